@@ -1,0 +1,5 @@
+"""Backends: who runs the kernels, chosen by name."""
+
+from gpuforest.backends.registry import available_backends, get_backend, register_backend
+
+__all__ = ["available_backends", "get_backend", "register_backend"]

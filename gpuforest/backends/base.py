@@ -1,0 +1,163 @@
+"""The protocol between the stages, written once, and the backends.
+
+`asarray` and `asnumpy` are the only doors between host and device. The abstract methods
+are the kernels; `in_bag`, `level`, `grow_subtrees` and `deep_rows` are derived, and a
+backend overrides one only with a benchmark to show for it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.frontier import Frontier, Rules, Splits, Subtrees, draw_features
+
+if TYPE_CHECKING:
+    from gpuforest.binning import BinEdges, BinnedMatrix
+    from gpuforest.forest import Forest
+    from gpuforest.sampling import Sampling
+    from gpuforest.target import Target
+
+Array = Any
+
+
+class Backend(ABC):
+    """Kernels on one kind of array.
+
+    Parameters
+    ----------
+    n_threads : int, threads on the CPU
+    memory_budget : int, bytes; cuts trees into waves and slots into chunks
+    """
+
+    name: str
+    xp: Any  # an array-API namespace
+    device: Any = None  # what `xp`'s functions take as device=
+
+    def __init__(self, n_threads: int = 1, memory_budget: int = 256 * 2**20) -> None:
+        self.n_threads = n_threads
+        self.memory_budget = memory_budget
+
+    # doors
+
+    def asarray(self, host: np.ndarray) -> Array:
+        """A host array on the device."""
+        return self.xp.asarray(host, device=self.device)
+
+    @abstractmethod
+    def asnumpy(self, array: Array) -> np.ndarray:
+        """A device array on the host."""
+
+    # kernels
+
+    @abstractmethod
+    def encode(self, X: Array, edges: BinEdges) -> Array:
+        """Bin codes [N, F] of X f32 or f64 [N, F]."""
+
+    @abstractmethod
+    def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
+        """How often each row is drawn for each tree, i32[T, N]."""
+
+    @abstractmethod
+    def totals(
+        self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
+    ) -> tuple[Array, Array]:
+        """Channel sums i64[S, C] of slots, and whether all their targets are equal."""
+
+    @abstractmethod
+    def histogram(
+        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, features: Array, rules: Rules
+    ) -> Array:
+        """Channel sums by bin, i64[S, k, B, C (+ 1)]."""
+
+    @abstractmethod
+    def best_split(
+        self,
+        matrix: BinnedMatrix,
+        hist: Array,
+        features: Array,
+        need: Array,
+        frontier: Frontier,
+        rules: Rules,
+    ) -> Splits:
+        """The best cut of each slot from its histogram."""
+
+    @abstractmethod
+    def partition(
+        self, matrix: BinnedMatrix, frontier: Frontier, feature: Array, bin: Array, missing_left: Array
+    ) -> tuple[Array, Array, Array]:
+        """Rows and weights of the slots' children, and rows that went left i64[S]."""
+
+    @abstractmethod
+    def apply(self, forest: Forest, codes: Array) -> Array:
+        """The leaf that each row reaches in each tree, i64[N, T]."""
+
+    @abstractmethod
+    def accumulate(
+        self, forest: Forest, codes: Array, first: int, last: int, skip: Array | None
+    ) -> Array:
+        """Sum over the trees first .. last - 1 of the leaves' values, f64[N, n_values]."""
+
+    # derived
+
+    def wave_trees(self, sampling: Sampling, n_trees: int) -> int:
+        """Trees that grow at once: each holds a bag, and its rows twice while they move."""
+        each = 4 * sampling.n_rows + 24 * sampling.bag_rows
+        return max(1, min(n_trees, self.memory_budget // max(each, 1)))
+
+    def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
+        """Rows and weights i32[R] of bags i32[T, N] tree by tree, and offsets i64[T + 1]."""
+        xp = self.xp
+        some = bags > 0
+        count = xp.sum(some, axis=1, dtype=xp.int64)
+        rows = xp.astype(xp.nonzero(some)[1], xp.int32)
+        return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
+
+    def level(
+        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
+    ) -> Splits:
+        """Best splits of all slots, by chunks of slots whose histograms fit the budget."""
+        if not frontier.n_slots:
+            return Splits.empty(self.xp, frontier)
+        each = 8 * rules.n_tried * matrix.edges.n_codes * (frontier.sums.shape[1] + 1)
+        chunk = max(1, self.memory_budget // each)
+        parts = [
+            self._level_chunk(matrix, target, frontier.select(slice(s, s + chunk)), rules)
+            for s in range(0, frontier.n_slots, chunk)
+        ]
+        return Splits(*(self.xp.concat(p) for p in zip(*(vars(p).values() for p in parts), strict=True)))
+
+    def _level_chunk(
+        self, matrix: BinnedMatrix, target: Target, slots: Frontier, rules: Rules
+    ) -> Splits:
+        """Try features in each slot's random order until enough that vary were tried."""
+        xp, k, F = self.xp, rules.n_tried, matrix.n_features
+        need = xp.full((slots.n_slots,), k, dtype=xp.int64, device=self.device)
+        best: Splits | None = None
+        for first in range(0, F, k):
+            features = draw_features(xp, slots.key, first, k, F)
+            if best is not None:
+                features = xp.where((need > 0)[:, None], features, -1)
+            hist = self.histogram(matrix, target, slots, features, rules)
+            found = self.best_split(matrix, hist, features, need, slots, rules)
+            need = need - found.tried
+            best = found if best is None else best.better(xp, found)
+            if not bool(xp.any(need > 0)):
+                break
+        assert best is not None
+        return best
+
+    def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
+        """Slots of no more rows than this are handed to `grow_subtrees`; 0: none are."""
+        return 0
+
+    def grow_subtrees(
+        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
+    ) -> Subtrees:
+        """Grow each slot's subtree to its end. Without a deep phase there are no slots."""
+        xp = self.xp
+        zero = xp.zeros(1, dtype=xp.int64, device=self.device)
+        nodes = xp.zeros(0, dtype=xp.uint64, device=self.device)
+        return Subtrees(zero, nodes, zero, frontier.sums[:0, ...])

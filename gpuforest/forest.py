@@ -1,0 +1,78 @@
+"""The predicting type: all nodes of all trees, plain host arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import array_api_compat.numpy as xp
+import numpy as np
+
+from gpuforest.binning import BinEdges
+from gpuforest.nodes import is_leaf, unpack
+from gpuforest.target import TargetCoding
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """A grown forest.
+
+    nodes : u64[M], packed nodes of all trees, see nodes.py
+    tree_offsets : i64[T + 1], tree t is nodes[tree_offsets[t]:tree_offsets[t + 1]]
+    leaf_sums : i64[V, C], channel sums of leaves, shared where equal
+    edges : where the features' bins end
+    coding : how channel sums turn into predictions
+    seed : what it was grown from
+    """
+
+    nodes: np.ndarray
+    tree_offsets: np.ndarray
+    leaf_sums: np.ndarray
+    edges: BinEdges
+    coding: TargetCoding
+    seed: int
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.tree_offsets) - 1
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """Predictions of the leaf table's rows, f64[V, n_values]."""
+        return self.coding.values(self.leaf_sums)
+
+    def levels(self, first: int = 0, last: int | None = None) -> list[np.ndarray]:
+        """Nodes of the trees first .. last - 1 by depth, as indices into `nodes`."""
+        at = self.tree_offsets[first : self.n_trees if last is None else last]
+        base, found = at, []
+        while len(at):
+            found.append(at)
+            word = self.nodes[at]
+            split = ~is_leaf(word)
+            left = base[split] + unpack(xp, word[split])[3]
+            at = np.stack([left, left + 1], axis=1).reshape(-1)
+            base = np.repeat(base[split], 2)
+        return found
+
+    @property
+    def depth(self) -> int:
+        """Levels below the roots."""
+        return len(self.levels()) - 1
+
+    def node_sums(self, first: int, last: int) -> np.ndarray:
+        """Channel sums i64[m, C] of every node of the trees first .. last - 1."""
+        begin, end = self.tree_offsets[first], self.tree_offsets[last]
+        _, _, _, child = unpack(xp, self.nodes[begin:end])
+        leaf = is_leaf(self.nodes[begin:end])
+        sums = np.zeros((end - begin, self.leaf_sums.shape[1]), np.int64)
+        sums[leaf] = self.leaf_sums[child[leaf]]
+        levels = self.levels(first, last)
+        for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
+            split = parents[~leaf[parents - begin]] - begin
+            children = children - begin
+            sums[split] = sums[children[0::2]] + sums[children[1::2]]
+        return sums

@@ -1,0 +1,166 @@
+"""The growing types: the open nodes of all trees, and what is found for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpuforest.criteria import SQUARED_ERROR
+from gpuforest.hashing import permute
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a tree may do.
+
+    criterion : number of the criterion, see criteria.py
+    n_tried : k, features that vary in the node, tried for a split
+    max_depth : levels below the root at the most
+    min_rows_split, min_rows_leaf : rows of a node that may be split; of either side
+    min_gain : a split's least score difference; -inf: any
+    """
+
+    criterion: int
+    n_tried: int
+    max_depth: int
+    min_rows_split: int
+    min_rows_leaf: int
+    min_gain: float
+
+    @property
+    def is_regression(self) -> bool:
+        return self.criterion >= SQUARED_ERROR
+
+    @property
+    def count_rows(self) -> bool:
+        """Histograms need a channel of row counts: weights are no counts."""
+        return self.min_rows_leaf > 1
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """S open nodes (slots) of one depth, on the backend's device.
+
+    tree : i32[S]
+    key : u64[S], the node's random key
+    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]
+    sums : i64[S, C], channel sums
+    constant : bool[S], all targets are equal
+    rows, weights : i32[R], rows by slot, ascending, and their weights in the bag
+    depth : int
+    """
+
+    tree: Array
+    key: Array
+    begin: Array
+    end: Array
+    sums: Array
+    constant: Array
+    rows: Array
+    weights: Array
+    depth: int
+
+    @property
+    def n_slots(self) -> int:
+        return int(self.tree.shape[0])
+
+    @property
+    def n_rows(self) -> Array:
+        """Rows of each slot, i64[S]."""
+        return self.end - self.begin
+
+    def select(self, slots: Array) -> Frontier:
+        """The slots of a mask bool[S] or a slice; rows stay where they are."""
+        return replace(
+            self,
+            tree=self.tree[slots],
+            key=self.key[slots],
+            begin=self.begin[slots],
+            end=self.end[slots],
+            sums=self.sums[slots, ...] if isinstance(slots, slice) else self.sums[slots],
+            constant=self.constant[slots],
+        )
+
+    def must_end(self, rules: Rules) -> Array:
+        """Slots that are leaves without a look at their features, bool[S]."""
+        fewest = max(rules.min_rows_split, 2 * rules.min_rows_leaf)
+        return self.constant | (self.n_rows < fewest) | (self.depth >= rules.max_depth)
+
+
+def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:
+    """Elements first .. first + k - 1 of each slot's random order of the features.
+
+    Parameters
+    ----------
+    keys : u64[S]
+
+    Returns
+    -------
+    i32[S, k]; -1 past the end of the order. All features at once need no order.
+    """
+    S, device = keys.shape[0], keys.device
+    position = xp.arange(first, first + k, dtype=xp.uint64, device=device)[None, :]
+    if k >= n_features:
+        return xp.broadcast_to(xp.astype(position, xp.int32), (S, k))
+    inside = position < n_features
+    drawn = permute(xp, keys[:, None], xp.where(inside, position, 0), n_features)
+    return xp.where(inside, xp.astype(drawn, xp.int32), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """The best split of each slot, on the backend's device.
+
+    score : f64[S], -inf: none
+    feature : i32[S], -1: none
+    bin : i32[S], codes <= bin go left
+    missing_left : bool[S]
+    left : i64[S, C], channel sums of the left side
+    tried : i64[S], features that varied and were tried
+    """
+
+    score: Array
+    feature: Array
+    bin: Array
+    missing_left: Array
+    left: Array
+    tried: Array
+
+    @classmethod
+    def empty(cls, xp: Any, frontier: Frontier) -> Splits:
+        """Of no slots."""
+        none = frontier.tree[:0]
+        score, no = xp.astype(none, xp.float64), xp.astype(none, xp.bool)
+        return cls(score, none, none, no, frontier.sums[:0, ...], xp.astype(none, xp.int64))
+
+    def better(self, xp: Any, other: Splits) -> Splits:
+        """Slot by slot the higher score, then the lower feature; `tried` adds up."""
+        wins = (other.score > self.score) | (
+            (other.score == self.score) & (other.feature >= 0) & (other.feature < self.feature)
+        )
+        return Splits(
+            xp.where(wins, other.score, self.score),
+            xp.where(wins, other.feature, self.feature),
+            xp.where(wins, other.bin, self.bin),
+            xp.where(wins, other.missing_left, self.missing_left),
+            xp.where(wins[:, None], other.left, self.left),
+            self.tried + other.tried,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Subtrees:
+    """Whole subtrees of D slots, each a block of packed nodes, on the device.
+
+    offsets : i64[D + 1], block d is nodes[offsets[d]:offsets[d + 1]], its root first
+    nodes : u64[...], in the order of nodes.py; children and leaves counted in the block
+    leaf_offsets : i64[D + 1]
+    leaf_sums : i64[..., C]
+    """
+
+    offsets: Array
+    nodes: Array
+    leaf_offsets: Array
+    leaf_sums: Array

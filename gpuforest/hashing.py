@@ -1,0 +1,85 @@
+"""Stateless randomness: every draw is a hash of (seed, tree, node or draw, position).
+
+Nothing random is stored: a bag, a node's feature order or a tie break is recomputed
+wherever it is needed, and is the same on every backend. The hash is the finalizer of
+SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+OOPSLA 2014) over a counter; all arithmetic is modulo 2**64.
+
+    seed -> tree key -> bag key -> draw 0, 1, 2, ...
+                    `-> root key -> left key, right key -> ...
+                           `-> feature order
+
+The functions take any array-API namespace's uint64 arrays; compiled kernels tell the
+same formulas again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Array = Any
+
+GOLDEN = 0x9E3779B97F4A7C15
+MIX_1 = 0xBF58476D1CE4E5B9
+MIX_2 = 0x94D049BB133111EB
+
+# What a key is hashed with, by purpose. A node's sides are 0 (left) and 1 (right).
+BAG, ROOT = 0, 1
+PERMUTATION = 2
+ROUNDS = 4  # of the permutation; fewer than 3 show in tests of pairs
+
+
+def mix(z: Array) -> Array:
+    """SplitMix64's finalizer, a bijection of uint64 with full avalanche."""
+    z = (z ^ (z >> 30)) * MIX_1
+    z = (z ^ (z >> 27)) * MIX_2
+    return z ^ (z >> 31)
+
+
+def hash_at(key: Array, position: Array | int) -> Array:
+    """Hash of `key` u64[...] at `position` (u64[...] or an int >= 0): u64[...]."""
+    if isinstance(position, int):
+        return mix(key + ((position + 1) * GOLDEN) % 2**64)
+    return mix(key + (position + 1) * GOLDEN)
+
+
+def tree_keys(xp: Any, seed: int, first: int, last: int, device: Any = None) -> Array:
+    """Keys u64[last - first] of the trees `first` .. `last` - 1 under `seed`."""
+    position = xp.arange(first, last, dtype=xp.uint64, device=device)
+    return hash_at(xp.full((last - first,), seed, dtype=xp.uint64, device=device), position)
+
+
+def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
+    """The `positions`-th elements of the random orders of range(n) that `keys` name.
+
+    A keyed bijection of [0, 2**w) (add, multiply by an odd number, fold the high bits
+    into the low ones, four times), walked along its cycle until it lands below n. So
+    any element of the order costs O(1) time and no memory.
+
+    Parameters
+    ----------
+    xp : array-API namespace
+    keys : u64[S, 1] or u64[1, 1]
+    positions : u64[1, P] or u64[S, P], each below n
+    n : int, at most 2**32
+
+    Returns
+    -------
+    u64[S, P], each below n; distinct for distinct positions of one key.
+    """
+    bits = (n - 1).bit_length()
+    if bits == 0:
+        return (positions + keys) & 0
+    mask, shift = 2**bits - 1, (bits + 1) // 2
+    rounds = [hash_at(keys, PERMUTATION + r) for r in range(ROUNDS)]
+
+    def step(x: Array) -> Array:
+        for h in rounds:
+            x = ((x + (h & 0xFFFFFFFF)) * ((h >> 32) | 1)) & mask
+            x = x ^ (x >> shift)
+        return x
+
+    x = step(positions)
+    while bool(xp.any(x >= n)):
+        x = xp.where(x >= n, step(x), x)
+    return x

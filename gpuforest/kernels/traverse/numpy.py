@@ -1,0 +1,60 @@
+"""Traverse: walk rows down trees of packed nodes (see nodes.py for the packing)."""
+
+import array_api_compat.numpy as xp
+import numpy as np
+
+from gpuforest.dtypes import VALUE
+from gpuforest.nodes import LEAF_MASK, unpack
+
+
+def apply(
+    nodes: np.ndarray, offsets: np.ndarray, codes: np.ndarray, missing: int
+) -> np.ndarray:
+    """The leaf that each row reaches in each tree, numbered within the tree: i64[N, T].
+
+    Parameters
+    ----------
+    nodes : u64[M]
+    offsets : i64[T + 1], tree t is nodes[offsets[t]:offsets[t + 1]], its root first
+    codes : u8 or u16 [N, F]
+    missing : int, the code of a missing value
+    """
+    N, T = len(codes), len(offsets) - 1
+    out = np.zeros((N, T), np.int64)
+    for t in range(T):
+        at, row = out[:, t], np.arange(N)
+        while len(row):
+            # 1. drop the rows that have arrived
+            feature, bin, missing_left, child = unpack(xp, nodes[offsets[t] + at[row]])
+            moves = feature >= 0
+            row = row[moves]
+            # 2. one step down: children are adjacent
+            code = codes[row, feature[moves]]
+            left = np.where(code == missing, missing_left[moves], code <= bin[moves])
+            at[row] = child[moves] + ~left
+    return out
+
+
+def accumulate(
+    nodes: np.ndarray,
+    offsets: np.ndarray,
+    values: np.ndarray,
+    codes: np.ndarray,
+    missing: int,
+    skip: np.ndarray | None,
+) -> np.ndarray:
+    """Sum of the leaves' values over the trees, in their order: f64[N, n_values].
+
+    Parameters
+    ----------
+    values : f64[V, n_values]
+    skip : bool[T, N] or None, the pairs of tree and row to leave out
+
+    The other parameters are those of `apply`.
+    """
+    total = np.zeros((len(codes), values.shape[1]), VALUE)
+    for t in range(len(offsets) - 1):
+        leaf = apply(nodes, offsets[t : t + 2], codes, missing)[:, 0]
+        value = values[(nodes[offsets[t] + leaf] & LEAF_MASK).astype(np.int64)]
+        total += value if skip is None else np.where(skip[t][:, None], 0.0, value)
+    return total

@@ -1,0 +1,50 @@
+"""Who listens to long work: a stage reports, a listener (the command line) may show it.
+
+Held in a context variable, so that it costs nothing when nobody listens and does not
+pass through every signature.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+# (stage, done, total)
+Listener = Callable[[str, int, int], None]
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_stage: ContextVar[str] = ContextVar("stage", default="")
+_seconds: ContextVar[dict[str, float] | None] = ContextVar("seconds", default=None)
+
+
+@contextmanager
+def listening(listener: Listener | None = None) -> Iterator[dict[str, float]]:
+    """Send reports to `listener`, and give a dict that fills with seconds by stage."""
+    seconds: dict[str, float] = {}
+    tokens = _listener.set(listener), _seconds.set(seconds)
+    try:
+        yield seconds
+    finally:
+        _listener.reset(tokens[0])
+        _seconds.reset(tokens[1])
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Name the work inside, and time it for whoever listens."""
+    token, start = _stage.set(name), time.perf_counter()
+    report(0, 1)
+    try:
+        yield
+    finally:
+        _stage.reset(token)
+        if (seconds := _seconds.get()) is not None:
+            seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+def report(done: int, total: int) -> None:
+    """Say how far the current stage is."""
+    if (listener := _listener.get()) is not None:
+        listener(_stage.get(), done, total)

@@ -1,0 +1,132 @@
+"""Targets as integers: class codes, or fixed-point numbers.
+
+A class target adds a row's weight to the channel of its class: C = number of classes.
+A regression target has C = 1 + K channels, the weight and w * q for each output, where
+
+    q = round((y - centre) * scale)
+
+and scale is a power of two chosen from the largest |y - centre| and the total weight,
+both free of any order, so that no sum can reach 2**62.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuforest.criteria import Criterion
+from gpuforest.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, VALUE, WEIGHT
+
+Array = Any
+
+SUM_BITS = 62  # sums of moments stay below 2**62
+MOMENT_BITS = 52  # a moment is exact as a float64
+
+
+@dataclass(frozen=True, eq=False)
+class TargetCoding:
+    """How channel sums turn back into what the user knows: host arrays, plain data.
+
+    classes : the class labels [C], or None for regression
+    centre, scale : f64[K] and float, of regression
+    """
+
+    classes: np.ndarray | None
+    centre: np.ndarray
+    scale: float
+
+    @property
+    def is_classes(self) -> bool:
+        return self.classes is not None
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.centre)
+
+    @property
+    def n_channels(self) -> int:
+        return 1 + len(self.centre) if self.classes is None else len(self.classes)
+
+    @property
+    def n_values(self) -> int:
+        """Numbers in a prediction: probabilities of the classes, or outputs."""
+        return len(self.centre) if self.classes is None else len(self.classes)
+
+    def values(self, sums: np.ndarray) -> np.ndarray:
+        """Predictions f64[V, n_values] of leaves with channel sums i64[V, C].
+
+        Class proportions, or the mean target of each output.
+        """
+        if self.classes is not None:
+            total = sums.sum(axis=1, keepdims=True)
+            return sums / np.maximum(total, 1)
+        return sums[:, 1:] / np.maximum(sums[:, :1], 1) / self.scale + self.centre
+
+    def gain_unit(self, criterion: Criterion) -> float:
+        """Turns a score difference into total impurity decrease in the target's unit."""
+        if criterion.name == "squared_error":
+            return criterion.unit / self.scale**2
+        return criterion.unit / self.scale
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The target of every row on the backend's device.
+
+    y : i32[N, 1] class codes, or i64[N, K] moments
+    """
+
+    coding: TargetCoding
+    y: Array
+
+
+def encode_classes(codes: np.ndarray, classes: np.ndarray) -> tuple[TargetCoding, np.ndarray]:
+    """Coding and y i32[N, 1] of class codes [N], indices into `classes`."""
+    return TargetCoding(classes, np.zeros(1), 1.0), codes.astype(LABEL).reshape(-1, 1)
+
+
+def encode_moments(
+    y: np.ndarray, total_weight: int, *, centred: bool = True
+) -> tuple[TargetCoding, np.ndarray]:
+    """Coding and moments i64[N, K] of targets f64[N, K].
+
+    Parameters
+    ----------
+    total_weight : int, the most that the integer weights of a tree's rows add up to
+    centred : bool; False keeps zero where it is, as Poisson deviance needs
+    """
+    low, high = y.min(axis=0), y.max(axis=0)
+    centre = np.zeros(y.shape[1])
+    if centred:
+        half = high / 2 - low / 2
+        # a round number near the middle, so that whole-number targets stay exact
+        grid = np.exp2(np.ceil(np.log2(np.maximum(half, np.finfo(VALUE).tiny))) - 10)
+        centre = np.round((low / 2 + high / 2) / grid) * grid
+        centre = np.where(half > 0, centre, low)
+    bound = float(np.max(np.maximum(high - centre, centre - low)))
+    scale = 1.0
+    if bound > 0:
+        bits = min(MOMENT_BITS, SUM_BITS - int(total_weight).bit_length())
+        # 2**exponent > bound; a power below 2**-1000 would have no inverse
+        exponent = int(np.frexp(bound)[1])
+        scale = float(np.exp2(min(bits - exponent, 1000)))
+    moments = np.round((y - centre) * scale).astype(MOMENT)
+    return TargetCoding(None, centre, scale), moments
+
+
+def integer_weights(weights: np.ndarray) -> np.ndarray:
+    """User weights f64[N] >= 0 as integers i32[N].
+
+    Whole numbers stay as they are, so that a row of weight two equals the row twice.
+    Others are scaled by a power of two, to a total below 2**31; a positive weight
+    never becomes zero.
+    """
+    total = math.fsum(weights)  # correctly rounded, so free of any order
+    if total <= MAX_TOTAL_WEIGHT and bool(np.all(weights == np.round(weights))):
+        return weights.astype(WEIGHT)
+    # rounding adds at most one a row to a total below 2**30
+    scaled = np.round(np.ldexp(weights, 30 - math.frexp(total)[1]))
+    return np.where(weights > 0, np.maximum(scaled, 1), 0).astype(WEIGHT)
