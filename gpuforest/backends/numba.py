@@ -1,0 +1,257 @@
+"""The compiled CPU backend: NumPy arrays, Numba kernels, plain threads over slots and rows.
+
+Threads share nothing but what they read: each writes its own slots or rows, so neither
+their number nor their timing can change a result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.frontier import Frontier, Rules, Splits, Subtrees
+from gpuforest.kernels.bag.numba import bag, in_bag
+from gpuforest.kernels.best_split.numba import best_split
+from gpuforest.kernels.encode.numba import encode
+from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
+from gpuforest.kernels.histogram.numba import histogram
+from gpuforest.kernels.level.numba import level
+from gpuforest.kernels.partition.numba import partition
+from gpuforest.kernels.totals.numba import totals
+from gpuforest.kernels.traverse.numba import accumulate, apply
+from gpuforest.parallel import parallel_map
+
+if TYPE_CHECKING:
+    from gpuforest.binning import BinEdges, BinnedMatrix
+    from gpuforest.forest import Forest
+    from gpuforest.target import Target
+
+Array = Any
+
+BLOCK_BYTES = 2**17  # of codes in a deep block: with its order, half of a core's L2
+MAX_DEEP_ROWS = 2**14
+TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
+
+
+def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:
+    """Consecutive slices of items whose sizes add up to `most`, or of one item."""
+    total = np.cumsum(sizes)
+    slices, first = [], 0
+    while first < len(sizes):
+        before = total[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(total, before + most, side="right")))
+        slices.append(slice(first, last))
+        first = last
+    return slices
+
+
+class NumbaBackend(NumpyBackend):
+    """Numba on the CPU: compiled, threaded, cached on disk."""
+
+    name = "numba"
+
+    def encode(self, X: Array, edges: BinEdges) -> Array:
+        codes = np.empty(X.shape, edges.code_dtype)
+
+        def part(rows: slice) -> None:
+            encode(X[rows], edges.values, edges.offsets, edges.missing_code, codes[rows])
+
+        parallel_map(part, self.row_blocks(len(X)), self.n_threads)
+        return codes
+
+    def row_blocks(self, n_rows: int) -> list[slice]:
+        """Blocks of rows for the threads; small ones stay in a core's cache."""
+        size = max(256, min(8192, -(-n_rows // (4 * self.n_threads))))
+        return [slice(r, min(r + size, n_rows)) for r in range(0, n_rows, size)]
+
+    def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
+        weights = np.zeros((len(keys), n_rows), np.int32)
+        shares = np.zeros(0, np.int64) if cumulative is None else cumulative
+        parallel_map(
+            lambda t: bag(keys[t], n_draws, shares, weights[t]), range(len(keys)), self.n_threads
+        )
+        return weights
+
+    def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
+        count = np.array(parallel_map(np.count_nonzero, bags, self.n_threads), np.int64)
+        offsets = np.concatenate([[0], np.cumsum(count)])
+        rows, weights = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
+
+        def tree(t: int) -> None:
+            place = slice(offsets[t], offsets[t + 1])
+            in_bag(bags[t], rows[place], weights[place])
+
+        parallel_map(tree, range(len(bags)), self.n_threads)
+        return rows, weights, offsets
+
+    def totals(
+        self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
+    ) -> tuple[Array, Array]:
+        coding = target.coding
+
+        def part(s: slice) -> tuple[Array, Array]:
+            return totals(  # type: ignore[no-any-return]
+                target.y, rows, weights, begin[s], end[s], coding.n_channels, coding.is_classes
+            )
+
+        if not len(begin):
+            return np.zeros((0, coding.n_channels), np.int64), np.zeros(0, np.bool_)
+        parts = parallel_map(part, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
+        sums, constant = zip(*parts, strict=True)
+        return np.concatenate(sums), np.concatenate(constant)
+
+    def histogram(
+        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, features: Array, rules: Rules
+    ) -> Array:
+        f, coding = frontier, target.coding
+        B, C = matrix.edges.n_codes, coding.n_channels
+        channels = C + rules.count_rows
+        S, k = features.shape
+        hist = np.zeros((S, k, B * channels), np.int64)
+        # pieces of slot and features: one slot alone still gives work to every thread
+        size = -(-k // (2 * self.n_threads)) if 2 * self.n_threads > S else k
+        pieces = np.array([(s, j, min(j + size, k)) for s in range(S) for j in range(0, k, size)])
+
+        def piece(p: Array) -> None:
+            histogram(
+                matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features, C,
+                rules.count_rows, coding.is_classes, p[0:1], p[1:2], p[2:3], hist,
+            )  # fmt: skip
+
+        parallel_map(piece, pieces, self.n_threads)
+        return hist.reshape(S, k, B, channels)
+
+    def best_split(
+        self,
+        matrix: BinnedMatrix,
+        hist: Array,
+        features: Array,
+        need: Array,
+        frontier: Frontier,
+        rules: Rules,
+    ) -> Splits:
+        S, k, B, _ = hist.shape
+        out = self._no_splits(frontier)
+        flat = hist.reshape(S, k, -1)
+
+        def part(s: slice) -> None:
+            best_split(
+                flat[s], features[s], need[s], frontier.sums[s], frontier.n_rows[s], matrix.n_bins,
+                rules.criterion, rules.min_rows_leaf, rules.count_rows, B, frontier.sums.shape[1],
+                *(a[s] for a in vars(out).values()),
+            )  # fmt: skip
+
+        parallel_map(part, cut_evenly(np.ones(S), -(-S // self.n_threads)), self.n_threads)
+        return out
+
+    @staticmethod
+    def _no_splits(frontier: Frontier) -> Splits:
+        S = frontier.n_slots
+        return Splits(
+            np.full(S, -np.inf),
+            np.full(S, -1, np.int32),
+            np.zeros(S, np.int32),
+            np.zeros(S, np.bool_),
+            np.zeros_like(frontier.sums),
+            np.zeros(S, np.int64),
+        )
+
+    def level(
+        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
+    ) -> Splits:
+        """Slot by slot; a few large slots are shared out by features instead."""
+        f, coding = frontier, target.coding
+        if f.n_slots < 2 * self.n_threads and self.n_threads > 1:
+            return super().level(matrix, target, frontier, rules)
+        out = self._no_splits(f)
+
+        def part(slots: slice) -> None:
+            level(
+                matrix.codes, target.y, coding.is_classes, f.rows, f.weights, f.begin, f.end, f.key,
+                f.sums, matrix.n_bins, rules.criterion, rules.n_tried, rules.min_rows_leaf,
+                rules.count_rows, matrix.edges.n_codes, coding.n_channels,
+                np.arange(slots.start, slots.stop), *vars(out).values(),
+            )  # fmt: skip
+
+        parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)
+        return out
+
+    def partition(
+        self, matrix: BinnedMatrix, frontier: Frontier, feature: Array, bin: Array, missing_left: Array
+    ) -> tuple[Array, Array, Array]:
+        f, count = frontier, frontier.n_rows
+        first = np.cumsum(count) - count
+        total = int(count.sum())
+        rows, weights = np.empty(total, np.int32), np.empty(total, np.int32)
+        n_left = np.zeros(f.n_slots, np.int64)
+
+        def part(s: slice) -> None:
+            partition(
+                matrix.codes, f.rows, f.weights, f.begin[s], f.end[s], feature[s], bin[s],
+                missing_left[s], matrix.edges.missing_code, first[s], rows, weights, n_left[s],
+            )  # fmt: skip
+
+        parallel_map(part, cut_evenly(count, TASK_ROWS), self.n_threads)
+        return rows, weights, n_left
+
+    def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
+        each = matrix.n_features * matrix.codes.itemsize
+        return max(64, min(MAX_DEEP_ROWS, BLOCK_BYTES // each))
+
+    def grow_subtrees(
+        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
+    ) -> Subtrees:
+        f, coding = frontier, target.coding
+        if not f.n_slots:
+            return super().grow_subtrees(matrix, target, frontier, rules)
+
+        def part(s: slice) -> tuple[Array, ...]:
+            return grow_subtrees(  # type: ignore[no-any-return]
+                matrix.codes, target.y, coding.is_classes, f.rows, f.weights, f.begin[s], f.end[s],
+                f.key[s], f.depth, matrix.n_bins, rules.criterion, rules.n_tried, rules.max_depth,
+                rules.min_rows_split, rules.min_rows_leaf, rules.min_gain, matrix.edges.n_codes,
+                coding.n_channels,
+            )  # fmt: skip
+
+        parts = parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)
+        nodes, offsets, leaf_sums, leaf_offsets = zip(*parts, strict=True)
+        return Subtrees(
+            joined_offsets(offsets),
+            np.concatenate(nodes),
+            joined_offsets(leaf_offsets),
+            np.concatenate(leaf_sums),
+        )
+
+    def apply(self, forest: Forest, codes: Array) -> Array:
+        out = np.empty((len(codes), forest.n_trees), np.int64)
+
+        def part(rows: slice) -> None:
+            missing = forest.edges.missing_code
+            apply(forest.nodes, forest.tree_offsets, codes[rows], missing, out[rows])
+
+        parallel_map(part, self.row_blocks(len(codes)), self.n_threads)
+        return out
+
+    def accumulate(
+        self, forest: Forest, codes: Array, first: int, last: int, skip: Array | None
+    ) -> Array:
+        total = np.zeros((len(codes), forest.coding.n_values))
+        offsets = forest.tree_offsets[first : last + 1]
+        none = np.zeros((0, 0), np.bool_)
+
+        def part(rows: slice) -> None:
+            left_out = none if skip is None else skip[:, rows]
+            missing = forest.edges.missing_code
+            accumulate(
+                forest.nodes, offsets, forest.values, codes[rows], missing, left_out, total[rows]
+            )
+
+        parallel_map(part, self.row_blocks(len(codes)), self.n_threads)
+        return total
+
+
+def joined_offsets(parts: tuple[Array, ...]) -> Array:
+    """Offsets of blocks put one behind another, from each part's own."""
+    return np.cumsum(np.concatenate([[0], *(np.diff(p) for p in parts)]))

@@ -1,0 +1,41 @@
+"""Bag, compiled. The specification is numpy.py beside this file."""
+
+import numpy as np
+
+from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.hashing.numba import LOW_32, U32, U, hash_at
+
+
+@device
+def mulhi(a, b):
+    b_low, b_high = b & LOW_32, b >> U32
+    a_low, a_high = a & LOW_32, a >> U32
+    middle = a_high * b_low + ((a_low * b_low) >> U32)
+    low = a_low * b_high + (middle & LOW_32)
+    return np.int64(a_high * b_high + (middle >> U32) + (low >> U32))
+
+
+@kernel
+def bag(key, n_draws, cumulative, weights):
+    """Adds one tree's draws to `weights` i32[N]; `cumulative` is empty for equal rows."""
+    N = len(weights)
+    total = U(cumulative[-1]) if len(cumulative) else U(N)
+    for j in range(n_draws):
+        # 1. a point in the total weight
+        row = mulhi(hash_at(key, j), total)
+        # 2. the row whose share it falls in
+        if len(cumulative):
+            row = np.searchsorted(cumulative, row, side="right")
+        # 3. count
+        weights[row] += 1
+
+
+@kernel
+def in_bag(bag, rows, weights):
+    """Rows of a bag i32[N] and their weights, written to `rows`, `weights`."""
+    n = 0
+    for r in range(len(bag)):
+        if bag[r] > 0:
+            rows[n] = r
+            weights[n] = bag[r]
+            n += 1

@@ -1,0 +1,41 @@
+"""How Numba compiles the kernels.
+
+`error_model="numpy"` drops the zero-division check, which keeps loops from being
+vectorised; no fast-math and no contraction, which would change bits. `nogil`, because
+threads over slots and rows are plain threads. Compiled code is cached on disk under a
+stamp of all kernels' sources: Numba alone does not notice an edited helper in another
+file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
+
+def _stamp() -> str:
+    sources = sorted(Path(__file__).parent.rglob("numba.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+
+
+_STAMP = _stamp()
+
+
+def device(function: Callable[..., Any]) -> Any:
+    """A helper that kernels call; compiled into them."""
+    return numba.njit(**_OPTIONS)(function)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """A kernel called from Python; compiled at its first call, then cached on disk."""
+    dispatcher = numba.njit(cache=True, **_OPTIONS)(function)
+    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = (cache_file._source_stamp, _STAMP)
+    return dispatcher

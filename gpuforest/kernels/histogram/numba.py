@@ -1,0 +1,45 @@
+"""Histogram, compiled. The specification is numpy.py beside this file."""
+
+import numpy as np
+
+from gpuforest.kernels.compile import device, kernel
+
+
+@device
+def accumulate(
+    codes, y, is_classes, rows, weights, begin, end, features, first, last, hist, C, count_rows
+):  # fmt: skip
+    """Add one slot's rows to `hist` i64[k, B * channels], features first .. last - 1."""
+    channels = C + count_rows
+    for i in range(begin, end):
+        r, w = np.int64(rows[i]), np.int64(weights[i])
+        for j in range(first, last):
+            f = features[j]
+            if f < 0:
+                continue
+            # 1. the row's bin
+            at = np.int64(codes[r, f]) * channels
+            # 2. its weight, or weight and moments
+            if is_classes:
+                hist[j, at + y[r, 0]] += w
+            else:
+                hist[j, at] += w
+                for k in range(C - 1):
+                    hist[j, at + 1 + k] += w * y[r, k]
+            # 3. its count
+            if count_rows:
+                hist[j, at + C] += 1
+
+
+@kernel
+def histogram(
+    codes, y, rows, weights, begin, end, features, C, count_rows, is_classes, slots, firsts, lasts,
+    hist,
+):  # fmt: skip
+    """Fills hist i64[S, k, B * channels] for the pieces (slot, first .. last - 1 of k)."""
+    for p in range(len(slots)):
+        s = slots[p]
+        accumulate(
+            codes, y, is_classes, rows, weights, begin[s], end[s], features[s],
+            firsts[p], lasts[p], hist[s], C, count_rows,
+        )  # fmt: skip

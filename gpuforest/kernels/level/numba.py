@@ -1,0 +1,49 @@
+"""Level: histogram and best split of a slot in one go, its histograms still in cache.
+
+The specification is `Backend.level`: histogram, best split, and more features while
+fewer than k of those tried varied.
+"""
+
+import numpy as np
+
+from gpuforest.kernels.best_split.numba import slot_best
+from gpuforest.kernels.compile import kernel
+from gpuforest.kernels.hashing.numba import domain, order_of, permute
+from gpuforest.kernels.histogram.numba import accumulate
+
+HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a core's L2
+
+
+@kernel
+def level(
+    codes, y, is_classes, rows, weights, begin, end, keys, sums, n_bins, criterion, k, min_rows,
+    count_rows, B, C, slots, score, feature, bin, missing_left, left, tried,
+):  # fmt: skip
+    """Best splits of `slots`, written to the last six arguments at the slots' places."""
+    F = codes.shape[1]
+    mask, shift = domain(F)
+    width = B * (C + count_rows)
+    batch = max(1, min(k, HIST_BYTES // (8 * width)))
+    hist = np.empty((batch, width), np.int64)
+    features, scratch = np.empty(batch, np.int32), np.zeros(C, np.int64)
+    for s in slots:
+        best = (-np.inf, np.int64(-1), np.int64(0), False)
+        order, need, position = order_of(keys[s]), k, 0
+        while need > 0 and position < F:
+            n = min(batch, need, F - position)
+            for j in range(n):
+                at = position + j
+                features[j] = at if k >= F else permute(order, at, F, mask, shift)
+            hist[:n] = 0
+            accumulate(
+                codes, y, is_classes, rows, weights, begin[s], end[s], features, 0, n, hist, C,
+                count_rows,
+            )  # fmt: skip
+            best, varied = slot_best(
+                hist, features[:n], need, sums[s], end[s] - begin[s], n_bins, criterion, min_rows,
+                count_rows, B, C, best, left[s], scratch,
+            )  # fmt: skip
+            need -= varied
+            position += n
+        tried[s] = k - need
+        score[s], feature[s], bin[s], missing_left[s] = best

@@ -1,0 +1,33 @@
+"""Totals, compiled. The specification is numpy.py beside this file."""
+
+import numpy as np
+
+from gpuforest.kernels.compile import device, kernel
+
+
+@device
+def totals_of(y, is_classes, rows, weights, begin, end, sums):
+    """Add one slot's rows to `sums` i64[C], which holds zeros; are its targets equal?"""
+    first, constant = rows[begin], True
+    for i in range(begin, end):
+        # 1. sums
+        r, w = rows[i], np.int64(weights[i])
+        if is_classes:
+            sums[y[r, 0]] += w
+        else:
+            sums[0] += w
+            for k in range(y.shape[1]):
+                sums[1 + k] += w * y[r, k]
+        # 2. rows that differ from their slot's first
+        for k in range(y.shape[1]):
+            constant &= y[r, k] == y[first, k]
+    return constant
+
+
+@kernel
+def totals(y, rows, weights, begin, end, C, is_classes):
+    S = len(begin)
+    sums, constant = np.zeros((S, C), np.int64), np.empty(S, np.bool_)
+    for s in range(S):
+        constant[s] = totals_of(y, is_classes, rows, weights, begin[s], end[s], sums[s])
+    return sums, constant
