@@ -1,0 +1,58 @@
+"""gpuforest: random forests that are the same, bit for bit, on every backend."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuforest.backends import available_backends, register_backend
+    from gpuforest.errors import BackendError, ModelFormatError
+    from gpuforest.estimators import (
+        DecisionTreeClassifier,
+        DecisionTreeRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
+    from gpuforest.model_file import load
+
+    __version__: str
+
+__all__ = [
+    "BackendError",
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ModelFormatError",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
+    "__version__",
+    "available_backends",
+    "load",
+    "register_backend",
+]
+
+_homes = {
+    "BackendError": "errors",
+    "ModelFormatError": "errors",
+    "available_backends": "backends",
+    "register_backend": "backends",
+    "load": "model_file",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Names are imported when first asked for, so that `import gpuforest` is quick."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("gpuforest")
+    elif name in __all__:
+        value = getattr(import_module(f"gpuforest.{_homes.get(name, 'estimators')}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

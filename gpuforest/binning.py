@@ -11,6 +11,7 @@ The last code, the same for all features, means missing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ Array = Any
 
 NUMERIC = 0  # the kind of a feature whose bins are ranges; categories come beside it
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
+BLOCK_ROWS = 65_536  # rows encoded at once, of no more values than
+BLOCK_VALUES = 2**24  # 64 MiB of float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +94,35 @@ class BinnedMatrix:
         return int(self.codes.shape[1])
 
 
+def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple[int, int, Array]]:
+    """Blocks of rows as (begin, end, codes [end - begin, F]), one after another.
+
+    Parameters
+    ----------
+    X : real array [N, F] of any layout and dtype; only a block of it at a time is made
+        row-major and float32, or float64 where float32 would not hold it exactly
+    """
+    N, F = X.shape
+    small = np.result_type(X.dtype, np.float32) == np.float32
+    dtype = np.float32 if small else np.float64
+    size = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(F, 1)))
+    for begin in range(0, N, size):
+        end = min(begin + size, N)
+        block = np.ascontiguousarray(X[begin:end], dtype=dtype)
+        yield begin, end, backend.encode(block, edges)
+
+
 def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
-    """Encode X [N, F] on the backend."""
-    return BinnedMatrix(backend.encode(X, edges), backend.asarray(edges.n_bins), edges)
+    """Encode X [N, F] on the backend, by blocks of rows into one array of codes."""
+    xp, codes = backend.xp, None
+    for begin, end, block in encode_blocks(X, edges, backend):
+        if codes is None and end == X.shape[0]:
+            codes = block
+            break
+        if codes is None:
+            codes = xp.empty(X.shape, dtype=block.dtype, device=backend.device)
+        codes[begin:end, :] = block
+    return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges)
 
 
 def fit_edges(

@@ -1,0 +1,150 @@
+"""Single decision trees: the first tree of a forest that draws no bags."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpuforest.estimators.base import Classifier, Regressor
+from gpuforest.estimators.settings import TREE_CONSTRAINTS, criterion_constraint
+
+
+class DecisionTreeClassifier(Classifier):
+    """A decision tree (CART) for classes.
+
+    Where every feature has at most `max_bins` distinct values this is the exact tree;
+    otherwise thresholds are chosen among `max_bins` - 1 edges a feature. The same data
+    and `random_state` give the same tree, bit for bit, on every backend.
+
+    Parameters
+    ----------
+    criterion : {"gini", "entropy", "log_loss", "misclassification"}, default="gini"
+    max_depth : int or None, default=None
+        Levels below the root; None: until leaves are pure or may not be split.
+    min_samples_split : int or float, default=2
+        Rows of a node that may be split; a float is a fraction of the rows.
+    min_samples_leaf : int or float, default=1
+        Rows that either side of a split must have; a float is a fraction of the rows.
+    max_features : "sqrt", "log2", int, float or None, default=None
+        Features, among those that vary in the node, tried at a split; None: all.
+    min_impurity_decrease : float, default=0.0
+        Least decrease of impurity, weighted by the node's share of the rows.
+    random_state : int, RandomState or None, default=None
+        An int is the seed as it is; None draws one from NumPy's global state.
+    max_bins : int, default=255
+        Bins of a feature at the most, 2 to 65535; above 255 codes take two bytes.
+    backend : str, default="auto"
+        See `gpuforest.available_backends`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_classes_ : int
+    n_outputs_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
+    feature_importances_ : float64 ndarray of shape (n_features_in_,)
+    seed_ : int, what random draws came from
+    criterion_ : str, what the tree was grown with
+    forest_ : gpuforest.forest.Forest, of one tree
+
+    Examples
+    --------
+    >>> from gpuforest import DecisionTreeClassifier
+    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+    >>> tree.predict([[1.4], [1.6]]).tolist()
+    ['a', 'b']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TREE_CONSTRAINTS,
+        **criterion_constraint("classification"),
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "gini",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        max_features: str | int | float | None = None,
+        min_impurity_decrease: float = 0.0,
+        random_state: int | np.random.RandomState | None = None,
+        max_bins: int = 255,
+        backend: str = "auto",
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.min_impurity_decrease = min_impurity_decrease
+        self.random_state = random_state
+        self.max_bins = max_bins
+        self.backend = backend
+
+    def apply(self, X: Any) -> np.ndarray:
+        """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
+        return self._leaves(X)[:, 0]
+
+
+class DecisionTreeRegressor(Regressor):
+    """A decision tree (CART) for real numbers.
+
+    Where every feature has at most `max_bins` distinct values this is the exact tree;
+    otherwise thresholds are chosen among `max_bins` - 1 edges a feature. The same data
+    and `random_state` give the same tree, bit for bit, on every backend.
+
+    Parameters
+    ----------
+    criterion : {"squared_error", "poisson"}, default="squared_error"
+        "poisson" is for counts: y >= 0, not all zero.
+    max_depth, min_samples_split, min_samples_leaf, max_features, min_impurity_decrease
+        As for `DecisionTreeClassifier`.
+    random_state, max_bins, backend
+        As for `DecisionTreeClassifier`.
+
+    Attributes
+    ----------
+    n_outputs_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
+    feature_importances_ : float64 ndarray of shape (n_features_in_,)
+    seed_ : int, what random draws came from
+    criterion_ : str, what the tree was grown with
+    forest_ : gpuforest.forest.Forest, of one tree
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TREE_CONSTRAINTS,
+        **criterion_constraint("regression"),
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        max_features: str | int | float | None = None,
+        min_impurity_decrease: float = 0.0,
+        random_state: int | np.random.RandomState | None = None,
+        max_bins: int = 255,
+        backend: str = "auto",
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.min_impurity_decrease = min_impurity_decrease
+        self.random_state = random_state
+        self.max_bins = max_bins
+        self.backend = backend
+
+    def apply(self, X: Any) -> np.ndarray:
+        """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
+        return self._leaves(X)[:, 0]

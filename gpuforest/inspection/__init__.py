@@ -1,0 +1,1 @@
+"""Looking into a forest: out-of-bag predictions, importances."""

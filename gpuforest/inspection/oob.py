@@ -1,0 +1,58 @@
+"""Out-of-bag prediction: each row by the trees that did not draw it (Breiman 2001)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.progress import report
+from gpuforest.sampling import Sampling, draw_bags
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+    from gpuforest.binning import BinnedMatrix
+    from gpuforest.forest import Forest
+
+Array = Any
+
+
+def out_of_bag(
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+) -> tuple[Array, Array]:
+    """Sums f64[N, n_values] and counts i64[N] over the trees that did not draw each row.
+
+    The bags are drawn again from the seed, as many at once as memory allows. The trees
+    are added one by one, in their order, so that this number changes no bit of the sums.
+    """
+    xp, N, T = backend.xp, matrix.n_rows, forest.n_trees
+    sums = xp.zeros((N, forest.coding.n_values), dtype=xp.float64, device=backend.device)
+    counts = xp.zeros(N, dtype=xp.int64, device=backend.device)
+    size = backend.wave_trees(sampling, T)
+    for first in range(0, T, size):
+        last = min(first + size, T)
+        in_bag = draw_bags(sampling, forest.seed, first, last, backend) > 0
+        counts += xp.sum(~in_bag, axis=0, dtype=xp.int64)
+        for t in range(first, last):
+            skip = in_bag[t - first : t - first + 1, :]
+            sums += backend.accumulate(forest, matrix.codes, t, t + 1, skip)
+            report(t + 1, T)
+    return sums, counts
+
+
+def out_of_bag_means(
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+) -> np.ndarray:
+    """Out-of-bag predictions f64[N, n_values] on the host; NaN, with a warning, for rows
+    that every tree drew."""
+    sums, counts = (backend.asnumpy(a) for a in out_of_bag(forest, matrix, sampling, backend))
+    if not counts.all():
+        warnings.warn(
+            "Some inputs do not have OOB scores. This probably means too few trees were "
+            "used to compute any reliable OOB estimates.",
+            UserWarning,
+            stacklevel=2,
+        )
+    count = counts[:, None]
+    return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
