@@ -68,6 +68,8 @@ class Trees(BaseEstimator):  # type: ignore[misc]
             The backend cannot run on this machine.
         """
         self._validate_params()
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # a fit that fails must leave no half of an earlier one
         params = self.get_params(deep=False)
         with progress.stage("checking"):
             X = check_table(self, X, reset=True)
@@ -98,7 +100,6 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _keep(self, forest: Forest, coded: tuple[np.ndarray, ...]) -> None:
-        self.__dict__.pop("feature_importances_", None)  # those of an earlier fit
         self.forest_, self.seed_, self.criterion_ = forest, forest.seed, self.criterion
         self.n_outputs_ = 1
 
@@ -195,7 +196,8 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
         ValueError
             Other features than in training, infinities, no numbers.
         """
-        return self.classes_[np.argmax(self._values(X), axis=1)]
+        labels: np.ndarray = self.classes_[np.argmax(self._values(X), axis=1)]
+        return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Mean over the trees of the class proportions in the leaves.

@@ -18,7 +18,7 @@ Array = Any
 BLOCK_VALUES = 2**22  # values looked at at once; a copy of so many stays small
 
 
-def check_table(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
+def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a real array [N, F] of any layout; NaN is missing, infinities are refused.
 
     A NumPy array of numbers is not copied. Sets (`reset`) or checks the estimator's
@@ -41,14 +41,16 @@ def check_table(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     return X
 
 
-def _real_array(X: Any, names: list[Any] | None) -> np.ndarray:
+def _real_array(X: Any, names: list[Any] | None) -> Any:
     """X as an array of bool, int or float up to 64 bits; no copy where it is one."""
     if hasattr(X, "toarray"):
         raise TypeError("sparse X is not supported: pass a dense array, X.toarray()")
     X = np.asarray(X)
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must hold real numbers")
-    if X.dtype.kind in "OUST" and X.ndim == 2:
+    if X.dtype.kind in "UST":
+        raise ValueError(f"X holds strings ({X.dtype}): encode them as numbers, or drop them")
+    if X.dtype.kind == "O" and X.ndim == 2:
         out = np.empty(X.shape, VALUE)
         for i in range(X.shape[1]):
             try:
@@ -59,7 +61,7 @@ def _real_array(X: Any, names: list[Any] | None) -> np.ndarray:
                     "features are not supported yet; encode it as numbers or drop it"
                 ) from error
         return out
-    if X.dtype.kind not in "biufOUST":
+    if X.dtype.kind not in "biufO":
         raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported")
     return X.astype(VALUE) if X.dtype.itemsize > 8 and X.dtype.kind == "f" else X
 
@@ -70,10 +72,11 @@ def _column(i: int, names: list[Any] | None) -> str:
 
 def _refuse_infinities(X: np.ndarray, names: list[Any] | None) -> None:
     size = max(1, BLOCK_VALUES // X.shape[1])
+    wide = np.float32 if X.dtype == np.float16 else X.dtype  # float16 soon overflows
     for begin in range(0, len(X), size):
         block = X[begin : begin + size]
         with np.errstate(over="ignore", invalid="ignore"):
-            total = block.sum(dtype=np.float64)
+            total = block.sum(dtype=wide)
         # a finite sum has only finite terms; otherwise look closer
         if not np.isfinite(total) and (infinite := np.isinf(block)).any():
             row, column = np.argwhere(infinite)[0]
@@ -83,7 +86,7 @@ def _refuse_infinities(X: np.ndarray, names: list[Any] | None) -> None:
             )
 
 
-def _one_column(y: Any, n_rows: int) -> np.ndarray:
+def _one_column(y: Any, n_rows: int) -> Any:
     """y [N]; a column vector is taken with a warning."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -108,25 +111,31 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     y = _one_column(y, n_rows)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
-    if y.dtype.kind == "O":
-        if any(label is None or label != label for label in y):
-            raise ValueError("Input y contains NaN or None")
-    else:
+    if y.dtype.kind != "O":
         check_classification_targets(y)
     try:
         classes, codes = np.unique(y, return_inverse=True)
-    except TypeError as error:
+        missing = any(label is None or bool(label != label) for label in classes.flat)
+    except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Unknown label type: y mixes labels without an order ({error})"
+            "Unknown label type: y mixes labels without an order, or misses some (NaN, "
+            f"None): {error}"
         ) from error
-    if y.dtype.kind == "O" and all(isinstance(label, float) for label in classes):
-        check_classification_targets(y.astype(VALUE))
+    if missing:
+        raise ValueError("Input y contains NaN or None: every row needs a label")
+    if y.dtype.kind == "O" and not any(isinstance(label, str) for label in classes):
+        plain = np.array(classes.tolist())  # Python numbers are numbers
+        if plain.dtype.kind in "biuf" and plain.shape == classes.shape:
+            check_classification_targets(plain[codes])
+            classes = plain
     return codes, classes
 
 
-def check_numbers(y: Any, n_rows: int, criterion: str) -> np.ndarray:
+def check_numbers(y: Any, n_rows: int, criterion: str) -> Any:
     """Targets f64[N] of a regression."""
     y = _one_column(y, n_rows)
+    if y.dtype.kind not in "biufO":
+        raise ValueError(f"y must hold real numbers, not {y.dtype}")
     try:
         y = y.astype(VALUE)
     except (TypeError, ValueError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import array_api_compat.numpy as xp
 import numpy as np
 
@@ -19,15 +21,12 @@ def impurity_importances(forest: Forest, criterion: Criterion) -> np.ndarray:
     and normalised again, as scikit-learn does.
     """
     F = forest.edges.n_features
-    total, n_grown = np.zeros(F), 0
+    total = np.zeros(F)
     for first, last in _groups(forest, F):
         gains = tree_gains(forest, criterion, first, last)
         each = gains.sum(axis=1, keepdims=True)
         total += (gains / np.where(each > 0, each, 1.0)).sum(axis=0)
-        n_grown += int(np.count_nonzero(each))
-    if not n_grown:
-        return total
-    return total / total.sum()
+    return np.divide(total, total.sum() or 1.0, out=total)
 
 
 def tree_gains(forest: Forest, criterion: Criterion, first: int, last: int) -> np.ndarray:
@@ -54,4 +53,4 @@ def _groups(forest: Forest, F: int) -> list[tuple[int, int]]:
     group = np.cumsum(cost) // GROUP_VALUES
     cuts = np.flatnonzero(np.diff(group)) + 1
     bounds = [0, *cuts.tolist(), forest.n_trees]
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))
