@@ -1,0 +1,76 @@
+"""Arguments in, an exit status out; errors are one line, never a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import NoReturn
+
+from gpuforest.errors import BackendError
+
+# what a user can mend; anything else is a defect of ours and keeps its traceback
+# (ModelFormatError is a ValueError)
+USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, BackendError)
+USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # 128 + the signal, as shells count
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in one line, as all others are."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"gpuforest: {message} (see {self.prog} --help)\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    # here, so that an interrupt of these slow imports is quiet too
+    from gpuforest.cli import predict, train
+
+    top = Parser(prog="gpuforest", description="Random forests from the command line.")
+    top.add_argument("--version", action="version", version=f"gpuforest {version('gpuforest')}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in (train, predict):
+        name = module.__name__.rpartition(".")[2]
+        summary = (module.__doc__ or "").splitlines()[0]
+        command = commands.add_parser(name, help=summary, description=summary)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line (default: the process's own) and return its exit status."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        try:
+            arguments = parser().parse_args(argv)
+            arguments.run(arguments)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # the reader has left; Python would complain again as it flushes at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return BROKEN_PIPE
+        except KeyboardInterrupt:
+            say("interrupted")
+            return INTERRUPTED
+        except USER_ERRORS as error:
+            say(explain(error))
+            return USAGE
+    return 0
+
+
+def say(message: str) -> None:
+    """One line on stderr."""
+    print("gpuforest:", " ".join(message.split()), file=sys.stderr)
+
+
+def explain(error: BaseException) -> str:
+    """What an exception says, without the number of the system's error."""
+    if isinstance(error, OSError) and error.strerror is not None:
+        where = f"{os.fspath(error.filename)!s}: " if error.filename is not None else ""
+        return where + error.strerror
+    return str(error) or type(error).__name__

@@ -1,0 +1,176 @@
+"""Estimator parameters as options, made from signatures, constraints and docstrings."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import re
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any
+
+import gpuforest
+
+ESTIMATORS: dict[tuple[str, str], Any] = {
+    ("forest", "classification"): gpuforest.RandomForestClassifier,
+    ("forest", "regression"): gpuforest.RandomForestRegressor,
+    ("tree", "classification"): gpuforest.DecisionTreeClassifier,
+    ("tree", "regression"): gpuforest.DecisionTreeRegressor,
+}
+PREFIX = "parameter "  # of the options' names among the parsed arguments
+
+
+@dataclass(eq=False)
+class Kinds:
+    """The types that a parameter takes, over all estimators that have it."""
+
+    none: bool = False
+    boolean: bool = False
+    integer: bool = False
+    real: bool = False
+    literal: bool = False  # a list or dict, written as in Python
+    text: bool = False  # any other word
+    words: set[str] = field(default_factory=set)
+
+    def add(self, constraint: Any) -> None:
+        """Take in one of scikit-learn's parameter constraints."""
+        kind = getattr(constraint, "type", constraint)
+        if constraint is None:
+            self.none = True
+        elif isinstance(constraint, str):
+            self.boolean |= constraint == "boolean"
+            self.integer |= constraint in ("random_state", "verbose")
+            self.none |= constraint == "random_state"
+            self.literal |= constraint == "array-like"
+        elif constraint is str:
+            self.text = True
+        elif kind is str:
+            self.words |= constraint.options
+        elif kind in (dict, list, tuple):
+            self.literal = True
+        elif isinstance(kind, type) and issubclass(kind, Integral):
+            self.integer = True
+        elif isinstance(kind, type) and issubclass(kind, Real):
+            self.real = True
+
+    @property
+    def is_switch(self) -> bool:
+        """Only on or off."""
+        return self.boolean and str(self) == "true or false"
+
+    def __call__(self, text: str) -> Any:
+        """The value that `text` stands for."""
+        if text in self.words:
+            return text
+        if self.none and text.lower() == "none":
+            return None
+        if self.boolean and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        for allowed, convert in (
+            (self.integer, int),
+            (self.real, float),
+            (self.literal, ast.literal_eval),
+        ):
+            if allowed:
+                try:
+                    return convert(text)
+                except (ValueError, SyntaxError):
+                    continue
+        if self.text:
+            return text
+        raise argparse.ArgumentTypeError(f"{text!r} is not {self}")
+
+    def __str__(self) -> str:
+        names = [
+            *(["an integer"] if self.integer else []),
+            *(["a number"] if self.real else []),
+            *(["true or false"] if self.boolean else []),
+            *(["a list or dict as in Python"] if self.literal else []),
+            *sorted(self.words),
+            *(["a name"] if self.text else []),
+            *(["none"] if self.none else []),
+        ]
+        return ", ".join(names[:-1]) + (" or " if names[1:] else "") + names[-1]
+
+
+def add_estimator_options(command: argparse.ArgumentParser) -> None:
+    """Give a command one option for every parameter of any estimator."""
+    group = command.add_argument_group(
+        "the estimator's parameters", "As in Python, with - for _ in their names."
+    )
+    for name, users in parameters().items():
+        kinds = Kinds()
+        for estimator in users:
+            for constraint in estimator._parameter_constraints[name]:
+                kinds.add(constraint)
+        add_option(group, name, kinds, describe(name, users, kinds))
+
+
+def add_option(group: Any, name: str, kinds: Kinds, text: str) -> None:
+    """Add one parameter's option to a group or parser; absent unless it is given."""
+    flag = "--" + name.replace("_", "-")
+    how: dict[str, Any] = {"dest": PREFIX + name, "default": argparse.SUPPRESS}
+    if kinds.is_switch:
+        how["action"] = argparse.BooleanOptionalAction
+    else:
+        how |= {"type": kinds, "metavar": "X"}
+    group.add_argument(flag, help=text.replace("%", "%%"), **how)
+
+
+def parameters() -> dict[str, list[Any]]:
+    """Every parameter, in the order of the signatures, and the estimators that have it."""
+    users: dict[str, list[Any]] = {}
+    for estimator in ESTIMATORS.values():
+        for name in inspect.signature(estimator).parameters:
+            users.setdefault(name, []).append(estimator)
+    return users
+
+
+def given_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The parameters that the user gave."""
+    return {
+        name.removeprefix(PREFIX): value
+        for name, value in vars(arguments).items()
+        if name.startswith(PREFIX)
+    }
+
+
+def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
+    """An estimator of the parameters given; all cores, and out-of-bag if it can be."""
+    estimator = ESTIMATORS[model, task]
+    known = inspect.signature(estimator).parameters
+    for name in given:
+        if name not in known:
+            flag = "--" + name.replace("_", "-")
+            raise ValueError(f"{flag} is no option of a {task} {model}")
+    defaults: dict[str, Any] = {"n_jobs": -1} if "n_jobs" in known else {}
+    if "bootstrap" in known and "oob_score" in known:
+        defaults["oob_score"] = given.get("bootstrap", known["bootstrap"].default)
+    return estimator(**(defaults | given))
+
+
+def describe(name: str, users: list[Any], kinds: Kinds) -> str:
+    """First sentence of a parameter's documentation, what it takes, and who has it."""
+    text = next(filter(None, (documentation(estimator, name) for estimator in users)), "")
+    if name == "n_jobs":
+        default = "-1, all cores"
+    elif name == "oob_score":
+        default = "on for a bootstrapped forest"
+    else:
+        signatures = [inspect.signature(estimator).parameters[name] for estimator in users]
+        default = " | ".join(dict.fromkeys(str(s.default) for s in signatures))
+    notes = [] if kinds.is_switch else [str(kinds)]
+    notes.append(f"default: {default}")
+    pairs = {pair for pair, estimator in ESTIMATORS.items() if estimator in users}
+    for words in map(set, zip(*pairs, strict=True)):  # models, tasks
+        notes += [f"{word} only" for word in words if len(words) == 1]
+    return f"{text} ({'; '.join(notes)})".strip()
+
+
+def documentation(estimator: type, name: str) -> str:
+    """First sentence of a parameter in a numpydoc docstring, or nothing."""
+    doc = inspect.getdoc(estimator) or ""
+    found = re.search(rf"^{name} *:[^\n]*\n((?:[ ]+[^\n]*\n|\n)*)", doc + "\n", re.MULTILINE)
+    text = " ".join(found[1].split("\n\n")[0].split()) if found else ""
+    return re.split(r"(?<=[^.]\.) (?=[A-Z`])", text)[0].rstrip(".")

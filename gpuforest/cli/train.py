@@ -1,0 +1,191 @@
+"""Train a forest or a tree on a file, and save it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends import get_backend
+from gpuforest.cli.options import add_estimator_options, given_parameters, make_estimator
+from gpuforest.cli.show import print_rows, progress_bar
+from gpuforest.loading import MAX_CLASSES, Table, is_class_target, load_table
+from gpuforest.progress import stage
+
+SHOWN_IMPORTANCES = 10  # in the summary; --json gives all
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    command.add_argument("data", metavar="DATA", help="CSV (also .gz) with a header, or Parquet")
+    command.add_argument("--target", metavar="COLUMN", required=True, help="the column to predict")
+    command.add_argument("--out", metavar="MODEL", required=True, help="the model file to write")
+    command.add_argument(
+        "--task",
+        choices=("auto", "classification", "regression"),
+        default="auto",
+        help="auto: classification if the target holds strings, booleans, or at most "
+        f"{MAX_CLASSES} distinct integers that occur twice on average (default: auto)",
+    )
+    command.add_argument(
+        "--model", choices=("forest", "tree"), default="forest", help="(default: forest)"
+    )
+    command.add_argument("--weight", metavar="COLUMN", help="the column of sample weights")
+    command.add_argument(
+        "--drop",
+        metavar="COLS",
+        action="append",
+        default=[],
+        help="columns to leave out, separated by commas; may be repeated",
+    )
+    command.add_argument(
+        "--test",
+        metavar="FILE_OR_FRACTION",
+        help="score the model on another file, or on a random fraction held out of DATA",
+    )
+    command.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of the summary"
+    )
+    add_estimator_options(command)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Load, train, save, score and show."""
+    out = writable(arguments.out)
+    drop = [name for names in arguments.drop for name in names.split(",")]
+    columns: dict[str, Any] = {"weight": arguments.weight, "drop": drop}
+    fraction = as_fraction(arguments.test)
+    given = given_parameters(arguments)
+    with progress_bar() as seconds:
+        table, test = load_table(arguments.data, arguments.target, **columns), None
+        if fraction is not None:
+            table, test = split(table, fraction, given.get("random_state"))
+        elif arguments.test is not None:
+            test = load_table(arguments.test, arguments.target, **columns)
+            absent = [name for name in table.X.columns if name not in test.X.columns]
+            if absent:
+                raise ValueError(f"{arguments.test} lacks {', '.join(map(repr, absent))}")
+            test = Table(test.X[list(table.X.columns)], test.y, test.weight)
+        task = arguments.task
+        if task == "auto":
+            task = "classification" if is_class_target(table.y) else "regression"
+        estimator = make_estimator(arguments.model, task, given)
+        estimator.fit(table.X, table.y, sample_weight=table.weight)
+        with stage("saving"):
+            estimator.save(out)
+        score = None
+        if test is not None:
+            score = float(estimator.score(test.X, test.y, sample_weight=test.weight))
+    facts = describe(estimator, table, task)
+    facts |= {"data": arguments.data, "target": arguments.target}
+    if test is not None:
+        facts |= {"test_rows": len(test.y), "test_score": score}
+    facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
+    if arguments.json:
+        print(json.dumps(facts, default=plain, allow_nan=False))
+    else:
+        print_rows(summary(facts), "gpuforest train")
+
+
+def describe(estimator: Any, table: Table, task: str) -> dict[str, Any]:
+    """What was trained, for a script to read."""
+    forest = estimator.forest_
+    importances = dict(zip(table.X.columns, estimator.feature_importances_, strict=True))
+    oob = getattr(estimator, "oob_score_", None)
+    return {
+        "version": version("gpuforest"),
+        "estimator": type(estimator).__name__,
+        "parameters": estimator.get_params(),
+        "seed": estimator.seed_,
+        "task": task,
+        "rows": len(table.y),
+        "features": table.X.shape[1],
+        "classes": list(estimator.classes_) if task == "classification" else None,
+        "backend": get_backend(estimator.backend).name,
+        "trees": forest.n_trees,
+        "nodes": forest.n_nodes,
+        "depth": forest.depth,
+        "score": "accuracy" if task == "classification" else "R2",
+        "oob_score": oob if oob is None or np.isfinite(oob) else None,
+        "importances": dict(sorted(importances.items(), key=lambda item: -item[1])),
+    }
+
+
+def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The facts as lines for a reader."""
+    rows = [
+        ("data", f"{facts['data']}: {facts['rows']:,} rows, {facts['features']:,} features"),
+        ("target", f"{facts['target']}: {facts['task']}{named(facts['classes'])}"),
+        ("model", f"{facts['estimator']}, seed {facts['seed']}, backend {facts['backend']}"),
+        (
+            "size",
+            f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, depth {facts['depth']:,}",
+        ),
+        ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in facts["seconds"].items())),
+    ]
+    if facts["oob_score"] is not None:
+        rows.append((f"out-of-bag {facts['score']}", f"{facts['oob_score']:.4f}"))
+    if "test_score" in facts:
+        rows.append(
+            (f"test {facts['score']}", f"{facts['test_score']:.4f} on {facts['test_rows']:,} rows")
+        )
+    largest = list(facts["importances"].items())[:SHOWN_IMPORTANCES]
+    shown = [f"{value:.3f} {name}" for name, value in largest if value > 0]
+    rows += [("importance" if i == 0 else "", line) for i, line in enumerate(shown)]
+    rows.append(("file", f"{facts['file']}, {facts['bytes']:,} bytes"))
+    return rows
+
+
+def named(classes: list[Any] | None, most: int = 6) -> str:
+    """Classes in brackets, the first few by name."""
+    if classes is None:
+        return ""
+    names = ", ".join(str(c) for c in classes[:most])
+    return f" ({len(classes)} classes: {names}{', ...' if len(classes) > most else ''})"
+
+
+def split(table: Table, fraction: float, seed: int | None) -> tuple[Table, Table]:
+    """Training and test rows, drawn at random; the same for the same seed."""
+    n = len(table.y)
+    n_test = round(n * fraction)
+    if not 0 < n_test < n:
+        raise ValueError(f"--test {fraction} of {n} rows leaves one side without rows")
+    order = np.random.default_rng(seed).permutation(n)
+    parts = []
+    for rows in (np.sort(order[n_test:]), np.sort(order[:n_test])):
+        weight = None if table.weight is None else table.weight[rows]
+        parts.append(Table(table.X.iloc[rows], table.y[rows], weight))
+    return parts[0], parts[1]
+
+
+def as_fraction(text: str | None) -> float | None:
+    """The fraction that `--test` names, or None if it names a file or nothing."""
+    try:
+        fraction = float(text or "")
+    except ValueError:
+        return None
+    if not 0 < fraction < 1:
+        raise ValueError(f"--test {text}: a fraction lies between 0 and 1")
+    return fraction
+
+
+def writable(path: str) -> Path:
+    """The path, if a file can be written there: asked before the work, not after it."""
+    out = Path(path)
+    if out.is_dir():
+        raise IsADirectoryError(f"{out} is a directory, not a file")
+    if not out.parent.is_dir():
+        raise FileNotFoundError(f"{out.parent}: no such directory")
+    if not os.access(out.parent, os.W_OK):
+        raise PermissionError(f"{out.parent}: no permission to write there")
+    return out
+
+
+def plain(value: Any) -> Any:
+    """A NumPy value as a Python one, for JSON."""
+    return value.item() if isinstance(value, np.generic) else str(value)
