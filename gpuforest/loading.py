@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -165,13 +166,21 @@ def _read_csv(path: Path) -> pd.DataFrame:
             raise ValueError(f"{path} is empty, or its first line is")
         if b"\0" in header:
             raise ValueError(f"{path} is no CSV or Parquet file: it holds binary data")
-        frame = pd.read_csv(
-            path,
-            sep=max(SEPARATORS, key=lambda s: header.count(s.encode())),
-            na_values=list(MISSING),
-            low_memory=False,  # whole columns have one type
-            compression="gzip" if _is_gzip(path) else None,
-        )
+        with warnings.catch_warnings():
+            # rows longer than the header would be cut
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                path,
+                sep=max(SEPARATORS, key=lambda s: header.count(s.encode())),
+                na_values=list(MISSING),
+                index_col=False,
+                low_memory=False,  # whole columns have one type
+                compression="gzip" if _is_gzip(path) else None,
+            )
+    except pd.errors.ParserWarning as error:
+        raise ValueError(
+            f"{path} is no CSV file: its rows have more fields than its first line"
+        ) from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no CSV file in UTF-8: {error.reason}") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -179,9 +188,6 @@ def _read_csv(path: Path) -> pd.DataFrame:
     except pd.errors.ParserError as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         raise ValueError(f"{path} is no CSV file: {reason}") from error
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas took the first column for an index
-        raise ValueError(f"{path} is no CSV file: its rows have more fields than its first line")
-    return frame
 
 
 def _open(path: Path) -> IO[bytes]:
