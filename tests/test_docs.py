@@ -1,0 +1,86 @@
+"""README: its examples run, its commands are those that the checks run."""
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gpuforest
+from gpuforest.backends import registry
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+DOCUMENTS += sorted((ROOT / "docs").glob("*.md"))
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def command(name: str) -> str:
+    found = re.findall(
+        rf"^<!-- command: {name} -->\n```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL
+    )
+    assert len(found) == 1
+    return str(found[0])
+
+
+@pytest.mark.parametrize("name", ["example", "tests"])
+def test_commands_set_everything_up_themselves(name):
+    line = command(name)
+    assert line.count("\n") == 1
+    assert line.startswith("python3 -m venv .venv && .venv/bin/pip install ")
+
+
+def test_commands_do_what_they_are_for():
+    assert "gpuforest train data/spambase.csv.gz" in command("example")
+    assert "pytest" in command("tests")
+    assert "[test]" in command("tests")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a bash script")
+@pytest.mark.parametrize("name", ["example", "tests"])
+def test_checks_run_the_commands_of_the_readme(name):
+    printed = subprocess.run(
+        ["bash", ROOT / ".ci" / "readme-command", name], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout == command(name)
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "for name in example tests; do" in script
+    assert '.ci/readme-command "$name"' in script
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a bash script")
+def test_an_unknown_command_is_an_error():
+    assert subprocess.run(["bash", ROOT / ".ci" / "readme-command", "no"]).returncode != 0
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_python_examples_run(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))  # they may add one
+    names: dict[str, object] = {}
+    for example in blocks(document.read_text(), "python"):
+        exec(compile(example, document.name, "exec"), names)  # later ones may build on earlier
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text()):
+        assert link.startswith("https://") or (document.parent / link).exists(), link
+
+
+def test_readme_shows_python_and_names_every_backend():
+    assert blocks(README, "python")
+    for name in gpuforest.available_backends():
+        assert f"`{name}`" in README
+
+
+def test_changelog_knows_the_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()

@@ -1,0 +1,151 @@
+"""The package's shape: imports run one way, tellings agree, files stay small."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gpuforest
+
+PACKAGE = Path(gpuforest.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# from the ground up: a module imports from lower layers, or from its own package
+LAYERS = [
+    {"dtypes", "errors", "hashing", "nodes", "parallel", "progress"},
+    {"criteria"},
+    {"kernels"},
+    {"binning", "frontier", "loading", "sampling", "tables", "target"},
+    {"forest"},
+    {"backends"},
+    {"assembly", "predict"},
+    {"grow"},
+    {"inspection"},
+    {"estimators"},
+    {"model_file"},
+    {"gpuforest"},  # what users import
+    {"cli"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+UPWARD = {
+    ("estimators", "model_file"): "an estimator's save(), imported when it is called",
+}
+COMPILERS = {"numba", "cupy", "cupyx", "cuda"}
+MOST_LINES = 400
+LONG: dict[str, str] = {}  # a module's path in the package: why it is longer
+
+# arguments of the reference that another telling names otherwise, or (None) needs not
+RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
+    # one tree a call, for threads over trees; N is the length of its output
+    ("bag", "bag", "numba"): {"keys": "key", "N": None},
+    # B is a part of its output's shape
+    ("histogram", "histogram", "numba"): {"B": None},
+}
+
+
+def place(path: Path) -> str:
+    """A module's path inside the package."""
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def layer_of(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return "gpuforest" if first == "__init__" else first
+
+
+def runtime_imports(tree: ast.AST) -> Iterator[str]:
+    """Dotted names imported anywhere but under TYPE_CHECKING."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        yield from runtime_imports(node)
+
+
+def imports_of(path: Path) -> list[str]:
+    return list(runtime_imports(ast.parse(path.read_text())))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_imports_run_one_way(path):
+    own = layer_of(path)
+    assert own in RANK, f"{own} has no layer yet: add it to the table"
+    for name in imports_of(path):
+        parts = name.split(".")
+        if parts[0] != "gpuforest":
+            continue
+        other = parts[1] if len(parts) > 1 and parts[1] in RANK else "gpuforest"
+        if other != own and (own, other) not in UPWARD:
+            assert RANK[other] < RANK[own], f"{place(path)} imports {name}"
+
+
+def test_upward_imports_are_not_made_when_the_module_is_imported():
+    for path in MODULES:
+        top = ast.Module(
+            [n for n in ast.parse(path.read_text()).body if not isinstance(n, ast.ClassDef)], []
+        )
+        for node in ast.walk(top):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                other = node.module.removeprefix("gpuforest.").split(".")[0]
+                assert (layer_of(path), other) not in UPWARD
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_only_kernels_and_backends_import_a_compiler(path):
+    found = {name.split(".")[0] for name in imports_of(path)} & COMPILERS
+    assert not found or layer_of(path) in ("kernels", "backends")
+
+
+def functions(path: Path) -> dict[str, list[str]]:
+    """Arguments of a module's functions, by name."""
+    return {
+        node.name: [a.arg for a in node.args.args]
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+def kernels() -> list[tuple[str, str]]:
+    """Operation and function of every kernel that the reference backend calls."""
+    found = []
+    for name in imports_of(PACKAGE / "backends" / "numpy.py"):
+        match name.split("."):
+            case ["gpuforest", "kernels", operation, "numpy", function]:
+                found.append((operation, function))
+    return found
+
+
+def test_the_reference_is_complete():
+    told = {path.parent.name for path in PACKAGE.glob("kernels/*/numpy.py")}
+    assert told == {operation for operation, _ in kernels()}
+
+
+@pytest.mark.parametrize(("operation", "function"), kernels())
+def test_tellings_take_the_reference_arguments_in_its_order(operation, function):
+    folder = PACKAGE / "kernels" / operation
+    reference = functions(folder / "numpy.py")[function]
+    for path in folder.glob("*.py"):
+        if path.stem not in ("numba", "numba_cuda"):
+            continue
+        renamed = RENAMED.get((operation, function, path.stem), {})
+        expected = [renamed.get(name, name) for name in reference]
+        expected = [name for name in expected if name is not None]
+        # what a telling adds (outputs, its share of the work) comes after
+        assert functions(path)[function][: len(expected)] == expected
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_no_module_is_long_without_a_reason(path):
+    n_lines = len(path.read_text().splitlines())
+    assert (n_lines > MOST_LINES) == (place(path) in LONG)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_every_module_says_what_it_is(path):
+    tree = ast.parse(path.read_text())
+    assert not tree.body or ast.get_docstring(tree)
