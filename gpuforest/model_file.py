@@ -64,12 +64,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     # safetensors holds little-endian, contiguous arrays
     arrays = {n: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for n, a in arrays.items()}
     text = json.dumps(header)
-    metadata = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "header": text,
-        "checksum": str(_checksum(text, arrays)),
-    }
+    # one entry, because safetensors writes several in any order
+    metadata = {FORMAT: f"{VERSION} {_checksum(text, arrays)} {text}"}
     path = Path(path)
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         unfinished = file.name
@@ -234,8 +230,9 @@ def _smallest(sums: np.ndarray) -> np.ndarray:
 def _checksum(text: str, arrays: dict[str, np.ndarray]) -> int:
     crc = zlib.crc32(text.encode())
     for name in sorted(arrays):
-        crc = zlib.crc32(name.encode(), crc)
-        crc = zlib.crc32(np.ascontiguousarray(arrays[name]).data, crc)
+        array = np.ascontiguousarray(arrays[name])
+        crc = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), crc)
+        crc = zlib.crc32(array.data, crc)
     return crc
 
 
@@ -248,20 +245,20 @@ def _read(path: Path) -> tuple[str, dict[str, np.ndarray]]:
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
+            if FORMAT not in metadata:
                 raise ModelFormatError(f"{path} was not written by gpuforest")
-            if int(metadata["version"]) > VERSION:
+            version, checksum, text = metadata[FORMAT].split(" ", 2)
+            if int(version) > VERSION:
                 raise ModelFormatError(
-                    f"{path} was written by a newer gpuforest (format version "
-                    f"{metadata['version']}, this one reads up to {VERSION}): upgrade gpuforest"
+                    f"{path} was written by a newer gpuforest (format version {version}, "
+                    f"this one reads up to {VERSION}): upgrade gpuforest"
                 )
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            text = metadata["header"]
-            if _checksum(text, arrays) != int(metadata["checksum"]):
+            if _checksum(text, arrays) != int(checksum):
                 raise ModelFormatError(f"{path} is damaged: its checksum does not match")
     except ModelFormatError:
         raise
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, TypeError, ValueError) as error:
         raise ModelFormatError(f"{path} is no whole model file: {error}") from error
     return text, arrays
 

@@ -196,7 +196,8 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
         ValueError
             Other features than in training, infinities, no numbers.
         """
-        labels: np.ndarray = self.classes_[np.argmax(self._values(X), axis=1)]
+        best = np.argmax(self._values(X), axis=1)
+        labels: np.ndarray = self.classes_[best]
         return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -72,7 +72,7 @@ def _column(i: int, names: list[Any] | None) -> str:
 
 def _refuse_infinities(X: np.ndarray, names: list[Any] | None) -> None:
     size = max(1, BLOCK_VALUES // X.shape[1])
-    wide = np.float32 if X.dtype == np.float16 else X.dtype  # float16 soon overflows
+    wide = np.float32 if X.dtype == np.float16 else None  # float16 soon overflows
     for begin in range(0, len(X), size):
         block = X[begin : begin + size]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -111,7 +111,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     y = _one_column(y, n_rows)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
-    if y.dtype.kind != "O":
+    if y.dtype.kind in "biuf":
         check_classification_targets(y)
     try:
         classes, codes = np.unique(y, return_inverse=True)
@@ -153,9 +153,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     """Weights f64[N] >= 0 and the same as integers i32[N]; None where all are one."""
     if sample_weight is None:
         return None
-    if np.ndim(sample_weight) == 0:
-        sample_weight = np.full(n_rows, sample_weight)
     weights = np.asarray(sample_weight)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
     if weights.dtype.kind == "c":
         raise ValueError("Complex data not supported: sample_weight must hold real numbers")
     try:

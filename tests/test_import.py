@@ -1,0 +1,60 @@
+"""What `import gpuforest` costs and brings in."""
+
+import json
+import subprocess
+import sys
+
+import gpuforest
+
+HEAVY = ("numba", "cupy", "pandas", "polars", "pyarrow", "narwhals", "safetensors", "rich")
+
+SCRIPT = """
+import json, sys, time
+import numpy, sklearn.base, sklearn.metrics, sklearn.utils.validation
+before = set(sys.modules)
+start = time.perf_counter()
+import gpuforest
+bare = time.perf_counter() - start
+bare_modules = set(sys.modules) - before
+from gpuforest import *
+json.dump({
+    "bare": bare, "bare_modules": sorted(bare_modules),
+    "whole": time.perf_counter() - start, "modules": sorted(set(sys.modules) - before),
+}, sys.stdout)
+"""
+
+
+def run(script):
+    return subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120
+    ).stdout
+
+
+def test_import_is_quick_and_light():
+    # the best of a few, because another process may be at work
+    runs = [json.loads(run(SCRIPT)) for _ in range(3)]
+    assert min(r["bare"] for r in runs) < 0.05
+    assert min(r["whole"] for r in runs) < 0.3
+    assert not [m for m in runs[0]["modules"] if m.split(".")[0] in HEAVY]
+    assert not [m for m in runs[0]["bare_modules"] if m.startswith("gpuforest.estimators")]
+
+
+def test_all_names_are_there():
+    assert set(gpuforest.__all__) <= set(dir(gpuforest))
+    for name in gpuforest.__all__:
+        assert getattr(gpuforest, name) is not None
+    assert gpuforest.available_backends()[-2:] == ["numba", "numpy"]
+    assert gpuforest.__version__.count(".") == 2
+
+
+def test_training_by_numpy_imports_neither_numba_nor_frames():
+    script = """
+import sys
+from sklearn.tree import DecisionTreeClassifier as Reference
+Reference().fit([[0.0], [1.0]], [0, 1]).predict([[0.0]])  # may bring pandas itself
+before = set(sys.modules)
+from gpuforest import DecisionTreeClassifier
+DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], [0, 1]).predict([[0.0]])
+print(" ".join({m.split(".")[0] for m in set(sys.modules) - before}))
+"""
+    assert not set(run(script).split()) & set(HEAVY)
