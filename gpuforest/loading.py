@@ -39,7 +39,12 @@ class Table:
 
 
 def load_table(
-    path: str | Path, target: str, *, weight: str | None = None, drop: Sequence[str] = ()
+    path: str | Path,
+    target: str,
+    *,
+    weight: str | None = None,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
 ) -> Table:
     """Read a file to train on, or to test with.
 
@@ -49,6 +54,7 @@ def load_table(
     target : name of the column to predict
     weight : name of the column of sample weights
     drop : names of columns to leave out
+    features : names of the features, in their order; None: all columns that are left
 
     Raises
     ------
@@ -58,7 +64,7 @@ def load_table(
     """
     frame = read_frame(path)
     with stage("load"):
-        return split_columns(frame, target, weight=weight, drop=drop)
+        return split_columns(frame, target, weight=weight, drop=drop, features=features)
 
 
 def read_frame(path: str | Path) -> pd.DataFrame:
@@ -79,19 +85,25 @@ def read_frame(path: str | Path) -> pd.DataFrame:
 
 
 def split_columns(
-    frame: pd.DataFrame, target: str, *, weight: str | None = None, drop: Sequence[str] = ()
+    frame: pd.DataFrame,
+    target: str,
+    *,
+    weight: str | None = None,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
 ) -> Table:
-    """Features, target and weights of a frame; errors as in `load_table`."""
+    """Features, target and weights of a frame; parameters and errors as in `load_table`."""
     for name in (target, *drop, *([] if weight is None else [weight])):
         require_column(frame, name)
     if target in (weight, *drop):
         raise ValueError(f"column {target!r} is the target: it cannot be dropped or be the weight")
     y = _target(frame[target])
     weights = None if weight is None else _weights(frame[weight])
-    others = [c for c in frame.columns if c not in {target, weight, *drop}]
-    if not others:
+    if features is None:
+        features = [c for c in frame.columns if c not in {target, weight, *drop}]
+    if not features:
         raise ValueError("no column is left to be a feature")
-    return Table(numeric_features(frame[others]), y, weights)
+    return Table(select_features(frame, features)[0], y, weights)
 
 
 def numeric_features(frame: pd.DataFrame) -> pd.DataFrame:

@@ -116,12 +116,21 @@ def test_tree_and_weights(data, capsys):
 
 def test_test_file_may_order_its_columns_otherwise(data, capsys):
     frame = pd.read_csv("data.csv")
-    frame[frame.columns[::-1]].to_csv("test.csv", index=False)
+    frame[["label", "c[0]", "b", "a"]].to_csv("test.csv", index=False)  # without the dropped
     found = facts(capsys, "--test", "test.csv")
     assert found["test_score"] == 1
     frame.drop(columns="b").to_csv("test.csv", index=False)
     assert main(train("--test", "test.csv")) == 2
-    assert capsys.readouterr().err == "gpuforest: test.csv lacks 'b'\n"
+    assert "a column that is absent from the data: 'b'" in capsys.readouterr().err
+
+
+def test_a_score_that_does_not_exist_is_null(data, capsys):
+    pd.read_csv("data.csv").head(1).to_csv("test.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # scikit-learn: R2 of one row is not defined
+        found = facts(capsys, "--test", "test.csv", target="amount")
+    assert found["test_score"] is None
+    assert found["test_rows"] == 1
 
 
 def test_summary_reads_well(data, capsys):

@@ -58,19 +58,15 @@ def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     out = writable(arguments.out)
     drop = [name for names in arguments.drop for name in names.split(",")]
-    columns: dict[str, Any] = {"weight": arguments.weight, "drop": drop}
     fraction = as_fraction(arguments.test)
     given = given_parameters(arguments)
     with progress_bar() as seconds:
-        table, test = load_table(arguments.data, arguments.target, **columns), None
+        names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
+        table, test = load_table(arguments.data, **names, drop=drop), None
         if fraction is not None:
             table, test = split(table, fraction, given.get("random_state"))
         elif arguments.test is not None:
-            test = load_table(arguments.test, arguments.target, **columns)
-            absent = [name for name in table.X.columns if name not in test.X.columns]
-            if absent:
-                raise ValueError(f"{arguments.test} lacks {', '.join(map(repr, absent))}")
-            test = Table(test.X[list(table.X.columns)], test.y, test.weight)
+            test = load_table(arguments.test, **names, features=list(table.X.columns))
         task = arguments.task
         if task == "auto":
             task = "classification" if is_class_target(table.y) else "regression"
@@ -80,7 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
             estimator.save(out)
         score = None
         if test is not None:
-            score = float(estimator.score(test.X, test.y, sample_weight=test.weight))
+            score = finite(estimator.score(test.X, test.y, sample_weight=test.weight))
     facts = describe(estimator, table, task)
     facts |= {"data": arguments.data, "target": arguments.target}
     if test is not None:
@@ -96,7 +92,6 @@ def describe(estimator: Any, table: Table, task: str) -> dict[str, Any]:
     """What was trained, for a script to read."""
     forest = estimator.forest_
     importances = dict(zip(table.X.columns, estimator.feature_importances_, strict=True))
-    oob = getattr(estimator, "oob_score_", None)
     return {
         "version": version("gpuforest"),
         "estimator": type(estimator).__name__,
@@ -111,7 +106,7 @@ def describe(estimator: Any, table: Table, task: str) -> dict[str, Any]:
         "nodes": forest.n_nodes,
         "depth": forest.depth,
         "score": "accuracy" if task == "classification" else "R2",
-        "oob_score": oob if oob is None or np.isfinite(oob) else None,
+        "oob_score": finite(getattr(estimator, "oob_score_", None)),
         "importances": dict(sorted(importances.items(), key=lambda item: -item[1])),
     }
 
@@ -130,7 +125,7 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if facts["oob_score"] is not None:
         rows.append((f"out-of-bag {facts['score']}", f"{facts['oob_score']:.4f}"))
-    if "test_score" in facts:
+    if facts.get("test_score") is not None:
         rows.append(
             (f"test {facts['score']}", f"{facts['test_score']:.4f} on {facts['test_rows']:,} rows")
         )
@@ -184,6 +179,11 @@ def writable(path: str) -> Path:
     if not os.access(out.parent, os.W_OK):
         raise PermissionError(f"{out.parent}: no permission to write there")
     return out
+
+
+def finite(score: float | None) -> float | None:
+    """A score, or None where there is none (of too few rows): JSON has no NaN."""
+    return float(score) if score is not None and np.isfinite(score) else None
 
 
 def plain(value: Any) -> Any:
