@@ -15,6 +15,7 @@ from gpuforest import (
 )
 from gpuforest.backends import get_backend
 from gpuforest.binning import bin_matrix, fit_edges
+from gpuforest.estimators.validation import check_table
 from gpuforest.predict import apply, predict
 
 
@@ -127,3 +128,16 @@ def test_missing_values_never_seen_in_training_go_somewhere(backend):
     proba = model.predict_proba(np.full((2, 5), np.nan))
     assert np.allclose(proba.sum(axis=1), 1)
     assert np.array_equal(proba[0], proba[1])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_checking_copies_no_array(order, dtype):
+    X = np.zeros((300_000, 10), dtype, order=order)
+    X[5, 5] = np.nan  # a finite sum alone does not settle it
+    tracemalloc.start()
+    checked = check_table(DecisionTreeClassifier(), X, reset=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.shares_memory(checked, X)
+    assert peak < X.nbytes / 2

@@ -150,7 +150,7 @@ def check_numbers(y: Any, n_rows: int, criterion: str) -> Any:
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Weights f64[N] >= 0 and the same as integers i32[N]; None where all are one."""
+    """Weights f64[N] >= 0 and the same as integers i32[N]; None: all equal."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight)
