@@ -192,7 +192,9 @@ def merge_waves(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes u64[M], tree offsets i64[T + 1] and leaf sums i64[V, C] of all waves' trees."""
     first = np.cumsum([0] + [len(w.leaf_sums) for w in waves[:-1]])
-    nodes = np.concatenate([w.nodes + is_leaf(w.nodes) * np.uint64(f) for w, f in zip(waves, first, strict=True)])
+    nodes = np.concatenate(
+        [w.nodes + is_leaf(w.nodes) * np.uint64(f) for w, f in zip(waves, first, strict=True)]
+    )
     sizes = np.concatenate([[0], *(w.tree_sizes for w in waves)])
     sums = np.concatenate([w.leaf_sums for w in waves])
     if coding.is_classes and len(waves) > 1:

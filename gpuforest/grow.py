@@ -71,7 +71,9 @@ def grow_wave(
         subtrees = backend.grow_subtrees(matrix, target, deep, rules)
         gain = splits.score - side_score(backend.xp, wide.sums, rules.criterion)
         accepted = (splits.feature >= 0) & (gain >= rules.min_gain)
-        levels.append(record(frontier, ~ends & ~is_deep, is_deep, splits, accepted, subtrees, backend))
+        levels.append(
+            record(frontier, ~ends & ~is_deep, is_deep, splits, accepted, subtrees, backend)
+        )
         frontier = advance(matrix, target, wide, splits, accepted, backend)
     return assemble(levels, target.coding, backend)
 

@@ -68,7 +68,12 @@ class Backend(ABC):
 
     @abstractmethod
     def histogram(
-        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, features: Array, rules: Rules
+        self,
+        matrix: BinnedMatrix,
+        target: Target,
+        frontier: Frontier,
+        features: Array,
+        rules: Rules,
     ) -> Array:
         """Channel sums by bin, i64[S, k, B, C (+ 1)]."""
 
@@ -86,7 +91,12 @@ class Backend(ABC):
 
     @abstractmethod
     def partition(
-        self, matrix: BinnedMatrix, frontier: Frontier, feature: Array, bin: Array, missing_left: Array
+        self,
+        matrix: BinnedMatrix,
+        frontier: Frontier,
+        feature: Array,
+        bin: Array,
+        missing_left: Array,
     ) -> tuple[Array, Array, Array]:
         """Rows and weights of the slots' children, and rows that went left i64[S]."""
 
@@ -127,7 +137,9 @@ class Backend(ABC):
             self._level_chunk(matrix, target, frontier.select(slice(s, s + chunk)), rules)
             for s in range(0, frontier.n_slots, chunk)
         ]
-        return Splits(*(self.xp.concat(p) for p in zip(*(vars(p).values() for p in parts), strict=True)))
+        return Splits(
+            *(self.xp.concat(p) for p in zip(*(vars(p).values() for p in parts), strict=True))
+        )
 
     def _level_chunk(
         self, matrix: BinnedMatrix, target: Target, slots: Frontier, rules: Rules

@@ -103,7 +103,12 @@ class NumbaBackend(NumpyBackend):
         return np.concatenate(sums), np.concatenate(constant)
 
     def histogram(
-        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, features: Array, rules: Rules
+        self,
+        matrix: BinnedMatrix,
+        target: Target,
+        frontier: Frontier,
+        features: Array,
+        rules: Rules,
     ) -> Array:
         f, coding = frontier, target.coding
         B, C = matrix.edges.n_codes, coding.n_channels
@@ -179,7 +184,12 @@ class NumbaBackend(NumpyBackend):
         return out
 
     def partition(
-        self, matrix: BinnedMatrix, frontier: Frontier, feature: Array, bin: Array, missing_left: Array
+        self,
+        matrix: BinnedMatrix,
+        frontier: Frontier,
+        feature: Array,
+        bin: Array,
+        missing_left: Array,
     ) -> tuple[Array, Array, Array]:
         f, count = frontier, frontier.n_rows
         first = np.cumsum(count) - count
@@ -206,13 +216,16 @@ class NumbaBackend(NumpyBackend):
         f, coding = frontier, target.coding
         if not f.n_slots:
             return super().grow_subtrees(matrix, target, frontier, rules)
+        fewest = max(rules.min_rows_split, 2 * rules.min_rows_leaf)
+        limits = (
+            rules.criterion, rules.n_tried, rules.max_depth, fewest, rules.min_rows_leaf,
+            float(rules.min_gain),
+        )  # fmt: skip
 
         def part(s: slice) -> tuple[Array, ...]:
             return grow_subtrees(  # type: ignore[no-any-return]
-                matrix.codes, target.y, coding.is_classes, f.rows, f.weights, f.begin[s], f.end[s],
-                f.key[s], f.depth, matrix.n_bins, rules.criterion, rules.n_tried, rules.max_depth,
-                rules.min_rows_split, rules.min_rows_leaf, rules.min_gain, matrix.edges.n_codes,
-                coding.n_channels,
+                matrix.codes, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s], f.depth,
+                matrix.n_bins, limits, matrix.edges.n_codes, coding.n_channels,
             )  # fmt: skip
 
         parts = parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)

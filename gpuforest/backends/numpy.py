@@ -46,7 +46,12 @@ class NumpyBackend(Backend):
         return totals(target.y, rows, weights, begin, end, target.coding.n_channels)
 
     def histogram(
-        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, features: Array, rules: Rules
+        self,
+        matrix: BinnedMatrix,
+        target: Target,
+        frontier: Frontier,
+        features: Array,
+        rules: Rules,
     ) -> Array:
         f, n_channels = frontier, target.coding.n_channels
         return histogram(
@@ -71,7 +76,12 @@ class NumpyBackend(Backend):
         )  # fmt: skip
 
     def partition(
-        self, matrix: BinnedMatrix, frontier: Frontier, feature: Array, bin: Array, missing_left: Array
+        self,
+        matrix: BinnedMatrix,
+        frontier: Frontier,
+        feature: Array,
+        bin: Array,
+        missing_left: Array,
     ) -> tuple[Array, Array, Array]:
         f = frontier
         return partition(

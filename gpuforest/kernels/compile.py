@@ -20,7 +20,7 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def _stamp() -> str:
-    sources = sorted(Path(__file__).parent.rglob("numba.py"))
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
@@ -28,7 +28,20 @@ _STAMP = _stamp()
 
 
 def device(function: Callable[..., Any]) -> Any:
-    """A helper that kernels call; compiled into them."""
+    """A helper that kernels call. It allocates nothing, so its arrays need no reference
+    counts, and it is inlined, so they need not be passed field by field: in a node of a
+    few rows either would cost more than all other work.
+    """
+    return numba.njit(_nrt=False, forceinline=True, **_OPTIONS)(function)
+
+
+def rare(function: Callable[..., Any]) -> Any:
+    """A helper of few arguments that stays a call, which keeps compilation short."""
+    return numba.njit(_nrt=False, **_OPTIONS)(function)
+
+
+def maker(function: Callable[..., Any]) -> Any:
+    """A helper that allocates arrays for kernels."""
     return numba.njit(**_OPTIONS)(function)
 
 

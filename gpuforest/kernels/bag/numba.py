@@ -35,7 +35,6 @@ def in_bag(bag, rows, weights):
     """Rows of a bag i32[N] and their weights, written to `rows`, `weights`."""
     n = 0
     for r in range(len(bag)):
-        if bag[r] > 0:
-            rows[n] = r
-            weights[n] = bag[r]
-            n += 1
+        if n < len(rows):  # written always, kept where the weight is not 0: no branch
+            rows[n], weights[n] = r, bag[r]
+        n += bag[r] > 0

@@ -2,9 +2,88 @@
 
 import numpy as np
 
-from gpuforest.criteria import SQUARED_ERROR
-from gpuforest.kernels.compile import device, kernel
-from gpuforest.kernels.scoring.numba import class_score, class_total, grown, moment_score
+from gpuforest.criteria import GINI, SQUARED_ERROR
+from gpuforest.kernels.compile import device, kernel, maker
+from gpuforest.kernels.hashing.numba import U
+from gpuforest.kernels.scoring.numba import class_score, grown, moment_score, pair_side
+
+# Two channels (two classes, or weight and one moment) are the common case. Their
+# feature is first made compact: running totals at the codes that hold rows,
+#
+#     upto[WEIGHT, i], upto[SECOND, i], upto[ROWS, i] at upto[CODE, i],     i < m
+#
+# of weight, second channel and rows, so that scoring is one loop without branches.
+WEIGHT, SECOND, ROWS, CODE = range(4)
+
+
+@device
+def compact_pairs(hist, B, is_classes, channels, upto):
+    """Fills the running totals from a histogram i64[B * channels]; returns m."""
+    m, n, a, n_rows = 0, np.int64(0), np.int64(0), np.int64(0)
+    for b in range(B):
+        at = b * channels
+        first, second = hist[U(at)], hist[U(at + 1)]
+        w = first + second if is_classes else first
+        n += w
+        a += second
+        if channels > 2:
+            n_rows += hist[U(at + 2)]
+            upto[ROWS, U(m)] = n_rows
+        upto[WEIGHT, U(m)], upto[SECOND, U(m)], upto[CODE, U(m)] = n, a, b
+        m += w > 0  # else the next bin overwrites this place
+    return m
+
+
+@device
+def score_pairs(criterion, upto, n, a, n_more, a_more, last, scores):
+    """Scores of the cuts behind the places 0 .. last - 1."""
+    for i in range(last):
+        n_left, a_left = upto[WEIGHT, U(i)] + n_more, upto[SECOND, U(i)] + a_more
+        left = pair_side(criterion, n_left, a_left)
+        scores[U(i)] = left + pair_side(criterion, n - n_left, a - a_left)
+
+
+@device
+def best_pair(upto, m, missing, n_bins, criterion, min_rows, scores):
+    """Best cut of a compact feature: (score, cut, missing_left).
+
+    `scores` f64[m] is scratch. The last of the m places may be the missing values.
+    """
+    n, a, n_rows = upto[WEIGHT, m - 1], upto[SECOND, m - 1], upto[ROWS, m - 1]
+    some_missing = upto[CODE, m - 1] == missing
+    best, at, best_side = -np.inf, -1, 0
+    # 3. left sides, first without the missing values, then with them
+    for side in range(2 if some_missing else 1):
+        n_more, a_more, rows_more = np.int64(0), np.int64(0), np.int64(0)
+        if side == 1:
+            if m == 1:
+                break
+            n_more, a_more = n - upto[WEIGHT, m - 2], a - upto[SECOND, m - 2]
+            rows_more = n_rows - upto[ROWS, m - 2]
+        # 4. both sides hold rows
+        last = m - 1 - side
+        if criterion == GINI:  # a loop of its own, which the compiler turns into vectors
+            score_pairs(GINI, upto, n, a, n_more, a_more, last, scores)
+        elif criterion == SQUARED_ERROR:
+            score_pairs(SQUARED_ERROR, upto, n, a, n_more, a_more, last, scores)
+        else:
+            score_pairs(criterion, upto, n, a, n_more, a_more, last, scores)
+        if min_rows > 1:
+            for i in range(last):
+                rows_left = upto[ROWS, i] + rows_more
+                if rows_left < min_rows or n_rows - rows_left < min_rows:
+                    scores[i] = -np.inf
+        # 5. the first of the highest
+        for i in range(last):
+            score = scores[U(i)]
+            if score > best or (score == best and i < at):
+                best, at, best_side = score, i, side
+    if at < 0:
+        return best, np.int64(0), False
+    # 6. and 7. the middle of the gap, and where missing values go
+    code, upper = np.int64(upto[CODE, at]), np.int64(upto[CODE, at + 1])
+    cut = np.int64(n_bins) - 1 if upper == missing else (code + upper - 1) >> 1
+    return best, cut, best_side == 1 if some_missing else upto[WEIGHT, at] > n - upto[WEIGHT, at]
 
 
 @device
@@ -17,14 +96,28 @@ def bin_weight(hist, at, C, is_classes):
     return n
 
 
+@maker
+def new_scratch(size, C):
+    """What a scan works on, for `size` codes; compaction writes one place more."""
+    return np.zeros(C, np.int64), np.zeros((4, size + 1), np.int64), np.empty(size, np.float64)
+
+
 @device
-def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, left):
+def scan(
+    hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, scratch
+):  # fmt: skip
     """Best cut of one feature from its histogram i64[B * channels].
 
-    Returns (varies, score, cut, missing_left); `left` i64[C] is scratch.
+    Returns (varies, score, cut, missing_left); `scratch` is from
+    `new_scratch`.
     """
     is_classes = criterion < SQUARED_ERROR
     channels = C + count_rows
+    left, upto, scores = scratch
+    if C == 2:
+        m = compact_pairs(hist, B, is_classes, channels, upto)
+        score, cut, missing_left = best_pair(upto, m, B - 1, n_bins, criterion, min_rows, scores)
+        return m > 1, score, cut, missing_left
     last = (B - 1) * channels
     n_missing = bin_weight(hist, last, C, is_classes)
     rows_missing = hist[last + C] if count_rows else 0
@@ -68,7 +161,9 @@ def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, l
                     continue
             # 5. the first of the highest
             if is_classes:
-                score = class_score(criterion, left_sum, n_left, right_sum, n - n_left, left, sums, C)
+                score = class_score(
+                    criterion, left_sum, n_left, right_sum, n - n_left, left, sums, C
+                )
             else:
                 score = moment_score(criterion, left, sums, C)
             if score > best or (score == best and b < best_bin):
@@ -95,7 +190,8 @@ def middle(hist, B, C, channels, bin, n, n_bins, is_classes):
 @device
 def left_of(hist, B, C, channels, cut, missing_left, left):
     """Channel sums of the codes <= cut, and of the missing ones if they go left."""
-    left[:C] = 0
+    for c in range(C):
+        left[c] = 0
     for b in range(cut + 1):
         for c in range(C):
             left[c] += hist[b * channels + c]
@@ -127,8 +223,9 @@ def slot_best(
         if f < 0:
             continue
         varies, s, at, side = scan(
-            hist[j], B, C, sums, n, n_rows, n_bins[f], criterion, min_rows, count_rows, scratch
-        )
+            hist[j], B, C, sums, n, n_rows, n_bins[f], criterion, min_rows, count_rows,
+            scratch,
+        )  # fmt: skip
         tried += varies
         # 2. of equal scores the lowest feature
         if s > score or (s == score and f < feature and s > -np.inf):
@@ -143,7 +240,7 @@ def best_split(
     score, feature, bin, missing_left, left, tried,
 ):  # fmt: skip
     """hist i64[S, k, B * channels]; the results are written to the last six arguments."""
-    scratch = np.zeros(C, np.int64)
+    scratch = new_scratch(B, C)
     for s in range(len(features)):
         best = (-np.inf, np.int64(-1), np.int64(0), False)
         best, tried[s] = slot_best(

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.hashing.numba import U
 
 
 @device
@@ -10,25 +11,25 @@ def accumulate(
     codes, y, is_classes, rows, weights, begin, end, features, first, last, hist, C, count_rows
 ):  # fmt: skip
     """Add one slot's rows to `hist` i64[k, B * channels], features first .. last - 1."""
-    channels = C + count_rows
+    channels = np.int64(C + count_rows)
     for i in range(begin, end):
-        r, w = np.int64(rows[i]), np.int64(weights[i])
+        r, w = rows[i], np.int64(weights[i])
         for j in range(first, last):
-            f = features[j]
+            f = features[U(j)]
             if f < 0:
                 continue
             # 1. the row's bin
-            at = np.int64(codes[r, f]) * channels
+            at = np.int64(codes[U(r), U(f)]) * channels
             # 2. its weight, or weight and moments
             if is_classes:
-                hist[j, at + y[r, 0]] += w
+                hist[U(j), U(at + y[U(r), 0])] += w
             else:
-                hist[j, at] += w
+                hist[U(j), U(at)] += w
                 for k in range(C - 1):
-                    hist[j, at + 1 + k] += w * y[r, k]
+                    hist[U(j), U(at + 1 + k)] += w * y[U(r), k]
             # 3. its count
             if count_rows:
-                hist[j, at + C] += 1
+                hist[U(j), U(at + C)] += 1
 
 
 @kernel

@@ -6,7 +6,7 @@ fewer than k of those tried varied.
 
 import numpy as np
 
-from gpuforest.kernels.best_split.numba import slot_best
+from gpuforest.kernels.best_split.numba import new_scratch, slot_best
 from gpuforest.kernels.compile import kernel
 from gpuforest.kernels.hashing.numba import domain, order_of, permute
 from gpuforest.kernels.histogram.numba import accumulate
@@ -25,7 +25,7 @@ def level(
     width = B * (C + count_rows)
     batch = max(1, min(k, HIST_BYTES // (8 * width)))
     hist = np.empty((batch, width), np.int64)
-    features, scratch = np.empty(batch, np.int32), np.zeros(C, np.int64)
+    features, scratch = np.empty(batch, np.int32), new_scratch(B, C)
     for s in slots:
         best = (-np.inf, np.int64(-1), np.int64(0), False)
         order, need, position = order_of(keys[s]), k, 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuforest import criteria
 from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION, SQUARED_ERROR
-from gpuforest.kernels.compile import device
+from gpuforest.kernels.compile import device, rare
 
 LN2, SQRT2, ATANH = criteria.LN2, criteria.SQRT2, criteria.ATANH
 XLOGX_SCALE = criteria.XLOGX_SCALE
@@ -17,7 +17,7 @@ XLOGX_SCALE = criteria.XLOGX_SCALE
 XLOGX_TABLE = criteria.xlogx(xp, np.arange(4096, dtype=np.int64))
 
 
-@device
+@rare
 def log_int(n):
     e, rest = 0, n
     for step in (32, 16, 8, 4, 2, 1):
@@ -36,7 +36,7 @@ def log_int(n):
     return np.float64(e) * LN2 + t * series
 
 
-@device
+@rare
 def xlogx(n):
     if n < 4096:
         return XLOGX_TABLE[n]
@@ -66,7 +66,9 @@ def class_total(criterion, sums, C):
 def class_score(criterion, left_sum, n_left, right_sum, n_right, left, sums, C):
     """Score of a split from both sides' running integers and weights."""
     if criterion == GINI:
-        return np.float64(left_sum) / np.float64(n_left) + np.float64(right_sum) / np.float64(n_right)
+        return np.float64(left_sum) / np.float64(n_left) + np.float64(right_sum) / np.float64(
+            n_right
+        )
     if criterion == ENTROPY:
         return np.float64(left_sum - xlogx(n_left)) + np.float64(right_sum - xlogx(n_right))
     most_left, most_right = np.int64(0), np.int64(0)
@@ -97,6 +99,20 @@ def moment_score(criterion, left, sums, C):
 
 
 @device
+def pair_side(criterion, n, a):
+    """Score of a side of weight n with two channels: a is its second class, or moment."""
+    if criterion == GINI:
+        return np.float64(a * a + (n - a) * (n - a)) / np.float64(n)
+    if criterion == ENTROPY:
+        return np.float64(xlogx(a) + xlogx(n - a) - xlogx(n))
+    if criterion == MISCLASSIFICATION:
+        return np.float64(max(a, n - a))
+    if criterion == SQUARED_ERROR:
+        return np.float64(a) * np.float64(a) / np.float64(n)
+    return np.float64(a) * (log_int(a) - log_int(n)) if a > 0 else -np.inf
+
+
+@rare
 def node_score(criterion, sums, n, C):
     """Score of a whole node."""
     if criterion == GINI:

@@ -7,9 +7,7 @@ from gpuforest.dtypes import VALUE
 from gpuforest.nodes import LEAF_MASK, unpack
 
 
-def apply(
-    nodes: np.ndarray, offsets: np.ndarray, codes: np.ndarray, missing: int
-) -> np.ndarray:
+def apply(nodes: np.ndarray, offsets: np.ndarray, codes: np.ndarray, missing: int) -> np.ndarray:
     """The leaf that each row reaches in each tree, numbered within the tree: i64[N, T].
 
     Parameters
