@@ -93,7 +93,7 @@ class NumbaBackend(NumpyBackend):
 
         def part(s: slice) -> tuple[Array, Array]:
             return totals(  # type: ignore[no-any-return]
-                target.y, rows, weights, begin[s], end[s], coding.n_channels, coding.is_classes
+                target.y, rows, weights, begin[s], end[s], coding.n_channels
             )
 
         if not len(begin):
@@ -122,7 +122,7 @@ class NumbaBackend(NumpyBackend):
         def piece(p: Array) -> None:
             histogram(
                 matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features, C,
-                rules.count_rows, coding.is_classes, p[0:1], p[1:2], p[2:3], hist,
+                rules.count_rows, p[0:1], p[1:2], p[2:3], hist,
             )  # fmt: skip
 
         parallel_map(piece, pieces, self.n_threads)
@@ -174,7 +174,7 @@ class NumbaBackend(NumpyBackend):
 
         def part(slots: slice) -> None:
             level(
-                matrix.codes, target.y, coding.is_classes, f.rows, f.weights, f.begin, f.end, f.key,
+                matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, f.key,
                 f.sums, matrix.n_bins, rules.criterion, rules.n_tried, rules.min_rows_leaf,
                 rules.count_rows, matrix.edges.n_codes, coding.n_channels,
                 np.arange(slots.start, slots.stop), *vars(out).values(),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuforest.criteria import GINI, SQUARED_ERROR
-from gpuforest.kernels.compile import device, kernel, maker
+from gpuforest.kernels.compile import device, kernel, maker, rare
 from gpuforest.kernels.hashing.numba import U
 from gpuforest.kernels.scoring.numba import class_score, grown, moment_score, pair_side
 
@@ -102,22 +102,14 @@ def new_scratch(size, C):
     return np.zeros(C, np.int64), np.zeros((4, size + 1), np.int64), np.empty(size, np.float64)
 
 
-@device
-def scan(
-    hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, scratch
-):  # fmt: skip
-    """Best cut of one feature from its histogram i64[B * channels].
+@rare
+def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, left):
+    """Best cut of one feature from its histogram i64[B * channels], of any channels.
 
-    Returns (varies, score, cut, missing_left); `scratch` is from
-    `new_scratch`.
+    Returns (varies, score, cut, missing_left); `left` i64[C] is scratch.
     """
     is_classes = criterion < SQUARED_ERROR
     channels = C + count_rows
-    left, upto, scores = scratch
-    if C == 2:
-        m = compact_pairs(hist, B, is_classes, channels, upto)
-        score, cut, missing_left = best_pair(upto, m, B - 1, n_bins, criterion, min_rows, scores)
-        return m > 1, score, cut, missing_left
     last = (B - 1) * channels
     n_missing = bin_weight(hist, last, C, is_classes)
     rows_missing = hist[last + C] if count_rows else 0
@@ -210,6 +202,7 @@ def slot_best(
     Returns the new best and how many features were tried; `left` follows the best.
     """
     score, feature, cut, missing_left = best
+    sides, upto, scores = scratch
     n, tried = np.int64(0), 0
     if criterion >= SQUARED_ERROR:
         n = sums[0]
@@ -222,10 +215,14 @@ def slot_best(
         f = np.int64(features[j])
         if f < 0:
             continue
-        varies, s, at, side = scan(
-            hist[j], B, C, sums, n, n_rows, n_bins[f], criterion, min_rows, count_rows,
-            scratch,
-        )  # fmt: skip
+        if C == 2:
+            m = compact_pairs(hist[j], B, criterion < SQUARED_ERROR, C + count_rows, upto)
+            s, at, side = best_pair(upto, m, B - 1, n_bins[f], criterion, min_rows, scores)
+            varies = m > 1
+        else:
+            varies, s, at, side = scan(
+                hist[j], B, C, sums, n, n_rows, n_bins[f], criterion, min_rows, count_rows, sides
+            )
         tried += varies
         # 2. of equal scores the lowest feature
         if s > score or (s == score and f < feature and s > -np.inf):

@@ -14,11 +14,16 @@ The specification is the loop of grow.py: the trees are the same.
 
 import numpy as np
 
-from gpuforest.criteria import SQUARED_ERROR
-from gpuforest.kernels.best_split.numba import new_scratch, scan
+from gpuforest.kernels.best_split.numba import best_pair, compact_pairs, new_scratch, scan
 from gpuforest.kernels.compile import device, kernel, maker
-from gpuforest.kernels.grow_subtrees.sorting import RANK_ROWS, scan_sorted, sort_by_code
+from gpuforest.kernels.grow_subtrees.sorting import (
+    RANK_ROWS,
+    compact_sorted,
+    scan_sorted,
+    sort_by_code,
+)
 from gpuforest.kernels.hashing.numba import U, domain, hash_at, order_of, permute
+from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.scoring.numba import node_score
 from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT
 
@@ -42,7 +47,7 @@ def load_block(codes, y, rows, weights, begin, end, block, order):
 
 
 @device
-def node_totals(order, low, high, is_classes, sums):
+def node_totals(order, low, high, sums):
     """Fill the channel sums of a node; its weight, and whether its targets are equal."""
     _, target, weight = order
     for c in range(len(sums)):
@@ -51,7 +56,7 @@ def node_totals(order, low, high, is_classes, sums):
     for i in range(low, high):
         w = np.int64(weight[U(i)])
         n += w
-        if is_classes:
+        if has_labels(target):
             sums[U(target[U(i), 0])] += w
         else:
             sums[0] += w
@@ -63,7 +68,7 @@ def node_totals(order, low, high, is_classes, sums):
 
 
 @device
-def fill(hist, code, order, low, n, is_classes, C, count_rows):
+def fill(hist, code, order, low, n, C, count_rows):
     """The histogram i64[B * channels] of one feature in one node."""
     _, target, weight = order
     channels = np.int64(C + count_rows)
@@ -72,7 +77,7 @@ def fill(hist, code, order, low, n, is_classes, C, count_rows):
     for i in range(n):
         b = np.int64(code[U(i)]) * channels
         w = np.int64(weight[U(low + i)])
-        if is_classes:
+        if has_labels(target):
             hist[U(b + target[U(low + i), 0])] += w
         else:
             hist[U(b)] += w
@@ -95,17 +100,28 @@ def best_cut(block, f, order, low, n, sums, n_weight, n_bins, rules, B, work):
         varies |= c != first
     if not varies:
         return False, -np.inf, np.int64(0), False
+    C, missing, count_rows = len(sums), B - 1, min_rows > 1
+    left, upto, scores = scratch
     if n > hist_rows:
-        is_classes, C = criterion < SQUARED_ERROR, len(sums)
-        fill(hist, code, order, low, n, is_classes, C, min_rows > 1)
-        return scan(
-            hist, B, C, sums, n_weight, n, n_bins[f], criterion, min_rows, min_rows > 1, scratch
+        fill(hist, code, order, low, n, C, count_rows)
+    else:
+        sort_by_code(code, n, keys, spare_keys, counts)
+    if C == 2:
+        if n > hist_rows:
+            m = compact_pairs(hist, B, has_labels(target), C + count_rows, upto)
+        else:
+            m = compact_sorted(keys, n, target, weight, low, upto)
+        score, cut, side = best_pair(upto, m, missing, n_bins[f], criterion, min_rows, scores)
+    elif n > hist_rows:
+        _, score, cut, side = scan(
+            hist, B, C, sums, n_weight, n, n_bins[f], criterion, min_rows, count_rows, left
         )
-    sort_by_code(code, n, keys, spare_keys, counts)
-    score, cut, missing_left = scan_sorted(
-        keys, n, target, weight, low, B - 1, sums, n_weight, n_bins[f], criterion, min_rows, scratch
-    )
-    return True, score, cut, missing_left
+    else:
+        score, cut, side = scan_sorted(
+            keys, n, target, weight, low, missing, sums, n_weight, n_bins[f], criterion, min_rows,
+            left,
+        )  # fmt: skip
+    return True, score, cut, side
 
 
 @device
@@ -155,7 +171,7 @@ def grow_block(
     """
     criterion, k, max_depth, fewest, _, min_gain = rules
     (stack, stack_keys), (constant, trail) = open_nodes, known
-    F, C, is_classes = len(constant), len(sums), criterion < SQUARED_ERROR
+    F, C = len(constant), len(sums)
     (mask, shift), base, first_leaf = domain(F), n_nodes, n_leaves
     n_stack, n_trail = push(stack, stack_keys, 0, 0, n_rows, depth, n_nodes, 0, root_key), 0
     n_nodes += 1
@@ -168,7 +184,7 @@ def grow_block(
             n_trail -= 1
             constant[trail[n_trail]] = False
         n = high - low
-        n_weight, pure = node_totals(order, low, high, is_classes, sums)
+        n_weight, pure = node_totals(order, low, high, sums)
         # 2. its best split, of the first k features that vary
         best, best_f, cut, missing_left = -np.inf, np.int64(-1), np.int64(0), False
         if not (pure or n < fewest or depth >= max_depth):

@@ -5,10 +5,10 @@ The same candidates, in the same order and with the same scores, as from a histo
 
 import numpy as np
 
-from gpuforest.criteria import SQUARED_ERROR
-from gpuforest.kernels.best_split.numba import CODE, ROWS, SECOND, WEIGHT, best_pair
-from gpuforest.kernels.compile import device
+from gpuforest.kernels.best_split.numba import CODE, ROWS, SECOND, WEIGHT
+from gpuforest.kernels.compile import device, rare
 from gpuforest.kernels.hashing.numba import U
+from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.scoring.numba import class_score, grown, moment_score
 
 RANK_ROWS = 16  # up to here every key is compared with every other, in one vector
@@ -39,7 +39,7 @@ def radix_pass(source, result, n, shift, counts):
 def sort_by_code(code, n, keys, spare, counts):
     """Places 0 .. n - 1 in ascending order of their codes, to `keys`, as code << 16 | place.
 
-    keys, spare : u32, at least RANK_ROWS long
+    keys, spare : u32, RANK_ROWS longer than n
     """
     if n <= RANK_ROWS:
         for i in range(n):
@@ -66,7 +66,6 @@ def sort_by_code(code, n, keys, spare, counts):
 def compact_sorted(keys, n, target, weight, low, upto):
     """Running totals of two channels at each distinct code (see best_split); returns m."""
     m, n_weight, a = 0, np.int64(0), np.int64(0)
-    keys[U(n)] = NO_KEY
     for i in range(n):
         key = keys[U(i)]
         at = low + np.int64(key & PLACE)
@@ -76,21 +75,17 @@ def compact_sorted(keys, n, target, weight, low, upto):
         code = key >> SIXTEEN
         upto[WEIGHT, U(m)], upto[SECOND, U(m)] = n_weight, a
         upto[ROWS, U(m)], upto[CODE, U(m)] = i + 1, code
-        # a place is kept when the next row has another code; keys[n] is none of them
-        m += keys[U(i + 1)] >> SIXTEEN != code
+        # a place is kept behind the last row of its code
+        m += (i + 1 == n) | (keys[U(i + 1)] >> SIXTEEN != code)
     return m
 
 
-@device
+@rare
 def scan_sorted(
-    keys, n, target, weight, low, missing, sums, n_weight, n_bins, criterion, min_rows, scratch
+    keys, n, target, weight, low, missing, sums, n_weight, n_bins, criterion, min_rows, left
 ):  # fmt: skip
-    """Best cut of one feature from a node's sorted keys: (score, cut, missing_left)."""
-    is_classes, C = criterion < SQUARED_ERROR, len(sums)
-    left, upto, scores = scratch
-    if C == 2:
-        m = compact_sorted(keys, n, target, weight, low, upto)
-        return best_pair(upto, m, missing, n_bins, criterion, min_rows, scores)
+    """Best cut of one feature, of any channels, from sorted keys: (score, cut, missing_left)."""
+    is_classes, C = has_labels(target), len(sums)
     n_present = n
     while n_present > 0 and np.int64(keys[n_present - 1] >> SIXTEEN) == missing:
         n_present -= 1

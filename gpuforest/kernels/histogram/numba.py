@@ -7,8 +7,14 @@ from gpuforest.kernels.hashing.numba import U
 
 
 @device
+def has_labels(y):
+    """Class codes, not moments: known when compiled, so that one branch is left out."""
+    return y.itemsize == 4
+
+
+@device
 def accumulate(
-    codes, y, is_classes, rows, weights, begin, end, features, first, last, hist, C, count_rows
+    codes, y, rows, weights, begin, end, features, first, last, hist, C, count_rows
 ):  # fmt: skip
     """Add one slot's rows to `hist` i64[k, B * channels], features first .. last - 1."""
     channels = np.int64(C + count_rows)
@@ -21,7 +27,7 @@ def accumulate(
             # 1. the row's bin
             at = np.int64(codes[U(r), U(f)]) * channels
             # 2. its weight, or weight and moments
-            if is_classes:
+            if has_labels(y):
                 hist[U(j), U(at + y[U(r), 0])] += w
             else:
                 hist[U(j), U(at)] += w
@@ -34,13 +40,13 @@ def accumulate(
 
 @kernel
 def histogram(
-    codes, y, rows, weights, begin, end, features, C, count_rows, is_classes, slots, firsts, lasts,
+    codes, y, rows, weights, begin, end, features, C, count_rows, slots, firsts, lasts,
     hist,
 ):  # fmt: skip
     """Fills hist i64[S, k, B * channels] for the pieces (slot, first .. last - 1 of k)."""
     for p in range(len(slots)):
         s = slots[p]
         accumulate(
-            codes, y, is_classes, rows, weights, begin[s], end[s], features[s],
+            codes, y, rows, weights, begin[s], end[s], features[s],
             firsts[p], lasts[p], hist[s], C, count_rows,
         )  # fmt: skip

@@ -16,7 +16,7 @@ HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a c
 
 @kernel
 def level(
-    codes, y, is_classes, rows, weights, begin, end, keys, sums, n_bins, criterion, k, min_rows,
+    codes, y, rows, weights, begin, end, keys, sums, n_bins, criterion, k, min_rows,
     count_rows, B, C, slots, score, feature, bin, missing_left, left, tried,
 ):  # fmt: skip
     """Best splits of `slots`, written to the last six arguments at the slots' places."""
@@ -36,7 +36,7 @@ def level(
                 features[j] = at if k >= F else permute(order, at, F, mask, shift)
             hist[:n] = 0
             accumulate(
-                codes, y, is_classes, rows, weights, begin[s], end[s], features, 0, n, hist, C,
+                codes, y, rows, weights, begin[s], end[s], features, 0, n, hist, C,
                 count_rows,
             )  # fmt: skip
             best, varied = slot_best(

@@ -3,16 +3,17 @@
 import numpy as np
 
 from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.histogram.numba import has_labels
 
 
 @device
-def totals_of(y, is_classes, rows, weights, begin, end, sums):
+def totals_of(y, rows, weights, begin, end, sums):
     """Add one slot's rows to `sums` i64[C], which holds zeros; are its targets equal?"""
     first, constant = rows[begin], True
     for i in range(begin, end):
         # 1. sums
         r, w = rows[i], np.int64(weights[i])
-        if is_classes:
+        if has_labels(y):
             sums[y[r, 0]] += w
         else:
             sums[0] += w
@@ -25,9 +26,9 @@ def totals_of(y, is_classes, rows, weights, begin, end, sums):
 
 
 @kernel
-def totals(y, rows, weights, begin, end, C, is_classes):
+def totals(y, rows, weights, begin, end, C):
     S = len(begin)
     sums, constant = np.zeros((S, C), np.int64), np.empty(S, np.bool_)
     for s in range(S):
-        constant[s] = totals_of(y, is_classes, rows, weights, begin[s], end[s], sums[s])
+        constant[s] = totals_of(y, rows, weights, begin[s], end[s], sums[s])
     return sums, constant
