@@ -215,7 +215,7 @@ def column_edges(column: np.ndarray, weights: np.ndarray | None, max_bins: int) 
     rank = _capped(near, max(n_edges // 2, 1))
     share = np.cumsum(_capped(rank / _total(rank) + spread / _total(spread), n_edges))
     step = np.floor(share / share[-1] * n_edges + 0.5)  # no gap is wider than one step
-    return middle[np.diff(step, prepend=0.0) > 0]
+    return np.asarray(middle[np.diff(step, prepend=0.0) > 0])
 
 
 def _total(measure: np.ndarray) -> float:
@@ -228,4 +228,4 @@ def _capped(measure: np.ndarray, n: int) -> np.ndarray:
     while (heavy := measure > cap).sum() > n_heavy and heavy.sum() < n:
         n_heavy = int(heavy.sum())
         cap = _total(np.where(heavy, 0.0, measure)) / (n - n_heavy)
-    return np.minimum(measure, cap)
+    return np.asarray(np.minimum(measure, cap))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import array_api_compat.numpy as xp
 import numpy as np
@@ -31,6 +32,10 @@ class Forest:
     edges: BinEdges
     coding: TargetCoding
     seed: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is derived need not travel."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
     def n_trees(self) -> int:

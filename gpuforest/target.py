@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.criteria import Criterion
-from gpuforest.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, VALUE, WEIGHT
+from gpuforest.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
 
 Array = Any
 
@@ -62,8 +62,9 @@ class TargetCoding:
         """
         if self.classes is not None:
             total = sums.sum(axis=1, keepdims=True)
-            return sums / np.maximum(total, 1)
-        return sums[:, 1:] / np.maximum(sums[:, :1], 1) / self.scale + self.centre
+            return np.asarray(sums / np.maximum(total, 1))
+        means = sums[:, 1:] / np.maximum(sums[:, :1], 1)
+        return np.asarray(means / self.scale + self.centre)
 
     def gain_unit(self, criterion: Criterion) -> float:
         """Turns a score difference into total impurity decrease in the target's unit."""
@@ -103,9 +104,9 @@ def encode_moments(
     if centred:
         half = high / 2 - low / 2
         # a round number near the middle, so that whole-number targets stay exact
-        grid = np.exp2(np.ceil(np.log2(np.maximum(half, np.finfo(VALUE).tiny))) - 10)
-        centre = np.round((low / 2 + high / 2) / grid) * grid
-        centre = np.where(half > 0, centre, low)
+        grid = np.exp2(np.ceil(np.log2(np.where(half > 0, half, 1.0))) - 10)
+        middle = np.where(half > 0, low / 2 + high / 2, 0.0)
+        centre = np.where(half > 0, np.round(middle / grid) * grid, low)
     bound = float(np.max(np.maximum(high - centre, centre - low)))
     scale = 1.0
     if bound > 0:

@@ -208,7 +208,7 @@ class NumbaBackend(NumpyBackend):
 
     def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
         each = matrix.n_features * matrix.codes.itemsize
-        return max(64, min(MAX_DEEP_ROWS, BLOCK_BYTES // each))
+        return int(max(64, min(MAX_DEEP_ROWS, BLOCK_BYTES // each)))
 
     def grow_subtrees(
         self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules

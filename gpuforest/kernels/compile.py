@@ -17,6 +17,8 @@ from typing import Any
 import numba
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# an option that Numba keeps out of its documents and types, in use since 0.20
+_NO_COUNTS: dict[str, Any] = {"_nrt": False, **_OPTIONS}
 
 
 def _stamp() -> str:
@@ -32,12 +34,12 @@ def device(function: Callable[..., Any]) -> Any:
     counts, and it is inlined, so they need not be passed field by field: in a node of a
     few rows either would cost more than all other work.
     """
-    return numba.njit(_nrt=False, forceinline=True, **_OPTIONS)(function)
+    return numba.njit(forceinline=True, **_NO_COUNTS)(function)
 
 
 def rare(function: Callable[..., Any]) -> Any:
     """A helper of few arguments that stays a call, which keeps compilation short."""
-    return numba.njit(_nrt=False, **_OPTIONS)(function)
+    return numba.njit(**_NO_COUNTS)(function)
 
 
 def maker(function: Callable[..., Any]) -> Any:

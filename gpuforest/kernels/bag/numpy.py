@@ -12,7 +12,8 @@ def mulhi(a: np.ndarray, b: int) -> np.ndarray:
     a_low, a_high = a & 0xFFFFFFFF, a >> 32
     middle = a_high * b_low + ((a_low * b_low) >> 32)
     low = a_low * b_high + (middle & 0xFFFFFFFF)
-    return (a_high * b_high + (middle >> 32) + (low >> 32)).astype(np.int64)
+    high = a_high * b_high + (middle >> 32) + (low >> 32)
+    return np.asarray(high.astype(np.int64))
 
 
 def bag(keys: np.ndarray, N: int, n_draws: int, cumulative: np.ndarray | None) -> np.ndarray:
