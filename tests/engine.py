@@ -1,0 +1,146 @@
+"""Forests grown straight through the stages, on any backend, to be compared bit by bit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
+from gpuforest.criteria import CRITERIA
+from gpuforest.forest import Forest
+from gpuforest.frontier import Rules
+from gpuforest.grow import grow
+from gpuforest.sampling import Sampling
+from gpuforest.target import Target, TargetCoding, encode_classes, encode_moments
+
+UNLIMITED = 10**9
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Data and all that decides what forest grows from them.
+
+    X : f32 or f64 [N, F]
+    y : class codes [N], or numbers f64[N, K]
+    weights : i32[N] or None
+    n_draws : rows of a bag; 0: all rows, once
+    n_tried : features tried; None: all
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    criterion: str = "gini"
+    weights: np.ndarray | None = None
+    n_draws: int = 0
+    max_bins: int = 255
+    n_tried: int | None = None
+    max_depth: int = UNLIMITED
+    min_rows_split: int = 2
+    min_rows_leaf: int = 1
+    min_gain: float = -math.inf
+    n_trees: int = 1
+    seed: int = 0
+
+    def but(self, **changes: Any) -> Task:
+        return replace(self, **changes)
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(len(self.X), self.n_draws, self.weights)
+
+    @property
+    def rules(self) -> Rules:
+        n_features = self.X.shape[1]
+        return Rules(
+            criterion=CRITERIA[self.criterion].id,
+            n_tried=n_features if self.n_tried is None else min(self.n_tried, n_features),
+            max_depth=self.max_depth,
+            min_rows_split=self.min_rows_split,
+            min_rows_leaf=self.min_rows_leaf,
+            min_gain=self.min_gain,
+        )
+
+    def coded(self) -> tuple[TargetCoding, np.ndarray]:
+        if CRITERIA[self.criterion].task == "classification":
+            return encode_classes(self.y, np.arange(int(self.y.max()) + 1))
+        y = self.y.reshape(len(self.y), -1).astype(np.float64)
+        centred = self.criterion != "poisson"
+        return encode_moments(y, self.sampling.bag_weight, centred=centred)
+
+    def prepared(self, backend: Backend) -> tuple[BinnedMatrix, Target]:
+        edges = fit_edges(self.X, max_bins=self.max_bins, weights=self.weights, seed=self.seed)
+        coding, y = self.coded()
+        return bin_matrix(self.X, edges, backend), Target(coding, backend.asarray(y))
+
+    def grow(self, backend: Backend) -> Forest:
+        matrix, target = self.prepared(backend)
+        return grow(matrix, target, self.sampling, self.rules, self.n_trees, self.seed, backend)
+
+
+def same_forest(a: Forest, b: Forest) -> bool:
+    """Whether two forests are one, array for array and dtype for dtype."""
+    return all(
+        left.dtype == right.dtype and np.array_equal(left, right)
+        for left, right in (
+            (a.nodes, b.nodes),
+            (a.tree_offsets, b.tree_offsets),
+            (a.leaf_sums, b.leaf_sums),
+            (a.edges.values, b.edges.values),
+            (a.edges.offsets, b.edges.offsets),
+        )
+    )
+
+
+class DeepFrom(NumbaBackend):
+    """The compiled backend, whose deep phase takes slots of at most `rows` rows.
+
+    0: every level is wide.
+    """
+
+    def __init__(self, rows: int, n_threads: int = 1, memory_budget: int = 256 * 2**20) -> None:
+        super().__init__(n_threads, memory_budget)
+        self.rows = rows
+
+    def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
+        return self.rows
+
+
+def table(
+    rng: np.random.Generator, n_rows: int, kinds: list[str], dtype: type = np.float64
+) -> np.ndarray:
+    """Columns [N, F] of these kinds, a letter each.
+
+    c continuous, t heavy-tailed, b two values, f few values, m many whole numbers,
+    0 constant, n a third missing, N few values and most missing, A all missing,
+    d a copy of the column before
+    """
+    columns: list[np.ndarray] = []
+    for kind in kinds:
+        match kind:
+            case "c" | "n":
+                x = rng.normal(size=n_rows)
+            case "t":
+                x = rng.lognormal(sigma=3, size=n_rows)
+            case "b":
+                x = rng.integers(0, 2, n_rows).astype(float)
+            case "f" | "N":
+                x = rng.integers(-2, 3, n_rows) / 2
+            case "m":
+                x = rng.integers(0, 1000, n_rows).astype(float)
+            case "0":
+                x = np.full(n_rows, 3.5)
+            case "A":
+                x = np.full(n_rows, np.nan)
+            case "d":
+                x = columns[-1].copy() if columns else np.zeros(n_rows)
+        if kind == "n":
+            x[rng.random(n_rows) < 0.3] = np.nan
+        if kind == "N":
+            x[rng.random(n_rows) < 0.8] = np.nan
+        columns.append(x)
+    return np.stack(columns, axis=1).astype(dtype)
