@@ -1,0 +1,1 @@
+"""Measurements of gpuforest beside other libraries: see README.md."""
