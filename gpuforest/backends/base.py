@@ -121,7 +121,7 @@ class Backend(ABC):
         """Rows and weights i32[R] of bags i32[T, N] tree by tree, and offsets i64[T + 1]."""
         xp = self.xp
         some = bags > 0
-        count = xp.sum(some, axis=1, dtype=xp.int64)
+        count = xp.astype(xp.count_nonzero(some, axis=1), xp.int64)
         rows = xp.astype(xp.nonzero(some)[1], xp.int32)
         return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
 
@@ -133,9 +133,10 @@ class Backend(ABC):
             return Splits.empty(self.xp, frontier)
         each = 8 * rules.n_tried * matrix.edges.n_codes * (frontier.sums.shape[1] + 1)
         chunk = max(1, self.memory_budget // each)
+        S = frontier.n_slots
         parts = [
-            self._level_chunk(matrix, target, frontier.select(slice(s, s + chunk)), rules)
-            for s in range(0, frontier.n_slots, chunk)
+            self._level_chunk(matrix, target, frontier.select(slice(s, min(s + chunk, S))), rules)
+            for s in range(0, S, chunk)
         ]
         return Splits(
             *(self.xp.concat(p) for p in zip(*(vars(p).values() for p in parts), strict=True))
