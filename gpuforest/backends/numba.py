@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Array = Any
 
-BLOCK_BYTES = 2**17  # of codes in a deep block: with its order, half of a core's L2
+BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide features more levels
 MAX_DEEP_ROWS = 2**14
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
 

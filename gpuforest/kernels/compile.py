@@ -17,7 +17,7 @@ from typing import Any
 import numba
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-# an option that Numba keeps out of its documents and types, in use since 0.20
+# an option that Numba has, and keeps out of its documents and types
 _NO_COUNTS: dict[str, Any] = {"_nrt": False, **_OPTIONS}
 
 
