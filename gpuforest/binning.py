@@ -211,7 +211,7 @@ def column_edges(column: np.ndarray, weights: np.ndarray | None, max_bins: int) 
     # halves, because the width of the widest gap may overflow
     width = np.maximum(high / 2 - low / 2, np.finfo(VALUE).tiny)
     half = np.sqrt(width / width.max())
-    spread = _capped(half * np.sqrt(half) * np.sqrt(np.sqrt(near)), max(n_edges // 2, 1))
+    spread = _capped(half * np.sqrt(half * np.sqrt(near)), max(n_edges // 2, 1))
     rank = _capped(near, max(n_edges // 2, 1))
     share = np.cumsum(_capped(rank / _total(rank) + spread / _total(spread), n_edges))
     step = np.floor(share / share[-1] * n_edges + 0.5)  # no gap is wider than one step
@@ -224,8 +224,9 @@ def _total(measure: np.ndarray) -> float:
 
 def _capped(measure: np.ndarray, n: int) -> np.ndarray:
     """min(measure, c) with c such that the result adds up to n * c."""
-    cap, n_heavy = np.inf, -1
-    while (heavy := measure > cap).sum() > n_heavy and heavy.sum() < n:
-        n_heavy = int(heavy.sum())
-        cap = _total(np.where(heavy, 0.0, measure)) / (n - n_heavy)
-    return np.asarray(np.minimum(measure, cap))
+    if n >= len(measure):
+        return np.full(len(measure), measure.min())
+    ordered = np.sort(measure)
+    # c if all but the j smallest of the last n are capped; the last j that leaves none above
+    caps = np.cumsum(ordered)[-n:] / np.arange(1, n + 1)
+    return np.asarray(np.minimum(measure, caps[np.flatnonzero(ordered[-n:] <= caps)[-1]]))

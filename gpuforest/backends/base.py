@@ -36,7 +36,7 @@ class Backend(ABC):
     xp: Any  # an array-API namespace
     device: Any = None  # what `xp`'s functions take as device=
 
-    def __init__(self, n_threads: int = 1, memory_budget: int = 256 * 2**20) -> None:
+    def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
         self.n_threads = n_threads
         self.memory_budget = memory_budget
 

@@ -12,7 +12,7 @@ from gpuforest.errors import BackendError
 # (n_threads, memory_budget in bytes) -> backend
 Factory = Callable[[int, int], Backend]
 
-MEMORY_BUDGET = 256 * 2**20  # bags of some 16 trees of a million rows
+MEMORY_BUDGET = 64 * 2**20  # bags and moving rows of eleven trees of 200,000 rows
 ENVIRONMENT = "GPUFOREST_BACKEND"
 
 
