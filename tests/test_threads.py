@@ -1,0 +1,161 @@
+"""Several callers, forked and spawned children, and interrupts."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from gpuforest import RandomForestClassifier
+from gpuforest.parallel import parallel_map
+
+
+def data(n_rows: int = 1500) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 8))
+    return X, (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n_rows) > 0).astype(int)
+
+
+def fitted(seed: int, n_threads: int = 2) -> RandomForestClassifier:
+    model = RandomForestClassifier(
+        10, random_state=seed, n_jobs=n_threads, backend="numba", max_features=2
+    )
+    return model.fit(*data())
+
+
+def digest(seed: int) -> tuple[int, bytes]:
+    """What a child sends back: a forest's nodes, and its predictions."""
+    model = fitted(seed)
+    return int(model.forest_.nodes.sum(dtype=np.uint64)), model.predict_proba(data()[0]).tobytes()
+
+
+def test_callers_at_once():
+    X, _ = data()
+    alone = {seed: fitted(seed, 1) for seed in range(4)}
+
+    def job(number: int) -> bool:
+        seed = number % 4
+        model = fitted(seed, 1 + number % 3)
+        return bool(
+            np.array_equal(model.forest_.nodes, alone[seed].forest_.nodes)
+            and np.array_equal(model.predict_proba(X), alone[seed].predict_proba(X))
+        )
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(job, range(24)))
+
+
+def test_one_forest_predicts_for_many():
+    X, _ = data()
+    model, expected = fitted(0), fitted(0, 1).predict_proba(X)
+    with ThreadPoolExecutor(6) as pool:
+        parts = list(pool.map(lambda _: model.predict_proba(X), range(30)))
+    assert all(np.array_equal(part, expected) for part in parts)
+
+
+@pytest.mark.filterwarnings("ignore:.*multiprocessing, setting n_jobs=1:UserWarning")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_children(method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    expected = [digest(seed) for seed in range(2)]  # the parent has used its threads
+    context = multiprocessing.get_context(method)
+    with context.Pool(2) as pool:
+        assert pool.map_async(digest, range(2)).get(timeout=120) == expected
+    assert digest(0) == expected[0]
+
+
+def test_no_thread_outlives_its_call():
+    fitted(0)
+    before = threading.active_count()
+    fitted(1, 4).predict(data()[0])
+    assert threading.active_count() == before
+
+
+# interrupts
+
+LONG_FITS = """
+import os, signal, sys, threading, time
+import numpy as np
+from gpuforest import RandomForestClassifier
+
+n_threads = int(sys.argv[1])
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(300_000, 28)).astype(np.float32), rng.integers(0, 2, 300_000)
+
+def fit(n_trees, rows):
+    model = RandomForestClassifier(n_trees, random_state=0, n_jobs=n_threads, backend="numba")
+    return model.fit(X[:rows], y[:rows])
+
+expected = fit(3, 20_000).forest_.nodes  # every kernel is compiled
+sent = []
+
+def interrupt():
+    sent.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+
+for delay in (0.1, 0.4, 0.7, 1.0, 1.2, 1.4, 1.6, 1.8):  # binning, then growing
+    timer = threading.Timer(delay, interrupt)
+    timer.start()
+    try:
+        fit(500, len(X))
+        print("it was no long fit", flush=True)
+    except KeyboardInterrupt:
+        print(time.monotonic() - sent[-1], flush=True)
+    timer.join()
+again = fit(3, 20_000)
+print("same" if np.array_equal(again.forest_.nodes, expected) else "other", flush=True)
+fit(500, len(X))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_interrupt_ends_a_long_fit(n_threads):
+    child = subprocess.Popen(
+        [sys.executable, "-c", LONG_FITS, str(n_threads)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        # 1. caught: each fit ends soon, and the next one is right
+        for _ in range(8):
+            line = child.stdout.readline()
+            assert line, child.stderr.read()[-500:]
+            assert float(line) < 2
+        assert child.stdout.readline() == "same\n"
+        # 2. not caught: the process ends
+        time.sleep(1)
+        start = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=30)
+        assert time.monotonic() - start < 2
+        assert errors.endswith("KeyboardInterrupt\n")
+        assert child.returncode in (1, 130, -signal.SIGINT)
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_an_error_stops_the_work_that_has_not_begun():
+    begun = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if item == 3:
+            raise RuntimeError("three")
+        time.sleep(0.01)
+        return item
+
+    with pytest.raises(RuntimeError, match="three"):
+        parallel_map(work, range(1000), 2)
+    assert len(begun) < 20
+    assert parallel_map(lambda i: i * i, range(50), 3) == [i * i for i in range(50)]
