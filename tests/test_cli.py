@@ -29,7 +29,7 @@ def data(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 3))
-    frame = pd.DataFrame(X, columns=["a", "b", "c[0]"])
+    frame = pd.DataFrame(X.copy(), columns=["a", "b", "c[0]"])
     frame.loc[::7, "b"] = np.nan
     frame["label"] = np.where(X[:, 0] > 0, "yes", "no")
     frame["flag"] = X[:, 0] > 0

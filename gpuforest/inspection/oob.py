@@ -33,7 +33,7 @@ def out_of_bag(
     for first in range(0, T, size):
         last = min(first + size, T)
         in_bag = draw_bags(sampling, forest.seed, first, last, backend) > 0
-        counts += xp.sum(~in_bag, axis=0, dtype=xp.int64)
+        counts += xp.sum(xp.astype(~in_bag, xp.int64), axis=0)
         for t in range(first, last):
             skip = in_bag[t - first : t - first + 1, :]
             sums += backend.accumulate(forest, matrix.codes, t, t + 1, skip)
