@@ -174,7 +174,6 @@ def large(name: str) -> Task:
     ["binary", "7 classes", "60 classes", "regression", "two outputs", "counts", "16 bits"],
 )
 def test_thousands_of_rows(name):
-    # a deep block of 12 columns holds 2**17 / 12 rows: halve it to have wide levels too
     task = large(name)
     forest = task.grow(NumbaBackend())
     assert forest.depth > 8
@@ -185,11 +184,14 @@ def test_thousands_of_rows(name):
 
 
 def test_the_default_deep_phase_follows_wide_levels():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(9000, 28)).astype(np.float32)
-    task = Task(X, (X[:, 0] * X[:, 1] > rng.normal(size=9000)).astype(int), n_tried=5, max_depth=7)
-    backend = NumbaBackend()
-    assert backend.deep_rows(*task.prepared(backend)) < 9000 / 1.5
+    rng, backend = np.random.default_rng(3), NumbaBackend()
+    few = Task(rng.normal(size=(300, 60)).astype(np.float32), np.zeros(300, int))
+    n = 2 * backend.deep_rows(*few.prepared(backend))
+    X = rng.normal(size=(n, 60)).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = (np.nan_to_num(X[:, 0]) + X[:, 1] > rng.normal(size=n)).astype(int)
+    task = Task(X, y, n_tried=7, max_depth=6)
+    assert backend.deep_rows(*task.prepared(backend)) < n
     assert_same(task, backend, NumbaBackend(2))
 
 
