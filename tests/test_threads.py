@@ -76,7 +76,7 @@ def test_no_thread_outlives_its_call():
     fitted(0)
     before = threading.active_count()
     fitted(1, 4).predict(data()[0])
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
 
 
 # interrupts
