@@ -26,5 +26,6 @@ def parallel_map(function: Callable[[T], R], items: Iterable[T], n_threads: int)
         wait(futures, return_when=FIRST_EXCEPTION)
         return [future.result() for future in futures]
     finally:
-        # on an exception (an interrupt too) what has not begun is dropped
-        pool.shutdown(wait=True, cancel_futures=True)
+        # after an exception, an interrupt too, what has not begun is dropped and what has
+        # is not waited for: it writes to arrays that nobody will read
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -124,6 +124,8 @@ def python_permute(key: int, position: int, n: int) -> int:
             h = splitmix(key, 2 + r)
             x = ((x + h % 2**32) * (h >> 32 | 1)) % 2**bits
             x ^= x >> shift
+            x = ((x + (h >> 16) % 2**32) * (h >> 48 | 1)) % 2**bits
+            x ^= x >> shift
         if x < n:
             return x
 

@@ -41,6 +41,8 @@ RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     ("bag", "bag", "numba"): {"keys": "key", "N": None},
     # B is a part of its output's shape
     ("histogram", "histogram", "numba"): {"B": None},
+    # C too
+    ("totals", "totals", "numba"): {"C": None},
 }
 
 

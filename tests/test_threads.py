@@ -59,7 +59,6 @@ def test_one_forest_predicts_for_many():
     assert all(np.array_equal(part, expected) for part in parts)
 
 
-@pytest.mark.filterwarnings("ignore:.*multiprocessing, setting n_jobs=1:UserWarning")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_children(method):

@@ -91,16 +91,14 @@ class NumbaBackend(NumpyBackend):
     ) -> tuple[Array, Array]:
         coding = target.coding
 
-        def part(s: slice) -> tuple[Array, Array]:
-            return totals(  # type: ignore[no-any-return]
-                target.y, rows, weights, begin[s], end[s], coding.n_channels
-            )
+        S = len(begin)
+        sums, constant = np.zeros((S, coding.n_channels), np.int64), np.zeros(S, np.bool_)
 
-        if not len(begin):
-            return np.zeros((0, coding.n_channels), np.int64), np.zeros(0, np.bool_)
-        parts = parallel_map(part, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
-        sums, constant = zip(*parts, strict=True)
-        return np.concatenate(sums), np.concatenate(constant)
+        def part(s: slice) -> None:
+            totals(target.y, rows, weights, begin[s], end[s], sums[s], constant[s])
+
+        parallel_map(part, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
+        return sums, constant
 
     def histogram(
         self,
@@ -223,9 +221,18 @@ class NumbaBackend(NumpyBackend):
         )  # fmt: skip
 
         def part(s: slice) -> tuple[Array, ...]:
-            return grow_subtrees(  # type: ignore[no-any-return]
+            D, total, C = s.stop - s.start, int(f.n_rows[s].sum()), coding.n_channels
+            # a tree of n leaves has 2 n - 1 nodes
+            nodes, leaf_sums = np.empty(2 * total, np.uint64), np.empty((total, C), np.int64)
+            offsets, leaf_offsets = np.zeros(D + 1, np.int64), np.zeros(D + 1, np.int64)
+            grow_subtrees(
                 matrix.codes, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s], f.depth,
-                matrix.n_bins, limits, matrix.edges.n_codes, coding.n_channels,
+                matrix.n_bins, limits, matrix.edges.n_codes, C,
+                nodes, offsets, leaf_sums, leaf_offsets,
+            )  # fmt: skip
+            return (
+                nodes[: offsets[D]].copy(), offsets,
+                leaf_sums[: leaf_offsets[D]].copy(), leaf_offsets,
             )  # fmt: skip
 
         parts = parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)

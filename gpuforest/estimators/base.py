@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +16,7 @@ from gpuforest.backends import get_backend
 from gpuforest.backends.base import Backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.criteria import CRITERIA
-from gpuforest.estimators.settings import draw_seed, rules_of, sampling_of
+from gpuforest.estimators.settings import draw_seed, rules_of, sampling_of, thread_count
 from gpuforest.estimators.validation import (
     check_labels,
     check_numbers,
@@ -121,7 +120,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _backend(self) -> Backend:
-        return get_backend(self.backend, n_threads=effective_n_jobs(getattr(self, "n_jobs", 1)))
+        return get_backend(self.backend, n_threads=thread_count(getattr(self, "n_jobs", 1)))
 
     def _values(self, X: Any) -> np.ndarray:
         """Mean leaf values f64[N, n_values] of X's rows."""

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count, effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
@@ -58,6 +59,16 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
 def criterion_constraint(task: str) -> dict[str, list[Any]]:
     """Of a task, "classification" or "regression"."""
     return {"criterion": [StrOptions(set(criterion_names(task)))]}
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Threads, counted as joblib does; but its own count warns in a child process, where
+    it takes jobs for processes."""
+    if n_jobs is None:
+        return int(effective_n_jobs(None))
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 means nothing; None is one thread, -1 all processors")
+    return int(n_jobs) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))
 
 
 def draw_seed(random_state: Any) -> int:

@@ -256,19 +256,19 @@ def new_work(most, codes, B, C, count_rows):
 
 @kernel
 def grow_subtrees(
-    codes, y, rows, weights, begin, end, keys, depth, n_bins, rules, B, C
+    codes, y, rows, weights, begin, end, keys, depth, n_bins, rules, B, C,
+    nodes, offsets, leaf_sums, leaf_offsets,
 ):  # fmt: skip
-    """Subtrees of slots of at most 65,535 rows: nodes, offsets, leaf_sums, leaf_offsets.
+    """Subtrees of slots of at most 65,535 rows, written to the last four arguments.
 
     rules : criterion, k, max_depth, fewest rows to split, min_rows of a side, min_gain
+    nodes, leaf_sums : of twice as many places, and as many, as the slots hold rows
+    offsets, leaf_offsets : i64[D + 1], zeros
     """
     D, F = len(begin), codes.shape[1]
-    most, total = 0, 0
+    most = 0
     for d in range(D):
-        most, total = max(most, end[d] - begin[d]), total + end[d] - begin[d]
-    # what comes out: a tree of n leaves has 2 n - 1 nodes
-    nodes, offsets = np.empty(2 * total, np.uint64), np.zeros(D + 1, np.int64)
-    leaf_sums, leaf_offsets = np.empty((total, C), np.int64), np.zeros(D + 1, np.int64)
+        most = max(most, end[d] - begin[d])
     # columns 4,096 bytes apart would all want the same few lines of the cache
     block = np.empty((F, most + COLUMN_GAP), codes.dtype)
     order, spare = new_order(most, y), new_order(most, y)
@@ -281,5 +281,3 @@ def grow_subtrees(
             block, end[d] - begin[d], keys[d], depth, order, spare, n_bins, rules, B, work,
             open_nodes, known, sums, nodes, leaf_sums, offsets[d], leaf_offsets[d],
         )  # fmt: skip
-    n_nodes, n_leaves = offsets[D], leaf_offsets[D]
-    return nodes[:n_nodes].copy(), offsets, leaf_sums[:n_leaves].copy(), leaf_offsets

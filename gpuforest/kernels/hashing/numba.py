@@ -8,7 +8,7 @@ from gpuforest.kernels.compile import device
 U = np.uint64
 GOLDEN, MIX_1, MIX_2 = U(hashing.GOLDEN), U(hashing.MIX_1), U(hashing.MIX_2)
 LOW_32 = U(0xFFFFFFFF)
-U1, U16, U27, U30, U31, U32 = U(1), U(16), U(27), U(30), U(31), U(32)
+U1, U16, U27, U30, U31, U32, U48 = U(1), U(16), U(27), U(30), U(31), U(32), U(48)
 PERMUTATION = hashing.PERMUTATION
 
 
@@ -42,6 +42,8 @@ def permute(order, position, n, mask, shift):
     while True:
         for h in order:
             x = ((x + (h & LOW_32)) * ((h >> U32) | U1)) & mask
+            x = x ^ (x >> shift)
+            x = ((x + ((h >> U16) & LOW_32)) * ((h >> U48) | U1)) & mask
             x = x ^ (x >> shift)
         if x < U(n):
             return np.int64(x)

@@ -26,9 +26,7 @@ def totals_of(y, rows, weights, begin, end, sums):
 
 
 @kernel
-def totals(y, rows, weights, begin, end, C):
-    S = len(begin)
-    sums, constant = np.zeros((S, C), np.int64), np.empty(S, np.bool_)
-    for s in range(S):
+def totals(y, rows, weights, begin, end, sums, constant):
+    """`sums` i64[S, C] holds zeros; the results are written to the last two arguments."""
+    for s in range(len(begin)):
         constant[s] = totals_of(y, rows, weights, begin[s], end[s], sums[s])
-    return sums, constant
