@@ -141,17 +141,17 @@ def comparison(found: dict[str, Runs]) -> str:
         rows.append([SHOWN.get(library, library), *cells])
     for rival in list(found)[1:]:
         cells = [
-            f"{ratio(found, rival, key):.1f}x" if (title, key, digits) in RATIOS else ""
+            spread(ratios(found, rival, key), 1) if (title, key, digits) in RATIOS else ""
             for title, key, digits in columns
         ]
         rows.append([f"ratio to {SHOWN[rival]}", *cells])
     return table(["", *(title for title, _, _ in columns)], rows)
 
 
-def ratio(found: dict[str, Runs], rival: str, key: str) -> float:
-    """How many times more the rival needs: the median over pairs of neighbouring runs."""
+def ratios(found: dict[str, Runs], rival: str, key: str) -> list[float]:
+    """How many times more the rival needs, in each pair of neighbouring runs."""
     pairs = zip(found[rival], found["gpuforest"], strict=True)
-    return float(np.median([theirs[key] / ours[key] for theirs, ours in pairs]))
+    return [theirs[key] / ours[key] for theirs, ours in pairs]
 
 
 if __name__ == "__main__":
