@@ -205,8 +205,11 @@ class NumbaBackend(NumpyBackend):
         return rows, weights, n_left
 
     def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
+        """As many as fit a block; and no node of fewer rows than bins fills histograms of
+        them, as the wide phase would, while a block fits the memory."""
         each = matrix.n_features * matrix.codes.itemsize
-        return int(max(64, min(MAX_DEEP_ROWS, BLOCK_BYTES // each)))
+        few = min(matrix.edges.n_codes // 4, self.memory_budget // (4 * each))
+        return int(max(64, min(MAX_DEEP_ROWS, max(few, BLOCK_BYTES // each))))
 
     def grow_subtrees(
         self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
