@@ -1,8 +1,8 @@
 """Threads over work that releases the GIL (NumPy's sorts, compiled kernels).
 
 A plain pool made for each call: nothing survives a fork, several callers may run at
-once, work is handed out as threads become free, and an interrupt stops it after the
-items under way.
+once, work is handed out as threads become free, and an interrupt drops what has not
+begun.
 """
 
 from __future__ import annotations
