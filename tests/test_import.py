@@ -58,3 +58,12 @@ DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], [0, 1]).predict([[0.
 print(" ".join({m.split(".")[0] for m in set(sys.modules) - before}))
 """
     assert not set(run(script).split()) & set(HEAVY)
+
+
+def test_the_environment_decides_what_auto_means(monkeypatch):
+    from gpuforest.backends import get_backend
+
+    for name in ("numpy", "numba"):
+        monkeypatch.setenv("GPUFOREST_BACKEND", name)
+        assert get_backend("auto").name == name
+    assert get_backend("numpy").name == "numpy"  # a name that is given stands
