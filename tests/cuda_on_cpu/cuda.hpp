@@ -1,0 +1,325 @@
+// What the text of a CUDA kernel sees when g++ compiles it for the CPU: included before its first
+// line. Only what CUDA's own compiler would take is taken here, as far as types can tell.
+#pragma once
+#include "engine.hpp"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#define CUDA_ON_CPU 1
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static const
+#define __shared__ static  // one copy will do: blocks run one after another
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define DYNAMIC_SHARED(name) unsigned char* name = cuda_on_cpu::dynamic_shared
+
+#define threadIdx (cuda_on_cpu::current->index)
+#define blockIdx (cuda_on_cpu::block_index)
+#define blockDim (cuda_on_cpu::block_dim)
+#define gridDim (cuda_on_cpu::grid_dim)
+constexpr int warpSize = 32;
+
+// ---- vectors ------------------------------------------------------------------------------------
+
+#define CUDA_ON_CPU_VECTORS(name, T)                                                              \
+    struct alignas(2 * sizeof(T)) name##2 { T x, y; };                                            \
+    struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) name##4 { T x, y, z, w; };                 \
+    inline name##2 make_##name##2(T x, T y) { return {x, y}; }                                    \
+    inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+CUDA_ON_CPU_VECTORS(char, signed char)
+CUDA_ON_CPU_VECTORS(uchar, unsigned char)
+CUDA_ON_CPU_VECTORS(short, short)
+CUDA_ON_CPU_VECTORS(ushort, unsigned short)
+CUDA_ON_CPU_VECTORS(int, int)
+CUDA_ON_CPU_VECTORS(uint, unsigned)
+CUDA_ON_CPU_VECTORS(longlong, long long)
+CUDA_ON_CPU_VECTORS(ulonglong, unsigned long long)
+CUDA_ON_CPU_VECTORS(float, float)
+CUDA_ON_CPU_VECTORS(double, double)
+
+// ---- bits and arithmetic ------------------------------------------------------------------------
+
+namespace cuda_on_cpu {
+
+template <class T>
+struct Same {
+    using type = T;
+};
+
+template <class To, class From>
+inline To bits(From value) {
+    static_assert(sizeof(From) <= sizeof(To) || sizeof(From) == 8, "values of up to 8 bytes");
+    To result{};
+    memcpy(&result, &value, sizeof(To) < sizeof(From) ? sizeof(To) : sizeof(From));
+    return result;
+}
+
+}  // namespace cuda_on_cpu
+
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
+inline int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
+inline unsigned __brev(unsigned x) {
+    unsigned reversed = 0;
+    for (int i = 0; i < 32; i++) reversed |= (x >> i & 1) << (31 - i);
+    return reversed;
+}
+inline unsigned __umulhi(unsigned a, unsigned b) { return uint64_t(a) * b >> 32; }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    return static_cast<unsigned __int128>(a) * b >> 64;
+}
+
+inline long long __double_as_longlong(double x) { return cuda_on_cpu::bits<long long>(x); }
+inline double __longlong_as_double(long long x) { return cuda_on_cpu::bits<double>(x); }
+inline int __float_as_int(float x) { return cuda_on_cpu::bits<int>(x); }
+inline float __int_as_float(int x) { return cuda_on_cpu::bits<float>(x); }
+inline unsigned __float_as_uint(float x) { return cuda_on_cpu::bits<unsigned>(x); }
+inline float __uint_as_float(unsigned x) { return cuda_on_cpu::bits<float>(x); }
+
+// rounded to nearest, and never contracted: no option of the compiler does that here
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dsub_rn(double a, double b) { return a - b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __ddiv_rn(double a, double b) { return a / b; }
+inline double __dsqrt_rn(double a) { return sqrt(a); }
+inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
+
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+
+// of mixed types, as the usual arithmetic conversions have it; a NaN loses against a number
+template <class A, class B>
+constexpr auto min(A a, B b) {
+    using C = decltype(true ? +a : +b);
+    if constexpr (std::is_floating_point_v<C>) return C(fmin(C(a), C(b)));
+    else return C(a) < C(b) ? C(a) : C(b);
+}
+template <class A, class B>
+constexpr auto max(A a, B b) {
+    using C = decltype(true ? +a : +b);
+    if constexpr (std::is_floating_point_v<C>) return C(fmax(C(a), C(b)));
+    else return C(a) < C(b) ? C(b) : C(a);
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+template <class T> inline T __ldg(const T* p) { return *p; }
+template <class T> inline T __ldcg(const T* p) { return *p; }
+template <class T> inline T __ldcs(const T* p) { return *p; }
+template <class T> inline void __stcs(T* p, T value) { *p = value; }
+template <class T> inline void __stcg(T* p, T value) { *p = value; }
+
+inline void __threadfence() { cuda_on_cpu::fence(); }
+inline void __threadfence_block() { cuda_on_cpu::fence(); }
+inline void __threadfence_system() { cuda_on_cpu::fence(); }
+
+namespace cuda_on_cpu {
+
+template <class T>
+constexpr bool wide_unsigned = std::is_unsigned_v<T> && sizeof(T) == 8;
+template <class T>
+constexpr bool word = std::is_integral_v<T> && sizeof(T) == 4;
+template <class T>
+constexpr bool integer = std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8);
+
+// replaces by compare and swap: also for what has no instruction of its own
+template <class T, class F>
+inline T replace(T* p, F next) {
+    if (shuffled) step_aside();
+    T old, fresh;
+    __atomic_load(p, &old, __ATOMIC_RELAXED);
+    do fresh = next(old);
+    while (!__atomic_compare_exchange(p, &old, &fresh, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return old;
+}
+
+}  // namespace cuda_on_cpu
+
+template <class T>
+inline T atomicAdd(T* p, typename cuda_on_cpu::Same<T>::type value) {
+    static_assert(cuda_on_cpu::word<T> || cuda_on_cpu::wide_unsigned<T> ||
+                  std::is_floating_point_v<T>, "CUDA has no atomicAdd of this type");
+    if constexpr (std::is_integral_v<T>) {
+        if (cuda_on_cpu::shuffled) cuda_on_cpu::step_aside();
+        return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
+    } else {
+        return cuda_on_cpu::replace(p, [=](T old) { return old + value; });
+    }
+}
+
+#define CUDA_ON_CPU_ATOMIC(name, allowed, expression)                                             \
+    template <class T>                                                                            \
+    inline T name(T* p, typename cuda_on_cpu::Same<T>::type value) {                              \
+        static_assert(allowed, "CUDA has no " #name " of this type");                             \
+        return cuda_on_cpu::replace(p, [=](T old) -> T { return expression; });                   \
+    }
+CUDA_ON_CPU_ATOMIC(atomicSub, cuda_on_cpu::word<T>, old - value)
+CUDA_ON_CPU_ATOMIC(atomicMin, cuda_on_cpu::integer<T>, old < value ? old : value)
+CUDA_ON_CPU_ATOMIC(atomicMax, cuda_on_cpu::integer<T>, old < value ? value : old)
+CUDA_ON_CPU_ATOMIC(atomicAnd, cuda_on_cpu::integer<T>, old & value)
+CUDA_ON_CPU_ATOMIC(atomicOr, cuda_on_cpu::integer<T>, old | value)
+CUDA_ON_CPU_ATOMIC(atomicXor, cuda_on_cpu::integer<T>, old ^ value)
+CUDA_ON_CPU_ATOMIC(atomicExch,
+                   cuda_on_cpu::word<T> || cuda_on_cpu::wide_unsigned<T> ||
+                       (std::is_same_v<T, float>), (void(old), value))
+
+template <class T>
+inline T atomicCAS(T* p, typename cuda_on_cpu::Same<T>::type expected,
+                   typename cuda_on_cpu::Same<T>::type value) {
+    static_assert(cuda_on_cpu::word<T> || cuda_on_cpu::wide_unsigned<T>,
+                  "CUDA has no atomicCAS of this type");
+    if (cuda_on_cpu::shuffled) cuda_on_cpu::step_aside();
+    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return expected;
+}
+
+// ---- barriers -----------------------------------------------------------------------------------
+
+#define CUDA_ON_CPU_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+inline void __syncthreads(CUDA_ON_CPU_SITE) { cuda_on_cpu::block_barrier(false, file, line); }
+inline int __syncthreads_count(int predicate, CUDA_ON_CPU_SITE) {
+    return cuda_on_cpu::block_barrier(predicate != 0, file, line);
+}
+inline int __syncthreads_or(int predicate, CUDA_ON_CPU_SITE) {
+    return cuda_on_cpu::block_barrier(predicate != 0, file, line) != 0;
+}
+inline int __syncthreads_and(int predicate, CUDA_ON_CPU_SITE) {
+    return cuda_on_cpu::block_barrier(predicate == 0, file, line) == 0;
+}
+inline void __syncwarp(unsigned mask = ~0u) {
+    cuda_on_cpu::meet(cuda_on_cpu::Op::sync, mask, 0, 0);
+}
+
+// ---- the lanes of a warp ------------------------------------------------------------------------
+
+namespace cuda_on_cpu {
+
+template <class T>
+inline auto shuffle(Op op, unsigned mask, T value, unsigned source) {
+    static_assert(std::is_arithmetic_v<T>, "CUDA shuffles numbers only");
+    return bits<decltype(+value)>(meet(op, mask, bits<uint64_t>(+value), source));
+}
+
+inline unsigned segment(int width) { return current->lane & ~(width - 1); }
+
+}  // namespace cuda_on_cpu
+
+template <class T>
+inline auto __shfl_sync(unsigned mask, T value, int source, int width = 32) {
+    return cuda_on_cpu::shuffle(cuda_on_cpu::Op::shuffle, mask, value,
+                                cuda_on_cpu::segment(width) + (source & (width - 1)));
+}
+template <class T>
+inline auto __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+    const unsigned lane = cuda_on_cpu::current->lane;
+    return cuda_on_cpu::shuffle(cuda_on_cpu::Op::shuffle_up, mask, value,
+                                lane - cuda_on_cpu::segment(width) < delta ? lane : lane - delta);
+}
+template <class T>
+inline auto __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+    const unsigned lane = cuda_on_cpu::current->lane, end = cuda_on_cpu::segment(width) + width;
+    return cuda_on_cpu::shuffle(cuda_on_cpu::Op::shuffle_down, mask, value,
+                                delta < end - lane ? lane + delta : lane);
+}
+template <class T>
+inline auto __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32) {
+    const unsigned lane = cuda_on_cpu::current->lane, other = lane ^ lanes;
+    return cuda_on_cpu::shuffle(cuda_on_cpu::Op::shuffle_xor, mask, value,
+                                other < cuda_on_cpu::segment(width) + width ? other : lane);
+}
+
+inline unsigned __activemask() { return 1u << cuda_on_cpu::current->lane; }  // the least it may say
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+    return cuda_on_cpu::meet(cuda_on_cpu::Op::ballot, mask, predicate != 0, 0);
+}
+inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
+inline int __all_sync(unsigned mask, int predicate) {
+    return __ballot_sync(mask, predicate) == mask;
+}
+template <class T>
+inline unsigned __match_any_sync(unsigned mask, T value) {
+    static_assert(std::is_arithmetic_v<T>, "CUDA matches numbers only");
+    return cuda_on_cpu::meet(cuda_on_cpu::Op::match, mask, cuda_on_cpu::bits<uint64_t>(+value), 0);
+}
+
+#define CUDA_ON_CPU_REDUCE(name, T, op)                                                           \
+    inline T name(unsigned mask, T value) {                                                       \
+        return cuda_on_cpu::meet(cuda_on_cpu::Op::op, mask, unsigned(value), 0);                  \
+    }
+CUDA_ON_CPU_REDUCE(__reduce_add_sync, int, add)
+CUDA_ON_CPU_REDUCE(__reduce_add_sync, unsigned, add)
+CUDA_ON_CPU_REDUCE(__reduce_min_sync, int, least_signed)
+CUDA_ON_CPU_REDUCE(__reduce_min_sync, unsigned, least_unsigned)
+CUDA_ON_CPU_REDUCE(__reduce_max_sync, int, most_signed)
+CUDA_ON_CPU_REDUCE(__reduce_max_sync, unsigned, most_unsigned)
+CUDA_ON_CPU_REDUCE(__reduce_and_sync, unsigned, bit_and)
+CUDA_ON_CPU_REDUCE(__reduce_or_sync, unsigned, bit_or)
+CUDA_ON_CPU_REDUCE(__reduce_xor_sync, unsigned, bit_xor)
+
+// ---- how Python finds and calls a kernel --------------------------------------------------------
+
+namespace cuda_on_cpu {
+
+template <class T>
+constexpr int kind_of() {
+    if (std::is_same_v<std::remove_cv_t<T>, bool>) return 'b';
+    if (std::is_floating_point_v<T>) return 'f';
+    if (std::is_integral_v<T>) return std::is_signed_v<T> ? 'i' : 'u';
+    return 'V';
+}
+template <class T>
+constexpr int size_of() {
+    if constexpr (std::is_void_v<T>) return 0;
+    else return sizeof(T);
+}
+
+// a parameter: its kind and size, or those of what it points to, and whether that may be written
+struct Parameter {
+    int kind, size, pointer, writable;
+};
+template <class T>
+constexpr Parameter parameter() {
+    using P = std::remove_pointer_t<T>;
+    return {kind_of<P>(), size_of<P>(), std::is_pointer_v<T>, !std::is_const_v<P>};
+}
+
+template <auto kernel>
+struct Entry;
+template <class... A, void (*kernel)(A...)>
+struct Entry<kernel> {
+    static constexpr int count = sizeof...(A);
+    static constexpr Parameter parameters[sizeof...(A) + 1] = {parameter<A>()...};
+    template <size_t... i>
+    static void call(void** values, std::index_sequence<i...>) {
+        kernel(*static_cast<std::remove_const_t<A>*>(values[i])...);
+    }
+};
+
+}  // namespace cuda_on_cpu
+
+#define CUDA_ON_CPU_ENTRY(name)                                                                   \
+    extern "C" __attribute__((visibility("default"))) void cuda_on_cpu_call_##name(void** v) {    \
+        using Entry = cuda_on_cpu::Entry<&name>;                                                  \
+        Entry::call(v, std::make_index_sequence<Entry::count>{});                                 \
+    }                                                                                             \
+    extern "C" __attribute__((visibility("default"))) int cuda_on_cpu_parameters_##name(          \
+        const cuda_on_cpu::Parameter** parameters) {                                              \
+        *parameters = cuda_on_cpu::Entry<&name>::parameters;                                      \
+        return cuda_on_cpu::Entry<&name>::count;                                                  \
+    }

@@ -1,0 +1,58 @@
+// What the kernels' side (cuda.hpp) and the engine know of each other.
+#pragma once
+#include <stdint.h>
+
+struct uint3 {
+    unsigned x, y, z;
+};
+
+namespace cuda_on_cpu {
+
+struct Stack;
+
+struct Thread {
+    uint3 index;  // threadIdx
+    unsigned warp, lane;
+    Stack* stack;  // where it sleeps; null before its first step and after its last
+    void* fiber;   // ThreadSanitizer's name for it
+};
+
+// what the lanes of a warp can do together
+enum class Op {
+    sync,
+    shuffle,
+    shuffle_up,
+    shuffle_down,
+    shuffle_xor,
+    ballot,
+    match,
+    add,
+    least_signed,
+    least_unsigned,
+    most_signed,
+    most_unsigned,
+    bit_and,
+    bit_or,
+    bit_xor
+};
+
+// of the launch that runs now
+extern Thread* current;
+extern uint3 block_index, block_dim, grid_dim;
+extern unsigned char* dynamic_shared;
+extern bool shuffled;
+
+// All named lanes bring a value and leave with their part of the outcome. `source`: the lane that
+// a shuffle reads from.
+uint64_t meet(Op op, unsigned mask, uint64_t value, unsigned source);
+
+// All threads of the block bring a condition and leave with how many held.
+unsigned block_barrier(bool condition, const char* file, int line);
+
+// Lets another thread go first: atomics call it, so that shuffled runs differ there too.
+void step_aside();
+
+void fence();
+[[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+}  // namespace cuda_on_cpu
