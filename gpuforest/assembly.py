@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.dtypes import OFFSET
@@ -24,24 +25,32 @@ if TYPE_CHECKING:
 Array = Any
 
 
+# What a slot is; a wide one whose split was refused becomes a leaf. NONE: no slot at all,
+# one of the two that follow a leaf
+NONE, LEAF, DEEP, WIDE = range(4)
+
+
 @dataclass(frozen=True, eq=False)
 class Level:
     """What became of the S slots of one depth, on the backend's device.
 
+    kind : i8[S], above; WIDE is a split
     tree : i32[S]
-    is_split, is_deep : bool[S]; neither: a leaf. Children of the i-th split are the
-        slots 2 i and 2 i + 1 of the next level.
     word : u64[S], packed splits without their child
-    leaf_sums : i64[leaves, C]
-    subtrees : the deep slots' subtrees, in the order of the slots
+    sums : i64[S, C]
+    is_wide : bool[S], the slots that a split was sought for
+    wide : i64[W], their numbers; two slots of the next level, 2 i and 2 i + 1, belong to
+        the i-th of them
+    n_deep : int, deep slots
     """
 
+    kind: Array
     tree: Array
-    is_split: Array
-    is_deep: Array
     word: Array
-    leaf_sums: Array
-    subtrees: Subtrees
+    sums: Array
+    is_wide: Array
+    wide: Array
+    n_deep: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,16 +86,20 @@ def spread(xp: Any, mask: Array, values: Array) -> Array:
     return xp.where(mask, found, xp.zeros_like(found))
 
 
-def subtree_sizes(levels: list[Level], xp: Any) -> list[Array]:
-    """Nodes at and below each slot of each level, i64[S]."""
+def subtree_sizes(levels: list[Level], blocks: Array, xp: Any) -> list[Array]:
+    """Nodes at and below each slot of each level, i64[S]; blocks i64[D]: of the deep ones."""
     sizes: list[Array] = []
+    last = blocks.shape[0]
     for level in reversed(levels):
-        blocks = level.subtrees.offsets[1:] - level.subtrees.offsets[:-1]
-        size = xp.where(level.is_deep, spread(xp, level.is_deep, blocks), 1)
+        first = last - level.n_deep
+        deep = level.kind == DEEP
+        size = xp.where(deep, spread(xp, deep, blocks[first:last]), 1)
+        size = xp.where(level.kind == NONE, xp.zeros_like(size), size)
         if sizes:
-            below = sizes[-1][0::2] + sizes[-1][1::2]
-            size = size + spread(xp, level.is_split, below)
+            below = sizes[-1][0::2] + sizes[-1][1::2]  # nothing below a refused split
+            size = size + spread(xp, level.is_wide, below)
         sizes.append(size)
+        last = first
     return sizes[::-1]
 
 
@@ -96,45 +109,42 @@ def node_places(levels: list[Level], sizes: list[Array], xp: Any) -> list[tuple[
     below = place + 1
     places = [(place, below)]
     for level, children in zip(levels, sizes[1:], strict=False):
-        first = below[level.is_split]
+        first = xp.take(below, level.wide)
         place = pairs(xp, first, first + 1)
         below = pairs(xp, first + 2, first + 1 + children[0::2])
         places.append((place, below))
     return places
 
 
-def assemble(levels: list[Level], coding: TargetCoding, backend: Backend) -> WaveTrees:
-    """Trees of a wave from its levels; the first holds the roots, one a tree."""
+def assemble(
+    levels: list[Level], trees: Subtrees, coding: TargetCoding, backend: Backend
+) -> WaveTrees:
+    """Trees of a wave from its levels, of which the first holds the roots, one a tree."""
     xp = backend.xp
-    sizes = subtree_sizes(levels, xp)
-    tree_begin = xp.cumulative_sum(sizes[0]) - sizes[0]
-    # pieces of the result: their nodes, where they begin, how long they are
-    nodes, begin, length, leaf_sums = [], [], [], []
-    n_leaves = 0
-    for level, (place, below) in zip(levels, node_places(levels, sizes, xp), strict=True):
-        tree = xp.take(tree_begin, xp.astype(level.tree, xp.int64))
-        # 1. the wide slots, a piece each
-        leaf, wide = ~level.is_split & ~level.is_deep, ~level.is_deep
-        number = xp.astype(exclusive(xp, leaf) + n_leaves, xp.uint64)
-        split = level.word + (xp.astype(below, xp.uint64) << CHILD_SHIFT)
-        nodes.append(xp.where(leaf, number + LEAF_WORD, split)[wide])
-        begin.append((tree + place)[wide])
-        length.append(xp.ones_like(begin[-1]))
-        leaf_sums.append(level.leaf_sums)
-        n_leaves += level.leaf_sums.shape[0]
-        # 2. the subtrees, two pieces each: the root lies beside its sibling
-        trees, deep = level.subtrees, level.is_deep
-        nodes.append(moved(trees, below[deep] - 1, n_leaves, xp))
-        begin.append(pairs(xp, (tree + place)[deep], (tree + below)[deep]))
-        blocks = trees.offsets[1:] - trees.offsets[:-1]
-        length.append(pairs(xp, xp.ones_like(blocks), blocks - 1))
-        leaf_sums.append(trees.leaf_sums)
-        n_leaves += trees.leaf_sums.shape[0]
-    words = in_order(xp.concat(nodes), xp.concat(begin), xp.concat(length), backend)
-    # the trees leave the device here
-    sums = backend.asnumpy(xp.concat(leaf_sums))
-    words, table = leaf_table(backend.asnumpy(words), sums, coding)
-    return WaveTrees(words, backend.asnumpy(sizes[0]), table)
+    blocks = trees.offsets[1:] - trees.offsets[:-1]
+    sizes = subtree_sizes(levels, blocks, xp)
+    place, below = (
+        xp.concat(list(part)) for part in zip(*node_places(levels, sizes, xp), strict=True)
+    )
+    kind, tree, word = (
+        xp.concat([getattr(v, n) for v in levels]) for n in ("kind", "tree", "word")
+    )
+    begin = xp.take(xp.cumulative_sum(sizes[0]) - sizes[0], xp.astype(tree, xp.int64))
+    # 1. the nodes of the levels, a piece each
+    leaf, deep, single = kind == LEAF, kind == DEEP, (kind == LEAF) | (kind == WIDE)
+    number = xp.astype(exclusive(xp, leaf), xp.uint64)
+    split = word + (xp.astype(below, xp.uint64) << CHILD_SHIFT)
+    words, at = xp.where(leaf, number + LEAF_WORD, split)[single], (begin + place)[single]
+    leaf_sums = xp.concat([level.sums for level in levels])[leaf]
+    # 2. the subtrees, two pieces each: the root lies beside its sibling
+    below = below[deep]
+    nodes = xp.concat([words, moved(trees, below - 1, leaf_sums.shape[0], xp)])
+    first = xp.concat([at, pairs(xp, (begin + place)[deep], begin[deep] + below)])
+    length = xp.concat([xp.ones_like(at), pairs(xp, xp.ones_like(blocks), blocks - 1)])
+    # 3. all in one order; the trees leave the device here
+    nodes = in_order(nodes, first, length, backend)
+    nodes, table = leaf_table(xp, nodes, xp.concat([leaf_sums, trees.leaf_sums]), coding)
+    return WaveTrees(*(backend.asnumpy(a) for a in (nodes, sizes[0], table)))
 
 
 def moved(trees: Subtrees, shift: Array, first_leaf: int, xp: Any) -> Array:
@@ -155,36 +165,45 @@ def in_order(nodes: Array, begin: Array, length: Array, backend: Backend) -> Arr
     return xp.take(nodes, shift + xp.arange(nodes.shape[0], dtype=xp.int64, device=backend.device))
 
 
-def leaf_table(
-    nodes: np.ndarray, sums: np.ndarray, coding: TargetCoding
-) -> tuple[np.ndarray, np.ndarray]:
+def leaf_table(xp: Any, nodes: Array, sums: Array, coding: TargetCoding) -> tuple[Array, Array]:
     """Nodes u64[M] and leaf sums i64[V, C] with the leaves in their canonical order.
 
     Of classes every distinct row is kept once (pure leaves of small weight are most of
     a forest), ordered by a hash; moments hardly repeat, and are kept in node order.
     """
     leaf = is_leaf(nodes)
-    number = (nodes[leaf] & LEAF_MASK).astype(np.int64)
+    number = xp.astype(xp.where(leaf, nodes & LEAF_MASK, 0), xp.int64)
     if coding.is_classes:
-        sums, inverse = distinct_rows(sums)
-        number = inverse[number]
+        sums, inverse = distinct_rows(xp, sums)
+        number = xp.take(inverse, number)
     else:
-        sums, number = sums[number], np.arange(len(number))
-    nodes[leaf] = number.astype(np.uint64) + np.uint64(LEAF_WORD)
-    return nodes, sums
+        sums, number = xp.take(sums, number[leaf], axis=0), exclusive(xp, leaf)
+    return xp.where(leaf, xp.astype(number, xp.uint64) + LEAF_WORD, nodes), sums
 
 
-def distinct_rows(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def distinct_rows(xp: Any, sums: Array) -> tuple[Array, Array]:
     """Distinct rows i64[V, C] in a canonical order, and each row's number among them."""
-    factors = hash_at(np.zeros(1, np.uint64), np.arange(sums.shape[1], dtype=np.uint64)) | 1
-    key = np.zeros(len(sums), np.uint64)
-    for c, factor in enumerate(factors):
-        key += sums[:, c].astype(np.uint64) * factor
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    table = sums[first]
-    if not all(np.array_equal(table[inverse, c], sums[:, c]) for c in range(sums.shape[1])):
-        table, inverse = np.unique(sums, axis=0, return_inverse=True)  # two rows, one key
-    return table, inverse
+    zero, key = np.zeros(1, np.uint64), xp.astype(xp.zeros_like(sums[:, 0]), xp.uint64)
+    for c in range(sums.shape[1]):
+        key = key + xp.astype(sums[:, c], xp.uint64) * (int(hash_at(zero, c)[0]) | 1)
+    found = xp.unique_all(key)
+    table, inverse = xp.take(sums, found.indices, axis=0), found.inverse_indices
+    same = found.counts[:1] > 0
+    for c in range(sums.shape[1]):
+        same = same & xp.all(xp.take(table[:, c], inverse) == sums[:, c])
+    return (table, inverse) if bool(xp.all(same)) else _distinct_sorted(xp, sums)
+
+
+def _distinct_sorted(xp: Any, sums: Array) -> tuple[Array, Array]:
+    """The same by sorting, for the case that two rows have one key."""
+    order = xp.argsort(sums[:, -1], stable=True)
+    for c in range(sums.shape[1] - 2, -1, -1):
+        order = xp.take(order, xp.argsort(xp.take(sums[:, c], order), stable=True))
+    rows = xp.take(sums, order, axis=0)
+    one = xp.ones(1, dtype=xp.bool, device=sums.device)
+    first = xp.concat([one, xp.any(rows[1:, :] != rows[:-1, :], axis=1)])
+    number = xp.cumulative_sum(xp.astype(first, xp.int64)) - 1
+    return rows[first], xp.take(number, xp.argsort(order))
 
 
 def merge_waves(
@@ -198,5 +217,5 @@ def merge_waves(
     sizes = np.concatenate([[0], *(w.tree_sizes for w in waves)])
     sums = np.concatenate([w.leaf_sums for w in waves])
     if coding.is_classes and len(waves) > 1:
-        nodes, sums = leaf_table(nodes, sums, coding)
+        nodes, sums = leaf_table(host, nodes, sums, coding)
     return nodes, np.cumsum(sizes).astype(OFFSET), sums

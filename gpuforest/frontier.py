@@ -48,8 +48,11 @@ class Frontier:
     begin, end : i64[S], slot s holds rows[begin[s]:end[s]]
     sums : i64[S, C], channel sums
     constant : bool[S], all targets are equal
-    rows, weights : i32[R], rows by slot, ascending, and their weights in the bag
-    depth : int
+    depth : i32[S], levels above
+    rows, weights : i32[2 R], rows by slot, ascending, and their weights in the bag. A
+        split slot's rows move to the same place of the other half, so that nobody ever
+        writes where another slot's rows lie
+    n_held : int on the host, the rows of all slots together, or more
     """
 
     tree: Array
@@ -58,9 +61,10 @@ class Frontier:
     end: Array
     sums: Array
     constant: Array
+    depth: Array
     rows: Array
     weights: Array
-    depth: int
+    n_held: int
 
     @property
     def n_slots(self) -> int:
@@ -71,22 +75,29 @@ class Frontier:
         """Rows of each slot, i64[S]."""
         return self.end - self.begin
 
-    def select(self, slots: Array) -> Frontier:
-        """The slots of a mask bool[S] or a slice; rows stay where they are."""
-        return replace(
-            self,
-            tree=self.tree[slots],
-            key=self.key[slots],
-            begin=self.begin[slots],
-            end=self.end[slots],
-            sums=self.sums[slots, ...] if isinstance(slots, slice) else self.sums[slots],
-            constant=self.constant[slots],
-        )
+    def part(self, slots: slice) -> Frontier:
+        """Some slots, one behind another."""
+        own = {name: getattr(self, name)[slots, ...] for name in PER_SLOT}
+        return replace(self, **own)
+
+    def take(self, xp: Any, slots: Array, n_held: int) -> Frontier:
+        """The slots of these numbers, i64[...], which hold `n_held` rows."""
+        own = {name: xp.take(getattr(self, name), slots, axis=0) for name in PER_SLOT}
+        return replace(self, **own, n_held=n_held)
+
+    @classmethod
+    def join(cls, xp: Any, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
+        """The slots of several frontiers of one wave."""
+        own = {name: xp.concat([getattr(p, name) for p in parts], axis=0) for name in PER_SLOT}
+        return cls(**own, rows=rows, weights=weights, n_held=sum(p.n_held for p in parts))
 
     def must_end(self, rules: Rules) -> Array:
         """Slots that are leaves without a look at their features, bool[S]."""
         fewest = max(rules.min_rows_split, 2 * rules.min_rows_leaf)
         return self.constant | (self.n_rows < fewest) | (self.depth >= rules.max_depth)
+
+
+PER_SLOT = ("tree", "key", "begin", "end", "sums", "constant", "depth")
 
 
 def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:

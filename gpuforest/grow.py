@@ -2,7 +2,7 @@
 
     frontier   the open nodes of one depth, of all trees of the wave
        |-- leaves: nothing left to do, or no split found
-       |-- deep: so few rows that the backend grows the whole subtree at once
+       |-- deep: so few rows that the backend grows the whole subtree at the end
        `-- wide: histogram, best split, partition -> the next frontier
 
 All that is O(nodes) here is array-API code; all that is O(rows) is a backend kernel.
@@ -13,10 +13,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpuforest import hashing
-from gpuforest.assembly import Level, WaveTrees, assemble, merge_waves, pairs, spread
+from gpuforest.assembly import (
+    DEEP,
+    LEAF,
+    NONE,
+    WIDE,
+    Level,
+    WaveTrees,
+    assemble,
+    merge_waves,
+    pairs,
+    spread,
+)
 from gpuforest.criteria import side_score
 from gpuforest.forest import Forest
-from gpuforest.frontier import Frontier, Rules, Splits, Subtrees
+from gpuforest.frontier import Frontier, Rules, Splits
 from gpuforest.nodes import pack_splits
 from gpuforest.progress import report
 from gpuforest.sampling import Sampling, draw_bags
@@ -58,30 +69,29 @@ def grow_wave(
     seed: int,
     backend: Backend,
 ) -> WaveTrees:
-    """Grow the trees first .. last - 1 together, level by level."""
+    """Grow the trees first .. last - 1 together, level by level, then the deep slots."""
+    xp = backend.xp
     frontier = roots(target, draw_bags(sampling, seed, first, last, backend), seed, first, backend)
     deep_rows = backend.deep_rows(matrix, target)
-    levels = []
+    levels, handed_over = [], []
     while frontier.n_slots:
-        ends = frontier.must_end(rules)
-        is_deep = ~ends & (frontier.n_rows <= deep_rows)
-        wide = frontier.select(~ends & ~is_deep)
-        deep = frontier.select(is_deep)
+        kind, wide_slots, wide, deep = sort_out(frontier, rules, deep_rows, backend)
+        handed_over.append(deep)
         splits = backend.level(matrix, target, wide, rules)
-        subtrees = backend.grow_subtrees(matrix, target, deep, rules)
-        gain = splits.score - side_score(backend.xp, wide.sums, rules.criterion)
+        gain = splits.score - side_score(xp, wide.sums, rules.criterion)
         accepted = (splits.feature >= 0) & (gain >= rules.min_gain)
-        levels.append(
-            record(frontier, ~ends & ~is_deep, is_deep, splits, accepted, subtrees, backend)
-        )
+        levels.append(record(frontier, kind, wide_slots, splits, accepted, deep.n_slots, backend))
         frontier = advance(matrix, target, wide, splits, accepted, backend)
-    return assemble(levels, target.coding, backend)
+    deep = Frontier.join(xp, handed_over, frontier.rows, frontier.weights)
+    subtrees = backend.grow_subtrees(matrix, target, deep, rules)
+    return assemble(levels, subtrees, target.coding, backend)
 
 
 def roots(target: Target, bags: Array, seed: int, first: int, backend: Backend) -> Frontier:
     """The frontier of depth 0 from bags i32[T, N]."""
     xp, T = backend.xp, bags.shape[0]
     rows, weights, offsets = backend.in_bag(bags)
+    del bags
     keys = hashing.tree_keys(xp, seed, first, first + T, backend.device)
     begin, end = offsets[:-1], offsets[1:]
     sums, constant = backend.totals(target, rows, weights, begin, end)
@@ -92,34 +102,65 @@ def roots(target: Target, bags: Array, seed: int, first: int, backend: Backend) 
         end=end,
         sums=sums,
         constant=constant,
-        rows=rows,
-        weights=weights,
-        depth=0,
+        depth=xp.zeros(T, dtype=xp.int32, device=backend.device),
+        rows=xp.concat([rows, xp.empty_like(rows)]),
+        weights=xp.concat([weights, xp.empty_like(weights)]),
+        n_held=rows.shape[0],
+    )
+
+
+def sort_out(
+    frontier: Frontier, rules: Rules, deep_rows: int, backend: Backend
+) -> tuple[Array, Array, Frontier, Frontier]:
+    """What each slot is (i8[S], see assembly), the numbers of the wide slots, and the
+    wide and the deep ones. Here alone a level waits for the device.
+    """
+    xp, n_rows = backend.xp, frontier.n_rows
+    kind = xp.where(n_rows <= deep_rows, xp.asarray(DEEP, device=backend.device), WIDE)
+    kind = xp.where(frontier.must_end(rules), LEAF, kind)
+    kind = xp.astype(xp.where(n_rows == 0, NONE, kind), xp.int8)
+    is_wide, is_deep = kind == WIDE, kind == DEEP
+    numbers = xp.stack(
+        [
+            *(xp.astype(xp.count_nonzero(mask), xp.int64) for mask in (is_wide, is_deep)),
+            *(xp.sum(xp.where(mask, n_rows, 0)) for mask in (is_wide, is_deep)),
+        ]
+    )
+    n_wide, n_deep, rows_wide, rows_deep = backend.asnumpy(numbers).tolist()
+    # the highest kinds come last
+    slots = xp.argsort(kind, stable=True)
+    last = frontier.n_slots - n_wide
+    wide = slots[last:]
+    return (
+        kind,
+        wide,
+        frontier.take(xp, wide, rows_wide),
+        frontier.take(xp, slots[last - n_deep : last], rows_deep),
     )
 
 
 def record(
     frontier: Frontier,
-    is_wide: Array,
-    is_deep: Array,
+    kind: Array,
+    wide_slots: Array,
     splits: Splits,
     accepted: Array,
-    subtrees: Subtrees,
+    n_deep: int,
     backend: Backend,
 ) -> Level:
     """What became of each slot of a frontier."""
     xp = backend.xp
+    is_wide = kind == WIDE
     word = pack_splits(xp, xp.where(accepted, splits.feature, 0), splits.bin, splits.missing_left)
-    # from the wide slots back to all slots: the wide slot's rank among the wide
-    is_split = spread(xp, is_wide, accepted)
-    leaf = ~is_deep & ~is_split
+    rejected = is_wide & ~spread(xp, is_wide, accepted)
     return Level(
+        kind=xp.where(rejected, xp.asarray(LEAF, dtype=kind.dtype, device=backend.device), kind),
         tree=frontier.tree,
-        is_split=is_split,
-        is_deep=is_deep,
         word=spread(xp, is_wide, word),
-        leaf_sums=frontier.sums[leaf],
-        subtrees=subtrees,
+        sums=frontier.sums,
+        is_wide=is_wide,
+        wide=wide_slots,
+        n_deep=n_deep,
     )
 
 
@@ -131,27 +172,31 @@ def advance(
     accepted: Array,
     backend: Backend,
 ) -> Frontier:
-    """The children of the accepted splits, left before right, as the next frontier."""
+    """Two slots for each wide one, left before right, without rows where it is a leaf."""
     xp = backend.xp
-    parent = wide.select(accepted)
-    feature, bin = splits.feature[accepted], splits.bin[accepted]
-    missing_left, left = splits.missing_left[accepted], splits.left[accepted]
-    rows, weights, n_left = backend.partition(matrix, parent, feature, bin, missing_left)
-    count = pairs(xp, n_left, parent.n_rows - n_left)
-    end = xp.cumulative_sum(count, dtype=xp.int64)
-    begin, sums = end - count, pairs(xp, left, parent.sums - left)
+    feature = xp.where(accepted, splits.feature, -1)
+    rows, weights, n_left = backend.partition(
+        matrix, wide, feature, splits.bin, splits.missing_left
+    )
+    half = rows.shape[0] // 2
+    begin = xp.where(wide.begin < half, wide.begin + half, wide.begin - half)
+    middle = begin + n_left
+    end = xp.where(accepted, begin + wide.n_rows, begin)
+    begin, end = pairs(xp, begin, middle), pairs(xp, middle, end)
+    sums = pairs(xp, splits.left, wide.sums - splits.left)
     if target.coding.is_classes:
-        constant = xp.max(sums, axis=1) == xp.sum(sums, axis=1) if count.shape[0] else count > 0
+        constant = xp.max(sums, axis=1) == xp.sum(sums, axis=1) if sums.shape[0] else begin > end
     else:
         constant = backend.totals(target, rows, weights, begin, end)[1]
     return Frontier(
-        tree=pairs(xp, parent.tree, parent.tree),
-        key=pairs(xp, hashing.hash_at(parent.key, 0), hashing.hash_at(parent.key, 1)),
+        tree=pairs(xp, wide.tree, wide.tree),
+        key=pairs(xp, hashing.hash_at(wide.key, 0), hashing.hash_at(wide.key, 1)),
         begin=begin,
         end=end,
         sums=sums,
         constant=constant,
+        depth=pairs(xp, wide.depth, wide.depth) + 1,
         rows=rows,
         weights=weights,
-        depth=wide.depth + 1,
+        n_held=wide.n_held,
     )

@@ -26,7 +26,10 @@ def predict(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
     """
     out = np.empty((X.shape[0], forest.coding.n_values), VALUE)
     for begin, end, codes in encode_blocks(X, forest.edges, backend):
-        total = backend.accumulate(forest, codes, 0, forest.n_trees, None)
+        zeros = backend.xp.zeros(
+            (end - begin, out.shape[1]), dtype=backend.xp.float64, device=backend.device
+        )
+        total = backend.accumulate(forest, codes, 0, forest.n_trees, None, zeros)
         np.divide(backend.asnumpy(total), forest.n_trees, out=out[begin:end])
         report(end, len(out))
     return out

@@ -50,6 +50,15 @@ def split_of(forest: Forest, node: int = 0) -> tuple[int, int, bool]:
     return int(feature[node]), int(bin[node]), bool(missing_left[node])
 
 
+def frontier_of(begin, end, rows, weights, sums) -> Frontier:
+    S = len(begin)
+    return Frontier(
+        tree=np.zeros(S, np.int32), key=np.zeros(S, np.uint64), begin=begin, end=end, sums=sums,
+        constant=np.zeros(S, bool), depth=np.zeros(S, np.int32), rows=rows, weights=weights,
+        n_held=int((end - begin).sum()),
+    )  # fmt: skip
+
+
 def column(*values: float) -> np.ndarray:
     return np.array(values, np.float64)[:, None]
 
@@ -245,29 +254,32 @@ def test_partitions_are_stable(seed, n_slots):
         end = np.sort(rng.integers(1, 60, n_slots))
         begin = np.concatenate([[0], end[:-1]])
         begin, end = begin[end > begin], end[end > begin]
+        begin, end = begin + 60 * (seed % 2), end + 60 * (seed % 2)
         S = len(begin)
-        rows = rng.integers(0, 80, 60).astype(np.int32)
-        weights = rng.integers(1, 9, 60).astype(np.int32)
-        frontier = Frontier(
-            tree=np.zeros(S, np.int32), key=np.zeros(S, np.uint64), begin=begin, end=end,
-            sums=np.zeros((S, 2), np.int64), constant=np.zeros(S, bool), rows=rows,
-            weights=weights, depth=0,
-        )  # fmt: skip
-        feature = rng.integers(0, 5, S).astype(np.int32)
+        rows = rng.integers(0, 80, 120).astype(np.int32)
+        weights = rng.integers(1, 9, 120).astype(np.int32)
+        frontier = frontier_of(begin, end, rows, weights, np.zeros((S, 2), np.int64))
+        feature = rng.integers(-1, 5, S).astype(np.int32)
         bin = rng.integers(0, 40, S).astype(np.int32)
         side = rng.random(S) < 0.5
+        old_rows, old_weights = rows.copy(), weights.copy()
         new_rows, new_weights, n_left = engine.partition(matrix, frontier, feature, bin, side)
-        first = 0
         for s in range(S):
-            own, weight = rows[begin[s] : end[s]], weights[begin[s] : end[s]]
+            own, weight = old_rows[begin[s] : end[s]], old_weights[begin[s] : end[s]]
             code = matrix.codes[own, feature[s]].astype(int)
             left = np.where(code == matrix.edges.missing_code, side[s], code <= bin[s])
+            other = begin[s] + 60 if begin[s] < 60 else begin[s] - 60
+            place = slice(other, other + len(own))
+            if feature[s] < 0:
+                assert n_left[s] == 0
+                continue
             assert n_left[s] == left.sum()
-            place = slice(first, first + len(own))
             assert np.array_equal(new_rows[place], np.append(own[left], own[~left]))
             assert np.array_equal(new_weights[place], np.append(weight[left], weight[~left]))
-            first += len(own)
-        assert first == len(new_rows) == len(new_weights)
+            old_rows[place], old_weights[place] = new_rows[place], new_weights[place]
+        # nothing else has moved
+        assert np.array_equal(old_rows, new_rows)
+        assert np.array_equal(old_weights, new_weights)
         found.append((new_rows, new_weights, n_left))
     for other in found[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(found[0], other, strict=True))
@@ -416,10 +428,9 @@ def plain(request: pytest.FixtureRequest) -> Backend:
 
 
 def one_slot(rows: list[int], weights: list[int], sums: list[int]) -> Frontier:
-    return Frontier(
-        tree=np.zeros(1, np.int32), key=np.zeros(1, np.uint64), begin=np.array([0]),
-        end=np.array([len(rows)]), sums=np.array([sums]), constant=np.zeros(1, bool),
-        rows=np.array(rows, np.int32), weights=np.array(weights, np.int32), depth=0,
+    return frontier_of(
+        np.array([0]), np.array([len(rows)]), np.array(rows, np.int32),
+        np.array(weights, np.int32), np.array([sums]),
     )  # fmt: skip
 
 
@@ -485,16 +496,16 @@ def test_example_of_partition(plain):
     goes_left[[5, 9, 1]] = 0
     task = Task(goes_left[:, None], np.arange(10) % 2)
     matrix, _ = task.prepared(plain)
-    frontier = Frontier(
-        tree=np.zeros(2, np.int32), key=np.zeros(2, np.uint64), begin=np.array([0, 5]),
-        end=np.array([4, 7]), sums=np.zeros((2, 2), np.int64), constant=np.zeros(2, bool),
-        rows=np.array([3, 5, 8, 9, 0, 1, 4], np.int32), weights=np.ones(7, np.int32), depth=0,
-    )  # fmt: skip
+    held = [3, 5, 8, 9, 0, 7, 1, 4]
+    rows = np.array(held + [0] * 8, np.int32)
+    frontier = frontier_of(
+        np.array([0, 6]), np.array([4, 8]), rows, rows + 1, np.zeros((2, 2), np.int64)
+    )
     zeros = np.zeros(2, np.int32)
     rows, weights, n_left = plain.partition(matrix, frontier, zeros, zeros, zeros > 0)
-    assert rows.tolist() == [5, 9, 3, 8, 1, 4]
+    assert rows.tolist() == [*held, 5, 9, 3, 8, 0, 0, 1, 4]
     assert n_left.tolist() == [2, 1]
-    assert weights.tolist() == [1] * 6
+    assert weights[8:12].tolist() == [6, 10, 4, 9]
 
 
 def test_packed_nodes_unpack():

@@ -98,7 +98,11 @@ class Backend(ABC):
         bin: Array,
         missing_left: Array,
     ) -> tuple[Array, Array, Array]:
-        """Rows and weights of the slots' children, and rows that went left i64[S]."""
+        """Move the slots' rows to the other half, left ones first; feature -1: none.
+
+        Returns rows and weights i32[2 R], which may be the changed arrays themselves,
+        and the rows that went left i64[S].
+        """
 
     @abstractmethod
     def apply(self, forest: Forest, codes: Array) -> Array:
@@ -106,9 +110,19 @@ class Backend(ABC):
 
     @abstractmethod
     def accumulate(
-        self, forest: Forest, codes: Array, first: int, last: int, skip: Array | None
+        self,
+        forest: Forest,
+        codes: Array,
+        first: int,
+        last: int,
+        skip: Array | None,
+        total: Array,
     ) -> Array:
-        """Sum over the trees first .. last - 1 of the leaves' values, f64[N, n_values]."""
+        """Add the leaves' values in the trees first .. last - 1 to total f64[N, n_values].
+
+        Tree after tree, in their order; `skip` bool[last - first, N] leaves pairs out.
+        Returns the sums, which may be `total` itself, changed.
+        """
 
     # derived
 
@@ -135,7 +149,7 @@ class Backend(ABC):
         chunk = max(1, self.memory_budget // each)
         S = frontier.n_slots
         parts = [
-            self._level_chunk(matrix, target, frontier.select(slice(s, min(s + chunk, S))), rules)
+            self._level_chunk(matrix, target, frontier.part(slice(s, min(s + chunk, S))), rules)
             for s in range(0, S, chunk)
         ]
         return Splits(

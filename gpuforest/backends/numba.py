@@ -189,20 +189,17 @@ class NumbaBackend(NumpyBackend):
         bin: Array,
         missing_left: Array,
     ) -> tuple[Array, Array, Array]:
-        f, count = frontier, frontier.n_rows
-        first = np.cumsum(count) - count
-        total = int(count.sum())
-        rows, weights = np.empty(total, np.int32), np.empty(total, np.int32)
+        f = frontier
         n_left = np.zeros(f.n_slots, np.int64)
 
         def part(s: slice) -> None:
             partition(
                 matrix.codes, f.rows, f.weights, f.begin[s], f.end[s], feature[s], bin[s],
-                missing_left[s], matrix.edges.missing_code, first[s], rows, weights, n_left[s],
+                missing_left[s], matrix.edges.missing_code, n_left[s],
             )  # fmt: skip
 
-        parallel_map(part, cut_evenly(count, TASK_ROWS), self.n_threads)
-        return rows, weights, n_left
+        parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)
+        return f.rows, f.weights, n_left
 
     def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
         """As many as fit a block; and no node of fewer rows than bins fills histograms of
@@ -229,8 +226,8 @@ class NumbaBackend(NumpyBackend):
             nodes, leaf_sums = np.empty(2 * total, np.uint64), np.empty((total, C), np.int64)
             offsets, leaf_offsets = np.zeros(D + 1, np.int64), np.zeros(D + 1, np.int64)
             grow_subtrees(
-                matrix.codes, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s], f.depth,
-                matrix.n_bins, limits, matrix.edges.n_codes, C,
+                matrix.codes, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s],
+                f.depth[s], matrix.n_bins, limits, matrix.edges.n_codes, C,
                 nodes, offsets, leaf_sums, leaf_offsets,
             )  # fmt: skip
             return (
@@ -258,9 +255,14 @@ class NumbaBackend(NumpyBackend):
         return out
 
     def accumulate(
-        self, forest: Forest, codes: Array, first: int, last: int, skip: Array | None
+        self,
+        forest: Forest,
+        codes: Array,
+        first: int,
+        last: int,
+        skip: Array | None,
+        total: Array,
     ) -> Array:
-        total = np.zeros((len(codes), forest.coding.n_values))
         offsets = forest.tree_offsets[first : last + 1]
         none = np.zeros((0, 0), np.bool_)
 

@@ -93,7 +93,13 @@ class NumpyBackend(Backend):
         return apply(forest.nodes, forest.tree_offsets, codes, forest.edges.missing_code)
 
     def accumulate(
-        self, forest: Forest, codes: Array, first: int, last: int, skip: Array | None
+        self,
+        forest: Forest,
+        codes: Array,
+        first: int,
+        last: int,
+        skip: Array | None,
+        total: Array,
     ) -> Array:
         offsets, missing = forest.tree_offsets[first : last + 1], forest.edges.missing_code
-        return accumulate(forest.nodes, offsets, forest.values, codes, missing, skip)
+        return accumulate(forest.nodes, offsets, forest.values, codes, missing, skip, total)

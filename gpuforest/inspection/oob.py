@@ -23,8 +23,8 @@ def out_of_bag(
 ) -> tuple[Array, Array]:
     """Sums f64[N, n_values] and counts i64[N] over the trees that did not draw each row.
 
-    The bags are drawn again from the seed, as many at once as memory allows. The trees
-    are added one by one, in their order, so that this number changes no bit of the sums.
+    The bags are drawn again from the seed, as many at once as memory allows; the trees
+    are added in their order, so this number changes no bit of the sums.
     """
     xp, N, T = backend.xp, matrix.n_rows, forest.n_trees
     sums = xp.zeros((N, forest.coding.n_values), dtype=xp.float64, device=backend.device)
@@ -34,10 +34,8 @@ def out_of_bag(
         last = min(first + size, T)
         in_bag = draw_bags(sampling, forest.seed, first, last, backend) > 0
         counts += xp.sum(xp.astype(~in_bag, xp.int64), axis=0)
-        for t in range(first, last):
-            skip = in_bag[t - first : t - first + 1, :]
-            sums += backend.accumulate(forest, matrix.codes, t, t + 1, skip)
-            report(t + 1, T)
+        sums = backend.accumulate(forest, matrix.codes, first, last, in_bag, sums)
+        report(last, T)
     return sums, counts
 
 

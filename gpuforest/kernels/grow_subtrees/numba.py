@@ -281,6 +281,6 @@ def grow_subtrees(
     for d in range(D):
         load_block(codes, y, rows, weights, begin[d], end[d], block, order)
         offsets[d + 1], leaf_offsets[d + 1] = grow_block(
-            block, end[d] - begin[d], keys[d], depth, order, spare, n_bins, rules, B, work,
+            block, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, B, work,
             open_nodes, known, sums, nodes, leaf_sums, offsets[d], leaf_offsets[d],
         )  # fmt: skip

@@ -5,29 +5,30 @@ from gpuforest.kernels.hashing.numba import U
 
 
 @kernel
-def partition(
-    codes, rows, weights, begin, end, feature, bin, missing_left, missing,
-    first, new_rows, new_weights, n_left,
-):  # fmt: skip
-    """Writes slot s to new_rows[first[s]:...] and its count of left rows to n_left[s]."""
+def partition(codes, rows, weights, begin, end, feature, bin, missing_left, missing, n_left):
+    """Changes rows and weights in place; n_left i64[S] holds zeros."""
+    half = len(rows) // 2
     for s in range(len(begin)):
         f, cut, missing_goes = feature[s], bin[s], missing_left[s]
+        if f < 0:
+            continue
         # 1. which way each row goes; left ones forwards, right ones backwards from the
         #    end, without a branch to mispredict
-        left, right = first[s], first[s] + end[s] - begin[s] - 1
+        first = begin[s] + half if begin[s] < half else begin[s] - half
+        left, right = first, first + end[s] - begin[s] - 1
         for i in range(begin[s], end[s]):
-            r = rows[i]
+            r, w = rows[U(i)], weights[U(i)]
             code = codes[U(r), U(f)]
             goes_left = missing_goes if code == missing else code <= cut
             at = left if goes_left else right
-            new_rows[U(at)], new_weights[U(at)] = r, weights[i]
+            rows[U(at)], weights[U(at)] = r, w
             left += goes_left
             right -= not goes_left
         # 2. the right side back into its order
-        n_left[s] = left - first[s]
-        low, high = left, first[s] + end[s] - begin[s] - 1
+        n_left[s] = left - first
+        low, high = left, first + end[s] - begin[s] - 1
         while low < high:
-            new_rows[low], new_rows[high] = new_rows[high], new_rows[low]
-            new_weights[low], new_weights[high] = new_weights[high], new_weights[low]
+            rows[low], rows[high] = rows[high], rows[low]
+            weights[low], weights[high] = weights[high], weights[low]
             low += 1
             high -= 1

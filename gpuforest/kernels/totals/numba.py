@@ -9,7 +9,7 @@ from gpuforest.kernels.histogram.numba import has_labels
 @device
 def totals_of(y, rows, weights, begin, end, sums):
     """Add one slot's rows to `sums` i64[C], which holds zeros; are its targets equal?"""
-    first, constant = rows[begin], True
+    constant = True
     for i in range(begin, end):
         # 1. sums
         r, w = rows[i], np.int64(weights[i])
@@ -21,7 +21,7 @@ def totals_of(y, rows, weights, begin, end, sums):
                 sums[1 + k] += w * y[r, k]
         # 2. rows that differ from their slot's first
         for k in range(y.shape[1]):
-            constant &= y[r, k] == y[first, k]
+            constant &= y[r, k] == y[rows[begin], k]
     return constant
 
 

@@ -30,7 +30,7 @@ def totals(
     ----------
     y : i32[N, 1] classes or i64[N, K] moments
     rows, weights : i32[R]
-    begin, end : i64[S], slot s holds rows[begin[s]:end[s]], at least one
+    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; without any, zeros and True
 
     Example
     -------
@@ -48,5 +48,5 @@ def totals(
         for k in range(C - 1):
             np.add.at(sums[:, 1 + k], slot, weight * target[:, k])
     # 2. rows that differ from their slot's first
-    differs = (target != y[rows[begin]][slot]).any(axis=1)
+    differs = (target != y[rows[begin[slot]]]).any(axis=1)
     return sums, np.bincount(slot[differs], minlength=S) == 0

@@ -3,7 +3,6 @@
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.dtypes import VALUE
 from gpuforest.nodes import LEAF_MASK, unpack
 
 
@@ -40,8 +39,9 @@ def accumulate(
     codes: np.ndarray,
     missing: int,
     skip: np.ndarray | None,
+    total: np.ndarray,
 ) -> np.ndarray:
-    """Sum of the leaves' values over the trees, in their order: f64[N, n_values].
+    """The leaves' values of the trees, in their order, added to `total` f64[N, n_values].
 
     Parameters
     ----------
@@ -50,9 +50,8 @@ def accumulate(
 
     The other parameters are those of `apply`.
     """
-    total = np.zeros((len(codes), values.shape[1]), VALUE)
     for t in range(len(offsets) - 1):
         leaf = apply(nodes, offsets[t : t + 2], codes, missing)[:, 0]
         value = values[(nodes[offsets[t] + leaf] & LEAF_MASK).astype(np.int64)]
-        total += value if skip is None else np.where(skip[t][:, None], 0.0, value)
+        total = total + (value if skip is None else np.where(skip[t][:, None], 0.0, value))
     return total
