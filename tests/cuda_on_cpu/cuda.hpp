@@ -246,7 +246,8 @@ inline auto __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32) {
 
 inline unsigned __activemask() { return 1u << cuda_on_cpu::current->lane; }  // the least it may say
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
-    return cuda_on_cpu::meet(cuda_on_cpu::Op::ballot, mask, predicate != 0, 0);
+    const uint64_t bit = uint64_t(predicate != 0) << cuda_on_cpu::current->lane;
+    return cuda_on_cpu::meet(cuda_on_cpu::Op::ballot, mask, bit, 0);
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) {
@@ -264,10 +265,10 @@ inline unsigned __match_any_sync(unsigned mask, T value) {
     }
 CUDA_ON_CPU_REDUCE(__reduce_add_sync, int, add)
 CUDA_ON_CPU_REDUCE(__reduce_add_sync, unsigned, add)
-CUDA_ON_CPU_REDUCE(__reduce_min_sync, int, least_signed)
-CUDA_ON_CPU_REDUCE(__reduce_min_sync, unsigned, least_unsigned)
-CUDA_ON_CPU_REDUCE(__reduce_max_sync, int, most_signed)
-CUDA_ON_CPU_REDUCE(__reduce_max_sync, unsigned, most_unsigned)
+CUDA_ON_CPU_REDUCE(__reduce_min_sync, int, min_signed)
+CUDA_ON_CPU_REDUCE(__reduce_min_sync, unsigned, min_unsigned)
+CUDA_ON_CPU_REDUCE(__reduce_max_sync, int, max_signed)
+CUDA_ON_CPU_REDUCE(__reduce_max_sync, unsigned, max_unsigned)
 CUDA_ON_CPU_REDUCE(__reduce_and_sync, unsigned, bit_and)
 CUDA_ON_CPU_REDUCE(__reduce_or_sync, unsigned, bit_or)
 CUDA_ON_CPU_REDUCE(__reduce_xor_sync, unsigned, bit_xor)
@@ -312,6 +313,13 @@ struct Entry<kernel> {
 };
 
 }  // namespace cuda_on_cpu
+
+// the linker's names for the ends of this library's own zeroed variables, __shared__ ones too
+extern "C" __attribute__((visibility("hidden"))) char __bss_start[], _end[];
+extern "C" __attribute__((visibility("default"))) void cuda_on_cpu_statics(char** ends) {
+    ends[0] = __bss_start;
+    ends[1] = _end;
+}
 
 #define CUDA_ON_CPU_ENTRY(name)                                                                   \
     extern "C" __attribute__((visibility("default"))) void cuda_on_cpu_call_##name(void** v) {    \

@@ -9,15 +9,18 @@ struct uint3 {
 namespace cuda_on_cpu {
 
 struct Stack;
+struct Warp;
 
 struct Thread {
     uint3 index;  // threadIdx
-    unsigned warp, lane;
-    Stack* stack;  // where it sleeps; null before its first step and after its last
-    void* fiber;   // ThreadSanitizer's name for it
+    unsigned lane;
+    Warp* warp;
+    Stack* stack;      // where it sleeps; null before its first step and after its last
+    Stack* own_stack;  // the one that it had last
+    void* fiber;       // ThreadSanitizer's name for it
 };
 
-// what the lanes of a warp can do together
+// what the lanes of a warp do together
 enum class Op {
     sync,
     shuffle,
@@ -27,10 +30,10 @@ enum class Op {
     ballot,
     match,
     add,
-    least_signed,
-    least_unsigned,
-    most_signed,
-    most_unsigned,
+    min_signed,
+    min_unsigned,
+    max_signed,
+    max_unsigned,
     bit_and,
     bit_or,
     bit_xor
@@ -42,17 +45,18 @@ extern uint3 block_index, block_dim, grid_dim;
 extern unsigned char* dynamic_shared;
 extern bool shuffled;
 
-// All named lanes bring a value and leave with their part of the outcome. `source`: the lane that
-// a shuffle reads from.
+// All lanes in the mask bring a value and leave with their part of the outcome. `source`: the lane
+// that a shuffle reads from.
 uint64_t meet(Op op, unsigned mask, uint64_t value, unsigned source);
 
 // All threads of the block bring a condition and leave with how many held.
 unsigned block_barrier(bool condition, const char* file, int line);
 
-// Lets another thread go first: atomics call it, so that shuffled runs differ there too.
+// May let another thread go first. Atomics call it, so that shuffled runs differ there too.
 void step_aside();
 
 void fence();
+
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace cuda_on_cpu

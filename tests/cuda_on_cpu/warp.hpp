@@ -1,0 +1,77 @@
+// The lanes of a warp: who runs, who waits for whom, and what comes of it.
+#pragma once
+#include "engine.hpp"
+
+namespace cuda_on_cpu {
+
+// lanes of one warp that wait for each other
+struct Meeting {
+    unsigned mask, here;
+    Op op;
+    unsigned generation;  // a lane may wait for the next meeting before all have left this one
+    char token[2];        // by generation
+};
+
+struct Warp {
+    unsigned members;       // lanes that exist
+    unsigned runnable;      // that could run now
+    unsigned left;          // that are through
+    unsigned at_barrier;    // that wait at __syncthreads
+    Meeting meetings[32];   // by the lowest lane of the mask
+    uint64_t given[32];     // what a lane brought to a meeting
+    unsigned source[32];    // the lane that it wants to read from
+    uint64_t outcome[32];   // what it leaves with
+};
+
+static const char* name_of(Op op) {
+    static const char* names[] = {
+        "__syncwarp",        "__shfl_sync",       "__shfl_up_sync",    "__shfl_down_sync",
+        "__shfl_xor_sync",   "a vote",            "__match_any_sync",  "__reduce_add_sync",
+        "__reduce_min_sync", "__reduce_min_sync", "__reduce_max_sync", "__reduce_max_sync",
+        "__reduce_and_sync", "__reduce_or_sync",  "__reduce_xor_sync"};
+    return names[static_cast<int>(op)];
+}
+
+// The last lane to come works out what each of them gets, so one rendezvous is enough.
+static void conclude(Warp& warp, Op op, unsigned mask) {
+    const uint64_t* given = warp.given;
+    const auto each = [mask](auto action) {
+        for (unsigned rest = mask; rest; rest &= rest - 1) action(__builtin_ctz(rest));
+    };
+    uint64_t all = given[__builtin_ctz(mask)];
+    const auto fold = [&](auto next) {
+        unsigned rest = mask & (mask - 1);
+        for (; rest; rest &= rest - 1) all = next(all, given[__builtin_ctz(rest)]);
+        each([&](unsigned lane) { warp.outcome[lane] = all; });
+    };
+    using U = uint64_t;
+    switch (op) {
+        case Op::sync: return;
+        case Op::shuffle:
+        case Op::shuffle_up:
+        case Op::shuffle_down:
+        case Op::shuffle_xor:
+            return each([&](unsigned lane) {
+                const unsigned source = warp.source[lane];
+                // CUDA leaves undefined what is read from a lane outside the mask
+                warp.outcome[lane] = mask >> source & 1 ? given[source] : 0xCDCDCDCDCDCDCDCDu;
+            });
+        case Op::match:
+            return each([&](unsigned lane) {
+                U same = 0;
+                each([&](unsigned other) { same |= U(given[other] == given[lane]) << other; });
+                warp.outcome[lane] = same;
+            });
+        case Op::ballot:  // each lane gives its bit
+        case Op::bit_or: return fold([](U a, U b) { return a | b; });
+        case Op::bit_and: return fold([](U a, U b) { return a & b; });
+        case Op::bit_xor: return fold([](U a, U b) { return a ^ b; });
+        case Op::add: return fold([](U a, U b) { return a + b; });
+        case Op::min_signed: return fold([](U a, U b) { return int(b) < int(a) ? b : a; });
+        case Op::max_signed: return fold([](U a, U b) { return int(b) > int(a) ? b : a; });
+        case Op::min_unsigned: return fold([](U a, U b) { return b < a ? b : a; });
+        case Op::max_unsigned: return fold([](U a, U b) { return b > a ? b : a; });
+    }
+}
+
+}  // namespace cuda_on_cpu
