@@ -103,19 +103,18 @@ using std::isfinite;
 using std::isinf;
 using std::isnan;
 
-// of mixed types, as the usual arithmetic conversions have it; a NaN loses against a number
-template <class A, class B>
-constexpr auto min(A a, B b) {
-    using C = decltype(true ? +a : +b);
-    if constexpr (std::is_floating_point_v<C>) return C(fmin(C(a), C(b)));
-    else return C(a) < C(b) ? C(a) : C(b);
-}
-template <class A, class B>
-constexpr auto max(A a, B b) {
-    using C = decltype(true ? +a : +b);
-    if constexpr (std::is_floating_point_v<C>) return C(fmax(C(a), C(b)));
-    else return C(a) < C(b) ? C(b) : C(a);
-}
+// Mixed types meet as in a + b; a NaN loses against a number.
+#define CUDA_ON_CPU_EXTREME(name, of_floats, first_wins)                                          \
+    template <class A, class B>                                                                   \
+    inline auto name(A a, B b) {                                                                  \
+        static_assert(std::is_floating_point_v<A> == std::is_floating_point_v<B>,                 \
+                      "CUDA has no " #name " of an integer and a floating-point number");         \
+        using C = decltype(true ? +a : +b);                                                       \
+        if constexpr (std::is_floating_point_v<C>) return C(of_floats(C(a), C(b)));               \
+        else return C(a) first_wins C(b) ? C(a) : C(b);                                           \
+    }
+CUDA_ON_CPU_EXTREME(min, fmin, <)
+CUDA_ON_CPU_EXTREME(max, fmax, >)
 
 // ---- memory -------------------------------------------------------------------------------------
 

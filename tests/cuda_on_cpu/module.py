@@ -112,7 +112,8 @@ class Parameter(ctypes.Structure):
             types = {"b": bool, "i": int, "u": int, "f": float}
             fits = type(value) is types.get(self.kind) and (self.kind != "f" or self.size == 8)
         if not fits:
-            raise TypeError(f"{getattr(argument, 'dtype', type(argument).__name__)} for {self}")
+            name = argument.dtype if isinstance(argument, np.generic) else type(argument).__name__
+            raise TypeError(f"{name} for {self}")
         if self.kind == "V":
             return bytes(argument.tobytes())
         kind = "?" if self.kind == "b" else f"{self.kind}{self.size}"
