@@ -291,6 +291,7 @@ void fence() {
 static void arrange(const unsigned* grid, const unsigned* block, uint64_t seed) {
     grid_dim = {grid[0], grid[1], grid[2]};
     block_dim = {block[0], block[1], block[2]};
+    n_blocks = grid[0] * grid[1] * grid[2];
     n_threads = block[0] * block[1] * block[2];
     n_warps = (n_threads + 31) / 32;
     for (Crew& crew : crews)
@@ -300,10 +301,11 @@ static void arrange(const unsigned* grid, const unsigned* block, uint64_t seed) 
             thread.warp = &warps[i / 32];
             thread.lane = i % 32;
 #ifdef CUDA_ON_CPU_TSAN
-            if (!thread.fiber) thread.fiber = __tsan_create_fiber(0);
+            // dear: the second crew only if it is needed
+            if (!thread.fiber && (&crew == crews || n_blocks > 1))
+                thread.fiber = __tsan_create_fiber(0);
 #endif
         }
-    n_blocks = grid[0] * grid[1] * grid[2];
     next_block = 0;
     shuffled = seed != 0;
     random_state = seed;

@@ -24,7 +24,7 @@ OPTIONS = {
     # Python never frees all
     "asan": {"ASAN_OPTIONS": "detect_leaks=0:", "UBSAN_OPTIONS": "print_stacktrace=1:"},
     # what other libraries do between themselves is not looked at
-    "tsan": {"TSAN_OPTIONS": "halt_on_error=1:ignore_noninstrumented_modules=1:history_size=2:"},
+    "tsan": {"TSAN_OPTIONS": "halt_on_error=1:ignore_noninstrumented_modules=1:"},
 }
 
 
