@@ -31,6 +31,9 @@ NUMERIC = 0  # the kind of a feature whose bins are ranges; categories come besi
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
 BLOCK_ROWS = 65_536  # rows encoded at once, of no more values than
 BLOCK_VALUES = 2**24  # 64 MiB of float32
+# On a device few launches matter more; codes take 64 MiB, and a copy of the values, where
+# their dtype or layout needs one, 256 MiB of float32.
+DEVICE_VALUES = 2**26
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,16 +102,20 @@ def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple
 
     Parameters
     ----------
-    X : real array [N, F] of any layout and dtype; only a block of it at a time is made
-        row-major and float32, or float64 where float32 would not hold it exactly
+    X : real array [N, F] of any layout and dtype, on the host or the backend's device;
+        only a block of it at a time is made row-major and float32, or float64 where
+        float32 would not hold it exactly
     """
     N, F = X.shape
     small = np.result_type(X.dtype, np.float32) == np.float32
     dtype = np.float32 if small else np.float64
-    size = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(F, 1)))
+    if isinstance(X, np.ndarray):
+        xp, size = np, max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(F, 1)))
+    else:
+        xp, size = backend.xp, max(1, DEVICE_VALUES // max(F, 1))
     for begin in range(0, N, size):
         end = min(begin + size, N)
-        block = np.ascontiguousarray(X[begin:end], dtype=dtype)
+        block = xp.ascontiguousarray(X[begin:end], dtype=dtype)
         yield begin, end, backend.encode(block, edges)
 
 
@@ -133,17 +140,20 @@ def fit_edges(
     seed: int = 0,
     sample_rows: int = SAMPLE_ROWS,
     n_threads: int = 1,
+    backend: Backend | None = None,
 ) -> BinEdges:
     """Choose the bin edges of every feature.
 
     Parameters
     ----------
-    X : float array [N, F]; NaN is missing and has no part in it
+    X : real array [N, F], on the host or the device of `backend`; NaN is missing and has
+        no part in it
     max_bins : int, bins a feature at the most, without the missing one
     weights : i32[N] or None; a row of weight two counts as the row twice, a row of
         weight zero as none
     seed : int, chooses the sample
     sample_rows : int; of more rows than this, a random sample is looked at
+    backend : needed where X is on a device, from which only the sample is brought over
     """
     n_rows = X.shape[0]
     rows = None
@@ -155,7 +165,7 @@ def fit_edges(
         order = np.arange(sample_rows, dtype=np.uint64)[None]
         chosen = np.sort(hashing.permute(np, key, order, count)[0].astype(np.int64))
         rows = chosen if rows is None else rows[chosen]
-    sample = X if rows is None else X[rows]
+    sample = _rows_on_host(X, rows, backend)
     if weights is not None:
         weights = weights if rows is None else weights[rows]
 
@@ -168,6 +178,16 @@ def fit_edges(
     columns = parallel_map(edges_of, range(X.shape[1]), n_threads)
     offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(OFFSET)
     return BinEdges(np.concatenate(columns), offsets, np.zeros(len(columns), np.uint8))
+
+
+def _rows_on_host(X: Array, rows: np.ndarray | None, backend: Backend | None) -> np.ndarray:
+    """Some rows of X, or all (None); from a device they come over once."""
+    if isinstance(X, np.ndarray):
+        return X if rows is None else X[rows]
+    assert backend is not None, "rows on a device need their backend"
+    if rows is not None:
+        X = backend.xp.take(X, backend.asarray(rows), axis=0)
+    return backend.asnumpy(X.T).T  # one column behind another, as they are looked at
 
 
 def column_edges(column: np.ndarray, weights: np.ndarray | None, max_bins: int) -> np.ndarray:

@@ -1,7 +1,11 @@
-"""Predict: rows walk down the trees, block by block, and their leaves' values add up."""
+"""Predict: rows walk down the trees, block by block, and their leaves' values add up.
+
+Rows on the host give results on the host, rows on the backend's device results there.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,28 +21,60 @@ if TYPE_CHECKING:
 Array = Any
 
 
-def predict(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
-    """Mean over the trees of their predictions, f64[N, n_values], on the host.
+def predict(forest: Forest, X: Array, backend: Backend) -> Array:
+    """Mean over the trees of their predictions, f64[N, n_values].
 
     Parameters
     ----------
     X : real array [N, F] of any layout; a block of rows at a time is copied
     """
-    out = np.empty((X.shape[0], forest.coding.n_values), VALUE)
-    for begin, end, codes in encode_blocks(X, forest.edges, backend):
-        zeros = backend.xp.zeros(
-            (end - begin, out.shape[1]), dtype=backend.xp.float64, device=backend.device
-        )
-        total = backend.accumulate(forest, codes, 0, forest.n_trees, None, zeros)
-        np.divide(backend.asnumpy(total), forest.n_trees, out=out[begin:end])
-        report(end, len(out))
-    return out
+    xp, T, K = backend.xp, forest.n_trees, forest.coding.n_values
+
+    def means(codes: Array) -> Array:
+        zeros = xp.zeros((codes.shape[0], K), dtype=xp.float64, device=backend.device)
+        return backend.accumulate(forest, codes, 0, T, None, zeros) / T
+
+    return _by_blocks(forest, X, backend, K, VALUE, means)
 
 
-def apply(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
+def predict_classes(forest: Forest, X: Array, backend: Backend) -> Array:
+    """The class of the highest mean of each row, the first among equals: [N].
+
+    On the host for labels that no device holds, such as strings.
+    """
+    means, classes = predict(forest, X, backend), forest.coding.classes
+    assert classes is not None
+    if isinstance(means, np.ndarray):
+        return classes[np.argmax(means, axis=1)]
+    best = backend.xp.argmax(means, axis=1)
+    if classes.dtype.kind not in "biuf" or classes.dtype.itemsize > 8:
+        return classes[backend.asnumpy(best)]
+    labels = backend.asarray(classes.astype(classes.dtype.newbyteorder("=")))
+    return backend.xp.take(labels, best, axis=0)
+
+
+def apply(forest: Forest, X: Array, backend: Backend) -> Array:
     """The leaf that each row reaches in each tree, numbered in the tree: i64[N, T]."""
-    out = np.empty((X.shape[0], forest.n_trees), np.int64)
+
+    def leaves(codes: Array) -> Array:
+        return backend.apply(forest, codes)
+
+    return _by_blocks(forest, X, backend, forest.n_trees, np.int64, leaves)
+
+
+def _by_blocks(
+    forest: Forest,
+    X: Array,
+    backend: Backend,
+    width: int,
+    dtype: type,
+    values: Callable[[Array], Array],
+) -> Array:
+    """values(codes of a block of rows) of every block, [N, width]."""
+    on_host = isinstance(X, np.ndarray)
+    out = (np if on_host else backend.xp).empty((X.shape[0], width), dtype=dtype)
     for begin, end, codes in encode_blocks(X, forest.edges, backend):
-        out[begin:end] = backend.asnumpy(backend.apply(forest, codes))
-        report(end, len(out))
+        found = values(codes)
+        out[begin:end, ...] = backend.asnumpy(found) if on_host else found
+        report(end, X.shape[0])
     return out

@@ -21,8 +21,30 @@ def is_frame(X: Any) -> bool:
 def frame_to_array(X: Any) -> tuple[np.ndarray, list[Any]]:
     """Numbers f32 or f64 [N, F] of a frame, nulls as NaN, and its column names.
 
-    Numeric and boolean columns only. float32 where every column fits it exactly.
     A pandas frame of one float dtype is not copied where pandas holds it in one block.
+
+    Raises
+    ------
+    ValueError, TypeError : as `open_frame` does
+    """
+    frame, names, dtype = open_frame(X)
+    if frame.implementation.is_pandas() and len(names):
+        native = frame.to_native()
+        if set(native.dtypes) == {np.dtype(dtype)}:
+            return native.to_numpy(copy=False), names
+    import narwhals.stable.v2 as nw
+
+    out = np.empty(frame.shape, dtype, order="F")
+    wide = nw.Float32() if dtype == np.float32 else nw.Float64()
+    for i, column in enumerate(frame.iter_columns()):
+        out[:, i] = column.cast(wide).to_numpy()  # a cast to float makes nulls NaN
+    return out, names
+
+
+def open_frame(X: Any) -> tuple[Any, list[Any], type]:
+    """A frame as narwhals sees it, its column names, and the dtype of its numbers.
+
+    Numeric and boolean columns only. float32 where every column fits it exactly.
 
     Raises
     ------
@@ -37,12 +59,6 @@ def frame_to_array(X: Any) -> tuple[np.ndarray, list[Any]]:
         raise TypeError(
             f"X is a {type(X).__name__}, which is not held in memory: collect it first"
         ) from error
-    names = list(frame.columns)
-    if frame.implementation.is_pandas() and len(names):
-        native = frame.to_native()
-        kinds = set(native.dtypes)
-        if kinds <= {np.dtype(np.float32)} or kinds <= {np.dtype(np.float64)}:
-            return native.to_numpy(copy=False), names
     small = True
     for name, dtype in frame.schema.items():
         if isinstance(dtype, nw.Categorical | nw.Enum | nw.String | nw.Object | nw.Binary):
@@ -57,9 +73,4 @@ def frame_to_array(X: Any) -> tuple[np.ndarray, list[Any]]:
         small &= isinstance(
             dtype, nw.Float32 | nw.Boolean | nw.Int8 | nw.Int16 | nw.UInt8 | nw.UInt16
         )
-    dtype = np.float32 if small else np.float64
-    out = np.empty(frame.shape, dtype, order="F")
-    wide = nw.Float32() if small else nw.Float64()
-    for i, column in enumerate(frame.iter_columns()):
-        out[:, i] = column.cast(wide).to_numpy()  # a cast to float makes nulls NaN
-    return out, names
+    return frame, list(frame.columns), np.float32 if small else np.float64

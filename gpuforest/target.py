@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuforest.criteria import Criterion
 from gpuforest.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
 
 Array = Any
 
@@ -84,22 +87,29 @@ class Target:
     y: Array
 
 
-def encode_classes(codes: np.ndarray, classes: np.ndarray) -> tuple[TargetCoding, np.ndarray]:
-    """Coding and y i32[N, 1] of class codes [N], indices into `classes`."""
+def encode_classes(codes: Array, classes: np.ndarray) -> tuple[TargetCoding, Array]:
+    """Coding and y i32[N, 1] of class codes [N], indices into `classes`.
+
+    The codes may lie on a device, and y then does.
+    """
     return TargetCoding(classes, np.zeros(1), 1.0), codes.astype(LABEL).reshape(-1, 1)
 
 
 def encode_moments(
-    y: np.ndarray, total_weight: int, *, centred: bool = True
-) -> tuple[TargetCoding, np.ndarray]:
+    y: Array, total_weight: int, *, centred: bool = True, backend: Backend | None = None
+) -> tuple[TargetCoding, Array]:
     """Coding and moments i64[N, K] of targets f64[N, K].
 
     Parameters
     ----------
     total_weight : int, the most that the integer weights of a tree's rows add up to
     centred : bool; False keeps zero where it is, as Poisson deviance needs
+    backend : the one on whose device y lies; None: the host
     """
-    low, high = y.min(axis=0), y.max(axis=0)
+    xp = np if backend is None else backend.xp
+    low, high = xp.min(y, axis=0), xp.max(y, axis=0)
+    if backend is not None:
+        low, high = backend.asnumpy(low), backend.asnumpy(high)
     centre = np.zeros(y.shape[1])
     if centred:
         half = high / 2 - low / 2
@@ -114,7 +124,8 @@ def encode_moments(
         # 2**exponent > bound; a power below 2**-1000 would have no inverse
         exponent = int(np.frexp(bound)[1])
         scale = float(np.exp2(min(bits - exponent, 1000)))
-    moments = np.round((y - centre) * scale).astype(MOMENT)
+    origin = centre if backend is None else backend.asarray(centre)
+    moments = xp.astype(xp.round((y - origin) * scale), MOMENT)
     return TargetCoding(None, centre, scale), moments
 
 

@@ -136,7 +136,7 @@ def test_checking_copies_no_array(order, dtype):
     X = np.zeros((300_000, 10), dtype, order=order)
     X[5, 5] = np.nan  # a finite sum alone does not settle it
     tracemalloc.start()
-    checked = check_table(DecisionTreeClassifier(), X, reset=True)
+    checked = check_table(DecisionTreeClassifier(), X, get_backend("numpy"), reset=True)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.shares_memory(checked, X)

@@ -5,15 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
+from typing import TypeVar
 
+from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
 from gpuforest.errors import BackendError
+from gpuforest.progress import stage
+
+R = TypeVar("R")
 
 # (n_threads, memory_budget in bytes) -> backend
 Factory = Callable[[int, int], Backend]
 
 MEMORY_BUDGET = 64 * 2**20  # bags and moving rows of eleven trees of 200,000 rows
 ENVIRONMENT = "GPUFOREST_BACKEND"
+GPU = "cupy"  # what "auto" takes where a GPU is
+# Rows on the host from which "auto" takes a GPU. Above them it shall never be slower than
+# the CPU: a goal that no measurement on a device has confirmed yet.
+GPU_ROWS = 50_000
 
 
 def _numpy(n_threads: int, memory_budget: int) -> Backend:
@@ -30,7 +39,30 @@ def _numba(n_threads: int, memory_budget: int) -> Backend:
     return NumbaBackend(n_threads, memory_budget)
 
 
-_factories: dict[str, Factory] = {"numpy": _numpy, "numba": _numba}
+def _cupy(n_threads: int, memory_budget: int) -> Backend:
+    gpu.require()
+    from gpuforest.backends.cupy import CupyBackend
+
+    return CupyBackend(n_threads, memory_budget)
+
+
+def _numba_cuda(n_threads: int, memory_budget: int) -> Backend:
+    if find_spec("numba_cuda") is None:
+        raise BackendError(
+            "backend 'numba-cuda' needs the package numba-cuda: "
+            "pip install 'gpuforest[numba-cuda]'"
+        )
+    from gpuforest.backends.numba_cuda import NumbaCudaBackend
+
+    return NumbaCudaBackend(n_threads, memory_budget)
+
+
+_factories: dict[str, Factory] = {
+    "numpy": _numpy,
+    "numba": _numba,
+    GPU: _cupy,
+    "numba-cuda": _numba_cuda,
+}
 
 
 def register_backend(name: str, factory: Factory) -> None:
@@ -49,32 +81,42 @@ def register_backend(name: str, factory: Factory) -> None:
 
 
 def available_backends() -> list[str]:
-    """Names that `backend=` takes beside "auto"."""
+    """Names that `backend=` takes beside "auto"; not all of them need run here."""
     return sorted(_factories)
 
 
 def get_backend(
-    name: str = "auto", n_threads: int = 1, memory_budget: int = MEMORY_BUDGET
+    name: str = "auto",
+    n_threads: int = 1,
+    memory_budget: int = MEMORY_BUDGET,
+    *,
+    n_rows: int = 0,
+    on_device: bool = False,
 ) -> Backend:
     """The backend of that name.
 
     Parameters
     ----------
-    name : "auto" takes the environment variable GPUFOREST_BACKEND, or else numba, or
-        else numpy
+    name : "auto" takes the environment variable GPUFOREST_BACKEND; or else cupy, where
+        a GPU is usable and the data are on one already or have at least `GPU_ROWS` rows;
+        or else numba; or else numpy
     n_threads : int >= 1, threads on the CPU
     memory_budget : int, bytes of working memory beside data and model, about
+    n_rows : int, rows of the data
+    on_device : bool, whether the data lie on a GPU
 
     Raises
     ------
     ValueError : an unknown name
     BackendError : a backend that cannot run here
     """
-    chosen = name
-    if name == "auto":
-        chosen = os.environ.get(ENVIRONMENT, "") or "auto"
+    chosen = _asked(name)
     if chosen == "auto":
-        chosen = "numba" if find_spec("numba") is not None else "numpy"
+        # the question whether a GPU is usable initialises CUDA, so the cheap ones come first
+        if (on_device or n_rows >= GPU_ROWS) and gpu.usable():
+            chosen = GPU
+        else:
+            chosen = "numba" if find_spec("numba") is not None else "numpy"
     if chosen not in _factories:
         origin = "" if chosen == name else f" (from the environment variable {ENVIRONMENT})"
         raise ValueError(
@@ -82,3 +124,42 @@ def get_backend(
             + ", ".join(repr(n) for n in available_backends())
         )
     return _factories[chosen](n_threads, memory_budget)
+
+
+def run_on_backend(
+    work: Callable[[Backend], R],
+    name: str = "auto",
+    n_threads: int = 1,
+    *,
+    n_rows: int = 0,
+    on_device: bool = False,
+) -> R:
+    """`work` on the backend of that name.
+
+    Where "auto" chose a GPU that gives up (it has too little memory), the log says so
+    and the work starts again on the CPU. A backend that was named fails with its error.
+
+    Parameters
+    ----------
+    work : takes the backend; may be called twice
+    name, n_threads, n_rows, on_device
+        As for `get_backend`.
+    """
+    with stage("checking"):
+        backend = get_backend(name, n_threads, n_rows=n_rows, on_device=on_device)
+    try:
+        with gpu.memory_errors():
+            return work(backend)
+    except BackendError as error:
+        if _asked(name) != "auto" or backend.name != GPU:
+            raise
+        gpu.logger.warning("starting again on the CPU, because the GPU gave up: %s", error)
+    # here, where the error no longer holds what lies on the GPU
+    return work(get_backend("auto", n_threads))
+
+
+def _asked(name: str) -> str:
+    """The name that was asked for, by the environment where `name` leaves it open."""
+    if name != "auto":
+        return name
+    return os.environ.get(ENVIRONMENT, "") or "auto"

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends import get_backend
 from gpuforest.cli.options import add_estimator_options, given_parameters, make_estimator
 from gpuforest.cli.show import print_rows, progress_bar
 from gpuforest.loading import MAX_CLASSES, Table, is_class_target, load_table
@@ -101,7 +100,7 @@ def describe(estimator: Any, table: Table, task: str) -> dict[str, Any]:
         "rows": len(table.y),
         "features": table.X.shape[1],
         "classes": list(estimator.classes_) if task == "classification" else None,
-        "backend": get_backend(estimator.backend).name,
+        "backend": estimator.backend_,
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
         "depth": forest.depth,

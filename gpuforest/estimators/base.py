@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
 from gpuforest import progress
-from gpuforest.backends import get_backend
+from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.criteria import CRITERIA
 from gpuforest.estimators.settings import draw_seed, rules_of, sampling_of, thread_count
@@ -38,6 +41,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
     forest_: Forest
     seed_: int
     criterion_: str
+    backend_: str
     n_features_in_: int
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -47,7 +51,8 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         ----------
         X : array-like or frame of shape (n_samples, n_features)
             Real numbers; NaN (null in a frame) means missing. NumPy arrays of any
-            layout and real dtype, pandas, polars and other frames.
+            layout and real dtype, pandas, polars and other frames; arrays on a GPU
+            (CuPy, torch, JAX, DLPack, `__cuda_array_interface__`, cuDF), where they are.
         y : array-like of shape (n_samples,)
             Class labels of any kind that sorts, or real numbers.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -64,19 +69,22 @@ class Trees(BaseEstimator):  # type: ignore[misc]
             A parameter out of its range; infinities, complex numbers or no numbers in
             X; a wrong length; missing values in y; negative or no weights.
         BackendError
-            The backend cannot run on this machine.
+            The backend cannot run on this machine, or its GPU has too little memory.
         """
         self._validate_params()
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a fit that fails must leave no half of an earlier one
+        seed = draw_seed(self.random_state)
+        self._run(X, lambda backend: self._fit(X, y, sample_weight, seed, backend))
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, seed: int, backend: Backend) -> None:
         params = self.get_params(deep=False)
         with progress.stage("checking"):
-            X = check_table(self, X, reset=True)
-            coded = self._check_target(y, len(X))
-            weights = check_weights(sample_weight, len(X))
-            sampling = sampling_of(params, len(X), weights)
-            backend = self._backend()
-            seed = draw_seed(self.random_state)
+            X = check_table(self, X, backend, reset=True)
+            coded = self._check_target(y, X.shape[0], backend)
+            weights = check_weights(sample_weight, X.shape[0])
+            sampling = sampling_of(params, X.shape[0], weights)
         with progress.stage("binning"):
             edges = fit_edges(
                 X,
@@ -84,57 +92,62 @@ class Trees(BaseEstimator):  # type: ignore[misc]
                 weights=sampling.weights,
                 seed=seed,
                 n_threads=backend.n_threads,
+                backend=backend,
             )
             matrix = bin_matrix(X, edges, backend)
-            coding, codes = self._encode_target(coded, sampling)
+            coding, codes = self._encode_target(coded, sampling, backend)
             target = Target(coding, backend.asarray(codes))
         with progress.stage("growing"):
             rules = rules_of(params, X.shape[1], sampling, coding)
             n_trees = int(params.get("n_estimators", 1))
             forest = grow(matrix, target, sampling, rules, n_trees, seed, backend)
         self._keep(forest, coded)
+        self.backend_ = backend.name
         if params.get("oob_score", False):
             with progress.stage("out of bag"):
                 self._set_oob(matrix, coded, sampling, backend)
-        return self
 
-    def _keep(self, forest: Forest, coded: tuple[np.ndarray, ...]) -> None:
+    def _keep(self, forest: Forest, coded: tuple[Array, ...]) -> None:
         self.forest_, self.seed_, self.criterion_ = forest, forest.seed, self.criterion
         self.n_outputs_ = 1
 
-    def _check_target(self, y: Any, n_rows: int) -> tuple[np.ndarray, ...]:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Array, ...]:
         raise NotImplementedError
 
     def _encode_target(
-        self, coded: tuple[np.ndarray, ...], sampling: Sampling
-    ) -> tuple[TargetCoding, np.ndarray]:
+        self, coded: tuple[Array, ...], sampling: Sampling, backend: Backend
+    ) -> tuple[TargetCoding, Array]:
         raise NotImplementedError
 
     def _set_oob(
         self,
         matrix: BinnedMatrix,
-        coded: tuple[np.ndarray, ...],
+        coded: tuple[Array, ...],
         sampling: Sampling,
         backend: Backend,
     ) -> None:
         raise NotImplementedError
 
-    def _backend(self) -> Backend:
-        return get_backend(self.backend, n_threads=thread_count(getattr(self, "n_jobs", 1)))
+    def _run(self, X: Any, work: Callable[[Backend], Any]) -> Any:
+        """`work` on the backend for X."""
+        return run_on_backend(
+            work,
+            self.backend,
+            thread_count(getattr(self, "n_jobs", 1)),
+            n_rows=count_rows(X),
+            on_device=is_on_device(X),
+        )
 
-    def _values(self, X: Any) -> np.ndarray:
-        """Mean leaf values f64[N, n_values] of X's rows."""
+    def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
+        """What a stage of `predict` finds for X's rows, in the kind of array that X is."""
         check_is_fitted(self)
-        X = check_table(self, X, reset=False)
-        with progress.stage("predicting"):
-            return prediction.predict(self.forest_, X, self._backend())
 
-    def _leaves(self, X: Any) -> np.ndarray:
-        """Leaves i64[N, T] of X's rows."""
-        check_is_fitted(self)
-        X = check_table(self, X, reset=False)
-        with progress.stage("predicting"):
-            return prediction.apply(self.forest_, X, self._backend())
+        def work(backend: Backend) -> Any:
+            table = check_table(self, X, backend, reset=False)
+            with progress.stage("predicting"):
+                return in_kind_of(X, stage(self.forest_, table, backend))
+
+        return self._run(X, work)
 
     @cached_property
     def feature_importances_(self) -> np.ndarray:
@@ -179,7 +192,7 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
     classes_: np.ndarray
     n_classes_: int
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """The class of the highest mean probability; the first among equals.
 
         Parameters
@@ -188,18 +201,18 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n_samples,), of the dtype of `classes_`
+        Array of shape (n_samples,), of the dtype of `classes_` and of the kind of X:
+        where X is on a GPU, a result on it; but strings are in a NumPy array always
 
         Raises
         ------
         ValueError
-            Other features than in training, infinities, no numbers.
+            Other features than in training, infinities, no numbers; X on another GPU
+            than the current one.
         """
-        best = np.argmax(self._values(X), axis=1)
-        labels: np.ndarray = self.classes_[best]
-        return labels
+        return self._walk(X, prediction.predict_classes)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> Any:
         """Mean over the trees of the class proportions in the leaves.
 
         Parameters
@@ -208,24 +221,42 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
 
         Returns
         -------
-        float64 ndarray of shape (n_samples, n_classes), in the order of `classes_`
+        float64 array of shape (n_samples, n_classes), in the order of `classes_`; on a
+        GPU where X is on one
 
         Raises
         ------
         ValueError
-            Other features than in training, infinities, no numbers.
+            Other features than in training, infinities, no numbers; X on another GPU
+            than the current one.
         """
-        return self._values(X)
+        return self._walk(X, prediction.predict)
 
-    def _check_target(self, y: Any, n_rows: int) -> tuple[np.ndarray, ...]:
-        return check_labels(y, n_rows)
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict(X)`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), true labels
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        y, found, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
+        return float(accuracy_score(y, found, sample_weight=weight))
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Array, ...]:
+        return check_labels(y, n_rows, backend)
 
     def _encode_target(
-        self, coded: tuple[np.ndarray, ...], sampling: Sampling
-    ) -> tuple[TargetCoding, np.ndarray]:
+        self, coded: tuple[Array, ...], sampling: Sampling, backend: Backend
+    ) -> tuple[TargetCoding, Array]:
         return encode_classes(*coded)
 
-    def _keep(self, forest: Forest, coded: tuple[np.ndarray, ...]) -> None:
+    def _keep(self, forest: Forest, coded: tuple[Array, ...]) -> None:
         super()._keep(forest, coded)
         self.classes_, self.n_classes_ = coded[1], len(coded[1])
 
@@ -233,7 +264,7 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
 class Regressor(RegressorMixin, Trees):  # type: ignore[misc]
     """Adds real targets."""
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """Mean over the trees of the mean target in the leaves.
 
         Parameters
@@ -242,23 +273,42 @@ class Regressor(RegressorMixin, Trees):  # type: ignore[misc]
 
         Returns
         -------
-        float64 ndarray of shape (n_samples,)
+        float64 array of shape (n_samples,); on a GPU where X is on one
 
         Raises
         ------
         ValueError
-            Other features than in training, infinities, no numbers.
+            Other features than in training, infinities, no numbers; X on another GPU
+            than the current one.
         """
-        return self._values(X)[:, 0]
+        return self._walk(X, prediction.predict)[:, 0]
 
-    def _check_target(self, y: Any, n_rows: int) -> tuple[np.ndarray, ...]:
-        return (check_numbers(y, n_rows, self.criterion),)
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of `predict(X)`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), true values
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        y, found, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
+        return float(r2_score(y, found, sample_weight=weight))
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Array, ...]:
+        return (check_numbers(y, n_rows, self.criterion, backend),)
 
     def _encode_target(
-        self, coded: tuple[np.ndarray, ...], sampling: Sampling
-    ) -> tuple[TargetCoding, np.ndarray]:
-        y = coded[0]
+        self, coded: tuple[Array, ...], sampling: Sampling, backend: Backend
+    ) -> tuple[TargetCoding, Array]:
+        y = backend.asarray(coded[0])
         if sampling.weights is not None and not sampling.weights.all():
             # rows that never count must not widen the range of the fixed point
-            y = np.where(sampling.weights > 0, y, y[np.argmax(sampling.weights > 0)])
-        return encode_moments(y[:, None], sampling.bag_weight, centred=self.criterion != "poisson")
+            counts = sampling.weights > 0
+            y = backend.xp.where(backend.asarray(counts), y, y[int(np.argmax(counts))])
+        centred = self.criterion != "poisson"
+        return encode_moments(y[:, None], sampling.bag_weight, centred=centred, backend=backend)

@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
+from gpuforest import predict as prediction
+from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.binning import BinnedMatrix
-from gpuforest.estimators.base import Classifier, Regressor
+from gpuforest.estimators.base import Array, Classifier, Regressor
 from gpuforest.estimators.settings import (
     FOREST_CONSTRAINTS,
     TREE_CONSTRAINTS,
@@ -69,6 +71,7 @@ class RandomForestClassifier(Classifier):
         NaN where a row was never out of bag.
     seed_ : int, what random draws came from
     criterion_ : str, what the trees were grown with
+    backend_ : str, the name of the backend that grew them
     forest_ : gpuforest.forest.Forest
 
     Examples
@@ -119,7 +122,7 @@ class RandomForestClassifier(Classifier):
         self.max_bins = max_bins
         self.backend = backend
 
-    def apply(self, X: Any) -> np.ndarray:
+    def apply(self, X: Any) -> Any:
         """The leaf that each row reaches in each tree.
 
         Parameters
@@ -128,14 +131,15 @@ class RandomForestClassifier(Classifier):
 
         Returns
         -------
-        int64 ndarray of shape (n_samples, n_estimators), numbers of nodes in their tree
+        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
+        on a GPU where X is on one
         """
-        return self._leaves(X)
+        return self._walk(X, prediction.apply)
 
     def _set_oob(
         self,
         matrix: BinnedMatrix,
-        coded: tuple[np.ndarray, ...],
+        coded: tuple[Array, ...],
         sampling: Sampling,
         backend: Backend,
     ) -> None:
@@ -144,7 +148,9 @@ class RandomForestClassifier(Classifier):
         seen = ~np.isnan(means[:, 0])
         self.oob_score_ = np.nan
         if seen.any():
-            self.oob_score_ = float(accuracy_score(coded[0][seen], means[seen].argmax(axis=1)))
+            self.oob_score_ = float(
+                accuracy_score(to_host(coded[0])[seen], means[seen].argmax(axis=1))
+            )
 
 
 class RandomForestRegressor(Regressor):
@@ -179,6 +185,7 @@ class RandomForestRegressor(Regressor):
         NaN where a row was never out of bag.
     seed_ : int, what random draws came from
     criterion_ : str, what the trees were grown with
+    backend_ : str, the name of the backend that grew them
     forest_ : gpuforest.forest.Forest
     """
 
@@ -221,7 +228,7 @@ class RandomForestRegressor(Regressor):
         self.max_bins = max_bins
         self.backend = backend
 
-    def apply(self, X: Any) -> np.ndarray:
+    def apply(self, X: Any) -> Any:
         """The leaf that each row reaches in each tree.
 
         Parameters
@@ -230,14 +237,15 @@ class RandomForestRegressor(Regressor):
 
         Returns
         -------
-        int64 ndarray of shape (n_samples, n_estimators), numbers of nodes in their tree
+        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
+        on a GPU where X is on one
         """
-        return self._leaves(X)
+        return self._walk(X, prediction.apply)
 
     def _set_oob(
         self,
         matrix: BinnedMatrix,
-        coded: tuple[np.ndarray, ...],
+        coded: tuple[Array, ...],
         sampling: Sampling,
         backend: Backend,
     ) -> None:
@@ -246,4 +254,4 @@ class RandomForestRegressor(Regressor):
         seen = ~np.isnan(means)
         self.oob_score_ = np.nan
         if seen.sum() > 1:  # R^2 of one row is undefined
-            self.oob_score_ = float(r2_score(coded[0][seen], means[seen]))
+            self.oob_score_ = float(r2_score(to_host(coded[0])[seen], means[seen]))

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpuforest import predict as prediction
 from gpuforest.estimators.base import Classifier, Regressor
 from gpuforest.estimators.settings import TREE_CONSTRAINTS, criterion_constraint
 
@@ -47,6 +48,7 @@ class DecisionTreeClassifier(Classifier):
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
     seed_ : int, what random draws came from
     criterion_ : str, what the tree was grown with
+    backend_ : str, the name of the backend that grew it
     forest_ : gpuforest.forest.Forest, of one tree
 
     Examples
@@ -85,9 +87,9 @@ class DecisionTreeClassifier(Classifier):
         self.max_bins = max_bins
         self.backend = backend
 
-    def apply(self, X: Any) -> np.ndarray:
+    def apply(self, X: Any) -> Any:
         """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
-        return self._leaves(X)[:, 0]
+        return self._walk(X, prediction.apply)[:, 0]
 
 
 class DecisionTreeRegressor(Regressor):
@@ -114,6 +116,7 @@ class DecisionTreeRegressor(Regressor):
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
     seed_ : int, what random draws came from
     criterion_ : str, what the tree was grown with
+    backend_ : str, the name of the backend that grew it
     forest_ : gpuforest.forest.Forest, of one tree
     """
 
@@ -145,6 +148,6 @@ class DecisionTreeRegressor(Regressor):
         self.max_bins = max_bins
         self.backend = backend
 
-    def apply(self, X: Any) -> np.ndarray:
+    def apply(self, X: Any) -> Any:
         """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
-        return self._leaves(X)[:, 0]
+        return self._walk(X, prediction.apply)[:, 0]

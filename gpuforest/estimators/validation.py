@@ -9,8 +9,11 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from gpuforest.backends.arrays import bring, is_on_device, stack_columns, to_host
+from gpuforest.backends.base import Backend
+from gpuforest.binning import DEVICE_VALUES
 from gpuforest.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
-from gpuforest.tables import frame_to_array, is_frame
+from gpuforest.tables import frame_to_array, is_frame, open_frame
 from gpuforest.target import integer_weights
 
 Array = Any
@@ -18,34 +21,50 @@ Array = Any
 BLOCK_VALUES = 2**22  # values looked at at once; a copy of so many stays small
 
 
-def check_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+def check_table(estimator: Any, X: Any, backend: Backend, *, reset: bool) -> Array:
     """X as a real array [N, F] of any layout; NaN is missing, infinities are refused.
 
-    A NumPy array of numbers is not copied. Sets (`reset`) or checks the estimator's
-    number and names of features.
+    On the host, or, where X came on a device, on that of the backend. An array of
+    numbers is not copied. Sets (`reset`) or checks the estimator's number and names of
+    features.
     """
     names: list[Any] | None = None
     if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        X, names = frame_to_array(X)
-    X = _real_array(X, names)
-    check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
+        if is_on_device(X):
+            frame, names, dtype = open_frame(X)
+            X = stack_columns(frame, dtype)
+        else:
+            X, names = frame_to_array(X)
+    X = _real_array(bring(X, backend, "X"), names)
+    if X.ndim != 2 and not isinstance(X, np.ndarray):
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X has shape {X.shape}")
+    shown = _shadow(X)
+    check_array(shown, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
     if X.shape[0] > MAX_ROWS:
         raise ValueError(f"X has {X.shape[0]} rows; at most {MAX_ROWS} are supported")
     if X.shape[1] > MAX_FEATURES:
         raise ValueError(f"X has {X.shape[1]} features; at most {MAX_FEATURES} are supported")
     if names is None:
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        validate_data(estimator, shown, reset=reset, skip_check_array=True)
     if X.dtype.kind == "f":
-        _refuse_infinities(X, names)
+        _refuse_infinities(X, names, backend.xp)
     return X
+
+
+def _shadow(X: Array) -> np.ndarray:
+    """What scikit-learn may look at: a host array as it is; of a device array shape and
+    dtype, without memory."""
+    if isinstance(X, np.ndarray):
+        return X
+    return np.broadcast_to(np.zeros((), X.dtype), X.shape)
 
 
 def _real_array(X: Any, names: list[Any] | None) -> Any:
     """X as an array of bool, int or float up to 64 bits; no copy where it is one."""
     if hasattr(X, "toarray"):
         raise TypeError("sparse X is not supported: pass a dense array, X.toarray()")
-    X = np.asarray(X)
+    X = X if is_on_device(X) else np.asarray(X)
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must hold real numbers")
     if X.dtype.kind in "UST":
@@ -70,47 +89,67 @@ def _column(i: int, names: list[Any] | None) -> str:
     return f"column {i}" if names is None else f"column {names[i]!r}"
 
 
-def _refuse_infinities(X: np.ndarray, names: list[Any] | None) -> None:
-    size = max(1, BLOCK_VALUES // X.shape[1])
-    wide = np.float32 if X.dtype == np.float16 else None  # float16 soon overflows
-    for begin in range(0, len(X), size):
+def _refuse_infinities(X: Array, names: list[Any] | None, xp: Any) -> None:
+    on_host = isinstance(X, np.ndarray)
+    xp = np if on_host else xp
+    size = max(1, (BLOCK_VALUES if on_host else DEVICE_VALUES) // X.shape[1])
+    for begin in range(0, X.shape[0], size):
         block = X[begin : begin + size]
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = block.sum(dtype=wide)
-        # a finite sum has only finite terms; otherwise look closer
-        if not np.isfinite(total) and (infinite := np.isinf(block)).any():
-            row, column = np.argwhere(infinite)[0]
+        if on_host and _sum_is_finite(block):
+            continue
+        infinite = xp.isinf(block)
+        if bool(xp.any(infinite)):
+            row, column = (int(places[0]) for places in xp.nonzero(infinite))
             raise ValueError(
-                f"Input X contains infinity: {_column(int(column), names)}, row "
-                f"{begin + int(row)}; NaN means missing, infinities must be replaced"
+                f"Input X contains infinity: {_column(column, names)}, row "
+                f"{begin + row}; NaN means missing, infinities must be replaced"
             )
 
 
-def _one_column(y: Any, n_rows: int) -> Any:
-    """y [N]; a column vector is taken with a warning."""
+def _sum_is_finite(block: np.ndarray) -> bool:
+    """Then its terms are too; the quickest look at many."""
+    wide = np.float32 if block.dtype == np.float16 else None  # float16 soon overflows
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(block.sum(dtype=wide)))
+
+
+def _one_column(y: Any, n_rows: int, backend: Backend) -> Array:
+    """y [N], on a device if it came on one; a column vector is taken with a warning."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if hasattr(y, "toarray"):
         raise TypeError("sparse y is not supported: pass a dense array")
-    y = np.asarray(y)
+    y = bring(y, backend, "y")
+    on_device = is_on_device(y)
+    y = y if on_device else np.asarray(y)
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold labels or real numbers")
     if y.ndim == 2 and y.shape[1] > 1:
         raise ValueError(f"y has {y.shape[1]} columns: multi-output y is not supported yet")
-    y = column_or_1d(y, warn=True)
-    if len(y) != n_rows:
+    shown = column_or_1d(_shadow(y), warn=True)
+    if len(shown) != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} "
-            f"rows, y has {len(y)}"
+            f"rows, y has {len(shown)}"
         )
-    return y
+    return backend.xp.reshape(y, (-1,)) if on_device else shown
 
 
-def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Class codes [N] and the sorted classes [C] of the labels y."""
-    y = _one_column(y, n_rows)
+def _refuse_not_finite(y: Array, name: str, backend: Backend) -> None:
+    if not isinstance(y, np.ndarray):
+        if bool(backend.xp.all(backend.xp.isfinite(y))):
+            return
+        y = backend.asnumpy(y)
+    assert_all_finite(y, input_name=name)
+
+
+def check_labels(y: Any, n_rows: int, backend: Backend) -> tuple[Array, np.ndarray]:
+    """Class codes [N], where y is, and the sorted classes [C], on the host."""
+    y = _one_column(y, n_rows, backend)
     if y.dtype.kind == "f":
-        assert_all_finite(y, input_name="y")
+        _refuse_not_finite(y, "y", backend)
+    if not isinstance(y, np.ndarray):
+        return _labels_on_device(y, backend)
     if y.dtype.kind in "biuf":
         check_classification_targets(y)
     try:
@@ -131,16 +170,29 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return codes, classes
 
 
-def check_numbers(y: Any, n_rows: int, criterion: str) -> Any:
-    """Targets f64[N] of a regression."""
-    y = _one_column(y, n_rows)
+def _labels_on_device(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
+    """The same for y on a device, sorted there; only the classes come over."""
+    xp, kind = backend.xp, y.dtype.kind
+    if kind not in "biuf":
+        raise ValueError(f"Unknown label type: y has the dtype {y.dtype}")
+    values, codes = xp.unique_inverse(xp.astype(y, xp.uint8) if kind == "b" else y)
+    classes = backend.asnumpy(values)
+    fractions = classes[classes != np.floor(classes)]
+    if len(fractions):
+        check_classification_targets(fractions[:1])  # "continuous": raises
+    return codes, classes.astype(np.bool_) if kind == "b" else classes
+
+
+def check_numbers(y: Any, n_rows: int, criterion: str, backend: Backend) -> Array:
+    """Targets f64[N] of a regression, where y is."""
+    y = _one_column(y, n_rows, backend)
     if y.dtype.kind not in "biufO":
         raise ValueError(f"y must hold real numbers, not {y.dtype}")
     try:
         y = y.astype(VALUE)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold real numbers: {error}") from error
-    assert_all_finite(y, input_name="y")
+    _refuse_not_finite(y, "y", backend)
     if criterion == "poisson":
         if (y < 0).any():
             raise ValueError("y has negative values, which criterion='poisson' does not allow")
@@ -150,10 +202,10 @@ def check_numbers(y: Any, n_rows: int, criterion: str) -> Any:
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Weights f64[N] >= 0 and the same as integers i32[N]; None: all equal."""
+    """Weights f64[N] >= 0 and the same as integers i32[N], on the host; None: all equal."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight)
+    weights = np.asarray(to_host(sample_weight))
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)
     if weights.dtype.kind == "c":

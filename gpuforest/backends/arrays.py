@@ -1,0 +1,180 @@
+"""Arrays where they are: those on a GPU come in without a copy, results go back alike.
+
+Known are CuPy arrays, torch tensors, JAX arrays, cuDF frames and series, and whatever else
+has DLPack or `__cuda_array_interface__` on a CUDA device. A library is used only where
+the object is its own, so nothing is imported for its sake.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from array_api_compat import is_cupy_namespace
+
+from gpuforest.backends import gpu
+from gpuforest.errors import BackendError
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+
+Array = Any
+
+CUDA, CUDA_MANAGED = 2, 13  # device types of DLPack
+LIBRARIES = {"cupy": "cupy", "torch": "torch", "jax": "jax", "jaxlib": "jax", "cudf": "cudf"}
+
+
+def is_on_device(X: Any) -> bool:
+    """Whether X lies in a GPU's memory. Asks X alone; imports and initialises nothing."""
+    if X is None or isinstance(X, np.ndarray):
+        return False
+    X = _native(X)
+    if _library(X) == "cudf":
+        return True
+    try:
+        return int(X.__dlpack_device__()[0]) in (CUDA, CUDA_MANAGED)
+    except Exception:  # no DLPack, or none for where X lies (torch's meta, sharded JAX)
+        return hasattr(X, "__cuda_array_interface__")
+
+
+def count_rows(X: Any) -> int:
+    """Rows of X before it is checked; 0 where X does not say."""
+    try:
+        return len(X)
+    except Exception:
+        return 0
+
+
+def has_gpu_arrays(backend: Backend) -> bool:
+    """Whether the backend's arrays are CuPy's."""
+    return bool(is_cupy_namespace(backend.xp))
+
+
+def bring(X: Any, backend: Backend, name: str) -> Any:
+    """X, if it is on a GPU, as an array of the backend; what is on the host stays.
+
+    Parameters
+    ----------
+    name : what X is called in messages
+
+    Raises
+    ------
+    ValueError : X is on another GPU than the backend, or of a dtype that CuPy lacks
+    """
+    if not is_on_device(X):
+        return X
+    if not has_gpu_arrays(backend):
+        return to_host(X, name)
+    import cupy
+
+    array, own = _as_cupy(X, name), cupy.cuda.runtime.getDevice()
+    if not isinstance(array, np.ndarray) and array.device.id != own:
+        other = array.device.id
+        raise ValueError(
+            f"{name} is on GPU {other}, but GPU {own} is the current one: move {name}, or call "
+            f"inside `with cupy.cuda.Device({other}):`"
+        )
+    return array
+
+
+def to_host(X: Any, name: str = "the array") -> Any:
+    """X, if it is on a GPU, as a host array (of cuDF: pandas); what is on the host stays."""
+    if not is_on_device(X):
+        return X
+    X = _native(X)
+    match _library(X):
+        case "torch":
+            return X.detach().cpu().numpy()
+        case "jax":
+            return np.asarray(X)
+        case "cudf":
+            return X.to_pandas()
+    if hasattr(X, "copy_to_host"):  # Numba's
+        return X.copy_to_host()
+    return _as_cupy(X, name).get()
+
+
+def stack_columns(frame: Any, dtype: type) -> Array:
+    """A cuDF frame of narwhals, of numbers, as a device array [N, F]; nulls as NaN."""
+    import cupy
+    import narwhals.stable.v2 as nw
+
+    out = cupy.empty(frame.shape, dtype=dtype)
+    wide = nw.Float32() if dtype == np.float32 else nw.Float64()
+    for i, column in enumerate(frame.iter_columns()):
+        # in a float column a null can become NaN
+        out[:, i] = column.cast(wide).to_native().to_cupy(na_value=float("nan"))
+    return out
+
+
+def in_kind_of(X: Any, result: Any) -> Any:
+    """A result (on the host, or a CuPy array) as the kind of array that X is, where X is.
+
+    The kind is CuPy for cuDF and for what no other rule knows. It is NumPy where X is on
+    the host, where the result (names of classes) can lie on no GPU, and without CuPy.
+    """
+    if not is_on_device(X):
+        return result
+    on_host = isinstance(result, np.ndarray)
+    if on_host and (result.dtype.kind not in "biuf" or result.dtype.itemsize > 8):
+        return result
+    X = _native(X)
+    match _library(X):
+        case "torch":
+            torch = import_module("torch")
+            if on_host:
+                return torch.from_numpy(result).to(X.device)
+            return torch.from_dlpack(result)
+        case "jax":
+            if on_host:
+                return import_module("jax").device_put(result, next(iter(X.devices())))
+            return import_module("jax.dlpack").from_dlpack(result)
+    if on_host and find_spec("cupy") is not None:
+        import cupy
+
+        with nullcontext() if _library(X) == "cudf" else _as_cupy(X, "X").device:
+            return cupy.asarray(result)
+    return result
+
+
+def _native(X: Any) -> Any:
+    """What narwhals has wrapped, else X."""
+    if type(X).__module__.partition(".")[0] == "narwhals" and hasattr(X, "to_native"):
+        return X.to_native()
+    return X
+
+
+def _library(X: Any) -> str | None:
+    """The library, of those with rules of their own, that X's type or a base of it is from."""
+    roots = (base.__module__.partition(".")[0] for base in type(X).__mro__)
+    return next((LIBRARIES[root] for root in roots if root in LIBRARIES), None)
+
+
+def _as_cupy(X: Any, name: str) -> Any:
+    """X on its GPU as a CuPy array, without a copy; labels of cuDF may come to the host."""
+    if find_spec("cupy") is None:
+        raise BackendError(f"{name} is on a GPU, and reading it there needs CuPy: {gpu.INSTALL}")
+    import cupy
+
+    X = _native(X)
+    library = _library(X)
+    if library == "cudf":
+        numbers = X.ndim == 1 and getattr(X.dtype, "kind", "O") in "biuf"
+        if not numbers or X.isnull().any():
+            return np.asarray(X.to_pandas())
+        return X.to_cupy()
+    try:
+        if isinstance(X, cupy.ndarray):
+            return X
+        if hasattr(X, "__dlpack__"):
+            # DLPack first: it orders the work of both libraries' streams
+            return cupy.from_dlpack(X.detach() if library == "torch" else X)
+        return cupy.asarray(X)
+    except (BufferError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} ({type(X).__module__}.{type(X).__name__} of dtype "
+            f"{getattr(X, 'dtype', '?')}) cannot be read on its GPU: {error}"
+        ) from error

@@ -1,0 +1,299 @@
+"""What "auto" chooses, what it says when it cannot have a GPU, and when CUDA is touched."""
+
+import logging
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import fake_cupy
+import numpy as np
+import pytest
+from engine import same_forest
+
+from gpuforest import BackendError, RandomForestClassifier, RandomForestRegressor
+from gpuforest.backends import get_backend, gpu, registry
+from gpuforest.cli import main
+
+CPU = "numba"
+LARGE = registry.GPU_ROWS
+ASK = gpu._ask
+
+
+@pytest.fixture(autouse=True)
+def unasked(monkeypatch):
+    """Nobody has asked for a GPU yet, and nobody outside decides."""
+    monkeypatch.delenv(registry.ENVIRONMENT, raising=False)
+    monkeypatch.setattr(gpu, "_answers", {})
+    monkeypatch.setattr(gpu, "_said", set())
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine with a GPU, whose parts a test may break before CUDA is asked."""
+    made = SimpleNamespace(
+        spec=object(), status=0, devices=1, driver=13000, touched=0, allocate=None
+    )
+
+    class Driver:
+        def cuInit(self, flags):
+            made.touched += 1
+            return made.status
+
+        def cuDeviceGetCount(self, count):
+            count._obj.value = made.devices
+            return 0
+
+        def cuDriverGetVersion(self, version):
+            version._obj.value = made.driver
+            return 0
+
+    def load(name):
+        if name == gpu.DRIVER and made.driver == 0:
+            raise OSError("cannot open shared object file")
+        return Driver()
+
+    def empty(shape):
+        if made.allocate is not None:
+            raise made.allocate
+
+    fake_cupy.install(monkeypatch)
+    sys.modules["cupy"].empty = empty
+    monkeypatch.setattr(gpu, "_ask", ASK)
+    monkeypatch.setattr(gpu, "find_spec", lambda name: made.spec)
+    monkeypatch.setattr(gpu.ctypes, "CDLL", load)
+    return made
+
+
+class CUDARuntimeError(RuntimeError):
+    """What CuPy raises for CUDA."""
+
+
+CUDARuntimeError.__module__ = "cupy_backends.cuda.api.runtime"
+
+BROKEN = {
+    "CuPy is not installed: pip install 'gpuforest[cuda13]'": {"spec": None},
+    "no NVIDIA driver is installed (": {"driver": 0},
+    "there is no CUDA device": {"status": 100},
+    "no CUDA device": {"devices": 0},
+    "before this process was forked": {"status": 3},
+    "the NVIDIA driver does not start (error 803)": {"status": 803},
+    "it runs CUDA 12.4, the installed CuPy needs 13.0; update the driver, or install "
+    "'gpuforest[cuda12]'": {"driver": 12040},
+    "it runs CUDA 11.8, the installed CuPy needs 13.0; update the driver": {"driver": 11080},
+    "it runs CUDA 13.0": {"allocate": CUDARuntimeError("cudaErrorInsufficientDriver: version")},
+    "no memory left: 1,000 of 2,000 bytes are free": {"allocate": fake_cupy.OutOfMemoryError()},
+    "no memory left": {"allocate": CUDARuntimeError("cudaErrorMemoryAllocation: out of memory")},
+    "CUDA does not start: cudaErrorUnknown: a b": {
+        "allocate": CUDARuntimeError("cudaErrorUnknown: a\nb")
+    },
+}
+
+
+@pytest.mark.parametrize("message", BROKEN)
+def test_a_gpu_that_cannot_be_used(machine, monkeypatch, caplog, message):
+    vars(machine).update(BROKEN[message])
+    monkeypatch.setitem(registry._factories, "cupy", registry._cupy)
+    # 1. asked for by name: an error of one line
+    with pytest.raises(BackendError, match="backend 'cupy' cannot run here: ") as caught:
+        get_backend("cupy")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert message in gpu.why_not()
+    # 2. auto: the CPU, and one line in the log
+    caplog.set_level(logging.INFO, "gpuforest")
+    for _ in range(3):
+        assert get_backend("auto", n_rows=LARGE).name == CPU
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO
+    assert "using the CPU" in record.message
+    assert message in record.message
+
+
+def test_each_reason_has_one_line(machine, caplog):
+    caplog.set_level(logging.INFO, "gpuforest")
+    for broken in ({"status": 100}, {"devices": 0}, {"spec": None}, {"status": 100}):
+        gpu._answers.clear()
+        vars(machine).update({"spec": object(), "status": 0, "devices": 1} | broken)
+        assert get_backend("auto", n_rows=LARGE).name == CPU
+    assert ["device" in r.message for r in caplog.records] == [True, False]
+
+
+def test_cupy_that_cannot_be_imported(machine, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert "CuPy cannot be used: import of cupy halted" in gpu.why_not()
+
+
+def test_hidden_devices_are_named(machine, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    machine.devices = 0
+    assert gpu.why_not() == "there is no CUDA device (CUDA_VISIBLE_DEVICES='-1')"
+
+
+def test_memory_may_be_free_again_later(machine):
+    machine.allocate = fake_cupy.OutOfMemoryError()
+    assert "no memory left" in gpu.why_not()
+    machine.allocate = None
+    assert gpu.why_not() is None
+    machine.status = 100
+    assert gpu.why_not() is None  # an answer that stays is not asked for again
+    assert machine.touched == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_asks_for_itself(machine, monkeypatch):
+    assert gpu.why_not() is None
+    machine.status = gpu.NOT_INITIALISED
+    monkeypatch.setattr(gpu.os, "getpid", lambda: -1)
+    assert "forked" in gpu.why_not()
+
+
+def test_auto_looks_at_the_data(machine):
+    X = np.zeros((LARGE, 2), np.float32)
+    y = np.arange(LARGE) % 2
+    assert get_backend().name == CPU
+    assert get_backend(n_rows=LARGE - 1).name == CPU
+    assert machine.touched == 0  # small data ask nothing of CUDA
+    assert get_backend(n_rows=LARGE).name == "cupy"
+    assert get_backend(n_rows=1, on_device=True).name == "cupy"
+    model = RandomForestClassifier(1, max_depth=1)
+    assert model.fit(X[1:], y[1:]).backend_ == CPU
+    assert model.fit(X.tolist(), y).backend_ == "cupy"
+    assert model.fit(fake_cupy.asarray(X[:9]), y[:9]).backend_ == "cupy"
+    assert model.set_params(backend="numpy").fit(fake_cupy.asarray(X), y).backend_ == "numpy"
+
+
+def test_the_environment_comes_first(machine, monkeypatch):
+    monkeypatch.setenv(registry.ENVIRONMENT, "numpy")
+    assert get_backend(n_rows=LARGE, on_device=True).name == "numpy"
+    assert machine.touched == 0
+    monkeypatch.setenv(registry.ENVIRONMENT, "cupy")
+    assert get_backend(n_rows=1).name == "cupy"
+
+
+class TestMemory:
+    """A GPU that gives up in the middle of the work."""
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = np.arange(60) % 3
+
+    @pytest.fixture(params=[
+        BackendError("one tree needs 12 bytes, 3 are free"),
+        fake_cupy.OutOfMemoryError("Out of memory allocating 12 bytes"),
+        CUDARuntimeError("cudaErrorMemoryAllocation: out of memory"),
+    ], ids=lambda error: type(error).__name__)  # fmt: skip
+    def full(self, request, machine, monkeypatch):
+        """The backend's kernels for trees and predictions fail; what they fail with."""
+
+        def fail(self, *args):
+            raise request.param
+
+        for kernel in ("totals", "accumulate"):
+            monkeypatch.setattr(fake_cupy.FakeCupyBackend, kernel, fail)
+        return request.param
+
+    def test_auto_goes_on_on_the_cpu(self, full, caplog):
+        there = fake_cupy.asarray(self.X)
+        for state in (0, np.random.RandomState(7)):
+            caplog.clear()
+            params = {"n_estimators": 2, "oob_score": False}
+            model = RandomForestClassifier(**params, random_state=state).fit(there, self.y)
+            (record,) = caplog.records
+            assert record.levelno == logging.WARNING
+            assert str(full) in record.message
+            assert "starting again on the CPU" in record.message
+            assert model.backend_ == CPU
+            again = 0 if state == 0 else np.random.RandomState(7)
+            reference = RandomForestClassifier(**params, random_state=again, backend="numpy")
+            assert same_forest(model.forest_, reference.fit(self.X, self.y).forest_)
+            caplog.clear()
+            found = model.predict(there)
+            assert len(caplog.records) == 1
+            assert np.array_equal(found.get(), reference.predict(self.X))
+
+    def test_a_backend_that_was_named_fails(self, full, caplog, monkeypatch):
+        with pytest.raises(BackendError) as caught:
+            RandomForestClassifier(2, backend="cupy").fit(self.X, self.y)
+        assert str(full) in str(caught.value)
+        if not isinstance(full, BackendError):
+            assert "1,000 of 2,000 bytes are free" in str(caught.value)
+        model = RandomForestClassifier(2, backend="numpy").fit(self.X, self.y)
+        monkeypatch.setenv(registry.ENVIRONMENT, "cupy")
+        with pytest.raises(BackendError):
+            model.set_params(backend="auto").predict(self.X)
+        assert not caplog.records
+
+    def test_other_errors_stay_what_they_are(self, machine, monkeypatch):
+        def fail(self, *args):
+            raise MemoryError("of the host")
+
+        monkeypatch.setattr(fake_cupy.FakeCupyBackend, "totals", fail)
+        with pytest.raises(MemoryError, match="of the host"):
+            RandomForestRegressor(2).fit(fake_cupy.asarray(self.X), self.y)
+
+
+def test_data_on_a_gpu_without_cupy(monkeypatch, caplog):
+    monkeypatch.setattr(gpu, "find_spec", lambda name: None)
+    monkeypatch.setattr("gpuforest.backends.arrays.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "torch", fake_cupy.torch_module())
+    X, y = TestMemory.X, TestMemory.y
+    caplog.set_level(logging.INFO, "gpuforest")
+    model = RandomForestClassifier(2, random_state=0).fit(fake_cupy.Tensor(X), y)
+    assert len(caplog.records) == 1
+    assert model.backend_ == CPU
+    assert isinstance(model.predict(fake_cupy.Tensor(X)), fake_cupy.Tensor)
+    with pytest.raises(BackendError, match=r"X is on a GPU, and reading.*pip install"):
+        model.fit(fake_cupy.Bare(fake_cupy.asarray(X)), y)
+
+
+def test_the_command_line_says_what_is_missing(machine, monkeypatch, tmp_path, capsys):
+    machine.spec = None
+    monkeypatch.setitem(registry._factories, "cupy", registry._cupy)
+    table = tmp_path / "table.csv"
+    table.write_text("a,y\n1,0\n2,1\n")
+    out = tmp_path / "model"
+    arguments = ["train", str(table), "--target", "y", "--out", str(out), "--backend", "cupy"]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith("gpuforest: backend 'cupy' cannot run here: CuPy")
+    assert not out.exists()
+
+
+def run(script):
+    return subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120
+    ).stdout
+
+
+def test_small_data_never_touch_cuda():
+    script = """
+import ctypes, sys
+import numpy as np
+init = ctypes.CDLL.__init__
+def watched(self, name, *args, **kwargs):
+    assert name is None or "cuda" not in str(name), name
+    init(self, name, *args, **kwargs)
+ctypes.CDLL.__init__ = watched
+import gpuforest
+from gpuforest import *
+X = np.random.default_rng(0).normal(size=(300, 3))
+model = gpuforest.RandomForestClassifier(2).fit(X, X[:, 0] > 0)
+model.predict(X), model.score(X, X[:, 0] > 0), model.apply(X.tolist())
+print(model.backend_, [m for m in sys.modules if m.startswith(("cupy", "numba.cuda", "torch"))])
+"""
+    assert run(script) == f"{CPU} []\n"
+
+
+def test_large_data_without_a_gpu_say_so_once():
+    if gpu.why_not() is None:
+        pytest.skip("there is a GPU here")
+    script = f"""
+import logging, sys
+import numpy as np
+logging.basicConfig(level="INFO", stream=sys.stdout, format="%(levelname)s %(name)s %(message)s")
+from gpuforest import DecisionTreeClassifier
+X = np.zeros(({LARGE}, 1), np.float32)
+for _ in range(2):
+    DecisionTreeClassifier(max_depth=1).fit(X, X[:, 0]).predict(X)
+"""
+    (line,) = run(script).splitlines()
+    assert line.startswith("INFO gpuforest using the CPU, because no GPU can be used: ")

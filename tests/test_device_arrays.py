@@ -1,0 +1,488 @@
+"""Arrays on a GPU: used where they are, results go back alike, forests are the same.
+
+Without a GPU these run on stand-ins (fake_cupy.py) that tell host and device strictly
+apart; with one, on CuPy too.
+"""
+
+import pickle
+import sys
+from types import SimpleNamespace
+
+import fake_cupy
+import numpy as np
+import pandas as pd
+import pytest
+from engine import same_forest, table
+from sklearn.exceptions import DataConversionWarning
+
+import gpuforest
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    binning,
+)
+from gpuforest.backends import arrays, gpu
+from gpuforest.estimators import validation
+
+ALL = [
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+]
+
+
+@pytest.fixture(params=["stand-in", "GPU"])
+def device(request, monkeypatch):
+    """`put` brings a host array to the device, as a `cupy.ndarray`, and `get` back."""
+    if request.param == "GPU":
+        if (reason := gpu.why_not()) is not None:
+            pytest.skip(reason)
+        import cupy
+    else:
+        fake_cupy.install(monkeypatch)
+        cupy = sys.modules["cupy"]
+    return SimpleNamespace(put=cupy.asarray, get=lambda array: array.get(), type=cupy.ndarray)
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """Where another library, or how often something is copied, matters."""
+    fake_cupy.install(monkeypatch)
+    return fake_cupy
+
+
+def data(kind, n_rows=120, dtype=np.float32):
+    """X with missing values, and y for the estimator `kind`."""
+    rng = np.random.default_rng(5)
+    X = table(rng, n_rows, list("cfnNd"), dtype)
+    y = 3 * (X[:, 0] > 0) + X[:, 1]
+    return X, np.round(y).astype(int) if "Classifier" in kind.__name__ else y.astype(float)
+
+
+def params_of(kind, **more):
+    common = {"random_state": 3, "max_features": 2}
+    return common | ({"n_estimators": 3} if "Forest" in kind.__name__ else {}) | more
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("y_there", [False, True])
+@pytest.mark.parametrize("x_there", [False, True])
+@pytest.mark.parametrize("kind", ALL)
+def test_the_forest_is_that_of_the_host(device, kind, x_there, y_there, weighted):
+    X, y = data(kind)
+    weights = np.arange(len(y)) % 3 if weighted else None
+    reference = kind(**params_of(kind), backend="numpy").fit(X, y, weights)
+    model = kind(**params_of(kind), backend="cupy").fit(
+        device.put(X) if x_there else X,
+        device.put(y) if y_there else y,
+        device.put(weights) if weighted and y_there else weights,
+    )
+    assert model.backend_ == "cupy"
+    assert same_forest(model.forest_, reference.forest_)
+    assert model.forest_.coding.scale == reference.forest_.coding.scale
+    assert np.array_equal(model.forest_.coding.centre, reference.forest_.coding.centre)
+    expected = reference.predict(X)
+    assert np.array_equal(model.predict(X), expected)
+    there = device.put(X)
+    found = model.predict(there)
+    assert isinstance(found, device.type)
+    assert found.dtype == expected.dtype
+    assert np.array_equal(device.get(found), expected)
+    assert np.array_equal(device.get(model.apply(there)), reference.apply(X))
+    assert model.score(there, device.put(y)) == reference.score(X, y)
+    assert model.score(there, y, device.put(y * 0 + 2)) == reference.score(X, y)
+    if hasattr(model, "predict_proba"):
+        assert isinstance(model.classes_, np.ndarray)
+        assert np.array_equal(model.classes_, reference.classes_)
+        assert model.classes_.dtype == reference.classes_.dtype
+        found = device.get(model.predict_proba(there))
+        assert np.array_equal(found, reference.predict_proba(X))
+
+
+@pytest.mark.parametrize("criterion", ["entropy", "poisson"])
+def test_other_criteria(device, criterion):
+    kind = RandomForestClassifier if criterion == "entropy" else RandomForestRegressor
+    X, y = data(kind)
+    y = y - y.min()
+    params = params_of(kind, criterion=criterion)
+    reference = kind(**params, backend="numpy").fit(X, y)
+    model = kind(**params, backend="cupy").fit(device.put(X), device.put(y))
+    assert same_forest(model.forest_, reference.forest_)
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+def test_out_of_bag_results_are_on_the_host(device, kind):
+    X, y = data(kind)
+    params = params_of(kind, oob_score=True, n_estimators=25)
+    reference = kind(**params, backend="numpy").fit(X, y)
+    model = kind(**params, backend="cupy").fit(device.put(X), device.put(y))
+    assert model.oob_score_ == reference.oob_score_
+    name = "oob_prediction_" if kind is RandomForestRegressor else "oob_decision_function_"
+    assert isinstance(getattr(model, name), np.ndarray)
+    assert np.array_equal(getattr(model, name), getattr(reference, name))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u2", "i4", "i8", "u8", "?"])
+def test_every_dtype_of_x(device, dtype):
+    X, y = data(RandomForestClassifier)
+    X = (np.nan_to_num(X) * 40).astype(dtype)
+    reference = RandomForestClassifier(**params_of(RandomForestClassifier), backend="numpy")
+    model = RandomForestClassifier(**params_of(RandomForestClassifier), backend="cupy")
+    assert same_forest(model.fit(device.put(X), device.put(y)).forest_, reference.fit(X, y).forest_)
+    assert np.array_equal(device.get(model.apply(device.put(X))), reference.apply(X))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u1", "i8", "u8", "?"])
+def test_every_dtype_of_y(device, dtype):
+    X, y = data(DecisionTreeClassifier)
+    y = np.abs(y).astype(dtype)
+    for kind in (DecisionTreeClassifier, DecisionTreeRegressor):
+        reference = kind(backend="numpy").fit(X, y)
+        model = kind(backend="cupy").fit(device.put(X), device.put(y))
+        assert same_forest(model.forest_, reference.forest_)
+        found, expected = device.get(model.predict(device.put(X))), reference.predict(X)
+        assert found.dtype == expected.dtype
+        assert np.array_equal(found, expected)
+
+
+def test_every_layout(device):
+    X, y = data(DecisionTreeClassifier)
+    reference = DecisionTreeClassifier(backend="numpy").fit(X, y)
+    wide = device.put(np.repeat(np.repeat(X, 2, axis=0), 3, axis=1))
+    for other in (device.put(np.ascontiguousarray(X.T)).T, wide[::2, ::3]):
+        model = DecisionTreeClassifier(backend="cupy").fit(other, y)
+        assert same_forest(model.forest_, reference.forest_)
+        assert np.array_equal(device.get(model.predict(other)), reference.predict(X))
+
+
+def test_blocks_of_rows(device, monkeypatch):
+    for module in (binning, validation):
+        monkeypatch.setattr(module, "DEVICE_VALUES", 64)
+    X, y = data(DecisionTreeClassifier)
+    reference = DecisionTreeClassifier(backend="numpy").fit(X, y)
+    model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), y)
+    assert same_forest(model.forest_, reference.forest_)
+    found = device.get(model.predict_proba(device.put(X)))
+    assert np.array_equal(found, reference.predict_proba(X))
+    X[77, 2] = -np.inf
+    with pytest.raises(ValueError, match="infinity: column 2, row 77"):
+        model.predict(device.put(X))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_edges_of_a_sample_are_those_of_the_host(device, weighted):
+    from gpuforest.backends import get_backend
+
+    X = data(DecisionTreeClassifier, 500)[0]
+    weights = (np.arange(500) % 3).astype(np.int32) if weighted else None
+    given = {"max_bins": 16, "weights": weights, "seed": 9, "sample_rows": 100}
+    reference = binning.fit_edges(X, **given)
+    edges = binning.fit_edges(device.put(X), **given, backend=get_backend("cupy"))
+    assert np.array_equal(edges.values, reference.values)
+    assert np.array_equal(edges.offsets, reference.offsets)
+
+
+def test_only_the_sample_leaves_the_device(fake, monkeypatch):
+    monkeypatch.setattr(binning.fit_edges, "__kwdefaults__", {
+        **binning.fit_edges.__kwdefaults__, "sample_rows": 100,
+    })  # fmt: skip
+    X, y = data(DecisionTreeRegressor, 5000)
+    there = fake.asarray(X), fake.asarray(y)
+    fake.TRANSFERS.clear()
+    model = DecisionTreeRegressor(max_depth=1, backend="cupy").fit(*there)
+    assert max(size for way, size in fake.TRANSFERS if way == "out") == 100 * X[:1].nbytes
+    fake.TRANSFERS.clear()
+    model.predict(there[0])
+    assert sum(size for way, size in fake.TRANSFERS if way == "out") == 0
+
+
+def test_rows_on_the_host_go_over_once(fake, monkeypatch):
+    moved = []
+    encode = fake.FakeCupyBackend.encode
+
+    def counting(self, X, edges):
+        moved.append(X.shape[0])
+        return encode(self, X, edges)
+
+    monkeypatch.setattr(fake.FakeCupyBackend, "encode", counting)
+    monkeypatch.setattr(binning, "BLOCK_ROWS", 50)
+    X, y = data(DecisionTreeRegressor)
+    DecisionTreeRegressor(backend="cupy").fit(X, y)
+    assert moved == [50, 50, 20]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("kind", [RandomForestClassifier, DecisionTreeRegressor])
+def test_a_backend_on_the_cpu_takes_them_too(fake, kind, backend):
+    X, y = data(kind)
+    reference = kind(**params_of(kind), backend="numpy").fit(X, y)
+    there = fake.asarray(X), fake.asarray(y)
+    fake.TRANSFERS.clear()
+    model = kind(**params_of(kind), backend=backend).fit(*there, fake.asarray(np.ones(len(y))))
+    out = [size for way, size in fake.TRANSFERS if way == "out"]
+    assert sorted(out) == sorted([X.nbytes, y.nbytes, 8 * len(y)])  # once each
+    assert model.backend_ == backend
+    assert same_forest(model.forest_, reference.forest_)
+    found = model.predict(there[0])
+    assert isinstance(found, fake.ndarray)
+    assert np.array_equal(found.get(), reference.predict(X))
+
+
+class TestOtherLibraries:
+    """Each array comes in without a copy, and predictions go back as its kind."""
+
+    @pytest.fixture
+    def libraries(self, fake, monkeypatch):
+        for name, module in {"torch": fake.torch_module(), **fake.jax_modules()}.items():
+            monkeypatch.setitem(sys.modules, name, module)
+        return {
+            "cupy": (fake.asarray, fake.ndarray),
+            "torch": (fake.Tensor, fake.Tensor),
+            "jax": (fake.JaxArray, fake.JaxArray),
+            "interface": (lambda host: fake.Bare(fake.asarray(host)), fake.ndarray),
+            "dlpack": (lambda host: fake.BareDlpack(fake.asarray(host)), fake.ndarray),
+        }
+
+    @pytest.mark.parametrize("backend", ["cupy", "numpy"])
+    @pytest.mark.parametrize("library", ["cupy", "torch", "jax", "interface", "dlpack"])
+    def test_there_and_back(self, libraries, library, backend):
+        X, y = data(RandomForestClassifier)
+        params = params_of(RandomForestClassifier)
+        reference = RandomForestClassifier(**params, backend="numpy").fit(X, y)
+        make, kind = libraries[library]
+        model = RandomForestClassifier(**params, backend=backend).fit(make(X), make(y))
+        assert same_forest(model.forest_, reference.forest_)
+        for method in ("predict", "predict_proba", "apply"):
+            found = getattr(model, method)(make(X))
+            assert type(found) is kind
+            assert np.array_equal(found.host, getattr(reference, method)(X))
+        assert model.score(make(X), make(y)) == reference.score(X, y)
+
+    def test_a_regression_and_a_tree_keep_the_kind_too(self, libraries, fake):
+        X, y = data(DecisionTreeRegressor)
+        model = DecisionTreeRegressor(backend="cupy").fit(fake.Tensor(X), fake.Tensor(y))
+        for found in (model.predict(fake.Tensor(X)), model.apply(fake.Tensor(X))):
+            assert type(found) is fake.Tensor
+            assert found.host.shape == (len(X),)
+
+    def test_tensors_on_the_host_give_host_arrays(self, libraries, fake):
+        class HostTensor(np.ndarray):
+            __module__ = "torch"
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+        X, y = data(DecisionTreeClassifier)
+        model = DecisionTreeClassifier().fit(X.view(HostTensor), y)
+        assert type(model.predict(X.view(HostTensor))) is np.ndarray
+
+    def test_what_cannot_be_read_is_named(self, fake, monkeypatch):
+        def unknown(array):
+            raise BufferError("no such dtype")
+
+        monkeypatch.setattr(sys.modules["cupy"], "from_dlpack", unknown)
+        X, y = data(DecisionTreeClassifier)
+        with pytest.raises(ValueError, match=r"y \(torch.Tensor of dtype int64\).*no such dtype"):
+            DecisionTreeClassifier(backend="cupy").fit(X, fake.Tensor(y))
+
+    @pytest.mark.parametrize("odd", [np.float64(1.0), [1.0], "text", None, object()])
+    def test_other_objects_are_on_the_host(self, odd):
+        assert not arrays.is_on_device(odd)
+        assert arrays.to_host(odd) is odd
+        assert arrays.in_kind_of(odd, 1) == 1
+        assert arrays.count_rows(object()) == 0
+
+
+class TestCudf:
+    """Frames of cuDF, by a stand-in that is pandas' underneath."""
+
+    @pytest.fixture
+    def cudf(self, fake, monkeypatch):
+        def to_cupy(self, na_value=None):
+            assert na_value is not None or not self.isnull().any()
+            return fake.asarray(self.to_numpy(na_value=na_value))
+
+        class Series(pd.Series):
+            __module__ = "cudf.core.series"
+            _constructor = property(lambda self: Series)
+
+            def to_pandas(self):
+                return pd.Series(self)
+
+        class DataFrame(pd.DataFrame):
+            __module__ = "cudf.core.dataframe"
+            _constructor = property(lambda self: DataFrame)
+            _constructor_sliced = property(lambda self: Series)
+
+            def to_pandas(self):
+                return pd.DataFrame(self)
+
+        Series.to_cupy = to_cupy
+        module = fake.module("cudf", DataFrame=DataFrame, Series=Series, Index=pd.Index)
+        monkeypatch.setitem(sys.modules, "cudf", module)
+        return module
+
+    def frame(self, library):
+        X, y = data(RandomForestClassifier)
+        columns = {name: pd.array(X[:, i], "Float64") for i, name in enumerate("abcd")}
+        columns["e"] = np.arange(len(X)) % 2 == 0
+        return library.DataFrame(columns), library.Series(y)
+
+    @pytest.mark.parametrize("backend", ["auto", "cupy", "numpy"])
+    def test_a_frame(self, cudf, fake, backend):
+        (X, y), (hostX, hosty) = self.frame(cudf), self.frame(pd)
+        assert arrays.is_on_device(X)
+        assert arrays.is_on_device(y)
+        params = params_of(RandomForestClassifier)
+        reference = RandomForestClassifier(**params, backend="numpy").fit(hostX, hosty)
+        model = RandomForestClassifier(**params, backend=backend).fit(X, y)
+        assert model.backend_ == ("numpy" if backend == "numpy" else "cupy")
+        assert same_forest(model.forest_, reference.forest_)
+        assert list(model.feature_names_in_) == list("abcde")
+        found = model.predict(X)
+        assert type(found) is fake.ndarray
+        assert np.array_equal(found.get(), reference.predict(hostX))
+        with pytest.raises(ValueError, match="same order"):
+            model.predict(X[list("badce")])
+        assert model.score(X, y) == reference.score(hostX, hosty)
+
+    def test_labels_of_strings(self, cudf):
+        (X, y), hostX = self.frame(cudf), self.frame(pd)[0]
+        names = cudf.Series(np.where(y > 0, "yes", "no"))
+        model = DecisionTreeClassifier(backend="cupy").fit(X, names)
+        reference = DecisionTreeClassifier(backend="numpy").fit(hostX, np.asarray(names))
+        assert same_forest(model.forest_, reference.forest_)
+        assert isinstance(model.predict(X), np.ndarray)
+
+    def test_missing_labels_and_strings_in_x_are_refused(self, cudf):
+        X, y = self.frame(cudf)
+        with pytest.raises(ValueError, match="y"):
+            DecisionTreeClassifier(backend="cupy").fit(X, y.where(y > 0))
+        with pytest.raises(ValueError, match="column 'a' holds String"):
+            DecisionTreeClassifier(backend="cupy").fit(X.assign(a="red"), y)
+
+
+def test_labels_of_strings_are_predicted_on_the_host(device):
+    X, y = data(DecisionTreeClassifier)
+    names = np.where(y > 0, "yes", "no")
+    model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), names)
+    found = model.predict(device.put(X))
+    assert isinstance(found, np.ndarray)
+    assert np.array_equal(found, model.predict(X))
+    assert isinstance(model.predict_proba(device.put(X)), device.type)
+    assert model.score(device.put(X), names) == model.score(X, names)
+
+
+def test_a_column_vector_warns(device):
+    X, y = data(DecisionTreeClassifier)
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), device.put(y[:, None]))
+    assert same_forest(model.forest_, DecisionTreeClassifier().fit(X, y).forest_)
+
+
+def test_nothing_of_a_device_stays_in_a_model(device, tmp_path, monkeypatch):
+    X, y = data(RandomForestClassifier)
+    params = params_of(RandomForestClassifier, n_estimators=20, oob_score=True)
+    model = RandomForestClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
+    expected = device.get(model.predict_proba(device.put(X)))
+    seen = []
+
+    def look(value):
+        if id(value) in seen or isinstance(value, np.ndarray | str | int | float | None):
+            return
+        seen.append(id(value))
+        assert not arrays.is_on_device(value)
+        for child in value.values() if isinstance(value, dict) else vars(value).values():
+            look(child)
+
+    look(model)
+    model.save(tmp_path / "model")
+    pickled = pickle.dumps(model)
+    # a laptop: no CuPy, and the same predictions
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    loaded, unpickled = gpuforest.load(tmp_path / "model"), pickle.loads(pickled)
+    assert np.array_equal(loaded.predict_proba(X), expected)
+    assert np.array_equal(unpickled.set_params(backend="auto").predict_proba(X), expected)
+
+
+class TestBadInput:
+    """Refused on the device as on the host, before any work."""
+
+    @pytest.fixture(autouse=True)
+    def no_work(self, monkeypatch):
+        def worked(*args, **kwargs):
+            raise AssertionError("an error came after work had begun")
+
+        monkeypatch.setattr("gpuforest.estimators.base.fit_edges", worked)
+
+    X, y = np.arange(60.0).reshape(20, 3), np.arange(20) % 2
+
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            (np.where(X == 52, np.inf, X), "infinity: column 1, row 17"),
+            (np.where(X == 52, -np.inf, X).astype("f2"), "infinity: column 1, row 17"),
+            (X + 0j, "Complex data not supported: X"),
+            (X[:, 0], r"Expected 2D array, got 1D array instead: X has shape \(20,\)"),
+            (X[None], "got 3D array"),
+            (X[:0], r"0 sample\(s\)"),
+            (X[:, :0], r"0 feature\(s\)"),
+        ],
+    )
+    def test_x(self, device, bad, message):
+        with pytest.raises(ValueError, match=message):
+            DecisionTreeClassifier(backend="cupy").fit(device.put(bad), self.y)
+
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            (y[:-1], "X has 20 rows, y has 19"),
+            (np.column_stack([y, y]), "y has 2 columns"),
+            (y[:, None, None], "dim 3"),
+            (np.where(y, np.nan, 1.0), "y contains NaN"),
+            (np.where(y, np.inf, 1.0), "y contains infinity"),
+            (y + 0j, "Complex data not supported: y"),
+        ],
+    )
+    @pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
+    def test_y(self, device, kind, bad, message):
+        for X in (self.X, device.put(self.X)):
+            with pytest.raises(ValueError, match=message):
+                kind(backend="cupy").fit(X, device.put(bad))
+
+    def test_labels_and_targets(self, device):
+        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+            DecisionTreeClassifier(backend="cupy").fit(self.X, device.put(self.y + 0.5))
+        poisson = DecisionTreeRegressor(criterion="poisson", backend="cupy")
+        with pytest.raises(ValueError, match="y has negative values"):
+            poisson.fit(self.X, device.put(self.y - 1))
+        with pytest.raises(ValueError, match="y has no positive value"):
+            poisson.fit(self.X, device.put(self.y * 0))
+
+    def test_weights(self, device):
+        for weights, message in ((-self.y, "negative"), (self.y[1:], "19 values")):
+            with pytest.raises(ValueError, match=message):
+                DecisionTreeClassifier(backend="cupy").fit(self.X, self.y, device.put(weights))
+
+    @pytest.mark.parametrize("name", ["X", "y"])
+    def test_another_device(self, fake, name):
+        given = {"X": fake.asarray(self.X), "y": fake.asarray(self.y)}
+        given[name].device.id = 1
+        message = rf"{name} is on GPU 1, but GPU 0 is the current one.*cupy.cuda.Device\(1\)"
+        with pytest.raises(ValueError, match=message):
+            DecisionTreeClassifier().fit(*given.values())
+
+    def test_other_features_than_in_training(self, device, monkeypatch):
+        monkeypatch.undo()
+        model = DecisionTreeClassifier(backend="numpy").fit(self.X, self.y)
+        fake_cupy.install(monkeypatch)
+        with pytest.raises(ValueError, match="expecting 3 features"):
+            model.predict(fake_cupy.asarray(self.X[:, :2]))
+
+    def test_sparse(self, fake):
+        odd = SimpleNamespace(toarray=None, shape=(20, 3))
+        with pytest.raises(TypeError, match="sparse"):
+            DecisionTreeClassifier(backend="cupy").fit(odd, self.y)
