@@ -50,7 +50,7 @@ def grow(
     backend: Backend,
 ) -> Forest:
     """Grow the trees 0 .. n_trees - 1 of `seed`, as many at once as memory allows."""
-    waves, size = [], backend.wave_trees(sampling, n_trees)
+    waves, size = [], backend.wave_trees(sampling, target.coding.n_channels, n_trees)
     for first in range(0, n_trees, size):
         last = min(first + size, n_trees)
         waves.append(grow_wave(matrix, target, sampling, rules, first, last, seed, backend))
@@ -187,7 +187,7 @@ def advance(
     if target.coding.is_classes:
         constant = xp.max(sums, axis=1) == xp.sum(sums, axis=1) if sums.shape[0] else begin > end
     else:
-        constant = backend.totals(target, rows, weights, begin, end)[1]
+        constant = backend.constant(target, rows, weights, begin, end)
     return Frontier(
         tree=pairs(xp, wide.tree, wide.tree),
         key=pairs(xp, hashing.hash_at(wide.key, 0), hashing.hash_at(wide.key, 1)),

@@ -126,8 +126,14 @@ class Backend(ABC):
 
     # derived
 
-    def wave_trees(self, sampling: Sampling, n_trees: int) -> int:
-        """Trees that grow at once: each holds a bag, and its rows twice while they move."""
+    def constant(
+        self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
+    ) -> Array:
+        """Whether all targets of a slot are equal, bool[S]."""
+        return self.totals(target, rows, weights, begin, end)[1]
+
+    def wave_trees(self, sampling: Sampling, n_channels: int, n_trees: int) -> int:
+        """Trees that grow at once: each holds a bag, and its rows in two halves."""
         each = 4 * sampling.n_rows + 24 * sampling.bag_rows
         return max(1, min(n_trees, self.memory_budget // max(each, 1)))
 

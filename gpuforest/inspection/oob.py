@@ -29,7 +29,7 @@ def out_of_bag(
     xp, N, T = backend.xp, matrix.n_rows, forest.n_trees
     sums = xp.zeros((N, forest.coding.n_values), dtype=xp.float64, device=backend.device)
     counts = xp.zeros(N, dtype=xp.int64, device=backend.device)
-    size = backend.wave_trees(sampling, T)
+    size = backend.wave_trees(sampling, forest.leaf_sums.shape[1], T)
     for first in range(0, T, size):
         last = min(first + size, T)
         in_bag = draw_bags(sampling, forest.seed, first, last, backend) > 0

@@ -1,0 +1,81 @@
+"""The GPU backend: CuPy arrays, CUDA C++ kernels compiled when first used.
+
+CuPy keeps compiled kernels on disk. Nothing here is imported, and CUDA is not
+initialised, before a user asks for this backend or "auto" finds it worthwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import array_api_compat.cupy
+import cupy
+import numpy as np
+
+from gpuforest.backends.cuda import CudaBackend
+from gpuforest.errors import BackendError
+from gpuforest.kernels.source import cuda_source
+
+Array = Any
+
+# no contraction: a * b + c rounded once would differ from the other backends' bits
+OPTIONS = ("--std=c++17", "--fmad=false")
+STATIC_SHARED = 512  # the most that a kernel has of it, rounded up
+LEFT_FREE = 1 / 16  # of free memory, for what others on the device ask for meanwhile
+
+
+@cache
+def module(operation: str, macros: tuple[tuple[str, str], ...], device: int) -> Any:
+    """A compiled module; one for each device, since a loaded one belongs to its device."""
+    options = OPTIONS + tuple(f"-D{name}={value}" for name, value in macros)
+    return cupy.RawModule(code=cuda_source(operation), options=options, backend="nvrtc")
+
+
+class CupyBackend(CudaBackend):
+    """A CUDA device, the current one of CuPy."""
+
+    name = "cupy"
+    xp = array_api_compat.cupy
+
+    def __init__(self, n_threads: int = 1, memory_budget: int = 0) -> None:
+        try:
+            device = cupy.cuda.Device()
+            limits = device.attributes
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise BackendError(f"backend 'cupy' cannot use a CUDA device: {error}") from error
+        self.device_number = int(device.id)
+        self.shared_limit = int(limits["MaxSharedMemoryPerBlockOptin"]) - STATIC_SHARED
+        self.n_processors = int(limits["MultiProcessorCount"])
+        # histograms of many slots at once: an eighth of what is free
+        super().__init__(n_threads, max(memory_budget, self.free_bytes() // 8))
+
+    def asnumpy(self, array: Array) -> np.ndarray:
+        return np.asarray(cupy.asnumpy(array))
+
+    def asarray(self, host: Any) -> Array:
+        return cupy.asarray(host)
+
+    def free_bytes(self) -> int:
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        return int((free + cupy.get_default_memory_pool().free_bytes()) * (1 - LEFT_FREE))
+
+    def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
+        found = module(operation, tuple(macros.items()), self.device_number).get_function(name)
+        if shared > 48 * 2**10 and found.max_dynamic_shared_size_bytes < shared:
+            found.max_dynamic_shared_size_bytes = shared
+        return found
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """What CuPy says of a lack of memory, as this package's error."""
+        try:
+            yield
+        except cupy.cuda.memory.OutOfMemoryError as error:
+            free, total = cupy.cuda.runtime.memGetInfo()
+            raise BackendError(
+                f"the device's memory does not suffice: {error}; {free} of {total} bytes are "
+                "free. Free some, use fewer rows or features, or backend='numba'"
+            ) from error

@@ -1,0 +1,105 @@
+// The best cut of one feature in one node, found by a warp. The specification is numpy.py
+// beside this file.
+//
+// Items are what lies between two possible cuts: bins of a histogram, or rows in the order
+// of their codes. They are taken 32 at a time, an item a lane; running totals are integers,
+// so that sums over the lanes have no order. An Items type has
+//
+//     channel(i, c)   what item i adds to channel c
+//     rows(i)         and to the count of rows
+//     code(i)         its code
+//     after(i, n)     the next code that holds rows, of the items below n, or -1
+//     BINS            items may be empty; otherwise equal codes are neighbours
+#include "scoring/cuda.cuh"
+
+struct Cut {
+  double score;
+  int item;  // -1: none
+  bool missing_left, heavier;
+};
+
+// What a node is, for one feature: all of it, and the part that is missing.
+struct Node {
+  const i64* sums;  // [C]
+  int n_rows;
+  const i64* missing;  // [C]
+  bool some_missing;
+  int rows_missing;
+};
+
+// The best cut of all lanes; among equal scores the first item, then missing to the right.
+__device__ __forceinline__ Cut best_of_lanes(Cut cut) {
+  int key = cut.item < 0 ? 0x7fffffff : cut.item << 2 | cut.missing_left << 1 | cut.heavier;
+  for (int d = 16; d > 0; d >>= 1) {
+    double score = __shfl_xor_sync(ALL_LANES, cut.score, d);
+    int other = __shfl_xor_sync(ALL_LANES, key, d);
+    if (score > cut.score || (score == cut.score && other < key)) {
+      cut.score = score;
+      key = other;
+    }
+  }
+  cut.item = key == 0x7fffffff ? -1 : key >> 2;
+  cut.missing_left = key >> 1 & 1;
+  cut.heavier = key & 1;
+  return cut;
+}
+
+// `so_far` i64[C] is the warp's scratch. All lanes call it and get the same.
+template <class Items>
+__device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, int C, int min_rows,
+                           const i64* table, i64* so_far) {
+  Cut best = {MINUS_INFINITY, -1, false, false};
+  // 3. left sides: without the missing values, then with them
+  for (int with = 0; with <= (int)node.some_missing; with++) {
+    for (int c = lane(); c < C; c += 32) so_far[c] = with ? node.missing[c] : 0;
+    __syncwarp();
+    int rows_so_far = with ? node.rows_missing : 0;
+    for (int first = 0; first < n_items; first += 32) {
+      int i = first + lane();
+      bool inside = i < n_items;
+      i64 weight = 0;
+      Side left, right;
+      for (int c = 0; c < C; c++) {
+        i64 own = inside ? items.channel(i, c) : 0, here = so_far[c] + sum_to_here(own);
+        if (LABELS || c == 0) weight += own;
+        left.add(c, here, table);
+        right.add(c, node.sums[c] - here, table);
+        __syncwarp();
+        if (lane() == 31) so_far[c] = here;
+      }
+      __syncwarp();
+      // 4. candidates: the item ends a code that holds rows, both sides do, and enough
+      bool ends = inside && weight > 0 && right.n > 0;
+      if (!Items::BINS) ends = ends && (i + 1 == n_items || items.code(i + 1) != items.code(i));
+      if (min_rows > 1) {
+        int n = rows_so_far + sum_to_here(inside ? items.rows(i) : 0);
+        rows_so_far = __shfl_sync(ALL_LANES, n, 31);
+        ends = ends && n >= min_rows && node.n_rows - n >= min_rows;
+      }
+      // 5. score them; the first of the highest
+      if (ends) {
+        double score = left.score(table) + right.score(table);
+        if (score > best.score || (score == best.score && i < best.item))
+          best = {score, i, with > 0, left.n > right.n};
+      }
+    }
+  }
+  return best_of_lanes(best);
+}
+
+// Steps 6 and 7: the middle of the gap behind the cut, and where missing values go.
+template <class Items>
+__device__ __forceinline__ int middle_of_gap(const Items& items, int n_items, int item,
+                                             int n_bins) {
+  int upper = items.after(item, n_items);
+  return upper < 0 ? n_bins - 1 : (items.code(item) + upper - 1) >> 1;
+}
+
+__device__ __forceinline__ bool missing_goes_left(const Cut& cut, const Node& node) {
+  return node.some_missing ? cut.missing_left : cut.heavier;
+}
+
+// A better score, or the same from a lower feature.
+__device__ __forceinline__ bool is_better(double score, int f, double best, int best_f) {
+  return score > best || (score == best && score > MINUS_INFINITY && f < best_f);
+}

@@ -1,0 +1,20 @@
+// Encode on the device. The specification is numpy.py beside this file.
+// VALUE: float or double; a thread for each value.
+#include "cuda.cuh"
+
+extern "C" __global__ void __launch_bounds__(256)
+encode(const VALUE* X, const double* edges, const i64* offsets, i64 missing, i64 N, i64 F,
+       CODE* codes) {
+  for (i64 i = thread_number(); i < N * F; i += thread_count()) {
+    i64 f = i % F, low = offsets[f], first = low, high = offsets[f + 1];
+    double x = (double)X[i];
+    // 1. the edges below the value
+    while (low < high) {
+      i64 middle = (low + high) >> 1;
+      if (edges[middle] < x) low = middle + 1;
+      else high = middle;
+    }
+    // 2. missing values
+    codes[i] = (CODE)(x != x ? missing : low - first);
+  }
+}

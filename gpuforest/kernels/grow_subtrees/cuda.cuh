@@ -1,0 +1,131 @@
+// What a block of the deep phase holds in shared memory, and the items that its cuts lie
+// between: the rows of a node in the order of their codes, or the bins of a histogram.
+#include "best_split/cuda.cuh"
+#include "hashing/cuda.cuh"
+
+#define OPEN_BYTES 8
+
+// An open node: its rows are order[low .. low + n - 1].
+struct Open {
+  u16 low, n;
+  u16 place;  // of its node, and where its descendants begin, both in the sparse block
+  u16 below;
+};
+
+// Shared memory of a block for up to `most` rows; backends/cuda.py counts the same bytes.
+struct Block {
+  TARGET* target;  // [most, K]
+  i64* scratch;    // [warps]: sums, missing, so_far [C] each
+  Open* open;      // [2][most / 2 + 1] nodes of this level and of the next
+  u32* keys;       // [most] code << 16 | place, sorted; or rows on their way to the right
+  i32* weight;     // [most]
+  i32* row;        // [most] row numbers, where codes stay in global memory
+  u32* hist;       // [warps]: [B * cells], or nothing
+  u16* order;      // [most] places of rows, by node
+  CODE* codes;     // [most, stride], or the whole matrix
+  i64 stride;
+
+  __device__ int code(int place, int f) const {
+    return codes[(row ? (i64)row[place] : (i64)place) * stride + f];
+  }
+};
+
+__device__ __forceinline__ i64 rounded(i64 bytes) { return (bytes + 15) & ~15ll; }
+
+__device__ __forceinline__ Block block_of(unsigned char* bytes, i64 most, i64 K, i64 C, i64 B,
+                                          i64 stride, bool codes_here, bool hist_here) {
+  i64 warps = blockDim.x >> 5;
+  Block block;
+  block.target = (TARGET*)bytes;
+  bytes += rounded(most * K * sizeof(TARGET));
+  block.scratch = (i64*)bytes;
+  bytes += rounded(warps * 3 * C * 8);
+  block.open = (Open*)bytes;
+  bytes += rounded(2 * (most / 2 + 1) * OPEN_BYTES);
+  block.keys = (u32*)bytes;
+  bytes += rounded(most * 4);
+  block.weight = (i32*)bytes;
+  bytes += rounded(most * 4);
+  block.row = codes_here ? nullptr : (i32*)bytes;
+  bytes += codes_here ? 0 : rounded(most * 4);
+  i64 cells = B * (LABELS ? C + 1 : 2 * C);
+  block.hist = hist_here ? (u32*)bytes : nullptr;
+  bytes += hist_here ? rounded(warps * cells * 4) : 0;
+  block.order = (u16*)bytes;
+  bytes += rounded(most * 2);
+  block.codes = (CODE*)bytes;
+  block.stride = stride;
+  return block;
+}
+
+// Present rows of a node in the order of their codes.
+struct SortedRows {
+  static const bool BINS = false;
+  const Block& block;
+  const u32* keys;
+  int K;
+
+  __device__ int place(int i) const { return keys[i] & 0xffff; }
+  __device__ int code(int i) const { return keys[i] >> 16; }
+  __device__ int rows(int i) const { return 1; }
+  __device__ i64 channel(int i, int c) const {
+    i64 w = block.weight[place(i)];
+#if LABELS
+    return block.target[place(i)] == c ? w : 0;
+#else
+    return c == 0 ? w : w * block.target[place(i) * K + c - 1];
+#endif
+  }
+  __device__ int after(int i, int n) const { return i + 1 < n ? code(i + 1) : -1; }
+};
+
+// Bins in shared memory: [B][C classes, or a weight and two words a moment; rows].
+struct SharedBins {
+  static const bool BINS = true;
+  const u32* hist;
+  int size;
+
+  __device__ const u32* cell(int b) const { return hist + b * size; }
+  __device__ i64 channel(int b, int c) const {
+    return LABELS || c == 0 ? cell(b)[c] : value_64(cell(b) + 2 * c - 1);
+  }
+  __device__ int rows(int b) const { return cell(b)[size - 1]; }
+  __device__ int code(int b) const { return b; }
+  __device__ int after(int b, int n) const {
+    for (int first = b + 1; first < n; first += 32) {
+      int at = first + lane();
+      u32 some = __ballot_sync(ALL_LANES, at < n && rows(at) > 0);
+      if (some) return first + __ffs(some) - 1;
+    }
+    return -1;
+  }
+};
+
+// Sorts up to 32 keys, one a lane: a bitonic network.
+__device__ __forceinline__ u32 sort_lanes(u32 key) {
+  for (int size = 2; size <= 32; size <<= 1)
+    for (int d = size >> 1; d > 0; d >>= 1) {
+      u32 other = __shfl_xor_sync(ALL_LANES, key, d);
+      bool smaller = ((lane() & d) == 0) == ((lane() & size) == 0);
+      key = smaller == (other < key) ? other : key;
+    }
+  return key;
+}
+
+// Sorts n keys in shared memory by a warp. Every step of this form of the bitonic network
+// puts the smaller key first, so that keys past the end need not exist.
+__device__ __forceinline__ void sort_keys(u32* keys, int n) {
+  for (int size = 2; size < 2 * n; size <<= 1)
+    for (int d = size >> 1; d > 0; d >>= 1) {
+      for (int i = lane(); i < n; i += 32) {
+        // the first step of a merge mirrors within `size`, the others go `d` on
+        int other = d == size >> 1 ? i ^ (size - 1) : i ^ d;
+        if (other > i && other < n && keys[other] < keys[i]) {
+          u32 key = keys[i];
+          keys[i] = keys[other];
+          keys[other] = key;
+        }
+      }
+      __syncwarp();
+    }
+}

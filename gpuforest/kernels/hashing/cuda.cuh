@@ -1,0 +1,43 @@
+// The hash and the permutation of gpuforest/hashing.py, one number at a time.
+#include "cuda.cuh"
+
+__device__ __forceinline__ u64 mix(u64 z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+__device__ __forceinline__ u64 hash_at(u64 key, u64 position) {
+  return mix(key + (position + 1) * 0x9E3779B97F4A7C15ull);
+}
+
+// The random order of range(n) that a key names; its elements are computed one by one.
+struct Order {
+  u64 rounds[4];
+  u64 n, mask;
+  int shift;
+
+  __device__ Order(u64 key, i64 size) : n(size) {
+    int bits = 0;
+    while ((1ll << bits) < size) bits++;
+    mask = (1ull << bits) - 1;
+    shift = (bits + 1) / 2;
+#pragma unroll
+    for (int r = 0; r < 4; r++) rounds[r] = hash_at(key, 2 + r);
+  }
+
+  __device__ i64 at(u64 position) const {
+    u64 x = position;
+    do {
+#pragma unroll
+      for (int r = 0; r < 4; r++) {
+        u64 h = rounds[r];
+        x = ((x + (h & 0xffffffffull)) * (h >> 32 | 1)) & mask;
+        x ^= x >> shift;
+        x = ((x + (h >> 16 & 0xffffffffull)) * (h >> 48 | 1)) & mask;
+        x ^= x >> shift;
+      }
+    } while (x >= n);
+    return (i64)x;
+  }
+};

@@ -1,0 +1,60 @@
+"""The CUDA backend without a GPU: its own host code on NumPy arrays, its kernels' own text
+built for the CPU (see cuda_on_cpu)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import array_api_compat.numpy
+import numpy as np
+from cuda_on_cpu.module import EmulatedModule
+
+from gpuforest.backends.cuda import CudaBackend, DeepPlan
+from gpuforest.kernels.source import cuda_source
+
+
+@cache
+def module(operation: str, macros: tuple[tuple[str, str], ...]) -> EmulatedModule:
+    return EmulatedModule(cuda_source(operation), tuple(f"-D{n}={v}" for n, v in macros))
+
+
+class EmulatedBackend(CudaBackend):
+    """A small device: two processors, the shared memory of a large GPU or less.
+
+    deep : rows of a slot that is grown whole at the most; 0: every level is wide
+    """
+
+    name = "emulated"
+    xp = array_api_compat.numpy
+    n_processors = 2
+    device_number = 0
+
+    def __init__(
+        self,
+        memory_budget: int = 2**26,
+        *,
+        deep: int | None = None,
+        shared_limit: int = 227 << 10,
+        free: int = 2**40,
+    ) -> None:
+        super().__init__(1, memory_budget)
+        self.deep, self.shared_limit, self.free = deep, shared_limit, free
+
+    def asnumpy(self, array: Any) -> np.ndarray:
+        return np.asarray(array)
+
+    def free_bytes(self) -> int:
+        return self.free
+
+    def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
+        found = module(operation, tuple(macros.items())).get_function(name)
+        found.max_dynamic_shared_size_bytes = self.shared_limit
+        return found
+
+    def deep_plan(self, matrix: Any, target: Any) -> DeepPlan:
+        plan = super().deep_plan(matrix, target)
+        if self.deep is None:
+            return plan
+        rows = min(self.deep, plan.rows)
+        return DeepPlan(rows, plan.bytes if rows else 0, plan.stride, plan.has_bins)

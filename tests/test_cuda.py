@@ -1,0 +1,90 @@
+"""The CUDA backend grows the reference's forests: its host code and its kernels' own text
+run on the CPU, whatever order threads and blocks take."""
+
+import numpy as np
+import pytest
+from cuda_on_cpu.module import available, thread_order
+from emulated import EmulatedBackend
+from engine import same_forest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_parity import large, tasks
+
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.inspection.oob import out_of_bag
+from gpuforest.predict import apply, predict
+
+pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
+FEW = settings(derandomize=True, deadline=None, max_examples=40)
+seeds = st.integers(0, 2**31)
+SMALL = 20 << 10  # shared memory in which little fits
+
+
+@SETTINGS
+@given(task=tasks(), seed=seeds, deep=st.sampled_from([None, 0, 5, 40]))
+def test_emulated_forests_are_the_reference(task, seed, deep):
+    forest = task.grow(NumpyBackend())
+    assert same_forest(forest, task.grow(NumbaBackend()))
+    with thread_order(seed):
+        assert same_forest(forest, task.grow(EmulatedBackend(deep=deep)))
+
+
+@SETTINGS
+@given(
+    task=tasks(),
+    seed=seeds,
+    budget=st.sampled_from([1, 1000, 30_000]),
+    shared_limit=st.sampled_from([4 << 10, SMALL, 64 << 10]),
+)
+def test_little_memory_changes_nothing(task, seed, budget, shared_limit):
+    # of the device, of a block: histograms that do not fit, no deep phase or a small one
+    backend = EmulatedBackend(budget, shared_limit=shared_limit)
+    with thread_order(seed):
+        assert same_forest(task.grow(NumpyBackend()), task.grow(backend))
+
+
+@FEW
+@given(task=tasks(), seed=seeds)
+def test_predictions_are_the_same(task, seed):
+    forest, rng = task.grow(NumpyBackend()), np.random.default_rng(0)
+    X = np.concatenate([task.X, task.X * rng.normal(size=task.X.shape).astype(task.X.dtype)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    with thread_order(seed):
+        assert np.array_equal(apply(forest, X, NumpyBackend()), apply(forest, X, EmulatedBackend()))
+        assert np.array_equal(
+            predict(forest, X, NumpyBackend()), predict(forest, X, EmulatedBackend())
+        )
+
+
+@FEW
+@given(task=tasks(), seed=seeds)
+def test_out_of_bag_sums_are_the_same(task, seed):
+    task = task.but(n_draws=len(task.X))
+    forest = task.grow(NumpyBackend())
+    expected = out_of_bag(forest, task.prepared(NumpyBackend())[0], task.sampling, NumpyBackend())
+    with thread_order(seed):
+        backend = EmulatedBackend()
+        found = out_of_bag(forest, task.prepared(backend)[0], task.sampling, backend)
+    assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+
+
+LARGE = ["binary", "7 classes", "60 classes", "regression", "two outputs", "counts", "16 bits"]
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"deep": 0}, {"deep": 300}, {"shared_limit": SMALL}],
+    ids=lambda changes: ", ".join(f"{k} {v}" for k, v in changes.items()) or "default",
+)
+def test_thousands_of_rows(name, changes):
+    task = large(name).but(n_trees=2)
+    if name == "16 bits":  # histograms of 2,000 bins take a CPU their time
+        task = task.but(n_trees=1, max_depth=4)
+    elif "deep" in changes:
+        task = task.but(max_depth=10)
+    with thread_order(len(name)):
+        assert same_forest(task.grow(NumbaBackend()), task.grow(EmulatedBackend(**changes)))
