@@ -40,7 +40,7 @@ TYPES = {
     "float": np.float32,
     "double": np.float64,
 }
-SEEDS = range(4)
+SEEDS = range(3)
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 unless_sanitized = pytest.mark.skipif(default_kind() != "plain", reason="starts other programs")
@@ -495,4 +495,4 @@ def test_sanitizers_are_silent_about_the_rest(kind):
         pytest.skip(reason)
     done = sanitized(kind, ["-m", "pytest", "-p", "no:cacheprovider", __file__], timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^\d\d\d passed", done.stdout, re.MULTILINE)
+    assert re.search(r"\b\d\d\d passed", done.stdout)
