@@ -99,11 +99,9 @@ def _ask() -> Reason | None:
             "(multiprocessing.set_start_method('spawn'))",
         )
     if status == NO_DEVICE or (status == 0 and count.value == 0):
-        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
-        return Reason(
-            "device",
-            "there is no CUDA device" + (f" (CUDA_VISIBLE_DEVICES={hidden!r})" if hidden else ""),
-        )
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+        why = "" if seen is None else f" (CUDA_VISIBLE_DEVICES={seen!r})"
+        return Reason("device", f"there is no CUDA device{why}")
     if status:
         return Reason("driver", f"the NVIDIA driver does not start (error {status})")
     # 3. versions; from the same major number on, a driver runs every CUDA of it
