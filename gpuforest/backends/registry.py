@@ -49,10 +49,15 @@ def _cupy(n_threads: int, memory_budget: int) -> Backend:
 def _numba_cuda(n_threads: int, memory_budget: int) -> Backend:
     if find_spec("numba_cuda") is None:
         raise BackendError(
-            "backend 'numba-cuda' needs the package numba-cuda: "
-            "pip install 'gpuforest[numba-cuda]'"
+            "backend 'numba-cuda' needs the package numba-cuda: pip install 'gpuforest[numba-cuda]'"
         )
-    from gpuforest.backends.numba_cuda import NumbaCudaBackend
+    try:
+        from gpuforest.backends.numba_cuda import NumbaCudaBackend
+    except (ImportError, AttributeError) as error:  # each release fits some releases of numba
+        raise BackendError(
+            "backend 'numba-cuda' cannot run here: the installed numba-cuda does not work with "
+            f"the installed numba ({error}): pip install 'gpuforest[numba-cuda]'"
+        ) from error
 
     return NumbaCudaBackend(n_threads, memory_budget)
 

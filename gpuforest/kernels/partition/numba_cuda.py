@@ -1,0 +1,45 @@
+"""Partition in Numba CUDA. The specification is numpy.py beside this file."""
+
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from gpuforest.kernels.totals.numba_cuda import slot_and_place
+
+
+@cuda.jit
+def choose_sides(codes, rows, begin, feature, bin, missing_left, missing, first, left):
+    """Step 1, a thread a row: left[i] is 1 where the i-th row of all slots goes left."""
+    for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
+        s, place = slot_and_place(i, first, begin)
+        code = codes[rows[place], feature[s]]
+        left[i] = missing_left[s] if code == missing else code <= bin[s]
+
+
+@cuda.jit
+def move(rows, weights, begin, first, rank):
+    """Step 2, a thread a row: rank[i] of the rows before the i-th go left."""
+    half = len(rows) // 2
+    for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
+        s, place = slot_and_place(i, first, begin)
+        before = rank[i] - rank[first[s]]
+        if rank[i + 1] == rank[i]:  # to the right: all that go left come first
+            before = rank[first[s + 1]] - rank[i] + i - first[s]
+        at = begin[s] + before + (half if begin[s] < half else -half)
+        rows[at], weights[at] = rows[place], weights[place]
+
+
+def partition(
+    codes, rows, weights, begin, end, feature, bin, missing_left, missing, backend
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Changes rows and weights in place."""
+    xp, R = backend.xp, len(rows) // 2
+    first = backend.offsets(xp.where(feature < 0, 0, end - begin))
+    left = xp.zeros(R, dtype=np.int64)
+    backend.launch(
+        choose_sides, R, codes, rows, begin, feature, bin, missing_left, missing, first, left
+    )
+    rank = backend.offsets(left)
+    backend.launch(move, R, rows, weights, begin, first, rank)
+    return rows, weights, rank[first[1:]] - rank[first[:-1]]

@@ -1,0 +1,176 @@
+"""The numba-cuda backend beside the reference: ==, on a GPU or in Numba's simulator.
+
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python tests/numba_cuda_parity.py
+
+A script of its own, because Numba reads those variables when it is imported.
+"""
+
+import time
+import warnings
+
+import numpy as np
+from engine import Task, same_forest, table
+
+from gpuforest import RandomForestClassifier, RandomForestRegressor
+from gpuforest.backends import get_backend
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numba_cuda import NumbaCudaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.inspection.oob import out_of_bag_means
+from gpuforest.kernels.bag.numba_cuda import bag
+from gpuforest.kernels.best_split.numba_cuda import best_split
+from gpuforest.kernels.encode.numba_cuda import encode
+from gpuforest.kernels.histogram.numba_cuda import histogram
+from gpuforest.kernels.partition.numba_cuda import partition
+from gpuforest.kernels.totals.numba_cuda import totals
+from gpuforest.predict import apply, predict
+
+CLASSES = ("gini", "entropy", "misclassification")
+MOMENTS = ("squared_error", "poisson")
+REFERENCE = NumpyBackend()
+WEIGHTS = np.arange(40, dtype=np.int32) % 3
+
+
+def task_of(criterion="gini", n_rows=40, kinds="cbnN0dAf", n_classes=3, n_outputs=2, **changes):
+    rng = np.random.default_rng(5)
+    X = table(rng, n_rows, list(kinds), np.float32)
+    y = rng.integers(0, n_classes, n_rows)
+    if criterion in MOMENTS:
+        y = rng.poisson(2.0, (n_rows, n_outputs)) + rng.random((n_rows, n_outputs))
+    return Task(X, y, criterion, n_draws=n_rows, n_tried=2, n_trees=3, seed=3).but(**changes)
+
+
+def tasks():
+    for criterion in (*CLASSES, *MOMENTS):
+        yield task_of(criterion)
+        yield task_of(criterion, n_classes=2, n_outputs=1, weights=WEIGHTS)
+        yield task_of(criterion, n_draws=0, weights=WEIGHTS, min_rows_leaf=3)
+    yield task_of(n_draws=0, n_tried=8)
+    yield task_of(n_tried=1, kinds="0A0bcd", n_trees=8)
+    yield task_of(n_rows=300, n_draws=300, kinds="cn", max_bins=1000, n_trees=1, max_depth=3)
+    yield task_of("squared_error", n_rows=1)
+    yield task_of(n_rows=10, n_classes=1)
+    yield task_of(kinds="A")
+    yield task_of(kinds="0")
+    yield task_of(max_depth=0)
+    yield task_of("entropy", max_depth=2, min_rows_split=10, min_gain=0.0)
+    yield task_of("squared_error", X=np.arange(40.0)[:, None], n_draws=80, n_tried=1, max_bins=7)
+
+
+def check_worked_examples(backend):
+    def on(*values):
+        return [backend.asarray(np.array(v, t)) for v, t in values]
+
+    def same(found, *expected):
+        found = found if isinstance(found, tuple) else (found,)
+        for a, b in zip(found, expected, strict=True):
+            assert np.array_equal(backend.asnumpy(a), b), (a, b)
+
+    i4, i8, u1 = np.int32, np.int64, np.uint8
+    X, edges, offsets = on(
+        ([[1.0], [1.5], [2.0], [9.0], [np.nan]], float), ([1.5, 2.5], float), ([0, 2], i8)
+    )
+    same(encode(X, edges, offsets, 3, backend), [[0], [0], [1], [2], [3]])
+    keys, cumulative = on(([7, 8], np.uint64), ([2, 2, 3], i8))
+    drawn = backend.asnumpy(bag(keys, 3, 3000, cumulative, backend))
+    assert np.array_equal(
+        drawn, REFERENCE.bag(backend.asnumpy(keys), 3, 3000, backend.asnumpy(cumulative))
+    )
+    assert drawn[:, 1].max() == 0
+    assert abs(drawn[:, 0] - 2000).max() < 150
+    y, rows, begin, end = on(([[0], [1], [1]], i4), ([0, 1, 2], i4), ([0], i8), ([3], i8))
+    (weights,) = on(([1, 1, 2], i4))
+    same(totals(y, rows, weights, begin, end, 2, backend), [[1, 3]], [False])
+    y, codes, weights, features = on(
+        ([[0], [0], [1]], i4), ([[0], [2], [2]], u1), ([1, 1, 3], i4), ([[0]], i4)
+    )
+    arguments = (codes, y, rows, weights, begin, end, features, 3, 2, False, backend)
+    same(histogram(*arguments), [[[[1, 0], [0, 0], [1, 3]]]])
+    need, n_rows, n_bins, sums = on(([1], i8), ([6], i8), ([5], i4), ([[3, 3]], i8))
+    for bins, cut, score, left in (
+        ({0: (3, 0), 1: (0, 2), 4: (0, 1)}, 0, 6.0, (3, 0)),
+        ({0: (3, 0), 4: (0, 3)}, 1, 6.0, (3, 0)),
+    ):
+        (hist,) = on(([[[bins.get(b, (0, 0)) for b in range(6)]]], i8))
+        found = best_split(hist, features, need, sums, n_rows, n_bins, 0, 1, False, backend)
+        same(found, [score], [0], [cut], [False], [left], [1])
+    codes, rows, weights = on(
+        ([[1], [0], [0], [1], [0], [0], [0], [1], [1], [0]], u1),
+        ([3, 5, 8, 9, 0, 7, 1, 4] + [-1] * 8, i4),
+        (list(range(8)) + [-1] * 8, i4),
+    )
+    begin, end, feature, cut, side = on(
+        ([0, 6], i8), ([4, 8], i8), ([0, 0], i4), ([0, 0], i4), ([False, False], bool)
+    )
+    moved = partition(codes, rows, weights, begin, end, feature, cut, side, 2, backend)
+    half = [5, 9, 3, 8, -1, -1, 1, 4], [1, 3, 0, 2, -1, -1, 6, 7]
+    same(
+        moved,
+        [3, 5, 8, 9, 0, 7, 1, 4, *half[0]],
+        [*range(8), *half[1]],
+        [2, 2],
+    )
+
+
+def check_forests(backend):
+    for task in tasks():
+        assert same_forest(task.grow(REFERENCE), task.grow(backend)), task
+
+
+def check_waves_and_chunks(backend):
+    for criterion in ("gini", "squared_error"):
+        for budget in (1, 10_000):
+            task = task_of(criterion)
+            assert same_forest(task.grow(REFERENCE), task.grow(NumbaCudaBackend(1, budget)))
+
+
+def check_predictions(backend):
+    for criterion in ("entropy", "squared_error"):
+        task = task_of(criterion)
+        forest = task.grow(REFERENCE)
+        X = np.where(np.random.default_rng(0).random(task.X.shape) < 0.2, np.nan, task.X * 0.9)
+        for stage in (apply, predict):
+            assert np.array_equal(stage(forest, X, REFERENCE), stage(forest, X, backend))
+        for engine in (backend, NumbaCudaBackend(1, 1)):
+            found, expected = (
+                out_of_bag_means(forest, task.prepared(b)[0], task.sampling, b)
+                for b in (engine, REFERENCE)
+            )
+            assert np.array_equal(found, expected, equal_nan=True)
+
+
+def check_estimators(backend):
+    rng = np.random.default_rng(1)
+    X = table(rng, 40, list("cfn"))
+    for model, y in (
+        (RandomForestClassifier(4, oob_score=True, random_state=0), rng.integers(0, 3, 40)),
+        (RandomForestRegressor(4, oob_score=True, random_state=0), rng.normal(size=40)),
+    ):
+        found, expected = (
+            model.set_params(backend=name).fit(X, y).predict(X) for name in (backend.name, "numpy")
+        )
+        assert np.array_equal(found, expected)
+
+
+def check_thousands_of_rows(backend):
+    """On a GPU only: the simulator runs a row after another."""
+    if backend.simulated:
+        return
+    from test_parity import large
+
+    for name in ("binary", "7 classes", "60 classes", "two outputs", "counts", "16 bits"):
+        task = large(name)
+        assert same_forest(task.grow(NumbaBackend()), task.grow(backend)), name
+
+
+if __name__ == "__main__":
+    # what plain Python says of arithmetic modulo 2**64
+    warnings.filterwarnings("ignore", "overflow encountered in scalar", RuntimeWarning)
+    warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
+    engine = get_backend("numba-cuda")
+    for name, check in list(globals().items()):
+        if name.startswith("check_"):
+            start = time.perf_counter()
+            check(engine)
+            print(f"{name}: {time.perf_counter() - start:.1f} s")
+    print("the same, simulated" if engine.simulated else "the same, on a GPU")
