@@ -82,7 +82,10 @@ class BinEdges:
 
 @dataclass(frozen=True, eq=False)
 class BinnedMatrix:
-    """The training data as the engine sees them: codes u8 or u16 [N, F], row-major."""
+    """The training data as the engine sees them: codes u8 or u16 [N, F], row-major.
+
+    A backend may pad its rows to more than F codes.
+    """
 
     codes: Array
     n_bins: Array  # i32[F], on the backend's device
@@ -94,7 +97,7 @@ class BinnedMatrix:
 
     @property
     def n_features(self) -> int:
-        return int(self.codes.shape[1])
+        return self.edges.n_features
 
 
 def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple[int, int, Array]]:
@@ -127,7 +130,8 @@ def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
             codes = block
             break
         if codes is None:
-            codes = xp.empty(X.shape, dtype=block.dtype, device=backend.device)
+            shape = (X.shape[0], block.shape[1])
+            codes = xp.empty(shape, dtype=block.dtype, device=backend.device)
         codes[begin:end, :] = block
     return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges)
 

@@ -42,6 +42,11 @@ XLOGX_PLACES = 4096  # as in the kernels
 _forests: WeakKeyDictionary[Forest, dict[int, tuple[Array, ...]]] = WeakKeyDictionary()
 
 
+def padded(size: int) -> int:
+    """Bytes of a row of codes in memory: whole sectors of 32, or a share of one."""
+    return -(-size // 32) * 32 if size > 16 else max(4, 1 << (size - 1).bit_length())
+
+
 @dataclass(frozen=True)
 class DeepPlan:
     """How the deep phase uses a block's shared memory.
@@ -114,14 +119,16 @@ class CudaBackend(Backend):
         xp, (N, F) = self.xp, X.shape
         X = self.asarray(X)
         wide = edges.n_codes > 256
-        codes = self.empty((N, F), xp.uint16 if wide else xp.uint8)
+        stride = padded(F * (2 if wide else 1)) // (2 if wide else 1)
+        codes = self.empty((N, stride), xp.uint16 if wide else xp.uint8)
         macros = {
             "VALUE": "float" if X.dtype == xp.float32 else "double",
             "CODE": "u16" if wide else "u8",
         }
         values = edges.values if len(edges.values) else np.zeros(1)
         arguments = (
-            X, self.asarray(values), self.asarray(edges.offsets), edges.missing_code, N, F, codes,
+            X, self.asarray(values), self.asarray(edges.offsets), edges.missing_code, N, F, stride,
+            codes,
         )  # fmt: skip
         self.launch("encode", "encode", (self.blocks(N * F, THREADS),), arguments, macros=macros)
         return codes
@@ -226,7 +233,7 @@ class CudaBackend(Backend):
         tile, n_tiles, first = tiles
         arguments = (
             matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features, B, C,
-            rules.count_rows, matrix.n_features, k, first, S, tile, group, hist,
+            rules.count_rows, matrix.codes.shape[1], k, first, S, tile, group, hist,
         )  # fmt: skip
         grid = (self.blocks(n_tiles) if S else 0, -(-k // group) if group else k)
         self.launch(
@@ -311,7 +318,7 @@ class CudaBackend(Backend):
         counts = self.zeros(n_tiles, xp.int64)
         arguments: tuple[Any, ...] = (
             matrix.codes, f.rows, f.begin, f.end, feature, bin, missing_left,
-            matrix.edges.missing_code, matrix.n_features, first, S, tile, goes_left, counts,
+            matrix.edges.missing_code, matrix.codes.shape[1], first, S, tile, goes_left, counts,
         )  # fmt: skip
         self.launch("partition", "mark", grid, arguments, macros=self.macros(matrix))
         before = xp.cumulative_sum(counts, include_initial=True)
@@ -323,10 +330,10 @@ class CudaBackend(Backend):
         return f.rows, f.weights, n_left
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        (N, F), T = codes.shape, forest.n_trees
+        (N, stride), T = codes.shape, forest.n_trees
         nodes, offsets, _ = self.forest_here(forest)
         out = self.empty((N, T), self.xp.int64)
-        arguments = (nodes, offsets, codes, forest.edges.missing_code, N, F, T, out)
+        arguments = (nodes, offsets, codes, forest.edges.missing_code, N, stride, T, out)
         macros = {"CODE": "u8" if codes.itemsize == 1 else "u16"}
         self.launch("traverse", "apply", (self.blocks(N, 32),), arguments, macros=macros)
         return out
@@ -340,12 +347,12 @@ class CudaBackend(Backend):
         skip: Array | None,
         total: Array,
     ) -> Array:
-        N, F = codes.shape
+        N, stride = codes.shape
         nodes, offsets, values = self.forest_here(forest)
         left_out = self.zeros(1, self.xp.bool) if skip is None else skip
         arguments = (
             nodes, offsets[first : last + 1], values, codes, forest.edges.missing_code, left_out,
-            skip is not None, N, F, last - first, values.shape[1], total,
+            skip is not None, N, stride, last - first, values.shape[1], total,
         )  # fmt: skip
         macros = {"CODE": "u8" if codes.itemsize == 1 else "u16"}
         self.launch("traverse", "accumulate", (self.blocks(N, 32),), arguments, macros=macros)
@@ -449,7 +456,8 @@ class CudaBackend(Backend):
         counts = self.empty((D, 2), xp.int64)
         arguments: tuple[Any, ...] = (
             matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, f.key, f.depth,
-            matrix.n_bins, matrix.n_features, matrix.edges.n_codes, C, rules.n_tried,
+            matrix.n_bins, matrix.n_features, matrix.codes.shape[1], matrix.edges.n_codes, C,
+            rules.n_tried,
             rules.max_depth, fewest, rules.min_rows_leaf, float(rules.min_gain), self.table(), D,
             plan.rows, plan.stride // matrix.codes.itemsize, plan.has_bins, first,
             sparse, sparse_sums, counts,

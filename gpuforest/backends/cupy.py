@@ -6,8 +6,6 @@ initialised, before a user asks for this backend or "auto" finds it worthwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -67,15 +65,3 @@ class CupyBackend(CudaBackend):
         if shared > 48 * 2**10 and found.max_dynamic_shared_size_bytes < shared:
             found.max_dynamic_shared_size_bytes = shared
         return found
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        """What CuPy says of a lack of memory, as this package's error."""
-        try:
-            yield
-        except cupy.cuda.memory.OutOfMemoryError as error:
-            free, total = cupy.cuda.runtime.memGetInfo()
-            raise BackendError(
-                f"the device's memory does not suffice: {error}; {free} of {total} bytes are "
-                "free. Free some, use fewer rows or features, or backend='numba'"
-            ) from error

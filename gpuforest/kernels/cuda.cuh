@@ -21,8 +21,10 @@ typedef long long i64;
 #ifdef LABELS
 #if LABELS
 typedef i32 TARGET;  // y i32[N, 1], a class code, which is its channel
+typedef i32 SUM;     // of a channel: total weights stay below 2^31
 #else
 typedef i64 TARGET;  // y i64[N, K], fixed-point numbers; channel 0 is the weight
+typedef i64 SUM;
 #endif
 #endif
 

@@ -7,12 +7,16 @@ struct Bins {
   const i64* hist;
   int channels, C;
 
-  __device__ i64 channel(int i, int c) const { return hist[(i64)i * channels + c]; }
-  __device__ int rows(int i) const { return (int)hist[(i64)i * channels + C]; }
+  struct Item {
+    const i64* cell;
+    __device__ SUM channel(int c) const { return (SUM)cell[c]; }
+  };
+  __device__ Item at(int i) const { return {hist + (i64)i * channels}; }
+  __device__ int rows(int i) const { return (int)at(i).cell[C]; }
   __device__ int code(int i) const { return i; }
   __device__ bool holds_rows(int i) const {
     i64 weight = 0;
-    for (int c = 0; c < (LABELS ? C : 1); c++) weight += channel(i, c);
+    for (int c = 0; c < (LABELS ? C : 1); c++) weight += at(i).cell[c];
     return weight > 0;
   }
   __device__ int after(int i, int n) const {
@@ -51,7 +55,7 @@ best_cut(const i64* hist, const i32* features, const i64* sums, const i64* n_row
     Cut cut = {MINUS_INFINITY, -1, false, false};
     int where = 0;
     if (occupied > 1) {
-      for (int c = lane(); c < C; c += 32) missing[c] = bins.channel((int)B - 1, c);
+      for (int c = lane(); c < C; c += 32) missing[c] = bins.at((int)B - 1).channel(c);
       __syncwarp();
       int rows_missing = min_rows > 1 ? bins.rows((int)B - 1) : 0;
       Node node = {sums + s * C, (int)n_rows[s], missing, bins.holds_rows((int)B - 1), rows_missing};

@@ -5,7 +5,7 @@
 // of their codes. They are taken 32 at a time, an item a lane; running totals are integers,
 // so that sums over the lanes have no order. An Items type has
 //
-//     channel(i, c)   what item i adds to channel c
+//     at(i)           item i, whose channel(c) is what it adds to channel c
 //     rows(i)         and to the count of rows
 //     code(i)         its code
 //     after(i, n)     the next code that holds rows, of the items below n, or -1
@@ -51,21 +51,24 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
   Cut best = {MINUS_INFINITY, -1, false, false};
   // 3. left sides: without the missing values, then with them
   for (int with = 0; with <= (int)node.some_missing; with++) {
-    for (int c = lane(); c < C; c += 32) so_far[c] = with ? node.missing[c] : 0;
-    __syncwarp();
     int rows_so_far = with ? node.rows_missing : 0;
     for (int first = 0; first < n_items; first += 32) {
       int i = first + lane();
-      bool inside = i < n_items;
-      i64 weight = 0;
+      bool inside = i < n_items, more = first + 32 < n_items;
+      auto item = items.at(inside ? i : first);
+      SUM weight = 0;
       Side left, right;
       for (int c = 0; c < C; c++) {
-        i64 own = inside ? items.channel(i, c) : 0, here = so_far[c] + sum_to_here(own);
+        SUM own = inside ? item.channel(c) : 0;
+        SUM before = first ? (SUM)so_far[c] : with ? (SUM)node.missing[c] : 0;
+        SUM here = before + sum_to_here(own);
         if (LABELS || c == 0) weight += own;
         left.add(c, here, table);
         right.add(c, node.sums[c] - here, table);
-        __syncwarp();
-        if (lane() == 31) so_far[c] = here;
+        if (more) {
+          __syncwarp();
+          if (lane() == 31) so_far[c] = here;
+        }
       }
       __syncwarp();
       // 4. candidates: the item ends a code that holds rows, both sides do, and enough

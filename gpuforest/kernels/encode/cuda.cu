@@ -1,12 +1,12 @@
 // Encode on the device. The specification is numpy.py beside this file.
-// VALUE: float or double; a thread for each value.
+// VALUE: float or double; a thread for each value. codes [N, stride], padded.
 #include "cuda.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
 encode(const VALUE* X, const double* edges, const i64* offsets, i64 missing, i64 N, i64 F,
-       CODE* codes) {
+       i64 stride, CODE* codes) {
   for (i64 i = thread_number(); i < N * F; i += thread_count()) {
-    i64 f = i % F, low = offsets[f], first = low, high = offsets[f + 1];
+    i64 r = i / F, f = i - r * F, low = offsets[f], first = low, high = offsets[f + 1];
     double x = (double)X[i];
     // 1. the edges below the value
     while (low < high) {
@@ -15,6 +15,6 @@ encode(const VALUE* X, const double* edges, const i64* offsets, i64 missing, i64
       else high = middle;
     }
     // 2. missing values
-    codes[i] = (CODE)(x != x ? missing : low - first);
+    codes[r * stride + f] = (CODE)(x != x ? missing : low - first);
   }
 }

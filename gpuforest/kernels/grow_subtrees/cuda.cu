@@ -82,7 +82,7 @@ __device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, i
                                             i64* missing) {
   for (int c = 0; c < C; c++) {
     i64 sum = 0;
-    for (int i = first + lane(); i < n; i += 32) sum += rows.channel(i, c);
+    for (int i = first + lane(); i < n; i += 32) sum += rows.at(i).channel(c);
     sum = warp_sum(sum);
     if (lane() == 0) missing[c] = sum;
   }
@@ -123,7 +123,7 @@ __device__ __forceinline__ double feature_cut(const Block& block, const Growth& 
     u32* hist = block.hist + warp() * B * size;
     fill_bins(block, keys, n, B, C, hist, size);
     SharedBins bins = {hist, size};
-    for (int c = lane(); c < C; c += 32) missing[c] = bins.channel(B - 1, c);
+    for (int c = lane(); c < C; c += 32) missing[c] = bins.at(B - 1).channel(c);
     __syncwarp();
     best = best_cut_of(bins, B - 1, node, C, growth.min_rows, growth.table, so_far);
     if (best.item >= 0) cut = middle_of_gap(bins, B - 1, best.item, growth.n_bins[f]);
@@ -136,7 +136,7 @@ __device__ __forceinline__ double feature_cut(const Block& block, const Growth& 
     } else {
       sort_keys(keys, n);
     }
-    SortedRows rows = {block, keys, C - 1};
+    SortedRows rows = {block, keys, LABELS ? 1 : C - 1};
     if (n_missing) sum_missing(rows, present, n, C, missing);
     best = best_cut_of(rows, present, node, C, growth.min_rows, growth.table, so_far);
     if (best.item >= 0) cut = middle_of_gap(rows, present, best.item, growth.n_bins[f]);
@@ -248,7 +248,7 @@ __device__ void grow_node(const Block& block, const Growth& growth, Open node, i
 
 __device__ __forceinline__ void load_block(const Block& block, const CODE* codes, const TARGET* y,
                                            const i32* rows, const i32* weights, i64 n, i64 F,
-                                           i64 K) {
+                                           i64 stride, i64 K) {
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
     i64 r = rows[i];
     block.order[i] = (u16)i;
@@ -256,9 +256,14 @@ __device__ __forceinline__ void load_block(const Block& block, const CODE* codes
     if (block.row) block.row[i] = (i32)r;
     for (i64 m = 0; m < K; m++) block.target[i * K + m] = y[r * K + m];
   }
-  // a warp copies a row, so that neighbouring lanes read neighbouring codes
-  for (i64 i = warp(); !block.row && i < n; i += blockDim.x >> 5)
-    for (i64 f = lane(); f < F; f += 32) block.codes[i * block.stride + f] = codes[rows[i] * F + f];
+  if (block.row) return;
+  // a warp copies a row, so that neighbouring lanes read neighbouring words; rows begin and
+  // end at whole words
+  i64 words = (F * sizeof(CODE) + 3) / 4, from = stride * sizeof(CODE) / 4;
+  i64 to = block.stride * sizeof(CODE) / 4;
+  for (i64 i = warp(); i < n; i += blockDim.x >> 5)
+    for (i64 w = lane(); w < words; w += 32)
+      ((u32*)block.codes)[i * to + w] = ((const u32*)codes)[rows[i] * from + w];
 }
 
 // `first` i64[D + 1]: rows of the slots before; the slot's nodes are written to
@@ -266,9 +271,9 @@ __device__ __forceinline__ void load_block(const Block& block, const CODE* codes
 // counts i64[D, 2]: its nodes and leaves.
 extern "C" __global__ void __launch_bounds__(192, 2)
 grow_subtrees(CODE* codes, const TARGET* y, const i32* rows, const i32* weights, const i64* begin,
-              const i64* end, const u64* keys, const i32* depth, const i32* n_bins, i64 F, i64 B,
+              const i64* end, const u64* keys, const i32* depth, const i32* n_bins, i64 F, i64 stride, i64 B,
               i64 C, i64 k, i64 max_depth, i64 fewest, i64 min_rows, double min_gain,
-              const i64* table, i64 D, i64 most, i64 stride, i64 hist_here, const i64* first,
+              const i64* table, i64 D, i64 most, i64 block_stride, i64 hist_here, const i64* first,
               u64* nodes, i64* leaf_sums, i64* counts) {
   DYNAMIC_SHARED(bytes);
   __shared__ int n_open[2];
@@ -279,13 +284,16 @@ grow_subtrees(CODE* codes, const TARGET* y, const i32* rows, const i32* weights,
     i64 n = end[d] - begin[d];
     if (threadIdx.x == 0) {
       n_open[0] = n_open[1] = 0;
-      block = block_of(bytes, most, K, C, B, stride ? stride : F, stride > 0, hist_here);
-      if (!stride) block.codes = codes;
+      block = block_of(bytes, most, K, C, B, block_stride, hist_here);
+      if (!block_stride) {  // they stay where they are
+        block.codes = codes;
+        block.stride = stride;
+      }
       growth = {n_bins, (int)F, (int)B, (int)C, (int)k, (int)max_depth, (int)fewest,
                 (int)min_rows, min_gain, table, nodes + 2 * first[d], leaf_sums + first[d] * C};
     }
     __syncthreads();
-    load_block(block, codes, y, rows + begin[d], weights + begin[d], n, F, K);
+    load_block(block, codes, y, rows + begin[d], weights + begin[d], n, F, stride, K);
     __syncthreads();
     if (warp() == 0) {
       Open root = {0, (u16)n, 0, 1};

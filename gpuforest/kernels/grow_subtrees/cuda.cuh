@@ -23,7 +23,7 @@ struct Block {
   u32* hist;       // [warps]: [B * cells], or nothing
   u16* order;      // [most] places of rows, by node
   CODE* codes;     // [most, stride], or the whole matrix
-  i64 stride;
+  i64 stride;      // codes of a row and its padding
 
   __device__ int code(int place, int f) const {
     return codes[(row ? (i64)row[place] : (i64)place) * stride + f];
@@ -33,7 +33,7 @@ struct Block {
 __device__ __forceinline__ i64 rounded(i64 bytes) { return (bytes + 15) & ~15ll; }
 
 __device__ __forceinline__ Block block_of(unsigned char* bytes, i64 most, i64 K, i64 C, i64 B,
-                                          i64 stride, bool codes_here, bool hist_here) {
+                                          i64 stride, bool hist_here) {
   i64 warps = blockDim.x >> 5;
   Block block;
   block.target = (TARGET*)bytes;
@@ -46,8 +46,8 @@ __device__ __forceinline__ Block block_of(unsigned char* bytes, i64 most, i64 K,
   bytes += rounded(most * 4);
   block.weight = (i32*)bytes;
   bytes += rounded(most * 4);
-  block.row = codes_here ? nullptr : (i32*)bytes;
-  bytes += codes_here ? 0 : rounded(most * 4);
+  block.row = stride ? nullptr : (i32*)bytes;
+  bytes += stride ? 0 : rounded(most * 4);
   i64 cells = B * (LABELS ? C + 1 : 2 * C);
   block.hist = hist_here ? (u32*)bytes : nullptr;
   bytes += hist_here ? rounded(warps * cells * 4) : 0;
@@ -65,17 +65,23 @@ struct SortedRows {
   const u32* keys;
   int K;
 
-  __device__ int place(int i) const { return keys[i] & 0xffff; }
+  struct Item {
+    const TARGET* target;
+    i64 w;
+    __device__ SUM channel(int c) const {
+#if LABELS
+      return *target == c ? (SUM)w : 0;
+#else
+      return c == 0 ? w : w * target[c - 1];
+#endif
+    }
+  };
+  __device__ Item at(int i) const {
+    int place = keys[i] & 0xffff;
+    return {block.target + place * K, block.weight[place]};
+  }
   __device__ int code(int i) const { return keys[i] >> 16; }
   __device__ int rows(int i) const { return 1; }
-  __device__ i64 channel(int i, int c) const {
-    i64 w = block.weight[place(i)];
-#if LABELS
-    return block.target[place(i)] == c ? w : 0;
-#else
-    return c == 0 ? w : w * block.target[place(i) * K + c - 1];
-#endif
-  }
   __device__ int after(int i, int n) const { return i + 1 < n ? code(i + 1) : -1; }
 };
 
@@ -85,11 +91,14 @@ struct SharedBins {
   const u32* hist;
   int size;
 
-  __device__ const u32* cell(int b) const { return hist + b * size; }
-  __device__ i64 channel(int b, int c) const {
-    return LABELS || c == 0 ? cell(b)[c] : value_64(cell(b) + 2 * c - 1);
-  }
-  __device__ int rows(int b) const { return cell(b)[size - 1]; }
+  struct Item {
+    const u32* cell;
+    __device__ SUM channel(int c) const {
+      return LABELS || c == 0 ? (SUM)cell[c] : (SUM)value_64(cell + 2 * c - 1);
+    }
+  };
+  __device__ Item at(int b) const { return {hist + b * size}; }
+  __device__ int rows(int b) const { return at(b).cell[size - 1]; }
   __device__ int code(int b) const { return b; }
   __device__ int after(int b, int n) const {
     for (int first = b + 1; first < n; first += 32) {

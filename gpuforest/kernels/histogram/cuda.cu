@@ -13,7 +13,7 @@
 extern "C" __global__ void __launch_bounds__(256, 4)
 histogram(const CODE* codes, const TARGET* y, const i32* rows, const i32* weights,
           const i64* begin, const i64* end, const i32* features, i64 B, i64 C, i64 count_rows,
-          i64 F, i64 k, const i64* first_tile, i64 S, i64 tile, i64 group, i64* hist) {
+          i64 stride, i64 k, const i64* first_tile, i64 S, i64 tile, i64 group, i64* hist) {
   DYNAMIC_SHARED(bytes);
   __shared__ i32 own[MOST_FEATURES];
   u32* cells = (u32*)bytes;
@@ -35,7 +35,7 @@ histogram(const CODE* codes, const TARGET* y, const i32* rows, const i32* weight
       for (int step = 0, j = lane() % n; step < n; step++, j = j + 1 == n ? 0 : j + 1) {
         if (own[j] < 0) continue;
         // 1. the row's bin
-        i64 b = codes[r * F + own[j]];
+        i64 b = codes[r * stride + own[j]];
         // 2. its weight, or weight and moments
         if (group) {
           u32* cell = cells + (j * B + b) * size;

@@ -7,7 +7,7 @@
 // 1. which way each row goes: goes_left u32[tiles, tile / 32], counts i64[tiles]
 extern "C" __global__ void __launch_bounds__(256)
 mark(const CODE* codes, const i32* rows, const i64* begin, const i64* end, const i32* feature,
-     const i32* bin, const bool* missing_left, i64 missing, i64 F, const i64* first_tile, i64 S,
+     const i32* bin, const bool* missing_left, i64 missing, i64 stride, const i64* first_tile, i64 S,
      i64 tile, u32* goes_left, i64* counts) {
   for (i64 p = blockIdx.x; p < first_tile[S]; p += gridDim.x) {
     i64 s = slot_of(first_tile, S, p), low = begin[s] + (p - first_tile[s]) * tile;
@@ -19,7 +19,7 @@ mark(const CODE* codes, const i32* rows, const i64* begin, const i64* end, const
       i64 i = first + threadIdx.x;
       bool left = false;
       if (i < high) {
-        i64 code = codes[rows[i] * F + f];
+        i64 code = codes[rows[i] * stride + f];
         left = code == missing ? missing_goes : code <= cut;
       }
       u32 word = __ballot_sync(ALL_LANES, left);

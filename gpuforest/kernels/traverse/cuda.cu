@@ -18,12 +18,12 @@ __device__ __forceinline__ i64 walk(const u64* tree, const CODE* row, i64 missin
 
 // A block takes 32 rows; a warp takes them down one tree after another.
 extern "C" __global__ void __launch_bounds__(256)
-apply(const u64* nodes, const i64* offsets, const CODE* codes, i64 missing, i64 N, i64 F, i64 T,
+apply(const u64* nodes, const i64* offsets, const CODE* codes, i64 missing, i64 N, i64 stride, i64 T,
       i64* out) {
   for (i64 first = (i64)blockIdx.x * 32; first < N; first += (i64)gridDim.x * 32) {
     i64 r = first + lane();
     for (i64 t = warp(); t < T && r < N; t += blockDim.x >> 5)
-      out[r * T + t] = walk(nodes + offsets[t], codes + r * F, missing);
+      out[r * T + t] = walk(nodes + offsets[t], codes + r * stride, missing);
   }
 }
 
@@ -31,7 +31,7 @@ apply(const u64* nodes, const i64* offsets, const CODE* codes, i64 missing, i64 
 // skip bool[T, N] where `skips`; values f64[V, n_values]; total f64[N, n_values].
 extern "C" __global__ void __launch_bounds__(256)
 accumulate(const u64* nodes, const i64* offsets, const double* values, const CODE* codes,
-           i64 missing, const bool* skip, i64 skips, i64 N, i64 F, i64 T, i64 n_values,
+           i64 missing, const bool* skip, i64 skips, i64 N, i64 stride, i64 T, i64 n_values,
            double* total) {
   __shared__ i64 leaves[TREES][32];
   for (i64 first = (i64)blockIdx.x * 32; first < N; first += (i64)gridDim.x * 32) {
@@ -42,7 +42,7 @@ accumulate(const u64* nodes, const i64* offsets, const double* values, const COD
         i64 t = begin + j, leaf = -1;
         if (!skips || !skip[t * N + r]) {
           const u64* tree = nodes + offsets[t];
-          leaf = (i64)(tree[walk(tree, codes + r * F, missing)] & 0x7fffffffffffull);
+          leaf = (i64)(tree[walk(tree, codes + r * stride, missing)] & 0x7fffffffffffull);
         }
         leaves[j][lane()] = leaf;
       }
