@@ -1,9 +1,12 @@
 """The CUDA backend grows the reference's forests: its host code and its kernels' own text
 run on the CPU, whatever order threads and blocks take."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from cuda_on_cpu.module import available, thread_order
+from cuda_on_cpu.module import available, sanitized, thread_order
+from cuda_tiny import tasks as tasks_of_all_kinds
 from emulated import EmulatedBackend
 from engine import same_forest
 from hypothesis import given, settings
@@ -88,3 +91,12 @@ def test_thousands_of_rows(name, changes):
         task = task.but(max_depth=10)
     with thread_order(len(name)):
         assert same_forest(task.grow(NumbaBackend()), task.grow(EmulatedBackend(**changes)))
+
+
+@pytest.mark.skipif(available("asan") is not None, reason=str(available("asan")))
+def test_no_kernel_leaves_its_arrays_or_does_undefined_arithmetic():
+    # "tsan" in its place looks for races; it takes longer, see CONTRIBUTING
+    script = Path(__file__).with_name("cuda_tiny.py")
+    done = sanitized("asan", [str(script)])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("fine") == len(tasks_of_all_kinds())

@@ -159,7 +159,9 @@ __device__ __forceinline__ int split_rows(const Block& block, int f, int low, in
       int code = block.code(place, f);
       goes = code == missing ? missing_left : code <= cut;
     }
-    u32 go_left = __ballot_sync(ALL_LANES, goes), go_right = __ballot_sync(ALL_LANES, inside && !goes);
+    u32 go_left = __ballot_sync(ALL_LANES, goes);
+    u32 go_right = __ballot_sync(ALL_LANES, inside && !goes);
+    __syncwarp();  // all have read before any writes
     if (goes) block.order[low + left + __popc(go_left & lanes_below())] = place;
     if (inside && !goes) block.keys[low + right + __popc(go_right & lanes_below())] = place;
     left += __popc(go_left);
