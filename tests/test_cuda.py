@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cuda_on_cpu.module import available, sanitized, thread_order
+from cuda_on_cpu.sanitizers import missing
 from cuda_tiny import tasks as tasks_of_all_kinds
 from emulated import EmulatedBackend
 from engine import same_forest
@@ -93,7 +94,7 @@ def test_thousands_of_rows(name, changes):
         assert same_forest(task.grow(NumbaBackend()), task.grow(EmulatedBackend(**changes)))
 
 
-@pytest.mark.skipif(available("asan") is not None, reason=str(available("asan")))
+@pytest.mark.skipif(missing("asan") is not None, reason=str(missing("asan")))
 def test_no_kernel_leaves_its_arrays_or_does_undefined_arithmetic():
     # "tsan" in its place looks for races; it takes longer, see CONTRIBUTING
     script = Path(__file__).with_name("cuda_tiny.py")
