@@ -12,18 +12,34 @@ struct Open {
   u16 below;
 };
 
+// A pointer into shared memory. Where it was kept in memory itself, the compiler does not see
+// what it points into, and would load and add as to any address.
+template <class T>
+struct Shared {
+  T* to;
+
+  __device__ __forceinline__ void operator=(T* address) { to = address; }
+  __device__ __forceinline__ explicit operator bool() const { return to != nullptr; }
+  __device__ __forceinline__ operator T*() const {
+#ifndef CUDA_ON_CPU
+    __builtin_assume(__isShared(to));
+#endif
+    return to;
+  }
+};
+
 // Shared memory of a block for up to `most` rows; backends/cuda.py counts the same bytes.
 struct Block {
-  TARGET* target;  // [most, K]
-  i64* scratch;    // [warps]: sums, missing, so_far [C] each
-  Open* open;      // [2][most / 2 + 1] nodes of this level and of the next
-  u32* keys;       // [most] code << 16 | place, sorted; or rows on their way to the right
-  i32* weight;     // [most]
-  i32* row;        // [most] row numbers, where codes stay in global memory
-  u32* hist;       // [warps]: [B * cells], or nothing
-  u16* order;      // [most] places of rows, by node
-  CODE* codes;     // [most, stride], or the whole matrix
-  i64 stride;      // codes of a row and its padding
+  Shared<TARGET> target;  // [most, K]
+  Shared<i64> scratch;    // [warps]: sums, missing, so_far [C] each
+  Shared<Open> open;      // [2][most / 2 + 1] nodes of this level and of the next
+  Shared<u32> keys;       // [most] code << 16 | place, sorted; or rows on their way to the right
+  Shared<i32> weight;     // [most]
+  Shared<i32> row;        // [most] row numbers, where codes stay in global memory
+  Shared<u32> hist;       // [warps]: [B * cells], or nothing
+  Shared<u16> order;      // [most] places of rows, by node
+  CODE* codes;            // [most, stride], or the whole matrix
+  i64 stride;             // codes of a row and its padding
 
   __device__ int code(int place, int f) const {
     return codes[(row ? (i64)row[place] : (i64)place) * stride + f];
