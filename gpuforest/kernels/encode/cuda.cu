@@ -2,12 +2,24 @@
 // VALUE: float or double; a thread for each value. codes [N, stride], padded.
 #include "cuda.cuh"
 
+// CuPy compiles with -ftz=true, by which a cast would take subnormal numbers for zeros.
+__device__ __forceinline__ double widened(float x) {
+#ifdef CUDA_ON_CPU
+  return x;
+#else
+  double wide;
+  asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(x));
+  return wide;
+#endif
+}
+__device__ __forceinline__ double widened(double x) { return x; }
+
 extern "C" __global__ void __launch_bounds__(256)
 encode(const VALUE* X, const double* edges, const i64* offsets, i64 missing, i64 N, i64 F,
        i64 stride, CODE* codes) {
   for (i64 i = thread_number(); i < N * F; i += thread_count()) {
     i64 r = i / F, f = i - r * F, low = offsets[f], first = low, high = offsets[f + 1];
-    double x = (double)X[i];
+    double x = widened(X[i]);
     // 1. the edges below the value
     while (low < high) {
       i64 middle = (low + high) >> 1;
