@@ -210,12 +210,16 @@ def merge_waves(
     waves: list[WaveTrees], coding: TargetCoding
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes u64[M], tree offsets i64[T + 1] and leaf sums i64[V, C] of all waves' trees."""
+    if len(waves) == 1:
+        wave = waves[0]
+        offsets = np.concatenate([[0], np.cumsum(wave.tree_sizes)]).astype(OFFSET)
+        return wave.nodes, offsets, wave.leaf_sums
     first = np.cumsum([0] + [len(w.leaf_sums) for w in waves[:-1]])
     nodes = np.concatenate(
         [w.nodes + is_leaf(w.nodes) * np.uint64(f) for w, f in zip(waves, first, strict=True)]
     )
     sizes = np.concatenate([[0], *(w.tree_sizes for w in waves)])
     sums = np.concatenate([w.leaf_sums for w in waves])
-    if coding.is_classes and len(waves) > 1:
+    if coding.is_classes:
         nodes, sums = leaf_table(host, nodes, sums, coding)
     return nodes, np.cumsum(sizes).astype(OFFSET), sums

@@ -68,28 +68,38 @@ class CudaBackend(CudaKernels):
         xp, k, F = self.xp, rules.n_tried, matrix.n_features
         need = xp.full((S,), k, dtype=xp.int64, device=self.device)
         tile, n_tiles, first = self.tiles_of(frontier.n_rows, frontier.n_held)
-        each = k * (8 * matrix.edges.n_codes * (frontier.sums.shape[1] + 1) + 16)
-        size = max(1, self.memory_budget // each)
+        B, channels = matrix.edges.n_codes, target.coding.n_channels + rules.count_rows
+        size = max(1, min(S, self.memory_budget // (k * (8 * B * channels + 16))))
+        hist = self.empty((size, k, B, channels), xp.int64)
         for s in range(0, S, size):
             chunk = slice(s, min(s + size, S))
             slots, more = frontier.part(chunk), need[chunk]
             part = Splits(*(a[chunk, ...] for a in vars(best).values()))
-            tiles = tile, n_tiles, first[s : chunk.stop + 1]
+            tiles, own = (tile, n_tiles, first[s : chunk.stop + 1]), hist[: chunk.stop - s, ...]
             for position in range(0, F, k):
-                features = self.draw_features(slots, position, k, F, more)
-                hist = self._histogram(matrix, target, slots, features, rules, tiles)
-                self.improve(matrix, hist, features, more, slots, rules, part)
-                del hist
+                features = self.draw_features(slots, position, k, F, more, own)
+                self.add_rows(matrix, target, slots, features, rules, tiles, own)
+                self.improve(matrix, own, features, more, slots, rules, part)
         return best
 
-    def draw_features(self, slots: Frontier, first: int, k: int, F: int, need: Array) -> Array:
+    def draw_features(
+        self, slots: Frontier, first: int, k: int, F: int, need: Array, hist: Array
+    ) -> Array:
+        """Features to try next, i32[S, k], -1 for none; those tried get empty histograms."""
         S = slots.n_slots
         features = self.empty((S, k), self.xp.int32)
-        arguments = (slots.key, first, k, F, S, need, features)
-        self.launch("level", "draw_features", (self.blocks(S * k, THREADS),), arguments)
+        width = hist.shape[2] * hist.shape[3]
+        arguments = (slots.key, first, k, F, S, need, width, features, hist)
+        self.launch("level", "draw_features", (self.blocks(S * k, THREADS // 32),), arguments)
         return features
 
     def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
+        C = target.coding.n_channels
+        if self.shared_limit < 16 * C:
+            raise BackendError(
+                f"{C} classes or outputs are too many for this GPU, which takes "
+                f"{self.shared_limit // 16}: use backend='numba'"
+            )
         return self.deep_plan(matrix, target).rows
 
     def deep_plan(self, matrix: BinnedMatrix, target: Target) -> DeepPlan:

@@ -184,10 +184,13 @@ class CudaKernels(Backend):
         features: Array,
         rules: Rules,
     ) -> Array:
+        channels = target.coding.n_channels + rules.count_rows
+        hist = self.zeros((*features.shape, matrix.edges.n_codes, channels), self.xp.int64)
         tiles = self.tiles_of(frontier.n_rows, frontier.n_held)
-        return self._histogram(matrix, target, frontier, features, rules, tiles)
+        self.add_rows(matrix, target, frontier, features, rules, tiles, hist)
+        return hist
 
-    def _histogram(
+    def add_rows(
         self,
         matrix: BinnedMatrix,
         target: Target,
@@ -195,10 +198,11 @@ class CudaKernels(Backend):
         features: Array,
         rules: Rules,
         tiles: tuple[int, int, Array],
-    ) -> Array:
+        hist: Array,
+    ) -> None:
+        """Add the slots' rows to `hist`, whose used parts hold zeros."""
         f, coding = frontier, target.coding
         (S, k), B, C = features.shape, matrix.edges.n_codes, coding.n_channels
-        hist = self.zeros((S, k, B, C + rules.count_rows), self.xp.int64)
         cells = (C if coding.is_classes else 2 * C - 1) + rules.count_rows
         # two blocks of a processor at once, where that leaves room for one feature
         share = self.shared_share(2)
@@ -210,13 +214,12 @@ class CudaKernels(Backend):
             matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features, B, C,
             rules.count_rows, matrix.codes.shape[1], k, first, S, tile, group, hist,
         )  # fmt: skip
-        grid = (self.blocks(n_tiles) if S else 0, -(-k // group) if group else k)
+        grid = (self.blocks(n_tiles) if S else 0, min(-(-k // group) if group else k, 65535))
         self.launch(
             "histogram", "histogram", grid, arguments,
             macros=self.macros(matrix, LABELS=str(int(coding.is_classes))),
             shared=4 * group * B * cells,
         )  # fmt: skip
-        return hist
 
     def best_split(
         self,
