@@ -16,6 +16,8 @@ from test_parity import large, tasks
 
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.criteria import CRITERIA
+from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.oob import out_of_bag
 from gpuforest.predict import apply, predict
 
@@ -101,3 +103,11 @@ def test_no_kernel_leaves_its_arrays_or_does_undefined_arithmetic():
     done = sanitized("asan", [str(script)])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("fine") == len(tasks_of_all_kinds())
+
+
+@FEW
+@given(task=tasks())
+def test_importances_are_the_same(task):
+    forest, criterion = task.grow(NumpyBackend()), CRITERIA[task.criterion]
+    expected = impurity_importances(forest, criterion, NumpyBackend())
+    assert np.array_equal(expected, impurity_importances(forest, criterion, EmulatedBackend()))

@@ -157,7 +157,12 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         each tree, then averaged. All zero where no tree has a split that gains.
         """
         check_is_fitted(self)
-        return impurity_importances(self.forest_, CRITERIA[self.criterion_])
+        forest, criterion = self.forest_, CRITERIA[self.criterion_]
+        return run_on_backend(
+            lambda backend: impurity_importances(forest, criterion, backend),
+            self.backend,
+            n_rows=forest.n_nodes,
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `gpuforest.load` reads.
