@@ -1,7 +1,7 @@
 """Binning: real values become small integer codes, once, before any tree grows.
 
-Edges are chosen on the host from a sample of rows; codes are made by the backend. A
-value x has the code "how many edges are below x", so that for every bin b
+Edges are chosen from a sample of rows; codes are made by the backend. A value x has the
+code "how many edges are below x", so that for every bin b
 
     x <= edge[b]   is the same as   code(x) <= b
 
@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest import hashing
-from gpuforest.dtypes import CODE8, CODE16, OFFSET, VALUE
+from gpuforest.dtypes import CODE8, CODE16, OFFSET
+from gpuforest.kernels.edges.numpy import edges as edges_of
 from gpuforest.parallel import parallel_map
 
 if TYPE_CHECKING:
@@ -110,8 +111,7 @@ def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple
         float32 would not hold it exactly
     """
     N, F = X.shape
-    small = np.result_type(X.dtype, np.float32) == np.float32
-    dtype = np.float32 if small else np.float64
+    dtype = value_dtype(X)
     if isinstance(X, np.ndarray):
         xp, size = np, max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(F, 1)))
     else:
@@ -157,100 +157,54 @@ def fit_edges(
         weight zero as none
     seed : int, chooses the sample
     sample_rows : int; of more rows than this, a random sample is looked at
-    backend : needed where X is on a device, from which only the sample is brought over
+    n_threads : int, of the work on the host where no backend is given
+    backend : chooses them faster, and the same; needed where X is on a device
     """
-    n_rows = X.shape[0]
     rows = None
     if weights is not None and not weights.all():
         rows = np.flatnonzero(weights)
-    count = n_rows if rows is None else len(rows)
+    count = X.shape[0] if rows is None else len(rows)
     if count > sample_rows:
-        key = np.full((1, 1), seed, dtype=np.uint64)
-        order = np.arange(sample_rows, dtype=np.uint64)[None]
-        chosen = np.sort(hashing.permute(np, key, order, count)[0].astype(np.int64))
+        draw = draw_rows if backend is None else backend.draw_rows
+        chosen = draw(seed, count, sample_rows)
         rows = chosen if rows is None else rows[chosen]
-    sample = _rows_on_host(X, rows, backend)
-    if weights is not None:
-        weights = weights if rows is None else weights[rows]
-
-    def edges_of(feature: int) -> np.ndarray:
-        column = np.asarray(sample[:, feature])
-        if column.dtype != np.float32:
-            column = column.astype(np.float64)
-        return column_edges(column, weights, max_bins)
-
-    columns = parallel_map(edges_of, range(X.shape[1]), n_threads)
+    sample = X
+    if rows is not None:
+        if weights is not None:
+            weights = weights[rows]
+        if isinstance(X, np.ndarray):
+            sample = X[rows]
+        else:
+            assert backend is not None, "rows on a device need their backend"
+            sample = backend.xp.take(X, backend.asarray(rows), axis=0)
+    if backend is None:
+        columns = column_edges(sample, weights, max_bins, n_threads)
+    else:
+        columns = backend.column_edges(sample, weights, max_bins)
     offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(OFFSET)
     return BinEdges(np.concatenate(columns), offsets, np.zeros(len(columns), np.uint8))
 
 
-def _rows_on_host(X: Array, rows: np.ndarray | None, backend: Backend | None) -> np.ndarray:
-    """Some rows of X, or all (None); from a device they come over once."""
-    if isinstance(X, np.ndarray):
-        return X if rows is None else X[rows]
-    assert backend is not None, "rows on a device need their backend"
-    if rows is not None:
-        X = backend.xp.take(X, backend.asarray(rows), axis=0)
-    return backend.asnumpy(X.T).T  # one column behind another, as they are looked at
+def draw_rows(seed: int, n_rows: int, count: int) -> np.ndarray:
+    """Rows i64[count] of a random sample of n_rows, ascending: the first of a random order."""
+    key = np.full((1, 1), seed, dtype=np.uint64)
+    rows = hashing.permute(np, key, np.arange(count, dtype=np.uint64)[None], n_rows)[0]
+    return np.sort(rows.astype(np.int64))
 
 
-def column_edges(column: np.ndarray, weights: np.ndarray | None, max_bins: int) -> np.ndarray:
-    """Ascending edges f64[E < max_bins] of one feature's values f32[n] or f64[n].
-
-    Every edge lies in the middle of two neighbouring distinct values. With no more
-    distinct values than bins, every such gap has its edge and the tree is exact.
-    Otherwise the edges share out two measures of the gaps equally, half each:
-
-    - the weight of the rows beside the gap: quantiles, for resolution where rows are;
-    - width^3/4 weight^1/4, near the density of the best quantiser of a value under
-      squared error (Panter and Dite 1951: density^1/3), for resolution where values
-      are spread: in a heavy tail one quantile bin would cover all that matters.
-
-    No gap can take more than one edge, so its measure is capped at one edge's share.
-    Only correctly rounded operations are used: the edges are the same on any machine.
-    """
-    present = ~np.isnan(column)
-    if not present.all():
-        column = column[present]
-        weights = None if weights is None else weights[present]
-    if weights is None:
-        values = np.sort(column)
-    else:
-        order = np.argsort(column, kind="stable")
-        values = column[order]
-    first = np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
-    counts = np.diff(np.append(first, len(values)))
-    if weights is not None and len(first):
-        counts = np.add.reduceat(weights[order].astype(np.int64), first)
-    values = values[first].astype(VALUE)
-    if len(values) <= 1:
-        return np.zeros(0)
-    low, high = values[:-1], values[1:]
-    middle = low / 2 + high / 2
-    middle = np.where((middle >= low) & (middle < high), middle, low)
-    if len(values) <= max_bins:
-        return middle
-    n_edges = max_bins - 1
-    near = (counts[:-1] + counts[1:]) / 2
-    # halves, because the width of the widest gap may overflow
-    width = np.maximum(high / 2 - low / 2, np.finfo(VALUE).tiny)
-    half = np.sqrt(width / width.max())
-    spread = _capped(half * np.sqrt(half * np.sqrt(near)), max(n_edges // 2, 1))
-    rank = _capped(near, max(n_edges // 2, 1))
-    share = np.cumsum(_capped(rank / _total(rank) + spread / _total(spread), n_edges))
-    step = np.floor(share / share[-1] * n_edges + 0.5)  # no gap is wider than one step
-    return np.asarray(middle[np.diff(step, prepend=0.0) > 0])
+def column_edges(
+    sample: np.ndarray, weights: np.ndarray | None, max_bins: int, n_threads: int
+) -> list[np.ndarray]:
+    """Ascending edges f64[E < max_bins] of each column of `sample` [n, F]."""
+    dtype = value_dtype(sample)
+    return parallel_map(
+        lambda f: edges_of(np.asarray(sample[:, f], dtype), weights, max_bins),
+        range(sample.shape[1]),
+        n_threads,
+    )
 
 
-def _total(measure: np.ndarray) -> float:
-    return float(np.cumsum(measure)[-1])  # in order, unlike np.sum
-
-
-def _capped(measure: np.ndarray, n: int) -> np.ndarray:
-    """min(measure, c) with c such that the result adds up to n * c."""
-    if n >= len(measure):
-        return np.full(len(measure), measure.min())
-    ordered = np.sort(measure)
-    # c if all but the j smallest of the last n are capped; the last j that leaves none above
-    caps = np.cumsum(ordered)[-n:] / np.arange(1, n + 1)
-    return np.asarray(np.minimum(measure, caps[np.flatnonzero(ordered[-n:] <= caps)[-1]]))
+def value_dtype(X: Array) -> type[np.floating[Any]]:
+    """float32, or float64 where float32 would not hold the values of X exactly."""
+    small = np.result_type(X.dtype, np.float32) == np.float32
+    return np.float32 if small else np.float64

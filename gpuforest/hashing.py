@@ -75,7 +75,7 @@ def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
     mask, shift = 2**bits - 1, (bits + 1) // 2
     rounds = [hash_at(keys, PERMUTATION + r) for r in range(HASHES)]
 
-    def step(x: Array) -> Array:
+    def step(x: Array, rounds: list[Array]) -> Array:
         for h in rounds:
             x = ((x + (h & 0xFFFFFFFF)) * ((h >> 32) | 1)) & mask
             x = x ^ (x >> shift)
@@ -83,7 +83,8 @@ def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
             x = x ^ (x >> shift)
         return x
 
-    x = step(positions)
-    while bool(xp.any(x >= n)):
-        x = xp.where(x >= n, step(x), x)
+    x = step(positions, rounds)
+    while bool(xp.any(outside := x >= n)):
+        again = [xp.broadcast_to(h, x.shape)[outside] for h in rounds]
+        x[outside] = step(x[outside], again)
     return x

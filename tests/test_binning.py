@@ -11,7 +11,8 @@ from sklearn.metrics import r2_score
 from gpuforest import RandomForestRegressor
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinEdges, bin_matrix, column_edges, fit_edges
+from gpuforest.binning import BinEdges, bin_matrix, fit_edges
+from gpuforest.kernels.edges.numpy import edges as edges_by_reference
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 ENGINES = [NumpyBackend(), NumbaBackend(2)]
@@ -21,7 +22,7 @@ def edges_of(values: object, max_bins: int = 255, dtype: type = np.float64, weig
     column = np.asarray(values, dtype)
     if weights is not None:
         weights = np.asarray(weights, np.int32)
-    return column_edges(column, weights, max_bins)
+    return edges_by_reference(column, weights, max_bins)
 
 
 def codes_of(X: np.ndarray, edges: BinEdges) -> np.ndarray:

@@ -113,12 +113,13 @@ def functions(path: Path) -> dict[str, list[str]]:
 
 
 def kernels() -> list[tuple[str, str]]:
-    """Operation and function of every kernel that the reference backend calls."""
+    """Operation and function of every kernel that is called in the reference's telling."""
     found = []
-    for name in imports_of(PACKAGE / "backends" / "numpy.py"):
-        match name.split("."):
-            case ["gpuforest", "kernels", operation, "numpy", function]:
-                found.append((operation, function))
+    for module in ("backends/numpy.py", "binning.py"):
+        for name in imports_of(PACKAGE / module):
+            match name.split("."):
+                case ["gpuforest", "kernels", operation, "numpy", function]:
+                    found.append((operation, function))
     return found
 
 

@@ -1,8 +1,8 @@
 """The protocol between the stages, written once, and the backends.
 
 `asarray` and `asnumpy` are the only doors between host and device. The abstract methods
-are the kernels; `in_bag`, `level`, `grow_subtrees` and `deep_rows` are derived, and a
-backend overrides one only with a benchmark to show for it.
+are the kernels; those after them are derived, and a backend overrides one only with a
+benchmark to show for it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest import binning
 from gpuforest.frontier import Frontier, Rules, Splits, Subtrees, draw_features
 
 if TYPE_CHECKING:
@@ -125,6 +126,24 @@ class Backend(ABC):
         """
 
     # derived
+
+    def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
+        """A random sample of `count` < n_rows rows, i64[count], ascending, on the host."""
+        return binning.draw_rows(seed, n_rows, count)
+
+    def column_edges(
+        self, sample: Array, weights: np.ndarray | None, max_bins: int
+    ) -> list[np.ndarray]:
+        """Ascending edges f64[E < max_bins] of each column, on the host.
+
+        Parameters
+        ----------
+        sample : real array [n, F], on the host or the device
+        weights : i32[n] > 0, on the host, or None: all are one
+        """
+        if not isinstance(sample, np.ndarray):
+            sample = self.asnumpy(sample.T).T  # one column behind another, as they are looked at
+        return binning.column_edges(sample, weights, max_bins, self.n_threads)
 
     def constant(
         self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
