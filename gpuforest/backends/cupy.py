@@ -15,12 +15,10 @@ import numpy as np
 
 from gpuforest.backends.cuda import CudaBackend
 from gpuforest.errors import BackendError
-from gpuforest.kernels.source import cuda_source
+from gpuforest.kernels.source import OPTIONS, cuda_source
 
 Array = Any
 
-# no contraction: a * b + c rounded once would differ from the other backends' bits
-OPTIONS = ("--std=c++17", "--fmad=false")
 STATIC_SHARED = 512  # the most that a kernel has of it, rounded up
 LEFT_FREE = 1 / 16  # of free memory, for what others on the device ask for meanwhile
 

@@ -10,6 +10,9 @@ import re
 from functools import cache
 from importlib.resources import files
 
+# no contraction: a * b + c rounded once would differ from the other backends' bits
+OPTIONS = ("--std=c++17", "--fmad=false")
+
 _INCLUDE = re.compile(r'^#include "(.+)"\n', re.MULTILINE)
 
 
