@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuforest.backends.cuda_kernels import THREADS, CudaKernels
+from gpuforest.binning import value_dtype
 from gpuforest.errors import BackendError
 from gpuforest.frontier import Frontier, Rules, Splits, Subtrees
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 Array = Any
 
 DEEP_THREADS = 192  # of grow_subtrees' blocks: two blocks' registers fit a processor
+EDGE_THREADS = 1024  # of edges': few columns must fill a device, and each has much to read
 MOST_DEEP_ROWS = 8192  # places of a sparse block are 16 bits
 
 
@@ -42,6 +46,40 @@ class DeepPlan:
 
 class CudaBackend(CudaKernels):
     """All kernels on a device; what is O(nodes) is array-API code, as everywhere."""
+
+    def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
+        rows = self.empty(count, self.xp.int64)
+        arguments = (np.uint64(seed), n_rows, count, rows)
+        self.launch("level", "draw_rows", (self.blocks(count, THREADS),), arguments)
+        return self.asnumpy(self.xp.sort(rows))
+
+    def column_edges(
+        self, sample: Array, weights: np.ndarray | None, max_bins: int
+    ) -> list[np.ndarray]:
+        """As many columns at once as the budget holds; only their edges come to the host."""
+        if weights is not None:  # they would have to be sorted along: left to the host
+            return super().column_edges(sample, weights, max_bins)
+        xp, (n, F), dtype = self.xp, sample.shape, value_dtype(sample)
+        places = min(max_bins, n)
+        # of a column: it and its sort's copies; a number and two measures of each value
+        each = n * (4 * np.dtype(dtype).itemsize + 20) + 8 * places
+        size, found = max(1, self.memory_budget // each), []
+        for f in range(0, F, size):
+            part = self.asarray(sample[:, f : f + size])
+            columns = xp.sort(xp.ascontiguousarray(part.T, dtype=dtype), axis=1)
+            k = columns.shape[0]
+            first, n_edges = self.empty((k, n + 1), xp.int32), self.empty(k, xp.int64)
+            rank, spread = (self.empty((k, n), xp.float64) for _ in range(2))
+            edges = self.empty((k, places), xp.float64)
+            arguments = (columns, n, k, max_bins, places, first, rank, spread, edges, n_edges)
+            self.launch(
+                "edges", "edges", (self.blocks(k),), arguments,
+                macros={"VALUE": "float" if dtype == np.float32 else "double"},
+                threads=EDGE_THREADS,
+            )  # fmt: skip
+            counts = self.asnumpy(n_edges).tolist()
+            found += [e[:c] for e, c in zip(self.asnumpy(edges), counts, strict=True)]
+        return found
 
     def wave_trees(self, sampling: Sampling, n_channels: int, n_trees: int) -> int:
         """As many as free memory holds: bags, rows twice, nodes and leaves with gaps."""

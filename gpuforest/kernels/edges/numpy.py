@@ -95,13 +95,14 @@ def capped(measure: np.ndarray, n: int) -> np.ndarray:
 
     A gap above 1/n of the sum is capped; then so is what is above a part of the rest, and
     so on. These are Newton's steps for c, few for any measure. What is added up is rounded
-    up to units of the largest one that is left, so that the smallest still count.
+    up to units of the largest one that is left, so that the smallest still count: fewer
+    than n are capped, whatever the roundings.
     """
     units = 2.0 ** (SUM_BITS - len(measure).bit_length())
-    rest = measure
+    rest, cap = measure, np.inf
     while True:
         top = rest.max()
-        cap = top * (np.ceil(rest * (units / top)).sum() / units / n)
+        cap = min(cap, top * (np.ceil(rest * (units / top)).sum() / units / n))
         kept = rest[rest <= cap]
         if len(kept) == len(rest):
             return np.asarray(np.ceil(np.minimum(measure, cap) * (units / cap)))

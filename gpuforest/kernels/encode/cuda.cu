@@ -1,18 +1,6 @@
 // Encode on the device. The specification is numpy.py beside this file.
 // VALUE: float or double; a thread for each value. codes [N, stride], padded.
-#include "cuda.cuh"
-
-// CuPy compiles with -ftz=true, by which a cast would take subnormal numbers for zeros.
-__device__ __forceinline__ double widened(float x) {
-#ifdef CUDA_ON_CPU
-  return x;
-#else
-  double wide;
-  asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(x));
-  return wide;
-#endif
-}
-__device__ __forceinline__ double widened(double x) { return x; }
+#include "encode/cuda.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
 encode(const VALUE* X, const double* edges, const i64* offsets, i64 missing, i64 N, i64 F,

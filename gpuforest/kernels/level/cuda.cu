@@ -1,4 +1,5 @@
-// Drawing features on the device. The specification is frontier.draw_features.
+// Drawing features and rows on the device. The specifications are frontier.draw_features
+// and binning.draw_rows.
 #include "cuda.cuh"
 #include "hashing/cuda.cuh"
 
@@ -16,4 +17,11 @@ draw_features(const u64* keys, i64 first, i64 k, i64 F, i64 S, const i64* need, 
     if (lane() == 0) features[i] = f;
     for (i64 cell = lane(); !none && cell < width; cell += 32) hist[i * width + cell] = 0;
   }
+}
+
+// The first `count` rows of a random order of n_rows, not yet sorted.
+extern "C" __global__ void __launch_bounds__(256)
+draw_rows(u64 key, i64 n_rows, i64 count, i64* rows) {
+  Order order(key, n_rows);
+  for (i64 i = thread_number(); i < count; i += thread_count()) rows[i] = order.at(i);
 }

@@ -1,0 +1,14 @@
+// Real values as doubles, which hold any float.
+#include "cuda.cuh"
+
+// CuPy compiles with -ftz=true, by which a cast would take subnormal numbers for zeros.
+__device__ __forceinline__ double widened(float x) {
+#ifdef CUDA_ON_CPU
+  return x;
+#else
+  double wide;
+  asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(x));
+  return wide;
+#endif
+}
+__device__ __forceinline__ double widened(double x) { return x; }
