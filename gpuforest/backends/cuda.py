@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Array = Any
 
-DEEP_THREADS = 192  # of grow_subtrees' blocks: two blocks' registers fit a processor
 EDGE_THREADS = 1024  # of edges': few columns must fill a device, and each has much to read
 MOST_DEEP_ROWS = 8192  # places of a sparse block are 16 bits
 
@@ -71,9 +70,9 @@ class CudaBackend(CudaKernels):
             first, n_edges = self.empty((k, n + 1), xp.int32), self.empty(k, xp.int64)
             rank, spread = (self.empty((k, n), xp.float64) for _ in range(2))
             edges = self.empty((k, places), xp.float64)
-            arguments = (columns, n, k, max_bins, places, first, rank, spread, edges, n_edges)
+            arguments = (columns, n, max_bins, places, first, rank, spread, edges, n_edges)
             self.launch(
-                "edges", "edges", (self.blocks(k),), arguments,
+                "edges", "edges", (k,), arguments,
                 macros={"VALUE": "float" if dtype == np.float32 else "double"},
                 threads=EDGE_THREADS,
             )  # fmt: skip
@@ -147,7 +146,7 @@ class CudaBackend(CudaKernels):
         that few fit, their codes stay in global memory.
         """
         itemsize, coding = matrix.codes.itemsize, target.coding
-        C, B, warps = coding.n_channels, matrix.edges.n_codes, DEEP_THREADS // 32
+        C, B, warps = coding.n_channels, matrix.edges.n_codes, THREADS // 32
         # an odd number of words, so that rows begin in different banks
         stride = (-(-matrix.n_features * itemsize // 4) | 1) * 4
         y_bytes = 4 if coding.is_classes else 8 * (C - 1)
@@ -187,7 +186,7 @@ class CudaBackend(CudaKernels):
         macros = self.macros(matrix, CRITERION=str(rules.criterion))
         self.launch(
             "grow_subtrees", "grow_subtrees", (self.blocks(D),), arguments,
-            macros=macros, threads=DEEP_THREADS, shared=plan.bytes,
+            macros=macros, shared=plan.bytes,
         )  # fmt: skip
         offsets, leaf_offsets = (
             xp.cumulative_sum(counts[:, i], include_initial=True) for i in range(2)

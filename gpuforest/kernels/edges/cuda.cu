@@ -6,6 +6,7 @@
 #define SUM_BITS 50
 #define TINY 2.2250738585072014e-308
 #define NO_CAP (1.0 / 0.0)
+#define NOT_A_NUMBER (0.0 / 0.0)
 
 // Sum over the block's threads up to this one, and over all of them in `total`. All threads
 // call it; `parts` is shared, one place a warp.
@@ -32,8 +33,9 @@ __device__ __forceinline__ double block_max(double x, double* parts) {
 }
 
 // The measures of G gaps capped, in place; returns their sum. As everywhere below, a thread
-// takes each blockDim.x-th gap, and so reads what it has written itself.
-__device__ double capped(double* measure, int G, int n, double* parts) {
+// takes each blockDim.x-th gap, and so reads what it has written itself. Not inlined, as three
+// copies would not leave registers for 1,024 threads.
+__device__ __noinline__ double capped(double* measure, int G, int n, double* parts) {
   double units = (double)(1ll << (SUM_BITS - 64 + __clzll(G))), cap = NO_CAP, left = G;
   while (true) {
     double top = 0, count = 0, kept, sum = 0, total;
@@ -79,63 +81,62 @@ struct Gaps {
 // columns [F, n], each sorted, NaN last. Scratch: first i32[F, n + 1], rank and spread
 // f64[F, n]. edges f64[F, places], of which n_edges i64[F] are filled. A block a column.
 extern "C" __global__ void __launch_bounds__(1024)
-edges(const VALUE* columns, i64 n, i64 F, i64 max_bins, i64 places, i32* all_first,
-      double* all_rank, double* all_spread, double* all_edges, i64* n_edges) {
+edges(const VALUE* columns, i64 n, i64 max_bins, i64 places, i32* all_first, double* all_rank,
+      double* all_spread, double* all_edges, i64* n_edges) {
   __shared__ double parts[32];
   __shared__ u32 counts[32];
-  for (i64 f = blockIdx.x; f < F; f += gridDim.x) {
-    const VALUE* sorted = columns + f * n;
-    i32* first = all_first + f * (n + 1);
-    double *rank = all_rank + f * n, *spread = all_spread + f * n, *out = all_edges + f * places;
-    Gaps gaps = {sorted, first};
-    // 1. distinct values
-    int n_values = 0, n_present = 0;
-    for (i64 begin = 0; begin < n; begin += blockDim.x) {
-      i64 i = begin + threadIdx.x;
-      bool present = i < n && sorted[i] == sorted[i];
-      bool starts = present && (i == 0 || widened(sorted[i]) != widened(sorted[i - 1]));
-      int total, place = n_values + block_rank(starts, counts, total);
-      if (starts) first[place] = (i32)i;
-      n_values += total;
-      n_present += __syncthreads_count(present);
-    }
-    if (threadIdx.x == 0) first[n_values] = n_present;
-    __syncthreads();
-    int G = n_values - 1, E = (int)max_bins - 1, half_of_them = E / 2 > 1 ? E / 2 : 1;
-    if (n_values <= max_bins) {
-      for (int i = threadIdx.x; i < G; i += blockDim.x) out[i] = gaps.middle(i);
-      if (threadIdx.x == 0) n_edges[f] = G > 0 ? G : 0;
-      continue;
-    }
-    // 2. two measures of each gap
-    double widest = TINY;
-    for (int i = threadIdx.x; i < G; i += blockDim.x) widest = fmax(widest, gaps.width(i));
-    widest = block_max(widest, parts);
-    for (int i = threadIdx.x; i < G; i += blockDim.x) {
-      rank[i] = gaps.rank(i);
-      double half = sqrt(fmax(gaps.width(i) / widest, TINY));
-      spread[i] = half * sqrt(half * sqrt(rank[i]));
-    }
-    // 3. each capped, then both together
-    double all_ranks = capped(rank, G, half_of_them, parts);
-    double all_spreads = capped(spread, G, half_of_them, parts);
-    double* share = rank;
-    for (int i = threadIdx.x; i < G; i += blockDim.x)
-      share[i] = rank[i] / all_ranks + spread[i] / all_spreads;
-    double all_shares = capped(share, G, E, parts), before = 0;
-    // 4. an edge where their running sum, counted in edges, rounds to a new number
-    int found = 0;
-    for (int begin = 0; begin < G; begin += blockDim.x) {
-      int i = begin + threadIdx.x;
-      double own = i < G ? share[i] : 0, tile;
-      double total = before + block_sum(own, parts, tile);
-      double step = floor(total / all_shares * E + 0.5);
-      bool rises = i < G && step != floor((total - own) / all_shares * E + 0.5);
-      int n_rises, place = found + block_rank(rises, counts, n_rises);
-      if (rises) out[place] = gaps.middle(i);
-      found += n_rises;
-      before += tile;
-    }
-    if (threadIdx.x == 0) n_edges[f] = found;
+  i64 f = blockIdx.x;
+  const VALUE* sorted = columns + f * n;
+  i32* first = all_first + f * (n + 1);
+  double *rank = all_rank + f * n, *spread = all_spread + f * n, *out = all_edges + f * places;
+  Gaps gaps = {sorted, first};
+  // 1. distinct values
+  int n_values = 0, n_present = 0;
+  for (i64 begin = 0; begin < n; begin += blockDim.x) {
+    i64 i = begin + threadIdx.x;
+    double x = i < n ? widened(sorted[i]) : NOT_A_NUMBER;
+    bool present = x == x, starts = present && (i == 0 || x != widened(sorted[i - 1]));
+    int total, place = n_values + block_rank(starts, counts, total);
+    if (starts) first[place] = (i32)i;
+    n_values += total;
+    n_present += __syncthreads_count(present);
   }
+  if (threadIdx.x == 0) first[n_values] = n_present;
+  __syncthreads();
+  int G = n_values - 1, E = (int)max_bins - 1, half_of_them = E / 2 > 1 ? E / 2 : 1;
+  if (n_values <= max_bins) {
+    for (int i = threadIdx.x; i < G; i += blockDim.x) out[i] = gaps.middle(i);
+    if (threadIdx.x == 0) n_edges[f] = G > 0 ? G : 0;
+    return;
+  }
+  // 2. two measures of each gap
+  double widest = TINY;
+  for (int i = threadIdx.x; i < G; i += blockDim.x) widest = fmax(widest, gaps.width(i));
+  widest = block_max(widest, parts);
+  for (int i = threadIdx.x; i < G; i += blockDim.x) {
+    rank[i] = gaps.rank(i);
+    double half = sqrt(fmax(gaps.width(i) / widest, TINY));
+    spread[i] = half * sqrt(half * sqrt(rank[i]));
+  }
+  // 3. each capped, then both together
+  double all_ranks = capped(rank, G, half_of_them, parts);
+  double all_spreads = capped(spread, G, half_of_them, parts);
+  double* share = rank;
+  for (int i = threadIdx.x; i < G; i += blockDim.x)
+    share[i] = rank[i] / all_ranks + spread[i] / all_spreads;
+  double all_shares = capped(share, G, E, parts), before = 0;
+  // 4. an edge where their running sum, counted in edges, rounds to a new number
+  int found = 0;
+  for (int begin = 0; begin < G; begin += blockDim.x) {
+    int i = begin + threadIdx.x;
+    double own = i < G ? share[i] : 0, tile;
+    double total = before + block_sum(own, parts, tile);
+    double step = floor(total / all_shares * E + 0.5);
+    bool rises = i < G && step != floor((total - own) / all_shares * E + 0.5);
+    int n_rises, place = found + block_rank(rises, counts, n_rises);
+    if (rises) out[place] = gaps.middle(i);
+    found += n_rises;
+    before += tile;
+  }
+  if (threadIdx.x == 0) n_edges[f] = found;
 }
