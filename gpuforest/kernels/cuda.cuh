@@ -42,10 +42,10 @@ __device__ __forceinline__ i64 thread_number() {
 }
 __device__ __forceinline__ i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 
-// Sum over the lanes up to this one.
+// Sum over the lanes up to this one, of the first `width` lanes, a power of two.
 template <class T>
-__device__ __forceinline__ T sum_to_here(T x) {
-  for (int d = 1; d < 32; d <<= 1) {
+__device__ __forceinline__ T sum_to_here(T x, int width = 32) {
+  for (int d = 1; d < width; d <<= 1) {
     T before = __shfl_up_sync(ALL_LANES, x, d);
     if (lane() >= d) x += before;
   }
@@ -72,6 +72,11 @@ __device__ __forceinline__ int block_rank(bool flag, u32* counts, int& total) {
   }
   __syncthreads();
   return before + __popc(mine & lanes_below());
+}
+
+// The lanes that hold n items, rounded up to a power of two; all of them from 17 on.
+__device__ __forceinline__ int lanes_for(int n) {
+  return n > 16 ? 32 : n < 2 ? 1 : 1 << (32 - __clz(n - 1));
 }
 
 // The slot of a tile of rows: the last s with first[s] <= tile, of slots that have tiles.

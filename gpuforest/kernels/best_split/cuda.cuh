@@ -27,10 +27,11 @@ struct Node {
   int rows_missing;
 };
 
-// The best cut of all lanes; among equal scores the first item, then missing to the right.
-__device__ __forceinline__ Cut best_of_lanes(Cut cut) {
+// The best cut of the first `width` lanes; among equal scores the first item, then missing
+// to the right. All lanes get it.
+__device__ __forceinline__ Cut best_of_lanes(Cut cut, int width) {
   int key = cut.item < 0 ? 0x7fffffff : cut.item << 2 | cut.missing_left << 1 | cut.heavier;
-  for (int d = 16; d > 0; d >>= 1) {
+  for (int d = width >> 1; d > 0; d >>= 1) {
     double score = __shfl_xor_sync(ALL_LANES, cut.score, d);
     int other = __shfl_xor_sync(ALL_LANES, key, d);
     if (score > cut.score || (score == cut.score && other < key)) {
@@ -38,6 +39,8 @@ __device__ __forceinline__ Cut best_of_lanes(Cut cut) {
       key = other;
     }
   }
+  cut.score = __shfl_sync(ALL_LANES, cut.score, 0);
+  key = __shfl_sync(ALL_LANES, key, 0);
   cut.item = key == 0x7fffffff ? -1 : key >> 2;
   cut.missing_left = key >> 1 & 1;
   cut.heavier = key & 1;
@@ -49,6 +52,7 @@ template <class Items>
 __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, int C, int min_rows,
                            const i64* table, i64* so_far) {
   Cut best = {MINUS_INFINITY, -1, false, false};
+  int width = lanes_for(n_items);
   // 3. left sides: without the missing values, then with them
   for (int with = 0; with <= (int)node.some_missing; with++) {
     int rows_so_far = with ? node.rows_missing : 0;
@@ -61,7 +65,7 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
       for (int c = 0; c < C; c++) {
         SUM own = inside ? item.channel(c) : 0;
         SUM before = first ? (SUM)so_far[c] : with ? (SUM)node.missing[c] : 0;
-        SUM here = before + sum_to_here(own);
+        SUM here = before + sum_to_here(own, width);
         if (LABELS || c == 0) weight += own;
         left.add(c, here, table);
         right.add(c, node.sums[c] - here, table);
@@ -75,7 +79,7 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
       bool ends = inside && weight > 0 && right.n > 0;
       if (!Items::BINS) ends = ends && (i + 1 == n_items || items.code(i + 1) != items.code(i));
       if (min_rows > 1) {
-        int n = rows_so_far + sum_to_here(inside ? items.rows(i) : 0);
+        int n = rows_so_far + sum_to_here(inside ? items.rows(i) : 0, width);
         rows_so_far = __shfl_sync(ALL_LANES, n, 31);
         ends = ends && n >= min_rows && node.n_rows - n >= min_rows;
       }
@@ -87,7 +91,7 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
       }
     }
   }
-  return best_of_lanes(best);
+  return best_of_lanes(best, width);
 }
 
 // Steps 6 and 7: the middle of the gap behind the cut, and where missing values go.

@@ -129,7 +129,7 @@ __device__ __forceinline__ double feature_cut(const Block& block, const Growth& 
     if (best.item >= 0) cut = middle_of_gap(bins, B - 1, best.item, growth.n_bins[f]);
   } else {
     if (n <= 32) {
-      u32 key = sort_lanes(lane() < n ? keys[lane()] : 0xffffffffu);
+      u32 key = sort_lanes(lane() < n ? keys[lane()] : 0xffffffffu, lanes_for(n));
       __syncwarp();
       if (lane() < n) keys[lane()] = key;
       __syncwarp();
@@ -271,7 +271,7 @@ __device__ __forceinline__ void load_block(const Block& block, const CODE* codes
 // `first` i64[D + 1]: rows of the slots before; the slot's nodes are written to
 // nodes u64[2 first[d] ...], zeros before, its leaves' sums to leaf_sums i64[first[d] ..., C];
 // counts i64[D, 2]: its nodes and leaves.
-extern "C" __global__ void __launch_bounds__(192, 2)
+extern "C" __global__ void __launch_bounds__(256, 2)
 grow_subtrees(CODE* codes, const TARGET* y, const i32* rows, const i32* weights, const i64* begin,
               const i64* end, const u64* keys, const i32* depth, const i32* n_bins, i64 F, i64 stride, i64 B,
               i64 C, i64 k, i64 max_depth, i64 fewest, i64 min_rows, double min_gain,

@@ -126,9 +126,9 @@ struct SharedBins {
   }
 };
 
-// Sorts up to 32 keys, one a lane: a bitonic network.
-__device__ __forceinline__ u32 sort_lanes(u32 key) {
-  for (int size = 2; size <= 32; size <<= 1)
+// Sorts the keys of the first `width` lanes, a power of two: a bitonic network.
+__device__ __forceinline__ u32 sort_lanes(u32 key, int width) {
+  for (int size = 2; size <= width; size <<= 1)
     for (int d = size >> 1; d > 0; d >>= 1) {
       u32 other = __shfl_xor_sync(ALL_LANES, key, d);
       bool smaller = ((lane() & d) == 0) == ((lane() & size) == 0);

@@ -11,33 +11,34 @@ __device__ __forceinline__ u64 hash_at(u64 key, u64 position) {
   return mix(key + (position + 1) * 0x9E3779B97F4A7C15ull);
 }
 
-// The random order of range(n) that a key names; its elements are computed one by one.
+// The random order of range(n), n <= 2^32, that a key names; its elements are computed one
+// by one. Only the lowest bits of the reference's 64-bit products count, so 32 are enough.
 struct Order {
   u64 rounds[4];
-  u64 n, mask;
+  u32 last, mask;
   int shift;
 
-  __device__ Order(u64 key, i64 size) : n(size) {
-    int bits = 0;
-    while ((1ll << bits) < size) bits++;
-    mask = (1ull << bits) - 1;
+  __device__ Order(u64 key, i64 n) : last((u32)(n - 1)) {
+    int bits = 64 - __clzll(n - 1);
+    mask = (u32)((1ull << bits) - 1);
     shift = (bits + 1) / 2;
 #pragma unroll
     for (int r = 0; r < 4; r++) rounds[r] = hash_at(key, 2 + r);
   }
 
-  __device__ i64 at(u64 position) const {
-    u64 x = position;
+  __device__ i64 at(u32 position) const {
+    if (mask == 0) return 0;
+    u32 x = position;
     do {
 #pragma unroll
       for (int r = 0; r < 4; r++) {
         u64 h = rounds[r];
-        x = ((x + (h & 0xffffffffull)) * (h >> 32 | 1)) & mask;
+        x = ((x + (u32)h) * ((u32)(h >> 32) | 1)) & mask;
         x ^= x >> shift;
-        x = ((x + (h >> 16 & 0xffffffffull)) * (h >> 48 | 1)) & mask;
+        x = ((x + (u32)(h >> 16)) * ((u32)(h >> 48) | 1)) & mask;
         x ^= x >> shift;
       }
-    } while (x >= n);
-    return (i64)x;
+    } while (x > last);
+    return x;
   }
 };
