@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,18 @@ def backend(request: pytest.FixtureRequest) -> str:
 def engine(backend: str) -> Backend:
     """The backend itself, on one thread."""
     return get_backend(backend)
+
+
+@pytest.fixture(scope="module", params=["emulated", "GPU"])
+def cuda(request: pytest.FixtureRequest) -> Any:
+    """Each device of devices.py that is here; asked late, because the question initialises
+    CUDA, and of a module, because Hypothesis takes no narrower ones."""
+    from devices import DEVICES
+
+    device = DEVICES[request.param]
+    if (reason := device.why_not()) is not None:
+        pytest.skip(reason)
+    return device
 
 
 @pytest.fixture

@@ -1,14 +1,14 @@
-"""The CUDA backend grows the reference's forests: its host code and its kernels' own text
-run on the CPU, whatever order threads and blocks take."""
+"""The CUDA backend grows the reference's forests: emulated, its host code and its kernels' own
+text run on the CPU, whatever order threads and blocks take; and on a GPU where there is one."""
 
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda_on_cpu.module import available, sanitized, thread_order
+from cuda_on_cpu.module import sanitized
 from cuda_on_cpu.sanitizers import missing
 from cuda_tiny import tasks as tasks_of_all_kinds
-from emulated import EmulatedBackend
 from engine import same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,11 +17,10 @@ from test_parity import large, tasks
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.criteria import CRITERIA
+from gpuforest.errors import BackendError
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.oob import out_of_bag
 from gpuforest.predict import apply, predict
-
-pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
 FEW = settings(derandomize=True, deadline=None, max_examples=40)
@@ -31,11 +30,11 @@ SMALL = 20 << 10  # shared memory in which little fits
 
 @SETTINGS
 @given(task=tasks(), seed=seeds, deep=st.sampled_from([None, 0, 5, 40]))
-def test_emulated_forests_are_the_reference(task, seed, deep):
+def test_forests_are_the_reference(cuda, task, seed, deep):
     forest = task.grow(NumpyBackend())
     assert same_forest(forest, task.grow(NumbaBackend()))
-    with thread_order(seed):
-        assert same_forest(forest, task.grow(EmulatedBackend(deep=deep)))
+    with cuda.order(seed):
+        assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
 
 
 @SETTINGS
@@ -45,36 +44,79 @@ def test_emulated_forests_are_the_reference(task, seed, deep):
     budget=st.sampled_from([1, 1000, 30_000]),
     shared_limit=st.sampled_from([4 << 10, SMALL, 64 << 10]),
 )
-def test_little_memory_changes_nothing(task, seed, budget, shared_limit):
+def test_little_memory_changes_nothing(cuda, task, seed, budget, shared_limit):
     # of the device, of a block: histograms that do not fit, no deep phase or a small one
-    backend = EmulatedBackend(budget, shared_limit=shared_limit)
-    with thread_order(seed):
+    backend = cuda.backend(budget, shared_limit=shared_limit)
+    with cuda.order(seed):
         assert same_forest(task.grow(NumpyBackend()), task.grow(backend))
 
 
+def least_memory(cuda, task):
+    """A backend whose memory holds one tree at once, or few."""
+    for bits in count(10):
+        backend = cuda.backend(1000, free=2**bits)
+        try:
+            backend.wave_trees(task.sampling, task.coded()[0].n_channels, task.n_trees)
+        except BackendError:
+            continue
+        return backend
+
+
 @FEW
 @given(task=tasks(), seed=seeds)
-def test_predictions_are_the_same(task, seed):
+def test_waves_change_nothing(cuda, task, seed):
+    task = task.but(n_trees=5, n_draws=len(task.X))
+    forest, backend = task.grow(NumpyBackend()), least_memory(cuda, task)
+    with cuda.order(seed):
+        assert same_forest(forest, task.grow(backend))
+        expected, found = (
+            out_of_bag(forest, task.prepared(b)[0], task.sampling, b)
+            for b in (NumpyBackend(), backend)
+        )
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, backend.asnumpy(b))
+
+
+def test_a_tree_that_does_not_fit_is_an_error_that_says_what_to_do(cuda):
+    with pytest.raises(BackendError, match=r"needs about \d+ bytes .* max_samples") as error:
+        large("binary").grow(cuda.backend(1000, free=10_000))
+    assert "10000 are free" in str(error.value)
+
+
+@FEW
+@given(task=tasks(), seed=seeds)
+def test_predictions_are_the_same(cuda, task, seed):
     forest, rng = task.grow(NumpyBackend()), np.random.default_rng(0)
     X = np.concatenate([task.X, task.X * rng.normal(size=task.X.shape).astype(task.X.dtype)])
     X[rng.random(X.shape) < 0.1] = np.nan
-    with thread_order(seed):
-        assert np.array_equal(apply(forest, X, NumpyBackend()), apply(forest, X, EmulatedBackend()))
-        assert np.array_equal(
-            predict(forest, X, NumpyBackend()), predict(forest, X, EmulatedBackend())
-        )
+    backend = cuda.backend()
+    with cuda.order(seed):
+        for stage in (apply, predict):
+            expected = stage(forest, X, NumpyBackend())
+            assert np.array_equal(expected, stage(forest, X, backend))
+            there = stage(forest, backend.asarray(X), backend)
+            assert np.array_equal(expected, backend.asnumpy(there))
 
 
 @FEW
 @given(task=tasks(), seed=seeds)
-def test_out_of_bag_sums_are_the_same(task, seed):
+def test_out_of_bag_sums_are_the_same(cuda, task, seed):
     task = task.but(n_draws=len(task.X))
     forest = task.grow(NumpyBackend())
     expected = out_of_bag(forest, task.prepared(NumpyBackend())[0], task.sampling, NumpyBackend())
-    with thread_order(seed):
-        backend = EmulatedBackend()
+    with cuda.order(seed):
+        backend = cuda.backend()
         found = out_of_bag(forest, task.prepared(backend)[0], task.sampling, backend)
-    assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, backend.asnumpy(b))
+
+
+@FEW
+@given(task=tasks())
+def test_importances_are_the_same(cuda, task):
+    forest, criterion = task.grow(NumpyBackend()), CRITERIA[task.criterion]
+    expected = impurity_importances(forest, criterion, NumpyBackend())
+    assert np.array_equal(expected, impurity_importances(forest, criterion, cuda.backend()))
 
 
 LARGE = ["binary", "7 classes", "60 classes", "regression", "two outputs", "counts", "16 bits"]
@@ -86,14 +128,14 @@ LARGE = ["binary", "7 classes", "60 classes", "regression", "two outputs", "coun
     [{}, {"deep": 0}, {"deep": 300}, {"shared_limit": SMALL}],
     ids=lambda changes: ", ".join(f"{k} {v}" for k, v in changes.items()) or "default",
 )
-def test_thousands_of_rows(name, changes):
+def test_thousands_of_rows(cuda, name, changes):
     task = large(name).but(n_trees=2)
     if name == "16 bits":  # histograms of 2,000 bins take a CPU their time
         task = task.but(n_trees=1, max_depth=4)
     elif "deep" in changes:
         task = task.but(max_depth=10)
-    with thread_order(len(name)):
-        assert same_forest(task.grow(NumbaBackend()), task.grow(EmulatedBackend(**changes)))
+    with cuda.order(len(name)):
+        assert same_forest(task.grow(NumbaBackend()), task.grow(cuda.backend(**changes)))
 
 
 @pytest.mark.skipif(missing("asan") is not None, reason=str(missing("asan")))
@@ -103,11 +145,3 @@ def test_no_kernel_leaves_its_arrays_or_does_undefined_arithmetic():
     done = sanitized("asan", [str(script)])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("fine") == len(tasks_of_all_kinds())
-
-
-@FEW
-@given(task=tasks())
-def test_importances_are_the_same(task):
-    forest, criterion = task.grow(NumpyBackend()), CRITERIA[task.criterion]
-    expected = impurity_importances(forest, criterion, NumpyBackend())
-    assert np.array_equal(expected, impurity_importances(forest, criterion, EmulatedBackend()))

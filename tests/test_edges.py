@@ -4,8 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from cuda_on_cpu.module import available, thread_order
-from emulated import EmulatedBackend
+from devices import Device
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -15,7 +14,6 @@ from gpuforest.binning import draw_rows, fit_edges
 from gpuforest.kernels.edges.numpy import capped, edges
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
-emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
 seeds = st.integers(0, 2**31)
 
 # as far as measures reach: widths may differ by the range of float64, to the power of 3/4
@@ -62,76 +60,72 @@ def test_the_worked_example():
 # on a device
 
 
-def assert_same_edges(X: np.ndarray, max_bins: int, seed: int = 0, budget: int = 2**26) -> None:
+def assert_same_edges(
+    cuda: Device, X: np.ndarray, max_bins: int, seed: int = 0, budget: int = 2**26
+) -> None:
     expected = fit_edges(X, max_bins=max_bins)
-    with thread_order(seed):
-        found = fit_edges(X, max_bins=max_bins, backend=EmulatedBackend(budget))
+    with cuda.order(seed):
+        found = fit_edges(X, max_bins=max_bins, backend=cuda.backend(budget))
     assert np.array_equal(found.offsets, expected.offsets)
     assert np.array_equal(found.values, expected.values)
 
 
-@emulated
 @SETTINGS
 @given(
-    arrays(np.float64, st.tuples(st.integers(1, 60), st.integers(1, 3)), elements=any_float)
+    X=arrays(np.float64, st.tuples(st.integers(1, 60), st.integers(1, 3)), elements=any_float)
     | arrays(np.float32, st.tuples(st.integers(1, 60), st.integers(1, 3)), elements=any_float32),
-    st.sampled_from([2, 3, 10, 255, 65_535]),
-    seeds,
-    st.sampled_from([1, 2**26]),
+    max_bins=st.sampled_from([2, 3, 10, 255, 65_535]),
+    seed=seeds,
+    budget=st.sampled_from([1, 2**26]),
 )
-def test_edges_are_those_of_the_host(X, max_bins, seed, budget):
-    assert_same_edges(X, max_bins, seed, budget)
+def test_edges_are_those_of_the_host(cuda, X, max_bins, seed, budget):
+    assert_same_edges(cuda, X, max_bins, seed, budget)
 
 
-@emulated
 @pytest.mark.parametrize("max_bins", [2, 3, 16, 255, 1000, 65_535])
 @pytest.mark.parametrize("n_rows", [1, 2, 33, 1025, 5000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_columns_of_many_shapes(n_rows, max_bins, dtype):
+def test_columns_of_many_shapes(cuda, n_rows, max_bins, dtype):
     rng = np.random.default_rng(n_rows)
     columns = [*shapes(rng, max(n_rows, 2)).values(), np.zeros(n_rows), np.full(n_rows, np.nan)]
     X = np.stack([c[:n_rows] for c in columns], axis=1)
     X = np.clip(X, np.finfo(dtype).min, np.finfo(dtype).max).astype(dtype)
     X = np.concatenate([X, np.where(rng.random(X.shape) < 0.3, np.nan, X)], axis=1)
-    assert_same_edges(X, max_bins, seed=max_bins)
+    assert_same_edges(cuda, X, max_bins, seed=max_bins)
 
 
-@emulated
 @pytest.mark.parametrize("dtype", ["b1", "i2", "i8", "u1", "f2", ">f4"])
-def test_columns_of_any_dtype_and_layout(dtype):
+def test_columns_of_any_dtype_and_layout(cuda, dtype):
     X = (np.random.default_rng(0).normal(size=(400, 6)) * 100).astype(dtype)
-    assert_same_edges(X, 20)
-    assert_same_edges(np.asfortranarray(X)[::2, ::-1], 20)
+    assert_same_edges(cuda, X, 20)
+    assert_same_edges(cuda, np.asfortranarray(X)[::2, ::-1], 20)
 
 
-@emulated
-def test_neighbouring_subnormal_numbers():
+def test_neighbouring_subnormal_numbers(cuda):
     for dtype in (np.float32, np.float64):
         tiny = np.nextafter(dtype(0), dtype(1))
         X = (np.arange(-300, 300) * tiny).astype(dtype)[:, None]
         for max_bins in (7, 255, 1000):
-            assert_same_edges(X, max_bins)
+            assert_same_edges(cuda, X, max_bins)
 
 
-@emulated
-@given(st.integers(0, 2**64 - 1), st.integers(2, 3000), st.data())
+@given(seed=st.integers(0, 2**64 - 1), n_rows=st.integers(2, 3000), data=st.data())
 @settings(SETTINGS, max_examples=40)
-def test_the_sample_is_the_hosts(seed, n_rows, data):
+def test_the_sample_is_the_hosts(cuda, seed, n_rows, data):
     count = data.draw(st.integers(1, n_rows - 1))
     rows = draw_rows(seed, n_rows, count)
     assert len(np.unique(rows)) == count
     assert 0 <= rows.min() <= rows.max() < n_rows
     assert np.all(np.diff(rows) > 0)
-    assert np.array_equal(EmulatedBackend().draw_rows(seed, n_rows, count), rows)
+    assert np.array_equal(cuda.backend().draw_rows(seed, n_rows, count), rows)
 
 
-@emulated
-def test_weights_and_samples():
+def test_weights_and_samples(cuda):
     rng = np.random.default_rng(1)
     X = rng.lognormal(size=(900, 3)).astype(np.float32)
     for weights in (None, rng.integers(0, 3, 900).astype(np.int32)):
         given = {"max_bins": 30, "weights": weights, "seed": 5, "sample_rows": 200}
         expected = fit_edges(X, **given)
-        found = fit_edges(X, **given, backend=EmulatedBackend())
+        found = fit_edges(X, **given, backend=cuda.backend())
         assert np.array_equal(found.values, expected.values)
         assert np.array_equal(found.offsets, expected.offsets)
