@@ -55,9 +55,8 @@ def rules(criterion: int = 0) -> Rules:
 
 def test_levels_and_partitions(data):
     matrix, target, frontier = data
-    found = [
-        b.level(matrix, target, frontier, rules()) for b in (NumpyBackend(), EmulatedBackend())
-    ]
+    backends = (NumpyBackend(), EmulatedBackend())
+    found = [b.level(matrix, target, frontier, rules()) for b in backends]
     for a, b in zip(*(vars(f).values() for f in found), strict=True):
         assert np.array_equal(a, b)
     split = found[0]
