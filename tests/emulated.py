@@ -9,6 +9,7 @@ from typing import Any
 import array_api_compat.numpy
 import numpy as np
 from cuda_on_cpu.module import EmulatedModule
+from cuda_variants import most_threads, variants
 
 from gpuforest.backends.cuda import CudaBackend, DeepPlan
 from gpuforest.kernels.source import cuda_source
@@ -48,9 +49,18 @@ class EmulatedBackend(CudaBackend):
         return self.free
 
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
+        # what is run here is what test_cuda_compile.py compiles for GPUs
+        assert macros in variants(operation), f"tests/cuda_variants.py lacks {macros}"
         found = module(operation, tuple(macros.items())).get_function(name)
         found.max_dynamic_shared_size_bytes = self.shared_limit
-        return found
+
+        def launch(
+            grid: tuple[int, ...], block: tuple[int, ...], values: Any, shared_mem: int
+        ) -> None:
+            assert block[0] <= most_threads(operation)[name], "more than __launch_bounds__"
+            found(grid, block, values, shared_mem)
+
+        return launch
 
     def deep_plan(self, matrix: Any, target: Any) -> DeepPlan:
         plan = super().deep_plan(matrix, target)

@@ -1,0 +1,118 @@
+"""Kernels compiled by NVRTC, CUDA's compiler, for any GPU and without one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from gpuforest.kernels.source import OPTIONS
+
+# what CuPy adds to a user's options
+CUPY_ADDS = ("-ftz=true", "--device-as-default-execution-space")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel as a GPU gets it.
+
+    shared : bytes of static shared memory
+    threads, blocks : of a block at the most, of a processor at the least, as promised by
+        __launch_bounds__; 0: not promised
+    """
+
+    name: str
+    registers: int
+    shared: int
+    threads: int
+    blocks: int
+    sass: str
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A module: its kernels, and what the compilers said."""
+
+    log: str
+    ptx: str
+    kernels: list[Kernel]
+
+
+def why_not() -> str | None:
+    """Why nothing can be compiled here."""
+    if not all(find_spec(name) for name in ("cuda", "cuda.bindings", "cuda.pathfinder")):
+        return "cuda-bindings is not installed"
+    from cuda import pathfinder
+
+    try:
+        pathfinder.load_nvidia_dynamic_lib("nvrtc")
+    except pathfinder.DynamicLibNotFoundError:
+        return "libnvrtc is not installed: pip install nvidia-cuda-nvrtc"
+    if pathfinder.find_nvidia_binary_utility("nvdisasm") is None:
+        return "nvdisasm is not installed: pip install nvidia-cuda-nvdisasm"
+    return None
+
+
+def compiled(source: str, architecture: str, macros: dict[str, str]) -> Compiled:
+    """The module as the backend compiles it, for a GPU such as sm_90."""
+    from cuda.bindings import nvrtc
+
+    def call(function, *arguments):
+        result, *values = getattr(nvrtc, f"nvrtc{function}")(*arguments)
+        assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS or function == "CompileProgram", result
+        return values[0] if values else result
+
+    def read(what: str) -> bytes:
+        buffer = bytearray(call(f"Get{what}Size", program))
+        call(f"Get{what}", program, buffer)
+        return bytes(buffer)
+
+    options = (*OPTIONS, *CUPY_ADDS, *(f"-D{name}={value}" for name, value in macros.items()))
+    options += (f"-arch={architecture}", "--ptxas-options=-v")
+    program = call("CreateProgram", source.encode(), b"kernels.cu", 0, [], [])
+    try:
+        result = call("CompileProgram", program, len(options), [o.encode() for o in options])
+        log = read("ProgramLog").decode().rstrip("\0")
+        assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS, log
+        ptx, cubin = read("PTX").decode().rstrip("\0"), read("CUBIN")
+    finally:
+        call("DestroyProgram", program)
+    return Compiled(log, ptx, kernels_of(log, ptx, sass_of(cubin)))
+
+
+def sass_of(cubin: bytes) -> dict[str, str]:
+    """Instructions by kernel, with those of the functions that it calls."""
+    from cuda.pathfinder import find_nvidia_binary_utility
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernels.cubin"
+        path.write_bytes(cubin)
+        command = [str(find_nvidia_binary_utility("nvdisasm")), "-c", "-ndf", str(path)]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    _, *parts = re.split(r"^\s*\.section\s+\.text\.(\w+),", text, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def kernels_of(log: str, ptx: str, sass: dict[str, str]) -> list[Kernel]:
+    _, *parts = re.split(r"Compiling entry function '(\w+)'", log)
+    said = dict(zip(parts[::2], parts[1::2], strict=True))
+    _, *parts = re.split(r"^\.visible \.entry (\w+)\(", ptx, flags=re.MULTILINE)
+
+    def number(pattern: str, text: str) -> int:
+        match = re.search(pattern, text)
+        return int(match[1]) if match else 0
+
+    return [
+        Kernel(
+            name,
+            number(r"Used (\d+) registers", said[name]),
+            number(r"(\d+) bytes smem", said[name]),
+            number(r"\.maxntid (\d+)", text),
+            number(r"\.minnctapersm (\d+)", text),
+            sass[name],
+        )
+        for name, text in zip(parts[::2], parts[1::2], strict=True)
+    ]
