@@ -73,7 +73,13 @@ class Task:
         return encode_moments(y, self.sampling.bag_weight, centred=centred)
 
     def prepared(self, backend: Backend) -> tuple[BinnedMatrix, Target]:
-        edges = fit_edges(self.X, max_bins=self.max_bins, weights=self.weights, seed=self.seed)
+        edges = fit_edges(
+            self.X,
+            max_bins=self.max_bins,
+            weights=self.weights,
+            seed=self.seed,
+            backend=backend,
+        )
         coding, y = self.coded()
         return bin_matrix(self.X, edges, backend), Target(coding, backend.asarray(y))
 

@@ -94,7 +94,7 @@ def capped(measure: np.ndarray, n: int) -> np.ndarray:
     """min(measure, c) f64[G > n] of whole numbers; c is 1/n of the result's sum.
 
     A gap above 1/n of the sum is capped; then so is what is above a part of the rest, and
-    so on. These are Newton's steps for c, few for any measure. What is added up is rounded
+    so on: Newton's steps for c, a handful for most measures. What is added up is rounded
     up to units of the largest one that is left, so that the smallest still count: fewer
     than n are capped, whatever the roundings.
     """
