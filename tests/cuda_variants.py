@@ -17,7 +17,7 @@ PACKAGE = Path(gpuforest.__file__).parent
 
 VALUES = {
     "CODE": ("u8", "u16"),
-    "CRITERION": tuple(str(criterion.id) for criterion in CRITERIA.values()),
+    "CRITERION": tuple(sorted({str(criterion.id) for criterion in CRITERIA.values()})),
     "LABELS": ("0", "1"),
     "VALUE": ("float", "double"),
 }
