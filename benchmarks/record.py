@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -44,13 +45,26 @@ def r2(predicted: np.ndarray, y: np.ndarray) -> float:
 
 
 def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip()
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def commit() -> str:
-    """The commit measured; "+" where the package differs from it."""
+    """The commit measured; "+" where the package differs from it; "" without a repository."""
     return _git("rev-parse", "--short", "HEAD") + ("+" if _git("diff", "HEAD", "gpuforest") else "")
+
+
+def source() -> str:
+    """A hash of the package's files, which tells what was measured where git is not."""
+    package = ROOT / "gpuforest"
+    files = sorted(p for kind in ("py", "cu", "cuh") for p in package.rglob(f"*.{kind}"))
+    parts = [
+        part for p in files for part in (p.relative_to(ROOT).as_posix().encode(), p.read_bytes())
+    ]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 
 def machine() -> dict[str, Any]:
@@ -78,13 +92,15 @@ def machine() -> dict[str, Any]:
 class Log:
     """Appends one JSON line a measurement, each with where and when it was made."""
 
-    def __init__(self, benchmark: str) -> None:
-        self.path = RESULTS / f"{benchmark}.jsonl"
+    def __init__(self, benchmark: str, path: Path | None = None, **more: Any) -> None:
+        self.path = path or RESULTS / f"{benchmark}.jsonl"
         self.common = {
             "benchmark": benchmark,
             "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "commit": commit(),
+            "source": source(),
             "machine": machine(),
+            **_rounded(more),
         }
 
     def add(self, **measured: Any) -> None:
@@ -96,6 +112,8 @@ class Log:
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _rounded(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(v) for v in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 

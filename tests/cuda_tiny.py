@@ -2,11 +2,13 @@
 
 python tests/cuda_on_cpu asan tests/cuda_tiny.py
 python tests/cuda_on_cpu tsan tests/cuda_tiny.py
+compute-sanitizer --tool memcheck python tests/cuda_tiny.py GPU
 """
 
+import sys
+
 import numpy as np
-from cuda_on_cpu.module import thread_order
-from emulated import EmulatedBackend
+from devices import DEVICES
 from engine import Task, same_forest, table
 
 from gpuforest.backends.numpy import NumpyBackend
@@ -33,13 +35,14 @@ def tasks(n_rows: int = 70) -> list[Task]:
     return found
 
 
-def main() -> None:
+def main(name: str = "emulated") -> None:
+    device = DEVICES[name]
     for task in tasks():
         reference = task.grow(NumpyBackend())
         for way in WAYS:
             for seed in (0, 3):
-                with thread_order(seed):
-                    backend = EmulatedBackend(**way)
+                with device.order(seed):
+                    backend = device.backend(**way)
                     forest = task.grow(backend)
                     assert same_forest(reference, forest), (task.criterion, way)
                     for stage in (apply, predict):
@@ -50,4 +53,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""What a GPU gives: parity first, then speed. python -m benchmarks.gpu"""

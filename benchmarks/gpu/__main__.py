@@ -1,0 +1,151 @@
+"""python -m benchmarks.gpu: parity on the GPU, then times. See benchmarks/README.md."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu import check, measure
+from benchmarks.gpu.device import open_device
+from benchmarks.gpu.report import report
+from benchmarks.gpu.run import LostDevice, Run
+from benchmarks.gpu.work import SWEEP, SWEEP_ROWS, WORKS, Work, covtype
+from benchmarks.record import RESULTS, ROOT, Log
+from gpuforest.backends import gpu
+
+PARTS = ["works", "stages", "first", "sweep", "cpu", "cuml"]
+MORE_PARTS = ["profile", "sanitize"]
+QUICK = 20  # times fewer rows
+NO_GPU = 2  # exit status
+
+Given = dict[str, tuple[Any, ...]]  # data that is read, by the work's name
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    if not options.emulated and (reason := gpu.why_not()) is not None:
+        print(f"benchmarks.gpu: no GPU can be used: {reason}", file=sys.stderr)
+        return NO_GPU
+    device = open_device("emulated" if options.emulated else "cupy")
+    log = Log("gpu", options.results, device=device.describe())
+    if options.commit:
+        log.common["commit"] = options.commit
+    run = Run(device, log, options)
+    print("device: " + ", ".join(f"{k} {v}" for k, v in log.common["device"].items()), flush=True)
+    if options.check and not check.tests_pass(run):
+        print("the parity tests fail on this device, so nothing is timed")
+        return 1
+    works, given = chosen(options)
+    if "sanitize" in options.parts:
+        check.sanitize(run)
+    status = 0
+    try:
+        everything(run, works, given)
+    except LostDevice as error:
+        print(f"CUDA is lost in this process: {error}", flush=True)
+        status = go_on(run, works)
+    print("\n" + report(run), flush=True)
+    print(f"\nresults: {log.path}")
+    return 1 if run.failed else status
+
+
+def everything(run: Run, works: list[Work], given: Given) -> None:
+    """All parts, what matters most first."""
+    parts = run.options.parts
+    run.attempt("copy", None, lambda: measure.copies(run))
+    each = partial(of_each, run, works, given)
+    if "works" in parts:
+        each("work", measure.one_work)
+    if "sweep" in parts:
+        run.attempt("sweep", None, lambda: measure.sweep(run))
+    if "first" in parts:
+        measure.first_calls(run, works)
+    if "cpu" in parts:
+        each("cpu", measure.on_cpu)
+    if "cuml" in parts:
+        if find_spec("cuml") is None:
+            run.skip("cuml", None, "cuML is not installed")
+        else:
+            each("cuml", measure.rival)
+
+
+def of_each(run: Run, works: list[Work], given: Given, what: str, part: Any) -> None:
+    for work in works:
+        run.attempt(what, work, lambda work=work: part(run, work, given.get(work.name)))
+
+
+def go_on(run: Run, works: list[Work]) -> int:
+    """The works that have no line yet, in a new process; what else is left waits."""
+    begun = {line.get("work") for line in run.lines}
+    left = [work.name for work in works if work.name not in begun]
+    if not left or run.left() < 30:
+        return 1
+    command = [
+        sys.executable, "-m", "benchmarks.gpu", "--no-check", "--works", ",".join(left),
+        "--minutes", str(run.left() / 60), "--results", str(run.log.path),
+        "--repeat", str(run.options.repeat), "--parts", ",".join(run.options.parts),
+    ]  # fmt: skip
+    command += ["--quick"] if run.options.quick else []
+    command += ["--data", str(run.options.data)] if run.options.data else []
+    command += ["--commit", run.options.commit] if run.options.commit else []
+    subprocess.run(command, cwd=ROOT)
+    return 1
+
+
+def chosen(options: argparse.Namespace) -> tuple[list[Work], Given]:
+    """The works asked for, and the data of those that are read."""
+    works, given = list(WORKS), {}
+    if options.data is not None and (read := covtype(options.data)) is not None:
+        works.append(read[0])
+        given[read[0].name] = read[1]
+    if options.works:
+        works = [w for w in works if any(w.name.startswith(n) for n in options.works)]
+    if options.quick:
+        works = [work.shrunk(QUICK) for work in works]
+    if options.emulated:
+        works = [replace(w, rows=200, test_rows=100, trees=2, depth=3, goal=None) for w in works]
+    return works, given
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    def names(text: str) -> list[str]:
+        return [name.strip() for name in text.split(",") if name.strip()]
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    add = parser.add_argument
+    add("--minutes", type=float, default=8, help="parts that would begin later are left out")
+    add("--works", type=names, help="names, or how they begin: " + ", ".join(w.name for w in WORKS))
+    add("--parts", type=names, default=PARTS, help=",".join(PARTS + MORE_PARTS))
+    add("--repeat", type=int, default=7, help="timed fits of each work, after one")
+    add("--quick", action="store_true", help=f"1/{QUICK} of the rows")
+    add("--cold", action="store_true", help="the first call without a cache of kernels, too")
+    add("--no-check", dest="check", action="store_false", help="do not run the parity tests")
+    add("--sanitize", action="store_true", help="small fits under compute-sanitizer, first")
+    add("--data", type=Path, help="a folder with covtype.npz, which is then timed too")
+    add("--results", type=Path, help=f"where lines are added; {RESULTS.name}/gpu.jsonl")
+    add("--commit", help="what was measured, where git does not say")
+    add("--emulated", action="store_true", help="try this script without a GPU")
+    options = parser.parse_args(arguments)
+    if options.sanitize:
+        options.parts = [*options.parts, "sanitize"]
+    if unknown := set(options.parts) - {*PARTS, *MORE_PARTS}:
+        parser.error(f"--parts: unknown: {', '.join(sorted(unknown))}")
+    options.sweep, options.sweep_trees = SWEEP_ROWS, SWEEP.trees
+    if options.quick:
+        options.sweep = [n // QUICK for n in SWEEP_ROWS]
+    if options.emulated:
+        options.check, options.sweep, options.sweep_trees, options.repeat = False, [100, 200], 2, 1
+        folder = tempfile.mkdtemp()
+        options.results = options.results or Path(folder) / "gpu.jsonl"
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+"""The parts of a run: each adds lines to it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.gpu.device import bandwidth, timed
+from benchmarks.gpu.run import Run, model_of, same_forest
+from benchmarks.gpu.watch import NAME, watching
+from benchmarks.gpu.work import SWEEP, TEST, Work, make
+from benchmarks.record import ROOT, r2
+
+Array = Any
+Data = tuple[Array, Array, Array, Array]  # X, y to train on, X, y held out
+
+PIECE = 20_000  # rows of a forest that is compared with the reference's
+SERIES = 15.0  # seconds of repeats at the most
+CPU_LIMIT = 60.0  # seconds of a fit on the CPU at the most, by estimate
+FIRST_ROWS = 50_000
+
+
+def data_of(run: Run, work: Work, given: tuple[np.ndarray, ...] | None) -> Data:
+    """On the device."""
+    if given is not None:
+        n, n_test = work.rows, work.test_rows
+        X, y, X_test, y_test = (
+            run.device.put(a[:m]) for a, m in zip(given, (n, n, n_test, n_test), strict=True)
+        )
+        return X, y, X_test, y_test
+    xp = run.device.xp
+    return (*make(work, xp, work.rows), *make(work, xp, work.test_rows, TEST))
+
+
+def series(run: Run, call: Callable[[], Any], times: int) -> tuple[list[float], Any]:
+    """Seconds of up to so many calls, and the last result."""
+    seconds: list[float] = []
+    while len(seconds) < times and sum(seconds) < min(SERIES, run.left() / 2):
+        taken, found = timed(run.device, call)
+        seconds.append(taken)
+    if not seconds:
+        raise TimeoutError("the time is up")
+    return seconds, found
+
+
+def copies(run: Run) -> None:
+    found = bandwidth(run.device)
+    run.copy = found["copy"]
+    run.add("copy", bytes_per_second=found)
+    print("copy bandwidth: " + ", ".join(f"{k} {v / 1e9:,.0f} GB/s" for k, v in found.items()))
+
+
+def one_work(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
+    """Correct first, then times: from the device, from the host, and where they go."""
+    device, repeat = run.device, run.options.repeat
+    X, y, X_test, y_test = data_of(run, work, given)
+    # 1. a smaller forest, beside the reference's
+    run.attempt("same", work, lambda: compare(run, work, X, y))
+    # 2. fit and predict, from device arrays
+    model = model_of(work, device.name)
+
+    def fits() -> None:
+        device.restart_memory()
+        warm, _ = timed(device, lambda: model.fit(X, y))
+        peak = device.peak_bytes()
+        seconds, _ = series(run, lambda: model.fit(X, y), repeat)
+        forest = model.forest_
+        size = forest.nodes.nbytes + forest.tree_offsets.nbytes + forest.leaf_sums.nbytes
+        run.add(
+            "fit", work, source="device", seconds=seconds, warm_up=warm, goal=work.goal,
+            rival=work.rival, nodes=forest.n_nodes, model_bytes=size, peak_bytes=peak,
+        )  # fmt: skip
+        print(f"{work.name}: {np.median(seconds):.3f} s, nodes {forest.n_nodes:,}", flush=True)
+
+    run.attempt("fit", work, fits)
+    if not hasattr(model, "forest_"):
+        return
+
+    def predictions() -> None:
+        model.predict(X_test)
+        seconds, found = series(run, lambda: model.predict(X_test), repeat)
+        found, truth = device.get(found), device.get(y_test)
+        run.add(
+            "predict", work, source="device", seconds=seconds, test_rows=len(truth),
+            **quality(work, found, truth),
+        )  # fmt: skip
+        on_host = device.get(X_test)
+        seconds, again = series(run, lambda: model.predict(on_host), repeat)
+        run.add(
+            "predict", work, source="host", seconds=seconds, test_rows=len(truth),
+            same=bool(np.array_equal(found, again)),
+        )  # fmt: skip
+
+    run.attempt("predict", work, predictions)
+    # 3. where the time goes
+    if "stages" in run.options.parts:
+        run.attempt("stages", work, lambda: stages(run, work, X, y))
+    if "profile" in run.options.parts:
+        run.attempt("profile", work, lambda: profile(run, work, X, y))
+
+    # 4. from host arrays
+    def from_host() -> None:
+        X_host, y_host = device.get(X), device.get(y)
+        seconds, _ = series(run, lambda: model.fit(X_host, y_host), min(repeat, 3))
+        run.add("fit", work, source="host", seconds=seconds)
+
+    run.attempt("fit from the host", work, from_host)
+
+
+def compare(run: Run, work: Work, X: Array, y: Array) -> None:
+    """A few trees of a piece of the data, by the GPU and by the CPU: ==."""
+    n, few = min(PIECE, work.rows), min(work.trees, 3)
+    mine = model_of(work, run.device.name, n_estimators=few).fit(X[:n], y[:n])
+    X_host, y_host = run.device.get(X[:n]), run.device.get(y[:n])
+    same = same_forest(mine, model_of(work, "numba", n_estimators=few).fit(X_host, y_host))
+    run.add("same", work, piece=n, few=few, same=same)
+    if not same:
+        print(f"{work.name}: THE FOREST IS NOT THE REFERENCE'S", flush=True)
+
+
+def quality(work: Work, found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """Accuracy beside that of the most frequent class, or R2."""
+    if not work.is_classes:
+        return {"r2": r2(found, truth)}
+    most = np.unique(truth, return_counts=True)[1].max() / len(truth)
+    return {"accuracy": float((found == truth).mean()), "most_frequent": float(most)}
+
+
+def stages(run: Run, work: Work, X: Array, y: Array) -> None:
+    """A watched fit, the second of two."""
+    with watching(run.device) as watch:
+        model = model_of(work, NAME)
+        model.fit(X, y)
+        run.device.synchronize()
+        watch.spans.clear()
+        with watch.span("fit"):
+            model.fit(X, y)
+        lines = watch.lines()
+    run.add("stages", work, lines=[line.to_json() for line in lines], copy=run.copy)
+
+
+def profile(run: Run, work: Work, X: Array, y: Array) -> None:
+    """Every kernel on the device, CuPy's own too, as torch's profiler hears of them."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError:
+        run.skip("profile", work, "torch, whose profiler would count all kernels, is not installed")
+        return
+    from torch.profiler import ProfilerActivity
+
+    model = model_of(work, run.device.name)
+    torch.cuda.init()
+    for _ in range(2):  # the profiler's own start is in the first
+        with torch.profiler.profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            seconds, _ = timed(run.device, lambda: model.fit(X, y))
+    kernels = [
+        {"name": e.key, "calls": e.count, "seconds": e.self_device_time_total / 1e6}
+        for e in profiler.key_averages()
+        if e.self_device_time_total > 0
+    ]
+    kernels.sort(key=lambda k: -k["seconds"])
+    run.add(
+        "profile", work, fit_seconds=seconds, kernels=kernels[:60],
+        launches=sum(k["calls"] for k in kernels), busy_seconds=sum(k["seconds"] for k in kernels),
+    )  # fmt: skip
+
+
+def first_calls(run: Run, works: list[Work]) -> None:
+    """What the first fit and prediction of a fresh process take, with and without a cache."""
+    kinds = {work.is_classes: work for work in reversed(works) if work.block is not None}
+    for work in kinds.values():
+        task = {
+            "device": run.device.name,
+            "work": work.name,
+            "rows": min(FIRST_ROWS, work.rows),
+            "parameters": {"n_estimators": work.trees, "max_depth": work.depth},
+        }
+        run.attempt("first", work, lambda w=work, t=task: first(run, w, t, {}))
+        if run.options.cold:
+            with tempfile.TemporaryDirectory() as empty:
+                cold = {"CUPY_CACHE_DIR": empty, "CUDA_CACHE_DISABLE": "1"}
+                run.attempt("first", work, lambda w=work, t=task, c=cold: first(run, w, t, c))
+
+
+def first(run: Run, work: Work, task: dict[str, Any], variables: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "benchmarks.gpu.first", json.dumps(task)]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True,
+        timeout=max(run.left(), 10),
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    found = json.loads(done.stdout.splitlines()[-1])
+    run.add("first", work, piece=task["rows"], cold=bool(variables), **found)
+
+
+def sweep(run: Run) -> None:
+    """Is the GPU ever slower? Rows from few to many, from device and host, and the CPU."""
+    xp, n = run.device.xp, max(run.options.sweep)
+    X, y = make(SWEEP, xp, n)
+    X_host, y_host = run.device.get(X), run.device.get(y)
+    for rows in run.options.sweep:
+        work = replace(SWEEP, rows=rows, trees=run.options.sweep_trees)
+        sources = {
+            "device": (run.device.name, X[:rows], y[:rows]),
+            "host": (run.device.name, X_host[:rows], y_host[:rows]),
+            "cpu": ("numba", X_host[:rows], y_host[:rows]),
+        }
+        found = {}
+        for source, (backend, X_part, y_part) in sources.items():
+            model = model_of(work, backend)
+            model.fit(X_part, y_part)
+            seconds, _ = series(run, lambda m=model, X=X_part, y=y_part: m.fit(X, y), 3)
+            run.add("sweep", work, source=source, seconds=seconds)
+            found[source] = model
+        same = same_forest(found["device"], found["cpu"]) and same_forest(*list(found.values())[1:])
+        run.add("sweep", work, same=same)
+
+
+def on_cpu(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
+    """The CPU backend with all cores on the same data, where that takes no minute; and
+    whether the whole forest is the same."""
+    X, y, _, _ = data_of(run, work, given)
+    mine = model_of(work, run.device.name).fit(X, y)
+    X, y = run.device.get(X), run.device.get(y)
+    model, n = model_of(work, "numba"), max(2000, work.rows // 20)
+    for _ in range(2):  # the first may compile
+        start = time.perf_counter()
+        model.fit(X[:n], y[:n])
+        taken = time.perf_counter() - start
+    estimate = taken * work.rows / n * np.log2(work.rows) / np.log2(n)
+    if estimate > min(CPU_LIMIT, run.left()):
+        run.skip("cpu", work, f"it would take about {estimate:.0f} s")
+        return
+    start = time.perf_counter()
+    model.fit(X, y)
+    taken = time.perf_counter() - start
+    run.add("cpu", work, seconds=[taken], cores=os.cpu_count(), same=same_forest(mine, model))
+    print(f"{work.name}: {taken:.2f} s on the CPU", flush=True)
+
+
+def cuml_of(work: Work) -> Any:
+    """cuML's forest with the same trees, depth, features and bins."""
+    ensemble = importlib.import_module("cuml.ensemble")
+    kind = ensemble.RandomForestClassifier if work.is_classes else ensemble.RandomForestRegressor
+    return kind(
+        n_estimators=work.trees, max_depth=work.depth or 100, max_features=work.max_features,
+        n_bins=255, random_state=1,
+    )  # fmt: skip
+
+
+def rival(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
+    """cuML from the same device arrays."""
+    X, y, X_test, y_test = data_of(run, work, given)
+    model = cuml_of(work)
+    model.fit(X, y)
+    seconds, _ = series(run, lambda: model.fit(X, y), 3)
+    found = run.device.get(run.device.xp.asarray(model.predict(X_test)))
+    run.add(
+        "cuml", work, seconds=seconds, version=importlib.import_module("cuml").__version__,
+        **quality(work, found, run.device.get(y_test)),
+    )  # fmt: skip

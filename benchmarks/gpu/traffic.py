@@ -1,0 +1,130 @@
+"""The least bytes that each operation moves through the device's memory, by arithmetic.
+
+Each input is read once and each output written once, whole sectors of 32 bytes where rows
+are gathered; what a cache has already is not counted again. Over the time of the operation,
+and over the bandwidth of a copy, that says how far from the limit it is.
+
+    R rows of all slots    S slots    N rows of data    a row of codes: `stride` bytes
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+SECTOR = 32
+ID = WEIGHT = 4
+SUM = NODE = 8
+
+
+def gathered(n: float, share: float, size: int) -> float:
+    """Of n elements of `size` bytes, a random share of an array, in its order.
+
+    m elements lie in a sector, of which the n are one with the chance 1 - (1 - share)^m.
+    """
+    if not n:
+        return 0.0
+    if size >= SECTOR:
+        return n * math.ceil(size / SECTOR) * SECTOR
+    m = SECTOR // size
+    return n * SECTOR * (1 - (1 - min(share, 1.0)) ** m) / (m * share)
+
+
+def looked_up(n: float, share: float, stride: int, k: int) -> float:
+    """k features chosen at random, of n rows of codes."""
+    sectors = math.ceil(stride / SECTOR)
+    if sectors == 1:
+        return gathered(n, share, stride)
+    return n * SECTOR * sectors * (1 - (1 - 1 / sectors) ** k)
+
+
+def encode(X: Any, edges: Any, *, found: Any) -> float:
+    return X.nbytes + found.nbytes  # values read, codes written
+
+
+def bag(*_: Any, found: Any) -> float:
+    return 2 * found.nbytes  # zeros, then counts
+
+
+def in_bag(bags: Any, *, found: Any) -> float:
+    return 2 * bags.nbytes + found[0].nbytes + found[1].nbytes  # counted, then taken
+
+
+def totals(target: Any, rows: Any, weights: Any, begin: Any, end: Any, *, found: Any) -> float:
+    R, y = rows.shape[0], target.y
+    share = R / max(1, begin.shape[0]) / y.shape[0]
+    return R * (ID + WEIGHT) + gathered(R, share, y.nbytes // y.shape[0])
+
+
+def constant(*arguments: Any, found: Any) -> float:
+    # rows have two places each; how many are in slots, the host does not know
+    return totals(*arguments, found=found) / 2
+
+
+def level(matrix: Any, target: Any, frontier: Any, rules: Any, *, found: Any) -> float:
+    """One round of features: histograms from rows, splits from histograms."""
+    R, S, N = frontier.n_held, frontier.n_slots, matrix.n_rows
+    if not S:
+        return 0.0
+    share, stride = R / S / N, matrix.codes.shape[1] * matrix.codes.itemsize
+    cells = S * rules.n_tried * matrix.edges.n_codes * frontier.sums.shape[1]
+    return (
+        R * (ID + WEIGHT)
+        + gathered(R, share, target.y.nbytes // N)
+        + looked_up(R, share, stride, rules.n_tried)
+        + 2 * SUM * cells  # written as zeros and read; sums meet in the cache
+    )
+
+
+def partition(matrix: Any, frontier: Any, *_: Any, found: Any) -> float:
+    """Which way each row goes, as a bit; then rows and weights move."""
+    R, S, N = frontier.n_held, frontier.n_slots, matrix.n_rows
+    share = R / max(1, S) / N
+    stride = matrix.codes.shape[1] * matrix.codes.itemsize
+    return R * (ID + 2 / 8 + 2 * (ID + WEIGHT)) + looked_up(R, share, stride, 1)
+
+
+def grow_subtrees(matrix: Any, target: Any, frontier: Any, rules: Any, *, found: Any) -> float:
+    """Rows come in once; two places for a node of each, with gaps, then without."""
+    R, S, N = frontier.n_held, frontier.n_slots, matrix.n_rows
+    share = R / max(1, S) / N
+    stride = matrix.codes.shape[1] * matrix.codes.itemsize
+    nodes, sums = found.nodes.nbytes, found.leaf_sums.nbytes
+    return (
+        R * (ID + WEIGHT)
+        + gathered(R, share, stride)
+        + gathered(R, share, target.y.nbytes // N)
+        + 2 * (2 * R * NODE)  # zeros written; read when they are collected
+        + 2 * nodes
+        + 3 * sums
+    )
+
+
+def accumulate(
+    forest: Any, codes: Any, first: int, last: int, skip: Any, total: Any, *, found: Any
+) -> float:
+    return codes.nbytes + 2 * found.nbytes + (0 if skip is None else skip.nbytes)
+
+
+def apply(forest: Any, codes: Any, *, found: Any) -> float:
+    return codes.nbytes + found.nbytes
+
+
+def asarray(host: Any, *, found: Any) -> float:
+    return found.nbytes if isinstance(host, np.ndarray) else 0  # over the bus
+
+
+def asnumpy(*_: Any, found: Any) -> float:
+    return found.nbytes
+
+
+TRAFFIC: dict[str, Callable[..., float]] = {
+    f.__name__: f
+    for f in (
+        encode, bag, in_bag, totals, constant, level, partition, grow_subtrees, accumulate, apply,
+        asarray, asnumpy,
+    )
+}  # fmt: skip

@@ -1,0 +1,147 @@
+"""Where the time of a fit goes: spans on the device's own clock, by stage, operation, kernel.
+
+Nothing in the package is timed by itself: a backend of its own class, and the stages' names
+in the modules that call them, are wrapped while a fit is watched. Events are recorded in
+the stream, so that nothing waits that would not wait otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.gpu.traffic import TRAFFIC
+from gpuforest import grow
+from gpuforest.backends import registry
+from gpuforest.estimators import base
+
+NAME = "watched"
+
+# a function, by the name under which its caller has it, and what the table calls it
+STAGES: list[tuple[ModuleType, str, str]] = [
+    (base, "check_table", "check X"),
+    (base, "fit_edges", "edges"),
+    (base, "bin_matrix", "encode"),
+    (base, "grow", "grow"),
+    (grow, "draw_bags", "bags"),
+    (grow, "roots", "roots"),
+    (grow, "sort_out", "sort out"),
+    (grow, "record", "record"),
+    (grow, "advance", "advance"),
+    (grow, "assemble", "assembly"),
+    (grow, "merge_waves", "merge"),
+]
+OPERATIONS = [
+    "asarray", "asnumpy", "encode", "bag", "in_bag", "totals", "constant", "level", "partition",
+    "grow_subtrees", "apply", "accumulate",
+]  # fmt: skip
+METHODS = [("_check_target", "check y"), ("_encode_target", "target")]
+SHOWN = {"asnumpy": "to host", "asarray": "to device", "grow_subtrees": "deep phase"}
+
+
+@dataclass
+class Line:
+    """All spans of one path: where it was called from, and its name."""
+
+    path: tuple[str, ...]
+    calls: int = 0
+    launches: int = 0  # of the package's own kernels, inside
+    seconds: float = 0.0
+    own_seconds: float = 0.0  # without the spans inside
+    bytes: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": "/".join(self.path), **{k: v for k, v in vars(self).items() if k != "path"}}
+
+
+class Watch:
+    """Spans, nested as the calls are."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self.spans: list[tuple[tuple[str, ...], Any, Any, float, bool]] = []
+        self.open: tuple[str, ...] = ()
+
+    def wrap(self, name: str, function: Callable[..., Any], operation: str = "") -> Any:
+        count = TRAFFIC.get(operation)
+
+        @wraps(function)
+        def call(*arguments: Any, **options: Any) -> Any:
+            with self.span(name) as note:
+                found = function(*arguments, **options)
+                if count is not None:
+                    note.append(count(*arguments[1:], **options, found=found))
+            return found
+
+        return call
+
+    def wrap_launch(self, function: Callable[..., Any]) -> Any:
+        @wraps(function)
+        def call(backend: Any, operation: str, name: str, grid: Any, *rest: Any, **more: Any):
+            if 0 in grid:
+                return
+            with self.span(f"{operation}.{name}", is_kernel=True):
+                function(backend, operation, name, grid, *rest, **more)
+
+        return call
+
+    @contextmanager
+    def span(self, name: str, is_kernel: bool = False) -> Iterator[list[float]]:
+        outside, note = self.open, []
+        self.open = (*outside, name)
+        begin = self.device.event()
+        try:
+            yield note
+        finally:
+            self.spans.append((self.open, begin, self.device.event(), sum(note), is_kernel))
+            self.open = outside
+
+    def lines(self) -> list[Line]:
+        """In the order of the first calls, each path after the one that it is in."""
+        self.device.synchronize()
+        found: dict[tuple[str, ...], Line] = {}
+        for path, begin, end, moved, is_kernel in self.spans:
+            line = found.setdefault(path, Line(path))
+            seconds = self.device.elapsed(begin, end)
+            line.calls += 1
+            line.seconds += seconds
+            line.own_seconds += seconds
+            line.bytes += moved
+            for n in range(1, len(path)):
+                above = found.setdefault(path[:n], Line(path[:n]))
+                above.launches += is_kernel
+            line.launches += is_kernel
+            if len(path) > 1:
+                found[path[:-1]].own_seconds -= seconds
+        return in_tree_order(list(found.values()))
+
+
+def in_tree_order(lines: list[Line]) -> list[Line]:
+    """Parents first; a span ends, and so is noted, after those inside it."""
+    first = {line.path: i for i, line in enumerate(lines)}
+    return sorted(lines, key=lambda x: [first[x.path[:n]] for n in range(1, len(x.path) + 1)])
+
+
+@contextmanager
+def watching(device: Any) -> Iterator[Watch]:
+    """Inside, estimators with backend=NAME are watched."""
+    watch, kind = Watch(device), device.backend_class
+    methods = {
+        name: watch.wrap(SHOWN.get(name, name), getattr(kind, name), name) for name in OPERATIONS
+    }
+    watched = type("Watched", (kind,), {**methods, "launch": watch.wrap_launch(kind.launch)})
+    registry.register_backend(NAME, lambda n, budget: device.make_backend(watched, n, budget))
+    with ExitStack() as patches:
+        for module, name, shown in STAGES:
+            wrapped = watch.wrap(shown, getattr(module, name))
+            patches.enter_context(patch.object(module, name, wrapped))
+        for owner in (base.Classifier, base.Regressor):
+            for name, shown in METHODS:
+                wrapped = watch.wrap(shown, getattr(owner, name))
+                patches.enter_context(patch.object(owner, name, wrapped))
+        yield watch
