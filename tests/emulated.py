@@ -67,4 +67,4 @@ class EmulatedBackend(CudaBackend):
         if self.deep is None:
             return plan
         rows = min(self.deep, plan.rows)
-        return DeepPlan(rows, plan.bytes if rows else 0, plan.stride, plan.has_bins)
+        return DeepPlan(rows, plan.bytes if rows else 0, plan.stride, plan.has_counts)

@@ -45,7 +45,7 @@ LIMITS = [6 << 10, 8 << 10, 20 << 10, 64 << 10, 163 << 10, None]
 
 
 def kind_of(plan):
-    return (plan.stride > 0, plan.has_bins) if plan.rows else None
+    return (plan.stride > 0, plan.has_counts) if plan.rows else None
 
 
 def test_every_kind_of_deep_phase_is_met():

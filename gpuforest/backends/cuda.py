@@ -34,13 +34,13 @@ class DeepPlan:
     rows : of a slot at the most; 0: no deep phase
     bytes : of shared memory
     stride : bytes of a row of codes there; 0: codes are read where they are
-    has_bins : every warp has a histogram
+    has_counts : every warp can count rows by their codes, to sort them
     """
 
     rows: int
     bytes: int
     stride: int
-    has_bins: bool
+    has_counts: bool
 
 
 class CudaBackend(CudaKernels):
@@ -140,27 +140,27 @@ class CudaBackend(CudaKernels):
         return self.deep_plan(matrix, target).rows
 
     def deep_plan(self, matrix: BinnedMatrix, target: Target) -> DeepPlan:
-        """The least share of a processor's shared memory that holds many rows.
+        """Half of a processor's shared memory if it holds many rows, else all of it.
 
-        Several blocks on a processor hide each other's waiting. Where rows are so wide
-        that few fit, their codes stay in global memory.
+        Two blocks, as many as their registers allow, hide each other's waiting. Where rows
+        are so wide that few fit, their codes stay in global memory.
         """
         itemsize, coding = matrix.codes.itemsize, target.coding
         C, B, warps = coding.n_channels, matrix.edges.n_codes, THREADS // 32
         # an odd number of words, so that rows begin in different banks
         stride = (-(-matrix.n_features * itemsize // 4) | 1) * 4
         y_bytes = 4 if coding.is_classes else 8 * (C - 1)
-        cells = C + 1 if coding.is_classes else 2 * C
-        for share, least in ((4, 1024), (2, 512), (1, 256), (2, 64)):
+        counts = 4 * warps * B
+        for share, least in ((2, 512), (1, 256), (2, 64)):
             limit, scratch = self.shared_share(share), warps * 24 * C
-            bins = warps * 4 * B * cells
-            has_bins = 3 * bins <= limit
+            has_counts = 6 * counts <= limit
             here = share == 1 or least > 64
             each = y_bytes + 18 + (stride if here else 4)
-            left = limit - scratch - bins * has_bins - 256  # parts begin at multiples of 16
+            # parts begin at multiples of 16
+            left = limit - scratch - counts * has_counts - 256
             rows = min(MOST_DEEP_ROWS, left // each)
             if rows >= least:
-                return DeepPlan(rows, limit, stride if here else 0, has_bins)
+                return DeepPlan(rows, limit, stride if here else 0, has_counts)
         return DeepPlan(0, 0, 0, False)
 
     def grow_subtrees(
@@ -180,7 +180,7 @@ class CudaBackend(CudaKernels):
             matrix.n_bins, matrix.n_features, matrix.codes.shape[1], matrix.edges.n_codes, C,
             rules.n_tried,
             rules.max_depth, fewest, rules.min_rows_leaf, float(rules.min_gain), self.table(), D,
-            plan.rows, plan.stride // matrix.codes.itemsize, plan.has_bins, first,
+            plan.rows, plan.stride // matrix.codes.itemsize, plan.has_counts, first,
             sparse, sparse_sums, counts,
         )  # fmt: skip
         macros = self.macros(matrix, CRITERION=str(rules.criterion))

@@ -12,7 +12,6 @@
 #include "grow_subtrees/cuda.cuh"
 
 #define LEAF_WORD 0xffff800000000000ull
-#define HIST_ROWS 128  // from here on bins are cheaper than sorting; by counting steps
 
 // What a subtree may do and where it goes; the arguments of `grow_subtrees`.
 struct Growth {
@@ -89,22 +88,35 @@ __device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, i
   __syncwarp();
 }
 
-__device__ __forceinline__ void fill_bins(const Block& block, const u32* keys, int n, int B,
-                                          int C, u32* hist, int size) {
-  for (int i = lane(); i < B * size; i += 32) hist[i] = 0;
-  __syncwarp();
-  for (int i = lane(); i < n; i += 32) {
-    int place = keys[i] & 0xffff;
-    u32* cell = hist + (keys[i] >> 16) * size;
-    i64 w = block.weight[place];
-#if LABELS
-    atomicAdd(cell + block.target[place], (u32)w);
-#else
-    atomicAdd(cell, (u32)w);
-    for (int m = 0; m < C - 1; m++)
-      add_64(cell + 1 + 2 * m, w * block.target[place * (C - 1) + m]);
-#endif
-    atomicAdd(cell + size - 1, 1u);
+// Sorts a node's keys: a few in registers, more by counting codes, or where a count for each
+// code takes too much memory by comparing.
+__device__ __forceinline__ void sort_rows(const Block& block, int f, int low, int n, int B) {
+  u32* keys = block.keys + low;
+  if (n <= 32) {
+    u32 key = sort_lanes(lane() < n ? keys[lane()] : 0xffffffffu, lanes_for(n));
+    __syncwarp();
+    if (lane() < n) keys[lane()] = key;
+  } else if (!block.counts) {
+    sort_keys(keys, n);
+  } else {
+    u32* next = block.counts + warp() * B;  // place of the next row of each code
+    for (int b = lane(); b < B; b += 32) next[b] = 0;
+    __syncwarp();
+    for (int i = lane(); i < n; i += 32) atomicAdd(&next[keys[i] >> 16], 1u);
+    __syncwarp();
+    u32 before = 0;
+    for (int first = 0; first < B; first += 32) {
+      int b = first + lane();
+      u32 own = b < B ? next[b] : 0, here = before + sum_to_here(own);
+      if (b < B) next[b] = here - own;
+      before = __shfl_sync(ALL_LANES, here, 31);
+    }
+    __syncwarp();
+    for (int i = lane(); i < n; i += 32) {
+      int place = block.order[low + i];
+      u32 code = block.code(place, f);
+      keys[atomicAdd(&next[code], 1u)] = code << 16 | place;
+    }
   }
   __syncwarp();
 }
@@ -117,30 +129,11 @@ __device__ __forceinline__ double feature_cut(const Block& block, const Growth& 
   i64 *missing = sums + C, *so_far = missing + C;
   u32* keys = block.keys + low;
   Node node = {sums, n, missing, n_missing > 0, n_missing};
-  Cut best;
-  if (block.hist && n >= HIST_ROWS) {
-    int size = LABELS ? C + 1 : 2 * C;
-    u32* hist = block.hist + warp() * B * size;
-    fill_bins(block, keys, n, B, C, hist, size);
-    SharedBins bins = {hist, size};
-    for (int c = lane(); c < C; c += 32) missing[c] = bins.at(B - 1).channel(c);
-    __syncwarp();
-    best = best_cut_of(bins, B - 1, node, C, growth.min_rows, growth.table, so_far);
-    if (best.item >= 0) cut = middle_of_gap(bins, B - 1, best.item, growth.n_bins[f]);
-  } else {
-    if (n <= 32) {
-      u32 key = sort_lanes(lane() < n ? keys[lane()] : 0xffffffffu, lanes_for(n));
-      __syncwarp();
-      if (lane() < n) keys[lane()] = key;
-      __syncwarp();
-    } else {
-      sort_keys(keys, n);
-    }
-    SortedRows rows = {block, keys, LABELS ? 1 : C - 1};
-    if (n_missing) sum_missing(rows, present, n, C, missing);
-    best = best_cut_of(rows, present, node, C, growth.min_rows, growth.table, so_far);
-    if (best.item >= 0) cut = middle_of_gap(rows, present, best.item, growth.n_bins[f]);
-  }
+  sort_rows(block, f, low, n, B);
+  SortedRows rows = {block, keys, LABELS ? 1 : C - 1};
+  if (n_missing) sum_missing(rows, present, n, C, missing);
+  Cut best = best_cut_of(rows, present, node, C, growth.min_rows, growth.table, so_far);
+  if (best.item >= 0) cut = middle_of_gap(rows, present, best.item, growth.n_bins[f]);
   missing_left = missing_goes_left(best, node);
   __syncwarp();
   return best.score;
@@ -275,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 grow_subtrees(CODE* codes, const TARGET* y, const i32* rows, const i32* weights, const i64* begin,
               const i64* end, const u64* keys, const i32* depth, const i32* n_bins, i64 F, i64 stride, i64 B,
               i64 C, i64 k, i64 max_depth, i64 fewest, i64 min_rows, double min_gain,
-              const i64* table, i64 D, i64 most, i64 block_stride, i64 hist_here, const i64* first,
+              const i64* table, i64 D, i64 most, i64 block_stride, i64 has_counts, const i64* first,
               u64* nodes, i64* leaf_sums, i64* counts) {
   DYNAMIC_SHARED(bytes);
   __shared__ int n_open[2];
@@ -286,7 +279,7 @@ grow_subtrees(CODE* codes, const TARGET* y, const i32* rows, const i32* weights,
     i64 n = end[d] - begin[d];
     if (threadIdx.x == 0) {
       n_open[0] = n_open[1] = 0;
-      block = block_of(bytes, most, K, C, B, block_stride, hist_here);
+      block = block_of(bytes, most, K, C, B, block_stride, has_counts);
       if (!block_stride) {  // they stay where they are
         block.codes = codes;
         block.stride = stride;

@@ -1,5 +1,5 @@
 // What a block of the deep phase holds in shared memory, and the items that its cuts lie
-// between: the rows of a node in the order of their codes, or the bins of a histogram.
+// between: the rows of a node in the order of their codes.
 #include "best_split/cuda.cuh"
 #include "hashing/cuda.cuh"
 
@@ -36,7 +36,7 @@ struct Block {
   Shared<u32> keys;       // [most] code << 16 | place, sorted; or rows on their way to the right
   Shared<i32> weight;     // [most]
   Shared<i32> row;        // [most] row numbers, where codes stay in global memory
-  Shared<u32> hist;       // [warps]: [B * cells], or nothing
+  Shared<u32> counts;     // [warps][B] rows of each code, to sort by; or nothing
   Shared<u16> order;      // [most] places of rows, by node
   CODE* codes;            // [most, stride], or the whole matrix
   i64 stride;             // codes of a row and its padding
@@ -49,7 +49,7 @@ struct Block {
 __device__ __forceinline__ i64 rounded(i64 bytes) { return (bytes + 15) & ~15ll; }
 
 __device__ __forceinline__ Block block_of(unsigned char* bytes, i64 most, i64 K, i64 C, i64 B,
-                                          i64 stride, bool hist_here) {
+                                          i64 stride, bool has_counts) {
   i64 warps = blockDim.x >> 5;
   Block block;
   block.target = (TARGET*)bytes;
@@ -64,9 +64,8 @@ __device__ __forceinline__ Block block_of(unsigned char* bytes, i64 most, i64 K,
   bytes += rounded(most * 4);
   block.row = stride ? nullptr : (i32*)bytes;
   bytes += stride ? 0 : rounded(most * 4);
-  i64 cells = B * (LABELS ? C + 1 : 2 * C);
-  block.hist = hist_here ? (u32*)bytes : nullptr;
-  bytes += hist_here ? rounded(warps * cells * 4) : 0;
+  block.counts = has_counts ? (u32*)bytes : nullptr;
+  bytes += has_counts ? rounded(warps * B * 4) : 0;
   block.order = (u16*)bytes;
   bytes += rounded(most * 2);
   block.codes = (CODE*)bytes;
@@ -99,31 +98,6 @@ struct SortedRows {
   __device__ int code(int i) const { return keys[i] >> 16; }
   __device__ int rows(int i) const { return 1; }
   __device__ int after(int i, int n) const { return i + 1 < n ? code(i + 1) : -1; }
-};
-
-// Bins in shared memory: [B][C classes, or a weight and two words a moment; rows].
-struct SharedBins {
-  static const bool BINS = true;
-  const u32* hist;
-  int size;
-
-  struct Item {
-    const u32* cell;
-    __device__ SUM channel(int c) const {
-      return LABELS || c == 0 ? (SUM)cell[c] : (SUM)value_64(cell + 2 * c - 1);
-    }
-  };
-  __device__ Item at(int b) const { return {hist + b * size}; }
-  __device__ int rows(int b) const { return at(b).cell[size - 1]; }
-  __device__ int code(int b) const { return b; }
-  __device__ int after(int b, int n) const {
-    for (int first = b + 1; first < n; first += 32) {
-      int at = first + lane();
-      u32 some = __ballot_sync(ALL_LANES, at < n && rows(at) > 0);
-      if (some) return first + __ffs(some) - 1;
-    }
-    return -1;
-  }
 };
 
 // Sorts the keys of the first `width` lanes, a power of two: a bitonic network.
