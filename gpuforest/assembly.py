@@ -16,7 +16,7 @@ import numpy as np
 from gpuforest.dtypes import OFFSET
 from gpuforest.frontier import Subtrees
 from gpuforest.hashing import hash_at
-from gpuforest.nodes import CHILD_SHIFT, LEAF_MASK, LEAF_WORD, is_leaf
+from gpuforest.nodes import CHILD_SHIFT, LEAF_MASK, LEAF_WORD, is_leaf, pack_splits
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -34,22 +34,25 @@ NONE, LEAF, DEEP, WIDE = range(4)
 class Level:
     """What became of the S slots of one depth, on the backend's device.
 
-    kind : i8[S], above; WIDE is a split
+    kind : i8[S], above
     tree : i32[S]
-    word : u64[S], packed splits without their child
     sums : i64[S, C]
-    is_wide : bool[S], the slots that a split was sought for
-    wide : i64[W], their numbers; two slots of the next level, 2 i and 2 i + 1, belong to
-        the i-th of them
+    rank : i64[S], a wide slot's number among the wide, a deep one's among the deep
+    wide : i64[W], the wide slots
+    feature, bin, missing_left : i32[W], i32[W], bool[W], their splits; feature -1: refused,
+        and the slot is a leaf. Two slots of the next level, 2 i and 2 i + 1, belong to the
+        i-th of them
     n_deep : int, deep slots
     """
 
     kind: Array
     tree: Array
-    word: Array
     sums: Array
-    is_wide: Array
+    rank: Array
     wide: Array
+    feature: Array
+    bin: Array
+    missing_left: Array
     n_deep: int
 
 
@@ -73,31 +76,37 @@ def exclusive(xp: Any, mask: Array) -> Array:
     return xp.cumulative_sum(count) - count
 
 
+def places(xp: Any, upto: Array, n: int) -> Array:
+    """Where the n true places of a mask are, i64[n]; `upto` i64[S]: how many up to each.
+
+    As nonzero, which on a device waits to learn n.
+    """
+    return xp.searchsorted(upto, xp.arange(1, n + 1, dtype=xp.int64, device=upto.device))
+
+
 def pairs(xp: Any, a: Array, b: Array) -> Array:
     """a[0], b[0], a[1], b[1], ...: [2 n, ...] from [n, ...]."""
     return xp.reshape(xp.stack([a, b], axis=1), (2 * a.shape[0], *a.shape[1:]))
 
 
-def spread(xp: Any, mask: Array, values: Array) -> Array:
-    """Values [n] at the n true places of `mask` bool[S], zero elsewhere: [S]."""
+def spread(xp: Any, mask: Array, rank: Array, values: Array) -> Array:
+    """Values i64[n] by `rank` i64[S] where `mask` bool[S] is true, zero elsewhere: [S]."""
     if values.shape[0] == 0:
-        return xp.zeros(mask.shape, dtype=values.dtype, device=mask.device)
-    found = xp.take(values, xp.where(mask, exclusive(xp, mask), 0))
-    return xp.where(mask, found, xp.zeros_like(found))
+        return xp.zeros_like(rank)
+    return xp.where(mask, xp.take(values, xp.where(mask, rank, 0)), 0)
 
 
 def subtree_sizes(levels: list[Level], blocks: Array, xp: Any) -> list[Array]:
     """Nodes at and below each slot of each level, i64[S]; blocks i64[D]: of the deep ones."""
     sizes: list[Array] = []
-    last = blocks.shape[0]
+    more, last = blocks - 1, blocks.shape[0]
     for level in reversed(levels):
-        first = last - level.n_deep
-        deep = level.kind == DEEP
-        size = xp.where(deep, spread(xp, deep, blocks[first:last]), 1)
-        size = xp.where(level.kind == NONE, xp.zeros_like(size), size)
+        first, kind = last - level.n_deep, level.kind
+        size = xp.astype(kind > NONE, xp.int64)
+        size = size + spread(xp, kind == DEEP, level.rank, more[first:last])
         if sizes:
             below = sizes[-1][0::2] + sizes[-1][1::2]  # nothing below a refused split
-            size = size + spread(xp, level.is_wide, below)
+            size = size + spread(xp, kind == WIDE, level.rank, below)
         sizes.append(size)
         last = first
     return sizes[::-1]
@@ -107,13 +116,13 @@ def node_places(levels: list[Level], sizes: list[Array], xp: Any) -> list[tuple[
     """Where each slot's node lies in its tree and where its descendants begin, i64[S]."""
     place = xp.zeros_like(sizes[0])
     below = place + 1
-    places = [(place, below)]
+    found = [(place, below)]
     for level, children in zip(levels, sizes[1:], strict=False):
         first = xp.take(below, level.wide)
         place = pairs(xp, first, first + 1)
         below = pairs(xp, first + 2, first + 1 + children[0::2])
-        places.append((place, below))
-    return places
+        found.append((place, below))
+    return found
 
 
 def assemble(
@@ -126,43 +135,65 @@ def assemble(
     place, below = (
         xp.concat(list(part)) for part in zip(*node_places(levels, sizes, xp), strict=True)
     )
-    kind, tree, word = (
-        xp.concat([getattr(v, n) for v in levels]) for n in ("kind", "tree", "word")
+    kind, tree, sums, feature, bin, missing_left = (
+        xp.concat([getattr(level, name) for level in levels], axis=0)
+        for name in ("kind", "tree", "sums", "feature", "bin", "missing_left")
     )
-    begin = xp.take(xp.cumulative_sum(sizes[0]) - sizes[0], xp.astype(tree, xp.int64))
-    # 1. the nodes of the levels, a piece each
-    leaf, deep, single = kind == LEAF, kind == DEEP, (kind == LEAF) | (kind == WIDE)
-    number = xp.astype(exclusive(xp, leaf), xp.uint64)
-    split = word + (xp.astype(below, xp.uint64) << CHILD_SHIFT)
-    words, at = xp.where(leaf, number + LEAF_WORD, split)[single], (begin + place)[single]
-    leaf_sums = xp.concat([level.sums for level in levels])[leaf]
+    root = xp.take(xp.cumulative_sum(sizes[0]) - sizes[0], xp.astype(tree, xp.int64))
+    at = root + place
+    # 1. pieces of one node: the wide slots, then the leaves
+    wide, leaf, deep = (xp.nonzero(kind == k)[0] for k in (WIDE, LEAF, DEEP))
+    child = xp.astype(xp.take(below, wide), xp.uint64) << CHILD_SHIFT
+    refused, n_leaves = feature < 0, leaf.shape[0]
+    number = xp.astype(exclusive(xp, refused), xp.uint64) + (LEAF_WORD + n_leaves)
+    words = xp.where(refused, number, pack_splits(xp, feature, bin, missing_left) + child)
+    numbers = xp.arange(n_leaves, dtype=xp.uint64, device=backend.device) + LEAF_WORD
+    leaf_sums = xp.take(sums, xp.concat([leaf, xp.take(wide, xp.nonzero(refused)[0])]), axis=0)
+    single = xp.concat([wide, leaf])
     # 2. the subtrees, two pieces each: the root lies beside its sibling
-    below = below[deep]
-    nodes = xp.concat([words, moved(trees, below - 1, leaf_sums.shape[0], xp)])
-    first = xp.concat([at, pairs(xp, (begin + place)[deep], begin[deep] + below)])
-    length = xp.concat([xp.ones_like(at), pairs(xp, xp.ones_like(blocks), blocks - 1)])
+    below = xp.take(below, deep)
+    begin = xp.concat(
+        [xp.take(at, single), pairs(xp, xp.take(at, deep), xp.take(root, deep) + below)]
+    )
+    length = xp.concat([xp.ones_like(single), pairs(xp, xp.ones_like(blocks), blocks - 1)])
+    children, leaves = below - 1, trees.leaf_offsets[:-1] + leaf_sums.shape[0]
+    nodes = xp.concat([words, numbers, trees.nodes])
+    leaf_sums = xp.concat([leaf_sums, trees.leaf_sums])
+    del trees
     # 3. all in one order; the trees leave the device here
-    nodes = in_order(nodes, first, length, backend)
-    nodes, table = leaf_table(xp, nodes, xp.concat([leaf_sums, trees.leaf_sums]), coding)
-    return WaveTrees(*(backend.asnumpy(a) for a in (nodes, sizes[0], table)))
+    nodes = in_order(nodes, begin, length, children, leaves, backend)
+    nodes, leaf_sums = leaf_table(xp, nodes, leaf_sums, coding)
+    return WaveTrees(*(backend.asnumpy(a) for a in (nodes, sizes[0], leaf_sums)))
 
 
-def moved(trees: Subtrees, shift: Array, first_leaf: int, xp: Any) -> Array:
-    """Nodes of blocks u64[...] with children `shift` i64[D] places on and leaves renumbered."""
-    leaf = xp.astype(trees.leaf_offsets[:-1] + first_leaf, xp.uint64)
-    blocks = trees.offsets[1:] - trees.offsets[:-1]
-    child = xp.repeat(xp.astype(shift, xp.uint64) << CHILD_SHIFT, blocks)
-    return trees.nodes + xp.where(is_leaf(trees.nodes), xp.repeat(leaf, blocks), child)
+def in_order(
+    nodes: Array, begin: Array, length: Array, children: Array, leaves: Array, backend: Backend
+) -> Array:
+    """Pieces of `nodes` u64[M], given one after another by their lengths, sorted by `begin`.
 
-
-def in_order(nodes: Array, begin: Array, length: Array, backend: Backend) -> Array:
-    """Pieces of `nodes`, given one after another by their lengths, sorted by `begin`."""
-    xp = backend.xp
+    The last pieces, two for each of `children` and `leaves` i64[D], count their children
+    and leaves from there on.
+    """
+    xp, n, device = backend.xp, begin.shape[0], backend.device
     order = xp.argsort(begin, stable=True)
+    # 1. how far each piece moves, and what is added to its splits and to its leaves
     source = xp.take(xp.cumulative_sum(length) - length, order)
     length = xp.take(length, order)
-    shift = xp.repeat(source - (xp.cumulative_sum(length) - length), length)
-    return xp.take(nodes, shift + xp.arange(nodes.shape[0], dtype=xp.int64, device=backend.device))
+    move = source - (xp.cumulative_sum(length) - length)
+    own = xp.zeros((n - 2 * children.shape[0], 2), dtype=xp.uint64, device=device)
+    added = xp.stack([children * 2**CHILD_SHIFT, leaves], axis=1)
+    added = xp.concat([own, xp.repeat(xp.astype(added, xp.uint64), 2, axis=0)])
+    added = xp.reshape(xp.take(added, order, axis=0), (-1,))
+    # 2. node by node, in little memory: here it is scarce
+    piece = xp.repeat(xp.arange(n, dtype=xp.int64, device=device), length)
+    source = xp.take(move, piece)
+    source += xp.arange(nodes.shape[0], dtype=xp.int64, device=device)
+    nodes = xp.take(nodes, source)
+    del source
+    piece *= 2
+    piece += xp.astype(is_leaf(nodes), xp.int64)
+    nodes += xp.take(added, piece)
+    return nodes
 
 
 def leaf_table(xp: Any, nodes: Array, sums: Array, coding: TargetCoding) -> tuple[Array, Array]:
@@ -172,13 +203,20 @@ def leaf_table(xp: Any, nodes: Array, sums: Array, coding: TargetCoding) -> tupl
     a forest), ordered by a hash; moments hardly repeat, and are kept in node order.
     """
     leaf = is_leaf(nodes)
-    number = xp.astype(xp.where(leaf, nodes & LEAF_MASK, 0), xp.int64)
     if coding.is_classes:
         sums, inverse = distinct_rows(xp, sums)
-        number = xp.take(inverse, number)
+        number = xp.take(inverse, leaf_numbers(xp, nodes, leaf))
     else:
-        sums, number = xp.take(sums, number[leaf], axis=0), exclusive(xp, leaf)
-    return xp.where(leaf, xp.astype(number, xp.uint64) + LEAF_WORD, nodes), sums
+        sums = xp.take(sums, leaf_numbers(xp, nodes, leaf)[leaf], axis=0)
+        number = exclusive(xp, leaf)
+    number = xp.astype(number, xp.uint64)
+    number += LEAF_WORD
+    return xp.where(leaf, number, nodes), sums
+
+
+def leaf_numbers(xp: Any, nodes: Array, leaf: Array) -> Array:
+    """Each leaf's number, i64[M]; zero for splits."""
+    return xp.astype(xp.where(leaf, nodes & LEAF_MASK, 0), xp.int64)
 
 
 def distinct_rows(xp: Any, sums: Array) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from gpuforest.criteria import SQUARED_ERROR
@@ -70,7 +71,7 @@ class Frontier:
     def n_slots(self) -> int:
         return int(self.tree.shape[0])
 
-    @property
+    @cached_property
     def n_rows(self) -> Array:
         """Rows of each slot, i64[S]."""
         return self.end - self.begin

@@ -10,6 +10,7 @@ All that is O(nodes) here is array-API code; all that is O(rows) is a backend ke
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from gpuforest import hashing
@@ -23,12 +24,11 @@ from gpuforest.assembly import (
     assemble,
     merge_waves,
     pairs,
-    spread,
+    places,
 )
 from gpuforest.criteria import side_score
 from gpuforest.forest import Forest
 from gpuforest.frontier import Frontier, Rules, Splits
-from gpuforest.nodes import pack_splits
 from gpuforest.progress import report
 from gpuforest.sampling import Sampling, draw_bags
 
@@ -70,21 +70,51 @@ def grow_wave(
     backend: Backend,
 ) -> WaveTrees:
     """Grow the trees first .. last - 1 together, level by level, then the deep slots."""
+    levels, deep = grow_levels(matrix, target, sampling, rules, first, last, seed, backend)
+    subtrees = [backend.grow_subtrees(matrix, target, deep, rules)]
+    del deep  # its rows make room
+    return assemble(levels, subtrees.pop(), target.coding, backend)
+
+
+def grow_levels(
+    matrix: BinnedMatrix,
+    target: Target,
+    sampling: Sampling,
+    rules: Rules,
+    first: int,
+    last: int,
+    seed: int,
+    backend: Backend,
+) -> tuple[list[Level], Frontier]:
+    """The levels of a wave, and the slots that are left to the deep phase."""
     xp = backend.xp
     frontier = roots(target, draw_bags(sampling, seed, first, last, backend), seed, first, backend)
     deep_rows = backend.deep_rows(matrix, target)
     levels, handed_over = [], []
     while frontier.n_slots:
-        kind, wide_slots, wide, deep = sort_out(frontier, rules, deep_rows, backend)
+        kind, rank, wide_slots, wide, deep = sort_out(frontier, rules, deep_rows, backend)
         handed_over.append(deep)
         splits = backend.level(matrix, target, wide, rules)
-        gain = splits.score - side_score(xp, wide.sums, rules.criterion)
-        accepted = (splits.feature >= 0) & (gain >= rules.min_gain)
-        levels.append(record(frontier, kind, wide_slots, splits, accepted, deep.n_slots, backend))
-        frontier = advance(matrix, target, wide, splits, accepted, backend)
-    deep = Frontier.join(xp, handed_over, frontier.rows, frontier.weights)
-    subtrees = backend.grow_subtrees(matrix, target, deep, rules)
-    return assemble(levels, subtrees, target.coding, backend)
+        accepted = splits.feature >= 0
+        if rules.min_gain > -math.inf:
+            gain = splits.score - side_score(xp, wide.sums, rules.criterion)
+            accepted = accepted & (gain >= rules.min_gain)
+        feature = xp.where(accepted, splits.feature, -1)
+        levels.append(
+            Level(
+                kind=kind,
+                tree=frontier.tree,
+                sums=frontier.sums,
+                rank=rank,
+                wide=wide_slots,
+                feature=feature,
+                bin=splits.bin,
+                missing_left=splits.missing_left,
+                n_deep=deep.n_slots,
+            )
+        )
+        frontier = advance(matrix, target, wide, splits, feature, backend)
+    return levels, Frontier.join(xp, handed_over, frontier.rows, frontier.weights)
 
 
 def roots(target: Target, bags: Array, seed: int, first: int, backend: Backend) -> Frontier:
@@ -111,56 +141,28 @@ def roots(target: Target, bags: Array, seed: int, first: int, backend: Backend) 
 
 def sort_out(
     frontier: Frontier, rules: Rules, deep_rows: int, backend: Backend
-) -> tuple[Array, Array, Frontier, Frontier]:
-    """What each slot is (i8[S], see assembly), the numbers of the wide slots, and the
-    wide and the deep ones. Here alone a level waits for the device.
+) -> tuple[Array, Array, Array, Frontier, Frontier]:
+    """What each slot is (i8[S], see assembly), each wide and each deep one's number among
+    its like, the wide slots, and the wide and the deep ones. Here alone a level waits for
+    the device.
     """
     xp, n_rows = backend.xp, frontier.n_rows
-    kind = xp.where(n_rows <= deep_rows, xp.asarray(DEEP, device=backend.device), WIDE)
+    deep = xp.asarray(DEEP, dtype=xp.int8, device=backend.device)
+    kind = xp.where(n_rows <= deep_rows, deep, WIDE)
     kind = xp.where(frontier.must_end(rules), LEAF, kind)
-    kind = xp.astype(xp.where(n_rows == 0, NONE, kind), xp.int8)
-    is_wide, is_deep = kind == WIDE, kind == DEEP
-    numbers = xp.stack(
-        [
-            *(xp.astype(xp.count_nonzero(mask), xp.int64) for mask in (is_wide, is_deep)),
-            *(xp.sum(xp.where(mask, n_rows, 0)) for mask in (is_wide, is_deep)),
-        ]
-    )
-    n_wide, n_deep, rows_wide, rows_deep = backend.asnumpy(numbers).tolist()
-    # the highest kinds come last
-    slots = xp.argsort(kind, stable=True)
-    last = frontier.n_slots - n_wide
-    wide = slots[last:]
+    kind = xp.where(n_rows == 0, NONE, kind)
+    masks = xp.stack([kind == WIDE, kind == DEEP])
+    upto = xp.cumulative_sum(xp.astype(masks, xp.int64), axis=1)
+    held = xp.sum(xp.where(masks, n_rows[None, :], 0), axis=1)
+    numbers = backend.asnumpy(xp.concat([upto[:, -1], held]))
+    n_wide, n_deep, rows_wide, rows_deep = numbers.tolist()
+    wide = places(xp, upto[0, :], n_wide)
     return (
         kind,
+        xp.where(masks[1, :], upto[1, :], upto[0, :]) - 1,
         wide,
         frontier.take(xp, wide, rows_wide),
-        frontier.take(xp, slots[last - n_deep : last], rows_deep),
-    )
-
-
-def record(
-    frontier: Frontier,
-    kind: Array,
-    wide_slots: Array,
-    splits: Splits,
-    accepted: Array,
-    n_deep: int,
-    backend: Backend,
-) -> Level:
-    """What became of each slot of a frontier."""
-    xp = backend.xp
-    is_wide = kind == WIDE
-    word = pack_splits(xp, xp.where(accepted, splits.feature, 0), splits.bin, splits.missing_left)
-    rejected = is_wide & ~spread(xp, is_wide, accepted)
-    return Level(
-        kind=xp.where(rejected, xp.asarray(LEAF, dtype=kind.dtype, device=backend.device), kind),
-        tree=frontier.tree,
-        word=spread(xp, is_wide, word),
-        sums=frontier.sums,
-        is_wide=is_wide,
-        wide=wide_slots,
-        n_deep=n_deep,
+        frontier.take(xp, places(xp, upto[1, :], n_deep), rows_deep),
     )
 
 
@@ -169,33 +171,33 @@ def advance(
     target: Target,
     wide: Frontier,
     splits: Splits,
-    accepted: Array,
+    feature: Array,
     backend: Backend,
 ) -> Frontier:
     """Two slots for each wide one, left before right, without rows where it is a leaf."""
     xp = backend.xp
-    feature = xp.where(accepted, splits.feature, -1)
     rows, weights, n_left = backend.partition(
         matrix, wide, feature, splits.bin, splits.missing_left
     )
-    half = rows.shape[0] // 2
-    begin = xp.where(wide.begin < half, wide.begin + half, wide.begin - half)
+    size = rows.shape[0]
+    begin = (wide.begin + size // 2) % size  # in the other half
     middle = begin + n_left
-    end = xp.where(accepted, begin + wide.n_rows, begin)
+    end = begin + xp.where(feature >= 0, wide.n_rows, 0)
     begin, end = pairs(xp, begin, middle), pairs(xp, middle, end)
     sums = pairs(xp, splits.left, wide.sums - splits.left)
     if target.coding.is_classes:
         constant = xp.max(sums, axis=1) == xp.sum(sums, axis=1) if sums.shape[0] else begin > end
     else:
         constant = backend.constant(target, rows, weights, begin, end)
+    sides = xp.arange(2, dtype=xp.uint64, device=backend.device)
     return Frontier(
-        tree=pairs(xp, wide.tree, wide.tree),
-        key=pairs(xp, hashing.hash_at(wide.key, 0), hashing.hash_at(wide.key, 1)),
+        tree=xp.repeat(wide.tree, 2),
+        key=xp.reshape(hashing.hash_at(wide.key[:, None], sides[None, :]), (-1,)),
         begin=begin,
         end=end,
         sums=sums,
         constant=constant,
-        depth=pairs(xp, wide.depth, wide.depth) + 1,
+        depth=xp.repeat(wide.depth + 1, 2),
         rows=rows,
         weights=weights,
         n_held=wide.n_held,
