@@ -90,9 +90,7 @@ def pairs(xp: Any, a: Array, b: Array) -> Array:
 
 
 def spread(xp: Any, mask: Array, rank: Array, values: Array) -> Array:
-    """Values i64[n] by `rank` i64[S] where `mask` bool[S] is true, zero elsewhere: [S]."""
-    if values.shape[0] == 0:
-        return xp.zeros_like(rank)
+    """Values i64[n > 0] by `rank` i64[S] where `mask` bool[S] is true, zero elsewhere: [S]."""
     return xp.where(mask, xp.take(values, xp.where(mask, rank, 0)), 0)
 
 
@@ -103,8 +101,9 @@ def subtree_sizes(levels: list[Level], blocks: Array, xp: Any) -> list[Array]:
     for level in reversed(levels):
         first, kind = last - level.n_deep, level.kind
         size = xp.astype(kind > NONE, xp.int64)
-        size = size + spread(xp, kind == DEEP, level.rank, more[first:last])
-        if sizes:
+        if level.n_deep:
+            size = size + spread(xp, kind == DEEP, level.rank, more[first:last])
+        if level.wide.shape[0]:
             below = sizes[-1][0::2] + sizes[-1][1::2]  # nothing below a refused split
             size = size + spread(xp, kind == WIDE, level.rank, below)
         sizes.append(size)
