@@ -3,6 +3,8 @@
 The pages of these arrays that nobody touches take no memory.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cuda_on_cpu.module import available
@@ -62,7 +64,7 @@ def test_levels_and_partitions(data):
     split = found[0]
     moved = []
     for backend in backends:
-        own = Frontier(**{**vars(frontier), "rows": frontier.rows.copy()})
+        own = replace(frontier, rows=frontier.rows.copy())
         moved.append(backend.partition(matrix, own, split.feature, split.bin, split.missing_left))
     assert all(np.array_equal(a, b) for a, b in zip(*moved, strict=True))
 
@@ -79,7 +81,7 @@ def test_subtrees(data, deep):
     # the same rows in a small matrix
     rows = frontier.rows[:300]
     small = BinnedMatrix(matrix.codes[rows], matrix.n_bins, matrix.edges)
-    near = Frontier(**{**vars(frontier), "rows": np.arange(600, dtype=np.int32) % 300})
+    near = replace(frontier, rows=np.arange(600, dtype=np.int32) % 300)
     expected = backend.grow_subtrees(small, Target(target.coding, target.y[rows]), near, rules())
     for a, b in zip(vars(trees).values(), vars(expected).values(), strict=True):
         assert np.array_equal(a, b)

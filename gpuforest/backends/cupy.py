@@ -30,6 +30,12 @@ def module(operation: str, macros: tuple[tuple[str, str], ...], device: int) -> 
     return cupy.RawModule(code=cuda_source(operation), options=options, backend="nvrtc")
 
 
+@cache
+def function(operation: str, name: str, macros: tuple[tuple[str, str], ...], device: int) -> Any:
+    """A kernel of such a module, loaded once."""
+    return module(operation, macros, device).get_function(name)
+
+
 class CupyBackend(CudaBackend):
     """A CUDA device, the current one of CuPy."""
 
@@ -59,7 +65,7 @@ class CupyBackend(CudaBackend):
         return int((free + cupy.get_default_memory_pool().free_bytes()) * (1 - LEFT_FREE))
 
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
-        found = module(operation, tuple(macros.items()), self.device_number).get_function(name)
+        found = function(operation, name, tuple(macros.items()), self.device_number)
         if shared > 48 * 2**10 and found.max_dynamic_shared_size_bytes < shared:
             found.max_dynamic_shared_size_bytes = shared
         return found

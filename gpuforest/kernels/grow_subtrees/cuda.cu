@@ -256,16 +256,17 @@ __device__ __forceinline__ void load_block(const Block& block, const CODE* codes
   // end at whole words
   i64 words = (F * sizeof(CODE) + 3) / 4, from = stride * sizeof(CODE) / 4;
   i64 to = block.stride * sizeof(CODE) / 4;
+  u32* to_words = (u32*)(CODE*)block.codes;
   for (i64 i = warp(); i < n; i += blockDim.x >> 5)
     for (i64 w = lane(); w < words; w += 32)
-      ((u32*)block.codes)[i * to + w] = ((const u32*)codes)[rows[i] * from + w];
+      to_words[i * to + w] = ((const u32*)codes)[rows[i] * from + w];
 }
 
 // `first` i64[D + 1]: rows of the slots before; the slot's nodes are written to
 // nodes u64[2 first[d] ...], zeros before, its leaves' sums to leaf_sums i64[first[d] ..., C];
 // counts i64[D, 2]: its nodes and leaves.
 extern "C" __global__ void __launch_bounds__(256, 2)
-grow_subtrees(CODE* codes, const TARGET* y, const i32* rows, const i32* weights, const i64* begin,
+grow_subtrees(const CODE* codes, const TARGET* y, const i32* rows, const i32* weights, const i64* begin,
               const i64* end, const u64* keys, const i32* depth, const i32* n_bins, i64 F, i64 stride, i64 B,
               i64 C, i64 k, i64 max_depth, i64 fewest, i64 min_rows, double min_gain,
               const i64* table, i64 D, i64 most, i64 block_stride, i64 has_counts, const i64* first,
@@ -280,10 +281,8 @@ grow_subtrees(CODE* codes, const TARGET* y, const i32* rows, const i32* weights,
     if (threadIdx.x == 0) {
       n_open[0] = n_open[1] = 0;
       block = block_of(bytes, most, K, C, B, block_stride, has_counts);
-      if (!block_stride) {  // they stay where they are
-        block.codes = codes;
-        block.stride = stride;
-      }
+      block.matrix = codes;
+      block.matrix_stride = (int)stride;
       growth = {n_bins, (int)F, (int)B, (int)C, (int)k, (int)max_depth, (int)fewest,
                 (int)min_rows, min_gain, table, nodes + 2 * first[d], leaf_sums + first[d] * C};
     }

@@ -38,11 +38,13 @@ struct Block {
   Shared<i32> row;        // [most] row numbers, where codes stay in global memory
   Shared<u32> counts;     // [warps][B] rows of each code, to sort by; or nothing
   Shared<u16> order;      // [most] places of rows, by node
-  CODE* codes;            // [most, stride], or the whole matrix
-  i64 stride;             // codes of a row and its padding
+  Shared<CODE> codes;     // [most, stride], where they are here
+  int stride;             // codes of a row and its padding
+  const CODE* matrix;     // else [N, matrix_stride], all of them
+  int matrix_stride;
 
-  __device__ int code(int place, int f) const {
-    return codes[(row ? (i64)row[place] : (i64)place) * stride + f];
+  __device__ __forceinline__ int code(int place, int f) const {
+    return row ? matrix[(i64)row[place] * matrix_stride + f] : codes[place * stride + f];
   }
 };
 
@@ -69,7 +71,7 @@ __device__ __forceinline__ Block block_of(unsigned char* bytes, i64 most, i64 K,
   block.order = (u16*)bytes;
   bytes += rounded(most * 2);
   block.codes = (CODE*)bytes;
-  block.stride = stride;
+  block.stride = (int)stride;
   return block;
 }
 

@@ -4,7 +4,7 @@
 #define MINUS_INFINITY (-1.0 / 0.0)
 #define XLOGX_PLACES 4096  // n ln n of small n comes from a table, see backends/cuda.py
 
-__device__ __noinline__ double log_int(i64 n) {
+__device__ __forceinline__ double log_int(i64 n) {
   const double atanh[10] = {2.0,       2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,
                             2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19};
   int e = 63 - __clzll(n);
