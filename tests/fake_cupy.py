@@ -177,6 +177,7 @@ def cupy_module(**runtime: Any) -> ModuleType:
     }
     return module(
         "cupy",
+        __version__="14.2.0",
         ndarray=ndarray,
         asarray=asarray,
         from_dlpack=from_dlpack,

@@ -53,12 +53,12 @@ def machine(monkeypatch):
             raise OSError("cannot open shared object file")
         return Driver()
 
-    def empty(shape):
+    def ones(shape):
         if made.allocate is not None:
             raise made.allocate
 
     fake_cupy.install(monkeypatch)
-    sys.modules["cupy"].empty = empty
+    sys.modules["cupy"].ones = ones
     monkeypatch.setattr(gpu, "_ask", ASK)
     monkeypatch.setattr(gpu, "find_spec", lambda name: made.spec)
     monkeypatch.setattr(gpu.ctypes, "CDLL", load)
@@ -86,6 +86,9 @@ BROKEN = {
     "no memory left": {"allocate": CUDARuntimeError("cudaErrorMemoryAllocation: out of memory")},
     "CUDA does not start: cudaErrorUnknown: a b": {
         "allocate": CUDARuntimeError("cudaErrorUnknown: a\nb")
+    },
+    "CUDA does not start: Failed to find CUDA headers.": {
+        "allocate": RuntimeError("Failed to find CUDA headers. Please install")
     },
 }
 
@@ -122,6 +125,18 @@ def test_each_reason_has_one_line(machine, caplog):
 def test_cupy_that_cannot_be_imported(machine, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert "CuPy cannot be used: import of cupy halted" in gpu.why_not()
+
+
+@pytest.mark.parametrize("version", ["14.0.1", "13.6.0", "9.10.1"])
+def test_cupy_that_is_too_old(machine, monkeypatch, version):
+    monkeypatch.setattr(sys.modules["cupy"], "__version__", version)
+    assert f"CuPy {version} is older than 14.1: pip install" in gpu.why_not()
+
+
+@pytest.mark.parametrize("version", ["14.1.0", "14.10.0rc1", "15.0.0a1"])
+def test_cupy_that_is_new_enough(machine, monkeypatch, version):
+    monkeypatch.setattr(sys.modules["cupy"], "__version__", version)
+    assert gpu.why_not() is None
 
 
 def test_hidden_devices_are_named(machine, monkeypatch):

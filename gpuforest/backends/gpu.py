@@ -23,6 +23,7 @@ DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 INSTALL = (
     "pip install 'gpuforest[cuda13]' (or 'gpuforest[cuda12]', where the driver is one of CUDA 12)"
 )
+LEAST_CUPY = (14, 1)  # before, numbers of repeats may not lie on the device
 NOT_INITIALISED, NO_DEVICE = 3, 100  # what cuInit returns: after a fork, and without a GPU
 
 
@@ -108,15 +109,19 @@ def _ask() -> Reason | None:
     try:
         import cupy
 
+        if tuple(map(int, cupy.__version__.split(".")[:2])) < LEAST_CUPY:
+            least = ".".join(map(str, LEAST_CUPY))
+            return Reason("cupy", f"CuPy {cupy.__version__} is older than {least}: {INSTALL}")
         needed = int(cupy.cuda.runtime.runtimeGetVersion()) // 1000 * 1000
     except Exception as error:  # a CuPy that cannot be imported here
         return Reason("cupy", f"CuPy cannot be used: {_line(error)}")
     driver.cuDriverGetVersion(ctypes.byref(version))
     if version.value < needed:
         return _too_old(version.value, needed)
-    # 4. a little memory, which makes CUDA's context
+    # 4. a little memory, which makes CUDA's context, and a kernel: CuPy comes without the
+    # compiler and the headers that every kernel needs
     try:
-        cupy.empty(1)
+        cupy.ones(1)
     except Exception as error:
         if _is_memory_error(error):
             return _no_memory()
