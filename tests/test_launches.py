@@ -1,15 +1,17 @@
-"""How often the host asks a GPU for something on the way to a forest, and how often it waits.
+"""What a forest asks of a GPU: operations, launches, waits, and memory.
 
 Array operations and waits are counted by the arrays of picky.py, launches by the emulated
 kernels. An operation takes the host some microseconds, and mostly the device less.
 """
 
+import tracemalloc
 import weakref
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from cuda_on_cpu.module import available, launches
+from emulated import EmulatedBackend
 from engine import Task, same_forest
 from picky import PickyBackend, operations, waits
 from test_parity import large
@@ -88,6 +90,27 @@ def test_the_ends_of_a_wave(name):
     assert n_waits <= (13 if classes else 10)
     assert n_launches == 0
     assert n_operations <= 85 + 20 * len(backend.levels) + 9 * classes
+
+
+@pytest.mark.parametrize("n_classes", [2, 7, 0], ids=["binary", "7 classes", "regression"])
+def test_a_wave_keeps_within_its_memory(n_classes):
+    # noise, each row once: no forest has more nodes for its rows
+    rng, n = np.random.default_rng(0), 10_000
+    y = rng.integers(0, n_classes, n) if n_classes else rng.normal(size=n)
+    X = rng.normal(size=(n, 3)).astype(np.float32)
+    task = Task(X, y, "gini" if n_classes else "squared_error", n_tried=1, n_trees=3)
+    backend = EmulatedBackend(0)
+    matrix, target = task.prepared(backend)
+    growing = matrix, target, task.sampling, task.rules, 0, 3, 0, backend
+    grow.grow_wave(*growing)  # kernels are built, tables made
+    tracemalloc.start()
+    grow.grow_wave(*growing)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # in 100 times that memory, little more than 100 times three trees would be planned: a
+    # tenth, where an eighth and more of a GPU is left free
+    backend.free = 100 * peak
+    assert backend.wave_trees(task.sampling, target.coding.n_channels, 1000) <= 340
 
 
 def test_what_is_needed_no_more_makes_room(monkeypatch):
