@@ -162,12 +162,15 @@ def test_options_are_those_that_cupy_passes_on(cupy_backend, monkeypatch):
     # CuPy's own way from options to NVRTC, where no device is asked
     monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "1")
     monkeypatch.setattr(cupy_backend.cupy, "RawModule", raw_module)
-    monkeypatch.setattr(compiler, "_NVRTCProgram", Mock(return_value=Mock(compile=compile)))
+    programs = Mock(return_value=Mock(compile=compile))
+    monkeypatch.setattr(compiler, "_NVRTCProgram", programs)
     monkeypatch.setattr(compiler, "_get_arch_for_options_for_nvrtc", lambda a: ("-arch=", "cubin"))
     monkeypatch.setattr(compiler, "_empty_file_preprocess_cache", {})
     monkeypatch.setattr(compiler, "function", Mock())
     cupy_backend.module.__wrapped__("level", (("A", "1"),), 0)
-    assert set(passed[-1]) == {*OPTIONS, *nvrtc.CUPY_ADDS, "-DA=1", "-arch="}
+    assert set(passed[-1]) == {*OPTIONS, *nvrtc.CUPY_ADDS, "-arch="}
+    # macros are lines of the text, so that all kernels have the same options
+    assert programs.call_args.args[0] == "#define A 1\n" + cuda_source("level")
 
 
 # the checks see what they are for
