@@ -31,7 +31,6 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (grow, "draw_bags", "bags"),
     (grow, "roots", "roots"),
     (grow, "sort_out", "sort out"),
-    (grow, "record", "record"),
     (grow, "advance", "advance"),
     (grow, "assemble", "assembly"),
     (grow, "merge_waves", "merge"),
