@@ -83,8 +83,6 @@ def test_threads_end_soon_after_their_call():
 
 # interrupts
 
-SOON = 5  # seconds, on a machine under load; alone it takes a fraction of one
-
 LONG_FITS = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -135,14 +133,14 @@ def test_an_interrupt_ends_a_long_fit(n_threads):
         for _ in range(8):
             line = child.stdout.readline()
             assert line, child.stderr.read()[-500:]
-            assert float(line) < SOON
+            assert float(line) < 2
         assert child.stdout.readline() == "same\n"
         # 2. not caught: the process ends
         time.sleep(1)
         start = time.monotonic()
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=30)
-        assert time.monotonic() - start < SOON
+        assert time.monotonic() - start < 2
         assert errors.endswith("KeyboardInterrupt\n")
         assert child.returncode in (1, 130, -signal.SIGINT)
     finally:

@@ -2,7 +2,7 @@
 #include "cuda.cuh"
 
 #define MINUS_INFINITY (-1.0 / 0.0)
-#define XLOGX_PLACES 4096  // n ln n of small n comes from a table, see backends/cuda.py
+#define XLOGX_PLACES 4096  // n ln n of small n comes from a table, see backends/cuda_kernels.py
 
 __device__ __forceinline__ double log_int(i64 n) {
   const double atanh[10] = {2.0,       2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,
