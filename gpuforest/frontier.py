@@ -148,10 +148,8 @@ class Splits:
         return cls(score, none, none, no, frontier.sums[:0, ...], xp.astype(none, xp.int64))
 
     def better(self, xp: Any, other: Splits) -> Splits:
-        """Slot by slot the higher score, then the lower feature; `tried` adds up."""
-        wins = (other.score > self.score) | (
-            (other.score == self.score) & (other.feature >= 0) & (other.feature < self.feature)
-        )
+        """Slot by slot the higher score, of equal ones the earlier, own; `tried` adds up."""
+        wins = other.score > self.score
         return Splits(
             xp.where(wins, other.score, self.score),
             xp.where(wins, other.feature, self.feature),

@@ -50,6 +50,7 @@ def tasks():
     yield task_of(n_rows=300, n_draws=300, kinds="cn", max_bins=1000, n_trees=1, max_depth=3)
     yield task_of("squared_error", n_rows=1)
     yield task_of("squared_error", y=np.stack([np.ones(40), np.arange(40.0)], axis=1))
+    yield task_of(kinds="00bddddd0", n_tried=3)  # equal columns: as they are drawn
     yield task_of(n_rows=10, n_classes=1)
     yield task_of(kinds="A")
     yield task_of(kinds="0")

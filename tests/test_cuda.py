@@ -9,7 +9,7 @@ import pytest
 from cuda_on_cpu.module import sanitized
 from cuda_on_cpu.sanitizers import missing
 from cuda_tiny import tasks as tasks_of_all_kinds
-from engine import same_forest
+from engine import Task, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_parity import large, tasks
@@ -35,6 +35,21 @@ def test_forests_are_the_reference(cuda, task, seed, deep):
     assert same_forest(forest, task.grow(NumbaBackend()))
     with cuda.order(seed):
         assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
+
+
+@pytest.mark.parametrize("n_tried", [1, 31, 33, 40, 70, 90])
+@pytest.mark.parametrize("deep", [0, None])
+def test_equal_features_go_as_they_are_drawn(cuda, n_tried, deep):
+    # most columns are equal: a warp compares 32 of them at once, a round holds more or fewer
+    rng = np.random.default_rng(n_tried)
+    x = rng.integers(0, 3, (40, 2)).astype(float)
+    X = x[:, rng.integers(0, 2, 90)]
+    X[:, rng.random(90) < 0.3] = 1.0
+    task = Task(X, rng.integers(0, 3, 40), n_draws=40, n_tried=n_tried, n_trees=5, seed=2)
+    forest = task.grow(NumpyBackend())
+    for seed in range(3):
+        with cuda.order(seed):
+            assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
 
 
 @SETTINGS

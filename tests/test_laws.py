@@ -7,12 +7,13 @@ from engine import DeepFrom, Task, same_forest, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuforest import hashing
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.forest import Forest
-from gpuforest.frontier import Frontier
+from gpuforest.frontier import Frontier, draw_features
 from gpuforest.grow import roots
 from gpuforest.nodes import LEAF_WORD, is_leaf, pack_splits, unpack
 from gpuforest.predict import apply, predict
@@ -293,7 +294,7 @@ def test_xor_is_learned(telling, criterion):
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
     y = (X[:, 0] != X[:, 1]).astype(int)
     forest = Task(X, y, criterion).grow(telling)
-    assert split_of(forest)[0] == 0  # no gain anywhere: the lowest feature
+    assert split_of(forest)[0] == 0  # no gain anywhere: the first feature
     assert forest.n_nodes == 7
     values = predict(forest, X, telling)[:, -1]
     assert np.array_equal(values, y)
@@ -309,18 +310,34 @@ def test_the_cut_lies_in_the_middle_of_the_nodes_own_gap(telling):
     assert forest.edges.threshold(np.array([1]), np.array([6]))[0] == (5 + 8) / 2
 
 
-def test_ties_go_to_the_lowest_feature_then_to_the_lowest_bin(telling):
+def test_ties_go_to_the_first_feature_then_to_the_lowest_bin(telling):
     X = np.repeat([[3.0, 0.0, 0.0], [2.0, 1.0, 1.0], [1.0, 2.0, 2.0], [0.0, 3.0, 3.0]], 2, axis=0)
     # by symmetry the first and the last cut are worth the same, in all three columns
     y = np.repeat([0, 1, 1, 0], 2)
     assert split_of(Task(X, y).grow(telling))[:2] == (0, 0)
     assert split_of(Task(X[:, 1:], y).grow(telling))[:2] == (0, 0)
-    # whatever order they are drawn in
-    for seed in range(12):
-        forest = Task(X, y, n_tried=2, seed=seed, max_depth=1, n_trees=9).grow(telling)
-        feature, bin, _, _ = unpack(np, forest.nodes[forest.tree_offsets[:-1]])
-        assert set(feature.tolist()) <= {0, 1}
-        assert set(bin.tolist()) == {0}
+
+
+@pytest.mark.parametrize("criterion", ["gini", "misclassification", "squared_error"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_ties_go_to_the_feature_drawn_first(telling, criterion, n_classes):
+    # three equal columns, of which any round of two may hold none, one or two
+    x = np.repeat([0.0, 1.0, 2.0, np.nan], 3)
+    X = np.stack([x, np.zeros(12), x, np.full(12, np.nan), x], axis=1)
+    y = np.arange(12) // 3 % n_classes
+    task = Task(X, y, criterion, n_tried=2, max_depth=1, n_trees=200, seed=8)
+    keys = hashing.hash_at(hashing.tree_keys(np, task.seed, 0, task.n_trees), hashing.ROOT)
+    drawn = np.concatenate([draw_features(xp, keys, j, 1, 5) for j in range(5)], axis=1)
+    first = drawn[np.arange(200), np.argmax(drawn % 2 == 0, axis=1)]
+    forest = task.grow(telling)
+    feature, bin, _, _ = unpack(np, forest.nodes[forest.tree_offsets[:-1]])
+    assert np.array_equal(feature, first)
+    assert len(set(bin.tolist())) == 1
+    # each is the first in about a third of the trees
+    assert all(45 < count < 90 for count in np.bincount(feature)[::2])
+    # all tried: in the order of the columns
+    every = task.but(n_tried=5).grow(telling)
+    assert not unpack(np, every.nodes[every.tree_offsets[:-1]])[0].any()
 
 
 def test_missing_values_go_where_they_are_worth_more(telling):

@@ -81,28 +81,27 @@ best_split(const i64* hist, const i32* features, const double* score, const i32*
   i64 warps = thread_count() >> 5;
   for (i64 s = thread_number() >> 5; s < S; s += warps) {
     i64 more = need[s];
-    int count = 0, place = -1, feature = best_feature[s];
+    int count = 0, place = -1;
     double best = best_score[s];
-    // 2. a lane each feature; those that vary are tried in the order of the draw
+    // a lane each feature; those that vary are tried in the order of the draw, and the first
+    // of the best wins
     for (i64 first = 0; first < k && count < more; first += 32) {
       i64 j = first + lane();
       int cut = j < k ? found[s * k + j] : -1;
       u32 vary = __ballot_sync(ALL_LANES, cut >= 0 && cut >> 21 & 1);
       bool own = vary >> lane() & 1 && count + __popc(vary & lanes_below()) < more;
       double mine = own ? score[s * k + j] : MINUS_INFINITY;
-      int f = own ? features[s * k + j] : 0, at = (int)j;
+      int at = (int)j;
       for (int d = 16; d > 0; d >>= 1) {
         double other = __shfl_xor_sync(ALL_LANES, mine, d);
-        int other_f = __shfl_xor_sync(ALL_LANES, f, d), other_at = __shfl_xor_sync(ALL_LANES, at, d);
-        if (is_better(other, other_f, mine, f)) {
+        int other_at = __shfl_xor_sync(ALL_LANES, at, d);
+        if (other > mine || (other == mine && other_at < at)) {
           mine = other;
-          f = other_f;
           at = other_at;
         }
       }
-      if (is_better(mine, f, best, feature)) {
+      if (mine > best) {
         best = mine;
-        feature = f;
         place = at;
       }
       count += __popc(vary) < more - count ? __popc(vary) : (int)(more - count);
@@ -125,7 +124,7 @@ best_split(const i64* hist, const i32* features, const double* score, const i32*
     }
     if (lane() == 0) {
       best_score[s] = best;
-      best_feature[s] = feature;
+      best_feature[s] = features[s * k + place];
       best_bin[s] = last;
       best_missing_left[s] = with_missing;
     }

@@ -53,7 +53,7 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
                            const i64* table, i64* so_far) {
   Cut best = {MINUS_INFINITY, -1, false, false};
   int width = lanes_for(n_items);
-  // 3. left sides: without the missing values, then with them
+  // 2. left sides: without the missing values, then with them
   for (int with = 0; with <= (int)node.some_missing; with++) {
     int rows_so_far = with ? node.rows_missing : 0;
     for (int first = 0; first < n_items; first += 32) {
@@ -75,7 +75,7 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
         }
       }
       __syncwarp();
-      // 4. candidates: the item ends a code that holds rows, both sides do, and enough
+      // 3. candidates: the item ends a code that holds rows, both sides do, and enough
       bool ends = inside && weight > 0 && right.n > 0;
       if (!Items::BINS) ends = ends && (i + 1 == n_items || items.code(i + 1) != items.code(i));
       if (min_rows > 1) {
@@ -83,7 +83,7 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
         rows_so_far = __shfl_sync(ALL_LANES, n, 31);
         ends = ends && n >= min_rows && node.n_rows - n >= min_rows;
       }
-      // 5. score them; the first of the highest
+      // 4. score them; the first of the highest
       if (ends) {
         double score = left.score(table) + right.score(table);
         if (score > best.score || (score == best.score && i < best.item))
@@ -94,7 +94,7 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
   return best_of_lanes(best, width);
 }
 
-// Steps 6 and 7: the middle of the gap behind the cut, and where missing values go.
+// Steps 5 and 6: the middle of the gap behind the cut, and where missing values go.
 template <class Items>
 __device__ __forceinline__ int middle_of_gap(const Items& items, int n_items, int item,
                                              int n_bins) {
@@ -104,9 +104,4 @@ __device__ __forceinline__ int middle_of_gap(const Items& items, int n_items, in
 
 __device__ __forceinline__ bool missing_goes_left(const Cut& cut, const Node& node) {
   return node.some_missing ? cut.missing_left : cut.heavier;
-}
-
-// A better score, or the same from a lower feature.
-__device__ __forceinline__ bool is_better(double score, int f, double best, int best_f) {
-  return score > best || (score == best && score > MINUS_INFINITY && f < best_f);
 }

@@ -52,7 +52,7 @@ def best_pair(upto, m, missing, n_bins, criterion, min_rows, scores):
     n, a, n_rows = upto[WEIGHT, m - 1], upto[SECOND, m - 1], upto[ROWS, m - 1]
     some_missing = upto[CODE, m - 1] == missing
     best, at, best_side = -np.inf, -1, 0
-    # 3. left sides, first without the missing values, then with them
+    # 2. left sides, first without the missing values, then with them
     for side in range(2 if some_missing else 1):
         n_more, a_more, rows_more = np.int64(0), np.int64(0), np.int64(0)
         if side == 1:
@@ -60,7 +60,7 @@ def best_pair(upto, m, missing, n_bins, criterion, min_rows, scores):
                 break
             n_more, a_more = n - upto[WEIGHT, m - 2], a - upto[SECOND, m - 2]
             rows_more = n_rows - upto[ROWS, m - 2]
-        # 4. both sides hold rows
+        # 3. both sides hold rows
         last = m - 1 - side
         if criterion == GINI:  # a loop of its own, which the compiler turns into vectors
             score_pairs(GINI, upto, n, a, n_more, a_more, last, scores)
@@ -73,14 +73,14 @@ def best_pair(upto, m, missing, n_bins, criterion, min_rows, scores):
                 rows_left = upto[ROWS, i] + rows_more
                 if rows_left < min_rows or n_rows - rows_left < min_rows:
                     scores[i] = -np.inf
-        # 5. the first of the highest
+        # 4. the first of the highest
         for i in range(last):
             score = scores[U(i)]
             if score > best or (score == best and i < at):
                 best, at, best_side = score, i, side
     if at < 0:
         return best, np.int64(0), False
-    # 6. and 7. the middle of the gap, and where missing values go
+    # 5. and 6. the middle of the gap, and where missing values go
     code, upper = np.int64(upto[CODE, at]), np.int64(upto[CODE, at + 1])
     cut = np.int64(n_bins) - 1 if upper == missing else (code + upper - 1) >> 1
     return best, cut, best_side == 1 if some_missing else upto[WEIGHT, at] > n - upto[WEIGHT, at]
@@ -114,7 +114,7 @@ def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, l
     n_missing = bin_weight(hist, last, C, is_classes)
     rows_missing = hist[last + C] if count_rows else 0
     varies, best, best_bin, best_side = False, -np.inf, -1, 0
-    # 3. left sides, first without the missing values, then with them
+    # 2. left sides, first without the missing values, then with them
     for side in range(2 if n_missing > 0 else 1):
         n_left, rows_left, left_sum, right_sum = np.int64(0), np.int64(0), 0, 0
         for c in range(C):
@@ -144,14 +144,14 @@ def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, l
                 for c in range(C):
                     left[c] += hist[at + c]
             n_left += w
-            # 4. both sides hold rows, and enough of them
+            # 3. both sides hold rows, and enough of them
             if n_left == n:
                 break
             if count_rows:
                 rows_left += hist[at + C]
                 if rows_left < min_rows or n_rows - rows_left < min_rows:
                     continue
-            # 5. the first of the highest
+            # 4. the first of the highest
             if is_classes:
                 score = class_score(
                     criterion, left_sum, n_left, right_sum, n - n_left, left, sums, C
@@ -168,7 +168,7 @@ def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, l
 
 @device
 def middle(hist, B, C, channels, bin, n, n_bins, is_classes):
-    """Steps 6 and 7: the middle of the gap above `bin`, and whether the left is heavier."""
+    """Steps 5 and 6: the middle of the gap above `bin`, and whether the left is heavier."""
     n_left = np.int64(0)
     for b in range(bin + 1):
         n_left += bin_weight(hist, b * channels, C, is_classes)
@@ -224,8 +224,7 @@ def slot_best(
                 hist[j], B, C, sums, n, n_rows, n_bins[f], criterion, min_rows, count_rows, sides
             )
         tried += varies
-        # 2. of equal scores the lowest feature
-        if s > score or (s == score and f < feature and s > -np.inf):
+        if s > score:  # of equal ones the first stays
             score, feature, cut, missing_left = s, f, np.int64(at), side
             left_of(hist[j], B, C, C + count_rows, at, side, left)
     return (score, feature, cut, missing_left), tried

@@ -19,7 +19,7 @@ def scan_features(
     hist, features, sums, n_rows, n_bins, criterion, min_rows, count_rows, B,
     sides, varies, score, cut, missing_left,
 ):  # fmt: skip
-    """Steps 1 and 3 to 7, a thread a slot and feature; hist i64[S, k, B * channels]."""
+    """Steps 1 to 6, a thread a slot and feature; hist i64[S, k, B * channels]."""
     S, k = features.shape
     C = sums.shape[1]
     for at in range(cuda.grid(1), np.int64(S) * k, cuda.gridsize(1)):
@@ -42,7 +42,7 @@ def choose_features(
     hist, features, need, count_rows, B, varies, scores, cuts, sides,
     score, feature, bin, missing_left, left, tried,
 ):  # fmt: skip
-    """Step 2, a thread a slot: of those that may be tried the best, and then the lowest."""
+    """Of the features that may be tried the first of the best, a thread a slot."""
     S, k = features.shape
     C = left.shape[1]
     for s in range(cuda.grid(1), S, cuda.gridsize(1)):
@@ -51,9 +51,7 @@ def choose_features(
             if not varies[s, j] or n_tried >= need[s]:
                 continue
             n_tried += 1
-            if scores[s, j] > score[s] or (
-                scores[s, j] == score[s] and best >= 0 and features[s, j] < features[s, best]
-            ):
+            if scores[s, j] > score[s]:
                 best, score[s] = j, scores[s, j]
         tried[s] = n_tried
         if best >= 0:

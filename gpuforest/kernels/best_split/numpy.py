@@ -42,8 +42,8 @@ def best_split(
     left : i64[S, C], channel sums of the left side
     tried : i64[S], features that varied and were tried
 
-    Among equal scores the lowest feature wins, then the lowest bin that holds rows,
-    then missing values to the right. The cut lies in the middle of the empty bins
+    Among equal scores the first of `features` wins, then the lowest bin that holds
+    rows, then missing values to the right. The cut lies in the middle of the empty bins
     between the rows on its two sides.
 
     Example
@@ -59,40 +59,35 @@ def best_split(
     weight = side_weight(xp, hist[..., :C], criterion)
     occupied = weight > 0
     varies = (occupied.sum(axis=2) > 1) & (features >= 0)
-    allowed = varies & (np.cumsum(varies, axis=1) <= need[:, None])
-    # 2. features in ascending order, so that the first best is the lowest
-    order = np.argsort(features, axis=1, kind="stable")
-    hist = np.take_along_axis(hist, order[:, :, None, None], axis=1)
-    occupied = np.take_along_axis(occupied, order[:, :, None], axis=1)[:, :, :-1]
-    usable = np.take_along_axis(allowed, order, axis=1)
-    feature = np.take_along_axis(features, order, axis=1)
-    # 3. left sides: [S, k, bin, missing right or left, channels]
+    tried = varies & (np.cumsum(varies, axis=1) <= need[:, None])
+    # 2. left sides: [S, k, bin, missing right or left, channels]
     missing = hist[:, :, -1, :]
     left = np.cumsum(hist[:, :, :-1, :], axis=2)
     left = np.stack([left, left + missing[:, :, None, :]], axis=3)
     right = sums[:, None, None, None, :] - left[..., :C]
-    # 4. candidates: the bin holds rows, both sides do, and the side of missing matters
+    # 3. candidates: the bin holds rows, both sides do, and the side of missing matters
     n_left = side_weight(xp, left[..., :C], criterion)
     n_right = side_weight(xp, right, criterion)
-    candidate = usable[:, :, None, None] & occupied[..., None] & (n_right > 0)
+    occupied = occupied[:, :, :-1]
+    candidate = tried[:, :, None, None] & occupied[..., None] & (n_right > 0)
     candidate[..., 1] &= (side_weight(xp, missing[..., :C], criterion) > 0)[:, :, None]
     if count_rows:
         rows_left = left[..., C]
         candidate &= (rows_left >= min_rows) & (n_rows[:, None, None, None] - rows_left >= min_rows)
-    # 5. score them; the first of the highest
+    # 4. score them; the first of the highest, in the order of the features
     score = side_score(xp, left[..., :C], criterion) + side_score(xp, right, criterion)
     score = np.where(candidate, score, -np.inf).reshape(S, -1)
     best = np.argmax(score, axis=1)
     j, b, side = np.unravel_index(best, (k, B - 1, 2))
     score = score[slot, best]
     found = score > -np.inf
-    # 6. the middle of the gap: next bin that holds rows, or all but the missing ones
+    # 5. the middle of the gap: next bin that holds rows, or all but the missing ones
     bins = np.arange(B - 1)
     after = occupied[slot, j] & (bins > b[:, None])
     upper = np.where(after.any(axis=1), np.argmax(after, axis=1), -1)
-    chosen = feature[slot, j]
+    chosen = features[slot, j]
     cut = np.where(upper < 0, n_bins[chosen] - 1, (b + upper - 1) >> 1)
-    # 7. where none is missing, a missing value seen later goes with the heavier side
+    # 6. where none is missing, a missing value seen later goes with the heavier side
     none_missing = ~(missing[slot, j] != 0).any(axis=1)
     heavier = n_left[slot, j, b, 0] > n_right[slot, j, b, 0]
     missing_left = np.where(none_missing, heavier, side == 1)
@@ -102,5 +97,5 @@ def best_split(
         np.where(found, cut, 0).astype(np.int32),
         missing_left & found,
         np.where(found[:, None], left[slot, j, b, side, :C], 0).astype(STAT),
-        allowed.sum(axis=1),
+        tried.sum(axis=1),
     )

@@ -214,7 +214,7 @@ __device__ void grow_node(const Block& block, const Growth& growth, Open node, i
     int cut = 0;
     bool side;
     double score = feature_cut(block, growth, f, low, n, n_missing, sums, cut, side);
-    if (is_better(score, f, best, best_f)) {
+    if (score > best) {
       best = score;
       best_f = f;
       best_cut = cut;

@@ -203,7 +203,7 @@ def grow_block(
                 if not varies:
                     constant[f], trail[n_trail] = True, f
                     n_trail += 1
-                elif score > best or (score == best and f < best_f and score > -np.inf):
+                elif score > best:
                     best, best_f, cut, missing_left = score, f, at, side
         # 3. a leaf
         if best_f < 0 or best - node_score(criterion, sums, n_weight, C) < min_gain:
