@@ -1,4 +1,4 @@
-"""Data sets made from a seed: A to D, of the kinds that forests are used on.
+"""Data sets made from a seed: A to D and F, of the kinds that forests are used on.
 
 Rows come in blocks, each from its own generator: the first rows are the same however many
 are asked for, and test rows come from blocks of their own.
@@ -9,6 +9,7 @@ are asked for, and test rows come from blocks of their own.
 | B | 54 features, seven unequal classes | covtype: 10 numbers, two one-hot groups |
 | C | 90 features, regression | YearPrediction: heavy tails, skewed target |
 | D | 500 features, two classes | wide: 30 that matter, 70 mixtures of them, noise |
+| F | 30 features, a hundred classes | three clouds a class, 20 features that tell them apart |
 """
 
 from __future__ import annotations
@@ -246,6 +247,22 @@ def wide(world: Rng) -> Block:
     return block
 
 
+# ------------------------------------------------------------------ F, many classes
+
+
+def clouds(world: Rng) -> Block:
+    """100 classes of three overlapping clouds each; ten of the 30 features are noise."""
+    centres = world.normal(0, 1, (100, 3, 30))
+    centres[:, :, 20:] = 0
+
+    def block(rng: Rng, n: int) -> tuple[Array, Array]:
+        y = rng.integers(0, 100, n)
+        X = centres[y, rng.integers(0, 3, n)] + rng.normal(0, 0.85, (n, 30))
+        return X.astype(np.float32), y.astype(np.int32)
+
+    return block
+
+
 def _sigmoid(z: Array) -> Array:
     return 1 / (1 + np.exp(-z))
 
@@ -265,4 +282,5 @@ SETS: dict[str, Callable[[Rng], Block]] = {
     "B": covtype_like,
     "C": year_like,
     "D": wide,
+    "F": clouds,
 }

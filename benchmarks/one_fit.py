@@ -1,9 +1,10 @@
 """One fit in a fresh process, measured: python -m benchmarks.one_fit TASK, JSON in and out.
 
-TASK: {"library", "data" (folder of *.npy), "parameters", "threads"}. What was loaded and
-compiled before stays out of the measurement: the training rows are read and a small forest
-is grown first. Peak memory is the highest resident memory during the fit above the resident
-memory just before it; the model itself counts.
+TASK: {"library", "data" (folder of *.npy), "trees", "depth", "tried", "classes", "threads",
+"seed", "fits"}. What was loaded and compiled before stays out of the measurement: the training
+rows are read and small forests are grown first. Peak memory is the highest resident memory
+during the fit above the resident memory just before it; the model itself counts. BEGIN and END
+are printed around the fit, for who wants to stop it.
 """
 
 from __future__ import annotations
@@ -12,26 +13,23 @@ import ctypes
 import gc
 import importlib
 import json
-import logging
 import os
-import pickle
 import resource
+import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.record import scores
+from benchmarks.libraries import LIBRARIES
+from benchmarks.libraries.forest import Forest, Wanted
+from benchmarks.record import accuracy, log_loss, r2
 
-MODULES = {
-    "gpuforest": "gpuforest",
-    "sklearn": "sklearn.ensemble",
-    "sklearnex": "sklearnex.ensemble",
-}
+BEGIN, END = "fit begins", "fit ends"
 WARM_ROWS = 40_000  # enough for every kernel, of large nodes and of small
 ONE_ROW_CALLS = 100
 
@@ -42,8 +40,12 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def median(call: Callable[[], Any], times: int) -> float:
-    return float(np.median([seconds(call) for _ in range(times)]))
+def median(call: Callable[[], Any], least: int, most: int, limit: float = 2) -> float:
+    """Of the times of `least` calls, of up to `most` while they take less than `limit` s."""
+    times: list[float] = []
+    while len(times) < least or (len(times) < most and sum(times) < limit):
+        times.append(seconds(call))
+    return float(np.median(times))
 
 
 class Memory:
@@ -76,21 +78,6 @@ class Memory:
         return next(int(x.split()[1]) for x in lines if x.startswith(name)) * 1024 / 1e6
 
 
-class Fallbacks(logging.Handler):
-    """Whether scikit-learn-intelex says that it left the work to scikit-learn."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen = False
-        logger = logging.getLogger("sklearnex")
-        logger.setLevel(logging.INFO)
-        logger.propagate = False
-        logger.handlers = [self]
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.seen |= "fallback" in record.getMessage()
-
-
 def busy_seconds() -> float:
     """Processor seconds of the whole machine, for the share of other work."""
     try:
@@ -100,73 +87,81 @@ def busy_seconds() -> float:
     return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
 
 
-def model_bytes(model: Any) -> tuple[int, int | None]:
-    """Of the pickle, and of the library's own file."""
-
-    class Counter:
-        n = 0
-
-        def write(self, part: Any) -> int:
-            self.n += (size := memoryview(part).nbytes)
-            return size
-
-    counter = Counter()
-    pickle.dump(model, counter, protocol=5)
-    if not hasattr(model, "save"):
-        return counter.n, None
-    with tempfile.TemporaryDirectory() as folder:
-        model.save(path := Path(folder) / "model")
-        return counter.n, path.stat().st_size
-
-
 def measure(task: dict[str, Any]) -> dict[str, Any]:
-    folder = Path(task["data"])
-    start = time.perf_counter()
-    module = importlib.import_module(MODULES[task["library"]])
-    fallbacks = Fallbacks()
+    folder, Library = Path(task["data"]), LIBRARIES[task["library"]]
+    if Library.script:
+        return by_script(Library.script, task)
+    out: dict[str, Any] = {}
+    out["import_seconds"] = seconds(lambda: importlib.import_module(Library.module))
     X, y = np.load(folder / "X_train.npy"), np.load(folder / "y_train.npy")
-    kind = "Regressor" if y.dtype.kind == "f" else "Classifier"
-    Forest = getattr(module, f"RandomForest{kind}")
-    out: dict[str, Any] = {"import_seconds": time.perf_counter() - start}
-
-    def predict(rows: np.ndarray) -> np.ndarray:
-        return model.predict(rows) if kind == "Regressor" else model.predict_proba(rows)
-
-    def small() -> None:
-        model.fit(X[:WARM_ROWS], y[:WARM_ROWS])
-        predict(X[:9])
-
+    names = ("trees", "depth", "tried", "classes", "threads", "seed")
+    wanted = Wanted(features=X.shape[1], **{name: task[name] for name in names})
     first = second = 0.0
-    for n_trees in (1, 2 * task["threads"]):  # fewer and more nodes than threads to share them
-        model = Forest(**{**task["parameters"], "n_estimators": n_trees})
-        first += seconds(small)
-        second += seconds(small)
+    for n_trees in (1, 2 * wanted.threads):  # fewer and more nodes than threads to share them
+        small = Library(replace(wanted, trees=n_trees))
+        first += seconds(lambda small=small: try_out(small, X, y))
+        second += seconds(lambda small=small: try_out(small, X, y))
+    del small
+
     out["first_call_seconds"] = first - second
 
-    model = Forest(**task["parameters"])
-    memory = Memory()
+    forest, memory = Library(wanted), Memory()
     before, busy, cpu = memory.restart(), busy_seconds(), time.process_time()
-    out["fit_seconds"] = seconds(lambda: model.fit(X, y))
-    out["fit_cpu_seconds"] = time.process_time() - cpu
-    out["other_cpu_seconds"] = busy_seconds() - busy - out["fit_cpu_seconds"]
+    print(BEGIN, flush=True)
+    times = [seconds(lambda: forest.fit(X, y))]
     out["peak_mb"], out["peak_exact"] = memory.peak() - before, memory.exact
+    times += [seconds(lambda: forest.fit(X, y)) for _ in range(task["fits"] - 1)]
+    print(END, flush=True)
+    out["fit_seconds"] = float(np.median(times))
+    cpu, busy = time.process_time() - cpu, busy_seconds() - busy
+    out["fit_cpu_seconds"] = cpu / len(times)
+    out["other_cpu_seconds"] = (busy - cpu) / len(times)
 
     X, y = np.load(folder / "X_test.npy"), np.load(folder / "y_test.npy")
-    predict(X[:1000])
+    forest.predict(X[:1000])
     before = memory.restart()
-    out["predict_seconds"] = median(lambda: predict(X), 3)
+    out["predict_seconds"] = median(lambda: forest.predict(X), 3, 25)
     out["predict_peak_mb"] = memory.peak() - before
-    out |= scores(model, X, y)
-    rows = iter([X[i : i + 1] for i in range(2 * ONE_ROW_CALLS)])
-    out["one_row_ms"] = 1e3 * median(lambda: predict(next(rows)), ONE_ROW_CALLS)
-    model.set_params(n_jobs=1)
-    out["one_row_one_thread_ms"] = 1e3 * median(lambda: predict(next(rows)), ONE_ROW_CALLS)
-    pickled, saved = model_bytes(model)
-    out["pickle_mb"] = pickled / 1e6
-    if saved is not None:
-        out["file_mb"] = saved / 1e6
-    out["fell_back"] = fallbacks.seen
-    return out
+    out |= scores(forest.predict(X), y)
+    calls = iter(range(10**9))
+
+    def one_row() -> None:
+        i = next(calls) % len(X)
+        forest.predict(X[i : i + 1])
+
+    out["one_row_ms"] = 1e3 * median(one_row, 5, ONE_ROW_CALLS, 10)
+    forest.use_threads(1)
+    out["one_row_one_thread_ms"] = 1e3 * median(one_row, 5, ONE_ROW_CALLS, 10)
+    out["model_mb"] = forest.size() / 1e6
+    return {**out, **forest.remarks()}
+
+
+def try_out(forest: Forest, X: np.ndarray, y: np.ndarray) -> None:
+    forest.fit(X[:WARM_ROWS], y[:WARM_ROWS])
+    forest.predict(X[:9])
+
+
+def scores(found: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Of probabilities or numbers."""
+    if found.ndim == 1:
+        return {"r2": r2(found.astype(np.float64), y)}
+    return {"accuracy": accuracy(found, y), "log_loss": log_loss(found, y)}
+
+
+def by_script(script: Path, task: dict[str, Any]) -> dict[str, Any]:
+    """Measured in R; it leaves its predictions in a file of f64, class by class."""
+    file = Path(task["data"]) / "predictions"
+    command = ["Rscript", script, json.dumps({**task, "out": str(file)})]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+    if process.returncode:
+        raise RuntimeError(f"{script.name} ended with status {process.returncode}")
+    found = np.fromfile(file)
+    file.unlink()
+    found = found.reshape(task["classes"], -1).T if task["classes"] else found
+    return {**json.loads(line), **scores(found, np.load(Path(task["data"]) / "y_test.npy"))}
 
 
 if __name__ == "__main__":

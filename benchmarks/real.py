@@ -21,7 +21,7 @@ BESIDE = ROOT.parent / "shared" / "data"
 def load(name: str, folder: Path | None = None) -> tuple[Array, Array] | None:
     """X f32[N, F] with NaN for missing and y, or None where the file is absent."""
     try:
-        X, y = REAL[name](folder or BESIDE)
+        X, y = {**REAL, **SMALL}[name](folder or BESIDE)
     except FileNotFoundError as error:
         print(f"{name}: skipped, there is no {Path(error.filename).name} (--data DIR)")
         return None
@@ -45,6 +45,18 @@ def digits(_: Path) -> tuple[Array, Array]:
     from sklearn.datasets import load_digits
 
     return load_digits(return_X_y=True)
+
+
+def cancer(_: Path) -> tuple[Array, Array]:
+    from sklearn.datasets import load_breast_cancer
+
+    return load_breast_cancer(return_X_y=True)
+
+
+def diabetes(_: Path) -> tuple[Array, Array]:
+    from sklearn.datasets import load_diabetes
+
+    return load_diabetes(return_X_y=True)
 
 
 def california(folder: Path) -> tuple[Array, Array]:
@@ -75,4 +87,6 @@ REAL: dict[str, Callable[[Path], tuple[Array, Array]]] = {
     "california": california,
     "bike": bike,
 }
-REGRESSIONS = ("california", "bike")
+# a few hundred rows, to see what a fit costs at least
+SMALL: dict[str, Callable[[Path], tuple[Array, Array]]] = {"cancer": cancer, "diabetes": diabetes}
+REGRESSIONS = ("california", "bike", "diabetes")

@@ -103,10 +103,13 @@ class Log:
             **_rounded(more),
         }
 
-    def add(self, **measured: Any) -> None:
+    def add(self, **measured: Any) -> dict[str, Any]:
+        """The line as it was written."""
+        line = {**self.common, **_rounded(measured)}
         self.path.parent.mkdir(exist_ok=True)
         with self.path.open("a") as file:
-            file.write(json.dumps({**self.common, **_rounded(measured)}) + "\n")
+            file.write(json.dumps(line) + "\n")
+        return line
 
 
 def _rounded(value: Any) -> Any:

@@ -1,0 +1,27 @@
+"""The libraries compared, each behind the few methods of `Forest`.
+
+A forest is grown as alike as each library lets it be: the same number of trees, depth,
+features tried at a node and threads, leaves of one row, a bootstrap sample for each tree.
+What a library does otherwise, its `note` says.
+"""
+
+from __future__ import annotations
+
+from benchmarks.libraries import estimators, others
+from benchmarks.libraries.forest import Forest
+
+LIBRARIES: dict[str, type[Forest]] = {
+    "gpuforest": estimators.Gpuforest,
+    "sklearn": estimators.Sklearn,
+    "sklearnex": estimators.Sklearnex,
+    "lightgbm": estimators.LightGBM,
+    "xgboost": estimators.XGBoost,
+    "xgboost-vector": estimators.XGBoostVector,
+    "ydf": others.YDF,
+    "ydf-binned": others.YDFBinned,
+    "snapml": estimators.SnapML,
+    "snapml-binned": estimators.SnapMLBinned,
+    "fastforest": others.FastForest,
+    "fastforest-own": others.FastForestOwn,
+    "ranger": others.Ranger,
+}
