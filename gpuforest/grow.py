@@ -89,7 +89,7 @@ def grow_levels(
     """The levels of a wave, and the slots that are left to the deep phase."""
     xp = backend.xp
     frontier = roots(target, draw_bags(sampling, seed, first, last, backend), seed, first, backend)
-    deep_rows = backend.deep_rows(matrix, target)
+    deep_rows = backend.deep_rows(matrix, target, frontier.n_held)
     levels, handed_over = [], []
     while frontier.n_slots:
         kind, rank, wide_slots, wide, deep = sort_out(frontier, rules, deep_rows, backend)

@@ -112,7 +112,7 @@ class DeepFrom(NumbaBackend):
         super().__init__(n_threads, memory_budget)
         self.rows = rows
 
-    def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
+    def deep_rows(self, matrix: BinnedMatrix, target: Target, n_rows: int) -> int:
         return self.rows
 
 

@@ -186,12 +186,12 @@ def test_thousands_of_rows(name):
 def test_the_default_deep_phase_follows_wide_levels():
     rng, backend = np.random.default_rng(3), NumbaBackend()
     few = Task(rng.normal(size=(300, 60)).astype(np.float32), np.zeros(300, int))
-    n = 2 * backend.deep_rows(*few.prepared(backend))
+    n = 2 * backend.deep_rows(*few.prepared(backend), 300)
     X = rng.normal(size=(n, 60)).astype(np.float32)
     X[rng.random(X.shape) < 0.1] = np.nan
     y = (np.nan_to_num(X[:, 0]) + X[:, 1] > rng.normal(size=n)).astype(int)
     task = Task(X, y, n_tried=7, max_depth=6)
-    assert backend.deep_rows(*task.prepared(backend)) < n
+    assert backend.deep_rows(*task.prepared(backend), n) < n
     assert_same(task, backend, NumbaBackend(2))
 
 

@@ -15,7 +15,7 @@ def test_wide_nodes_hold_a_quarter_as_many_rows_as_bins(n_features):
     X = np.random.default_rng(0).normal(size=(2000, n_features)).astype(np.float32)
     backend = NumbaBackend()
     matrix = bin_matrix(X, fit_edges(X, max_bins=2000), backend)
-    assert backend.deep_rows(matrix, None) >= matrix.edges.n_codes // 4 >= 400
+    assert backend.deep_rows(matrix, None, 2000) >= matrix.edges.n_codes // 4 >= 400
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])

@@ -103,7 +103,7 @@ class StrictDeepBackend(StrictBackend):
 
     compiled = NumbaBackend()
 
-    def deep_rows(self, matrix, target):
+    def deep_rows(self, matrix, target, n_rows):
         return 12
 
     def grow_subtrees(self, matrix, target, frontier, rules):

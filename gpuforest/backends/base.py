@@ -201,8 +201,11 @@ class Backend(ABC):
         assert best is not None
         return best
 
-    def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
-        """Slots of no more rows than this are handed to `grow_subtrees`; 0: none are."""
+    def deep_rows(self, matrix: BinnedMatrix, target: Target, n_rows: int) -> int:
+        """Slots of no more rows than this are handed to `grow_subtrees`; 0: none are.
+
+        n_rows : of all slots together
+        """
         return 0
 
     def grow_subtrees(

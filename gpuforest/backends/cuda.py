@@ -130,7 +130,7 @@ class CudaBackend(CudaKernels):
         self.launch("level", "draw_features", (self.blocks(S * k, THREADS // 32),), arguments)
         return features
 
-    def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
+    def deep_rows(self, matrix: BinnedMatrix, target: Target, n_rows: int) -> int:
         C = target.coding.n_channels
         if self.shared_limit < 16 * C:
             raise BackendError(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Array = Any
 
 BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide features more levels
-MAX_DEEP_ROWS = 2**14
+MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
 
 
@@ -142,7 +142,7 @@ class NumbaBackend(NumpyBackend):
         def part(s: slice) -> None:
             best_split(
                 flat[s], features[s], need[s], frontier.sums[s], frontier.n_rows[s], matrix.n_bins,
-                rules.criterion, rules.min_rows_leaf, rules.count_rows, B, frontier.sums.shape[1],
+                rules.criterion, rules.min_rows_leaf, B,
                 *(a[s] for a in vars(out).values()),
             )  # fmt: skip
 
@@ -201,12 +201,15 @@ class NumbaBackend(NumpyBackend):
         parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)
         return f.rows, f.weights, n_left
 
-    def deep_rows(self, matrix: BinnedMatrix, target: Target) -> int:
-        """As many as fit a block; and no node of fewer rows than bins fills histograms of
-        them, as the wide phase would, while a block fits the memory."""
+    def deep_rows(self, matrix: BinnedMatrix, target: Target, n_rows: int) -> int:
+        """So many that all threads have work to the end: whole trees, when many grow. But
+        a block has to fit the memory; and no node of fewer rows than bins fills histograms
+        of them, as the wide phase would."""
         each = matrix.n_features * matrix.codes.itemsize
-        few = min(matrix.edges.n_codes // 4, self.memory_budget // (4 * each))
-        return int(max(64, min(MAX_DEEP_ROWS, max(few, BLOCK_BYTES // each))))
+        fitting = self.memory_budget // (4 * self.n_threads * each)
+        shared_out = n_rows // (4 * self.n_threads)
+        wanted = max(shared_out, BLOCK_BYTES // each, matrix.edges.n_codes // 4)
+        return int(max(64, min(wanted, fitting, MAX_DEEP_ROWS)))
 
     def grow_subtrees(
         self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules

@@ -5,12 +5,23 @@ The same candidates, in the same order and with the same scores, as from a histo
 
 import numpy as np
 
-from gpuforest.kernels.best_split.numba import CODE, ROWS, SECOND, WEIGHT
+from gpuforest.kernels.best_split.numba import (
+    CODE,
+    NOTHING,
+    ROWS,
+    SECOND,
+    THIRD,
+    WEIGHT,
+    best_classes,
+    cut_behind,
+    first_highest,
+)
 from gpuforest.kernels.compile import device, rare
 from gpuforest.kernels.hashing.numba import U
 from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.scoring.numba import class_score, grown, moment_score
+from gpuforest.kernels.scoring.numba import class_sides, grown, moment_score
 
+MOST_SORTED = 2**16  # rows, whose places take half of a key
 RANK_ROWS = 16  # up to here every key is compared with every other, in one vector
 TWENTY_FOUR = np.uint32(24)
 PLACE, SIXTEEN, BYTE = np.uint32(0xFFFF), np.uint32(16), np.uint32(255)
@@ -63,15 +74,15 @@ def sort_by_code(code, n, keys, spare, counts):
 
 
 @device
-def compact_sorted(keys, n, target, weight, low, upto):
+def compact_sorted(keys, n, own, low, upto):
     """Running totals of two channels at each distinct code (see best_split); returns m."""
     m, n_weight, a = 0, np.int64(0), np.int64(0)
     for i in range(n):
         key = keys[U(i)]
         at = low + np.int64(key & PLACE)
-        w = np.int64(weight[U(at)])
-        n_weight += w
-        a += w * target[U(at), 0]
+        first, second = np.int64(own[U(at), 0]), np.int64(own[U(at), 1])
+        n_weight += second if has_labels(own) else first
+        a += first * second if has_labels(own) else second
         code = key >> SIXTEEN
         upto[WEIGHT, U(m)], upto[SECOND, U(m)] = n_weight, a
         upto[ROWS, U(m)], upto[CODE, U(m)] = i + 1, code
@@ -80,55 +91,84 @@ def compact_sorted(keys, n, target, weight, low, upto):
     return m
 
 
+@device
+def count_missing(keys, n, missing):
+    """How many of the sorted rows, the last ones, have a missing value."""
+    n_missing = 0
+    while n_missing < n and np.int64(keys[n - 1 - n_missing] >> SIXTEEN) == missing:
+        n_missing += 1
+    return n_missing
+
+
 @rare
-def scan_sorted(
-    keys, n, target, weight, low, missing, sums, n_weight, n_bins, criterion, min_rows, left
+def scan_sorted_classes(
+    keys, n, own, low, missing, sums, n_weight, bins, criterion, min_rows, scratch
 ):  # fmt: skip
-    """Best cut of one feature, of any channels, from sorted keys: (score, cut, missing_left)."""
-    is_classes, C = has_labels(target), len(sums)
-    n_present = n
-    while n_present > 0 and np.int64(keys[n_present - 1] >> SIXTEEN) == missing:
-        n_present -= 1
-    best, best_code, upper, best_side, heavier = -np.inf, np.int64(-1), np.int64(0), 0, False
-    for side in range(2 if n_present < n else 1):
-        n_left, left_sum, right_sum = np.int64(0), np.int64(0), np.int64(0)
+    """Best cut of one feature, of any number of classes: (score, cut, missing_left)."""
+    left, upto, scores = scratch
+    C, n_missing = len(sums), count_missing(keys, n, missing)
+    found = NOTHING
+    all_right = np.int64(0)
+    for c in range(C):
+        all_right += grown(criterion, 0, sums[c])
+    # first without the missing values, then with them
+    for side in range(2 if n_missing > 0 else 1):
+        n_left, left_sum, right_sum, m = np.int64(0), np.int64(0), all_right, 0
         for c in range(C):
             left[c] = 0
-        if is_classes:
-            for c in range(C):
-                right_sum += grown(criterion, 0, sums[c])
         # the missing rows, last in order, go first where they go left
-        n_before = n - n_present if side == 1 else 0
-        stop = n_present - 1 if side == 1 or n_present == n else n_present
-        for step in range(-n_before, stop):
-            i = step if step >= 0 else n + step
-            at = low + np.int64(keys[i] & PLACE)
-            w = np.int64(weight[at])
+        before = n_missing * side
+        for step in range(-before, n - before):
+            key = keys[U(step if step >= 0 else n + step)]
+            row = low + np.int64(key & PLACE)
+            c, w = own[U(row), 0], np.int64(own[U(row), 1])
             n_left += w
-            if is_classes:
-                c = target[at, 0]
-                left_sum += grown(criterion, left[c], w)
-                right_sum -= grown(criterion, sums[c] - left[c] - w, w)
-                left[c] += w
-            else:
-                left[0] += w
-                for k in range(C - 1):
-                    left[1 + k] += w * target[at, k]
-            if step < 0:
+            left_sum += grown(criterion, left[U(c)], w)
+            right_sum -= grown(criterion, sums[U(c)] - left[U(c)] - w, w)
+            left[U(c)] += w
+            code = key >> SIXTEEN
+            if step < 0 or (step + 1 < n and keys[U(step + 1)] >> SIXTEEN == code):
                 continue
-            code, after = np.int64(keys[i] >> SIXTEEN), np.int64(keys[i + 1] >> SIXTEEN)
-            rows_left = step + 1 + n_before
-            if code == after or rows_left < min_rows or n - rows_left < min_rows:
-                continue
-            if is_classes:
-                n_right = n_weight - n_left
-                score = class_score(criterion, left_sum, n_left, right_sum, n_right, left, sums, C)
-            else:
-                score = moment_score(criterion, left, sums, C)
-            if score > best or (score == best and code < best_code):
-                best, best_code, upper, best_side = score, code, after, side
-                heavier = n_left > n_weight - n_left
-    if best_code < 0:
+            upto[WEIGHT, U(m)], upto[ROWS, U(m)], upto[CODE, U(m)] = n_left, step + 1 + before, code
+            upto[SECOND, U(m)], upto[THIRD, U(m)] = class_sides(
+                criterion, left_sum, right_sum, left, sums, C
+            )
+            m += 1
+        found = best_classes(upto, m, n_weight, n, criterion, min_rows, scores, side, found)
+    best, at, best_side = found
+    if at < 0:
         return best, np.int64(0), False
-    cut = np.int64(n_bins) - 1 if upper == missing else (best_code + upper - 1) >> 1
-    return best, cut, best_side == 1 if n_present < n else heavier
+    cut, goes_left = cut_behind(upto, at, n_weight, missing, bins, n_missing > 0, best_side == 1)
+    return best, cut, goes_left
+
+
+@rare
+def scan_sorted_outputs(
+    keys, n, own, low, missing, sums, bins, criterion, min_rows, scratch
+):  # fmt: skip
+    """Best cut of one feature, of several outputs: (score, cut, missing_left)."""
+    left, upto, scores = scratch
+    C, n_missing = len(sums), count_missing(keys, n, missing)
+    found = NOTHING
+    for side in range(2 if n_missing > 0 else 1):
+        m = 0
+        for c in range(C):
+            left[c] = 0
+        before = n_missing * side
+        for step in range(-before, n - before):
+            key = keys[step if step >= 0 else n + step]
+            row = low + np.int64(key & PLACE)
+            for c in range(C):
+                left[c] += own[row, c]
+            code = key >> SIXTEEN
+            if step < 0 or (step + 1 < n and keys[step + 1] >> SIXTEEN == code):
+                continue
+            upto[WEIGHT, m], upto[ROWS, m], upto[CODE, m] = left[0], step + 1 + before, code
+            scores[m] = moment_score(criterion, left, sums, C) if left[0] < sums[0] else -np.inf
+            m += 1
+        found = first_highest(scores, upto, m - 1, n, 0, min_rows, side, found)
+    best, at, best_side = found
+    if at < 0:
+        return best, np.int64(0), False
+    cut, goes_left = cut_behind(upto, at, sums[0], missing, bins, n_missing > 0, best_side == 1)
+    return best, cut, goes_left

@@ -9,7 +9,7 @@ import numpy as np
 from gpuforest.kernels.best_split.numba import new_scratch, slot_best
 from gpuforest.kernels.compile import kernel
 from gpuforest.kernels.hashing.numba import domain, order_of, permute
-from gpuforest.kernels.histogram.numba import accumulate
+from gpuforest.kernels.histogram.numba import accumulate, has_labels
 
 HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a core's L2
 
@@ -41,7 +41,7 @@ def level(
             )  # fmt: skip
             best, varied = slot_best(
                 hist, features[:n], need, sums[s], end[s] - begin[s], n_bins, criterion, min_rows,
-                count_rows, B, C, best, left[s], scratch,
+                has_labels(y), B, best, left[s], scratch,
             )  # fmt: skip
             need -= varied
             position += n

@@ -75,19 +75,24 @@ def class_total(criterion, sums, C):
 
 
 @device
-def class_score(criterion, left_sum, n_left, right_sum, n_right, left, sums, C):
-    """Score of a split from both sides' running integers and weights."""
+def class_sides(criterion, left_sum, right_sum, left, sums, C):
+    """What `score_sides` needs of both sides: their running integers, or largest sums."""
+    if criterion == MISCLASSIFICATION:
+        left_sum, right_sum = np.int64(0), np.int64(0)
+        for c in range(C):
+            left_sum = max(left_sum, left[c])
+            right_sum = max(right_sum, sums[c] - left[c])
+    return left_sum, right_sum
+
+
+@device
+def score_sides(criterion, left, n_left, right, n_right):
+    """Score of a split of a class target from what its sides of these weights add up to."""
     if criterion == GINI:
-        return np.float64(left_sum) / np.float64(n_left) + np.float64(right_sum) / np.float64(
-            n_right
-        )
+        return np.float64(left) / np.float64(n_left) + np.float64(right) / np.float64(n_right)
     if criterion == ENTROPY:
-        return np.float64(left_sum - xlogx(n_left)) + np.float64(right_sum - xlogx(n_right))
-    most_left, most_right = np.int64(0), np.int64(0)
-    for c in range(C):
-        most_left = max(most_left, left[c])
-        most_right = max(most_right, sums[c] - left[c])
-    return np.float64(most_left) + np.float64(most_right)
+        return np.float64(left - xlogx(n_left)) + np.float64(right - xlogx(n_right))
+    return np.float64(left) + np.float64(right)
 
 
 @device
