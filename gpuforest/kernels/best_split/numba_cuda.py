@@ -1,6 +1,6 @@
 """Best split in Numba CUDA. The specification is numpy.py beside this file.
 
-A thread scans a feature's histogram just as a CPU's does.
+A thread scans a feature's histogram, with no more scratch than one side's sums.
 """
 
 from typing import Any
@@ -10,8 +10,96 @@ from numba import cuda
 
 from gpuforest.criteria import SQUARED_ERROR
 from gpuforest.dtypes import FEATURE, SCORE, STAT
-from gpuforest.kernels.best_split.numba import left_of, scan
+from gpuforest.kernels.best_split.numba import left_of
+from gpuforest.kernels.compile import rare
 from gpuforest.kernels.scoring import numba_cuda  # noqa: F401 rounds the products in `scan`
+from gpuforest.kernels.scoring.numba import class_sides, grown, moment_score, score_sides
+
+
+@rare
+def bin_weight(hist, at, C, is_classes):
+    if not is_classes:
+        return hist[at]
+    n = hist[at]
+    for c in range(1, C):
+        n += hist[at + c]
+    return n
+
+
+@rare
+def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, left):
+    """Best cut of one feature from its histogram i64[B * channels], of any channels.
+
+    Returns (varies, score, cut, missing_left); `left` i64[C] is scratch.
+    """
+    is_classes = criterion < SQUARED_ERROR
+    channels = C + count_rows
+    last = (B - 1) * channels
+    n_missing = bin_weight(hist, last, C, is_classes)
+    rows_missing = hist[last + C] if count_rows else 0
+    varies, best, best_bin, best_side = False, -np.inf, -1, 0
+    # 2. left sides, first without the missing values, then with them
+    for side in range(2 if n_missing > 0 else 1):
+        n_left, rows_left, left_sum, right_sum = np.int64(0), np.int64(0), 0, 0
+        for c in range(C):
+            left[c] = hist[last + c] if side == 1 else 0
+        if side == 1:
+            n_left, rows_left = n_missing, rows_missing
+        if is_classes:
+            for c in range(C):
+                left_sum += grown(criterion, 0, left[c])
+                right_sum += grown(criterion, 0, sums[c] - left[c])
+        for b in range(B - 1):
+            at = b * channels
+            w = bin_weight(hist, at, C, is_classes)
+            if w == 0:
+                continue
+            # 1. a bin that holds some rows, but not all
+            varies |= w < n
+            if is_classes:
+                for c in range(C):
+                    h = hist[at + c]
+                    if h:
+                        right = sums[c] - left[c]
+                        left_sum += grown(criterion, left[c], h)
+                        right_sum -= grown(criterion, right - h, h)
+                        left[c] += h
+            else:
+                for c in range(C):
+                    left[c] += hist[at + c]
+            n_left += w
+            # 3. both sides hold rows, and enough of them
+            if n_left == n:
+                break
+            if count_rows:
+                rows_left += hist[at + C]
+                if rows_left < min_rows or n_rows - rows_left < min_rows:
+                    continue
+            # 4. the first of the highest
+            if is_classes:
+                a, b_right = class_sides(criterion, left_sum, right_sum, left, sums, C)
+                score = score_sides(criterion, a, n_left, b_right, n - n_left)
+            else:
+                score = moment_score(criterion, left, sums, C)
+            if score > best or (score == best and b < best_bin):
+                best, best_bin, best_side = score, b, side
+    if best_bin < 0:
+        return varies, best, 0, False
+    cut, heavier = middle(hist, B, C, channels, best_bin, n, n_bins, is_classes)
+    return varies, best, cut, best_side == 1 if n_missing > 0 else heavier
+
+
+@rare
+def middle(hist, B, C, channels, bin, n, n_bins, is_classes):
+    """Steps 5 and 6: the middle of the gap above `bin`, and whether the left is heavier."""
+    n_left = np.int64(0)
+    for b in range(bin + 1):
+        n_left += bin_weight(hist, b * channels, C, is_classes)
+    heavier = n_left > n - n_left
+    for b in range(bin + 1, B - 1):
+        if bin_weight(hist, b * channels, C, is_classes) > 0:
+            return (bin + b - 1) >> 1, heavier
+    return np.int64(n_bins) - 1, heavier
 
 
 @cuda.jit
@@ -58,7 +146,7 @@ def choose_features(
             feature[s], bin[s] = features[s, best], cuts[s, best]
             missing_left[s] = sides[s, best]
             left_of(
-                hist[s, best], B, C, C + count_rows, cuts[s, best], sides[s, best], left[s]
+                hist[s, best], B - 1, C, C + count_rows, cuts[s, best], sides[s, best], left[s]
             )  # fmt: skip
 
 
