@@ -142,7 +142,7 @@ class NumbaBackend(NumpyBackend):
         def part(s: slice) -> None:
             best_split(
                 flat[s], features[s], need[s], frontier.sums[s], frontier.n_rows[s], matrix.n_bins,
-                rules.criterion, rules.min_rows_leaf, B,
+                rules.criterion, rules.min_rows_leaf, rules.count_rows, B,
                 *(a[s] for a in vars(out).values()),
             )  # fmt: skip
 

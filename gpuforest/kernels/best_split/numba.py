@@ -274,8 +274,8 @@ def left_of(hist, missing, C, channels, cut, missing_left, left):
 
 @device
 def slot_best(
-    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, labels, B, best, left,
-    scratch,
+    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, count_rows, labels, B,
+    best, left, scratch,
 ):  # fmt: skip
     """Improve on `best` = (score, feature, cut, missing_left) with one slot's histograms.
 
@@ -297,13 +297,13 @@ def slot_best(
         tried += varies
         if s > score:  # of equal ones the first stays
             score, feature, cut, missing_left = s, f, np.int64(at), side
-            left_of(hist[j], B - 1, C, C + (min_rows > 1), at, side, left)
+            left_of(hist[j], B - 1, C, C + count_rows, at, side, left)
     return (score, feature, cut, missing_left), tried
 
 
 @kernel
 def best_split(
-    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, B,
+    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, count_rows, B,
     score, feature, bin, missing_left, left, tried,
 ):  # fmt: skip
     """hist i64[S, k, B * channels]; the results are written to the last six arguments."""
@@ -312,6 +312,6 @@ def best_split(
         best = (-np.inf, np.int64(-1), np.int64(0), False)
         best, tried[s] = slot_best(
             hist[s], features[s], need[s], sums[s], n_rows[s], n_bins, criterion, min_rows,
-            criterion < SQUARED_ERROR, B, best, left[s], scratch,
+            count_rows, criterion < SQUARED_ERROR, B, best, left[s], scratch,
         )  # fmt: skip
         score[s], feature[s], bin[s], missing_left[s] = best

@@ -41,7 +41,7 @@ def level(
             )  # fmt: skip
             best, varied = slot_best(
                 hist, features[:n], need, sums[s], end[s] - begin[s], n_bins, criterion, min_rows,
-                has_labels(y), B, best, left[s], scratch,
+                count_rows, has_labels(y), B, best, left[s], scratch,
             )  # fmt: skip
             need -= varied
             position += n
