@@ -252,7 +252,7 @@ class NumbaBackend(NumpyBackend):
 
         def part(rows: slice) -> None:
             missing = forest.edges.missing_code
-            apply(forest.nodes, forest.tree_offsets, codes[rows], missing, out[rows])
+            apply(forest.nodes, forest.tree_offsets, columns(codes[rows]), missing, out[rows])
 
         parallel_map(part, self.row_blocks(len(codes)), self.n_threads)
         return out
@@ -273,11 +273,25 @@ class NumbaBackend(NumpyBackend):
             left_out = none if skip is None else skip[:, rows]
             missing = forest.edges.missing_code
             accumulate(
-                forest.nodes, offsets, forest.values, codes[rows], missing, left_out, total[rows]
+                forest.nodes,
+                offsets,
+                forest.values,
+                columns(codes[rows]),
+                missing,
+                left_out,
+                total[rows],
             )
 
         parallel_map(part, self.row_blocks(len(codes)), self.n_threads)
         return total
+
+
+def columns(codes: Array) -> Array:
+    """Codes [F, n], one column behind another, of codes [n, F]."""
+    n, F = codes.shape
+    out = np.empty((F, -(-n // 64) * 64 + 64), codes.dtype)[:, :n]
+    out[...] = codes.T
+    return out
 
 
 def joined_offsets(parts: tuple[Array, ...]) -> Array:

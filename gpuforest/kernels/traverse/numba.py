@@ -1,9 +1,16 @@
-"""Traverse, compiled. The specification is numpy.py beside this file."""
+"""Traverse, compiled. The specification is numpy.py beside this file.
+
+Rows go down a tree in groups, in two phases. In the top levels each node is held against
+the codes of the whole group: vector work without a branch. Below them rows take single
+steps, all rows one after another, and each node is asked for a whole round before it is
+read, so that no step waits for memory.
+"""
 
 import numpy as np
 
 from gpuforest.kernels.compile import device, kernel
 from gpuforest.kernels.hashing.numba import U
+from gpuforest.kernels.prefetch import prefetch
 from gpuforest.nodes import (
     BIN_MASK,
     CHILD_MASK,
@@ -17,57 +24,108 @@ from gpuforest.nodes import (
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
 BIN_BITS, CHILD_BITS = U(BIN_MASK), U(CHILD_MASK)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
-LANES = 8  # rows that walk a tree together, so that their cache misses overlap
+GROUP = 256  # rows that walk a tree together
+SLOTS = 255  # nodes of the top levels, at the most: their numbers are bytes
+FEW = 32  # fewer rows than this are no vector work
 
 
 @device
 def step(word, code, missing):
     """The child that a row with this code in the word's feature goes to."""
+    right = U(code > np.int64(word & BIN_BITS))
     if code == missing:
-        right = U(1) - ((word >> MISSING) & ONE)
-    else:
-        right = U(code > np.int64(word & BIN_BITS))
+        right = ONE - ((word >> MISSING) & ONE)
     return np.int64(((word >> CHILD) & CHILD_BITS) + right)
 
 
 @device
-def walk(nodes, root, codes, first, last, missing, at):
-    """Leaves of the rows first .. last - 1 in one tree, to `at` i64[last - first]."""
-    for r in range(first, last):
-        at[r - first] = 0
-    moving = True
-    while moving:
-        moving = False
-        for r in range(first, last):
-            word = nodes[root + at[r - first]]
-            if word < LEAF:
-                code = np.int64(codes[r, np.int64(word >> FEATURE)])
-                at[r - first] = step(word, code, missing)
-                moving = True
+def top(nodes, root, codes, first, n, missing, node, slot):
+    """The group's rows through the top levels: the `slot` u8[n] of each, and the `node`
+    i32[255] of each slot."""
+    for i in range(n):
+        slot[i] = 0
+    node[0] = 0
+    used, s = 1, 0
+    while s < used and used + 2 <= SLOTS and n >= FEW:
+        word = nodes[U(root + node[s])]
+        if word < LEAF:
+            child = np.int64((word >> CHILD) & CHILD_BITS)
+            node[used], node[used + 1] = child, child + 1
+            # all but a missing value keep their order when `shift` is added, which makes
+            # a missing one the first
+            shift = codes.dtype.type((word >> MISSING & ONE) * U(-missing))
+            bin = codes.dtype.type(U(shift) + (word & BIN_BITS))
+            here, left, right = np.uint8(s), np.uint8(used), np.uint8(used + 1)
+            column = codes[np.int64(word >> FEATURE), first : first + n]
+            for i in range(n):
+                child = right if codes.dtype.type(column[i] + shift) > bin else left
+                slot[i] = child if slot[i] == here else slot[i]
+            used += 2
+        s += 1
+
+
+@device
+def walk(nodes, root, codes, first, n, missing, node, slot, row, moving, word, at):
+    """The leaves of some of the rows first .. first + n - 1 in one tree, to `at` i32[n].
+
+    row : u8[n], of which the first `moving` are those rows; it is overwritten
+    """
+    top(nodes, root, codes, first, n, missing, node, slot)
+    for i in range(n):
+        at[i] = node[slot[i]]
+    while moving > 0:
+        # 1. drop the rows that have arrived
+        kept = 0
+        for i in range(moving):
+            r = row[i]
+            w = nodes[U(root + at[r])]
+            word[kept], row[kept] = w, r
+            kept += w < LEAF
+        moving = kept
+        # 2. one step down: children are adjacent
+        for i in range(moving):
+            r = U(row[i])
+            code = np.int64(codes[word[i] >> FEATURE, U(first) + r])
+            at[r] = step(word[i], code, missing)
+            prefetch(nodes, root + at[r])
 
 
 @kernel
 def apply(nodes, offsets, codes, missing, out):
-    at = np.empty(LANES, np.int64)
+    """`codes` [F, N], `out` i64[N, T]."""
+    node, slot = np.empty(SLOTS, np.int32), np.empty(GROUP, np.uint8)
+    row, word, at = np.empty(GROUP, np.uint8), np.empty(GROUP, np.uint64), np.empty(GROUP, np.int32)
+    N = codes.shape[1]
     for t in range(len(offsets) - 1):
-        for first in range(0, len(codes), LANES):
-            last = min(first + LANES, len(codes))
-            walk(nodes, offsets[t], codes, first, last, missing, at)
-            for r in range(first, last):
-                out[r, t] = at[r - first]
+        for first in range(0, N, GROUP):
+            n = min(GROUP, N - first)
+            for i in range(n):
+                row[i] = i
+            walk(nodes, offsets[t], codes, first, n, missing, node, slot, row, n, word, at)
+            for i in range(n):
+                out[first + i, t] = at[i]
 
 
 @kernel
 def accumulate(nodes, offsets, values, codes, missing, skip, total):
-    """`skip` bool[T, N] may be empty; the sums are added to `total` f64[N, n_values]."""
-    at = np.empty(LANES, np.int64)
+    """`codes` [F, N]; `skip` bool[T, N] may be empty; the sums are added to `total`
+    f64[N, n_values]."""
+    node, slot = np.empty(SLOTS, np.int32), np.empty(GROUP, np.uint8)
+    row, word, at = np.empty(GROUP, np.uint8), np.empty(GROUP, np.uint64), np.empty(GROUP, np.int32)
+    added = np.empty(GROUP, np.uint8)
+    N = codes.shape[1]
+    n_values = values.shape[1]
     for t in range(len(offsets) - 1):
-        for first in range(0, len(codes), LANES):
-            last = min(first + LANES, len(codes))
-            walk(nodes, offsets[t], codes, first, last, missing, at)
-            for r in range(first, last):
-                if len(skip) and skip[t, r]:
-                    continue
-                leaf = np.int64(nodes[offsets[t] + at[r - first]] & LEAF_BITS)
-                for v in range(values.shape[1]):
-                    total[r, v] += values[leaf, v]
+        root = offsets[t]
+        for first in range(0, N, GROUP):
+            n, n_added = min(GROUP, N - first), 0
+            for i in range(n):
+                row[n_added] = added[n_added] = i
+                n_added += not (len(skip) and skip[t, first + i])
+            walk(nodes, root, codes, first, n, missing, node, slot, row, n_added, word, at)
+            for i in range(n_added):
+                word[i] = nodes[U(root + at[added[i]])] & LEAF_BITS
+                prefetch(values, word[i] * U(n_values))
+            for v in range(n_values):
+                for i in range(n_added):
+                    total[U(first) + U(added[i]), v] += values[word[i], v]

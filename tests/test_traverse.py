@@ -1,0 +1,98 @@
+"""Walking rows down trees of every shape, and adding up their leaves, is the reference's: ==."""
+
+import array_api_compat.numpy as xp
+import numpy as np
+import pytest
+
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.binning import BinEdges
+from gpuforest.forest import Forest
+from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
+from gpuforest.target import TargetCoding
+
+N_FEATURES = 6
+
+
+def random_tree(rng: np.random.Generator, n_splits: int, n_bins: int, n_leaf_rows: int):
+    """Packed nodes u64[2 n_splits + 1]; any node without children may become the next split."""
+    feature, bin = rng.integers(0, N_FEATURES, n_splits), rng.integers(0, n_bins, n_splits)
+    word = pack_splits(xp, feature, bin, rng.random(n_splits) < 0.5)
+    nodes = LEAF_WORD + rng.integers(0, n_leaf_rows, 2 * n_splits + 1).astype(np.uint64)
+    leaves = [0]
+    for s in range(n_splits):
+        # mostly a young leaf, so that trees are deep and uneven
+        at = leaves.pop(int(len(leaves) * rng.random() ** 0.3))
+        nodes[at] = word[s] + (np.uint64(2 * s + 1) << np.uint64(CHILD_SHIFT))
+        leaves += [2 * s + 1, 2 * s + 2]
+    return nodes
+
+
+def random_forest(
+    rng: np.random.Generator, splits: list[int], n_bins: int, leaf_sums: np.ndarray, classes: bool
+) -> Forest:
+    trees = [random_tree(rng, n, n_bins, len(leaf_sums)) for n in splits]
+    C = leaf_sums.shape[1]
+    if classes:
+        coding = TargetCoding(np.arange(C), np.zeros(0), 1.0)
+    else:
+        coding = TargetCoding(None, rng.normal(size=C - 1), 0.37)
+    edges = BinEdges(
+        np.tile(np.arange(n_bins - 1.0), N_FEATURES), (n_bins - 1) * np.arange(N_FEATURES + 1)
+    )
+    offsets = np.concatenate([[0], np.cumsum([len(t) for t in trees])])
+    return Forest(np.concatenate(trees), offsets, leaf_sums, edges, coding, 0)
+
+
+def sparse_counts(rng: np.random.Generator, n_classes: int) -> np.ndarray:
+    counts = rng.integers(0, 9, (300, n_classes)) * (rng.random((300, n_classes)) < 0.1)
+    counts[np.arange(300), rng.integers(0, n_classes, 300)] += 1
+    return counts
+
+
+SPLITS = [0, 1, 2, 5, 126, 127, 128, 1000, 0, 40_000]
+
+
+@pytest.mark.parametrize("n_bins", [2, 30, 255, 256, 3000])
+@pytest.mark.parametrize("n_rows", [0, 1, 31, 32, 255, 256, 257, 1500])
+def test_every_size_of_tree_and_batch(n_bins, n_rows):
+    rng = np.random.default_rng(n_bins + n_rows)
+    forest = random_forest(rng, SPLITS, n_bins, sparse_counts(rng, 3), True)
+    codes = rng.integers(0, n_bins, (n_rows, N_FEATURES)).astype(forest.edges.code_dtype)
+    codes[rng.random(codes.shape) < 0.2] = forest.edges.missing_code
+    check(forest, codes, rng)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 7, 10, 100, 300])
+def test_every_number_of_classes(n_classes):
+    rng = np.random.default_rng(n_classes)
+    forest = random_forest(rng, [50, 9, 0], 30, sparse_counts(rng, n_classes), True)
+    codes = rng.integers(0, 31, (700, N_FEATURES)).astype(np.uint8)
+    check(forest, codes, rng)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2, 20])
+def test_every_number_of_outputs(n_outputs):
+    rng = np.random.default_rng(n_outputs)
+    sums = rng.integers(-(10**9), 10**9, (300, 1 + n_outputs))
+    sums[:, 0] = rng.integers(1, 99, 300)
+    forest = random_forest(rng, [50, 9, 0], 30, sums, False)
+    codes = rng.integers(0, 31, (700, N_FEATURES)).astype(np.uint8)
+    check(forest, codes, rng)
+
+
+def check(forest: Forest, codes: np.ndarray, rng: np.random.Generator) -> None:
+    N, T, K = len(codes), forest.n_trees, forest.coding.n_values
+    padded = np.zeros((N, N_FEATURES + 5), codes.dtype)  # as rows of training data may be
+    padded[:, :N_FEATURES] = codes
+    reference = NumpyBackend()
+    for n_threads in (1, 3):
+        backend = NumbaBackend(n_threads)
+        assert np.array_equal(backend.apply(forest, padded), reference.apply(forest, codes))
+        for first, last in ((0, T), (1, T - 1)):
+            skipped = rng.random((last - first, N)) < 0.6
+            for skip in (None, skipped, np.ones_like(skipped)):
+                begun = rng.random((N, K))
+                expected = reference.accumulate(forest, codes, first, last, skip, begun.copy())
+                found = backend.accumulate(forest, padded, first, last, skip, begun.copy())
+                assert np.array_equal(found, expected)
