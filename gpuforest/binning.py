@@ -168,19 +168,13 @@ def fit_edges(
         draw = draw_rows if backend is None else backend.draw_rows
         chosen = draw(seed, count, sample_rows)
         rows = chosen if rows is None else rows[chosen]
-    sample = X
-    if rows is not None:
-        if weights is not None:
-            weights = weights[rows]
-        if isinstance(X, np.ndarray):
-            sample = X[rows]
-        else:
-            assert backend is not None, "rows on a device need their backend"
-            sample = backend.xp.take(X, backend.asarray(rows), axis=0)
+    if rows is not None and weights is not None:
+        weights = weights[rows]
     if backend is None:
+        sample = X if rows is None else X[rows]
         columns = column_edges(sample, weights, max_bins, n_threads)
     else:
-        columns = backend.column_edges(sample, weights, max_bins)
+        columns = backend.column_edges(X, rows, weights, max_bins)
     offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(OFFSET)
     return BinEdges(np.concatenate(columns), offsets, np.zeros(len(columns), np.uint8))
 

@@ -39,6 +39,8 @@ LONG: dict[str, str] = {}  # a module's path in the package: why it is longer
 RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     # one tree a call, for threads over trees; N is the length of its output
     ("bag", "bag", "numba"): {"keys": "key", "N": None},
+    # rows of weight one
+    ("edges", "edges", "numba"): {"weights": None},
     # B is a part of its output's shape
     ("histogram", "histogram", "numba"): {"B": None},
     # C too

@@ -132,18 +132,28 @@ class Backend(ABC):
         return binning.draw_rows(seed, n_rows, count)
 
     def column_edges(
-        self, sample: Array, weights: np.ndarray | None, max_bins: int
+        self, X: Array, rows: np.ndarray | None, weights: np.ndarray | None, max_bins: int
     ) -> list[np.ndarray]:
-        """Ascending edges f64[E < max_bins] of each column, on the host.
+        """Ascending edges f64[E < max_bins] of each column of X[rows], on the host.
 
         Parameters
         ----------
-        sample : real array [n, F], on the host or the device
+        X : real array [N, F], on the host or the device
+        rows : i64[n], on the host, or None: all
         weights : i32[n] > 0, on the host, or None: all are one
         """
+        sample = self.take_rows(X, rows)
         if not isinstance(sample, np.ndarray):
             sample = self.asnumpy(sample.T).T  # one column behind another, as they are looked at
         return binning.column_edges(sample, weights, max_bins, self.n_threads)
+
+    def take_rows(self, X: Array, rows: np.ndarray | None) -> Array:
+        """X[rows], where X is."""
+        if rows is None:
+            return X
+        if isinstance(X, np.ndarray):
+            return X[rows]
+        return self.xp.take(X, self.asarray(rows), axis=0)
 
     def constant(
         self, target: Target, rows: Array, weights: Array, begin: Array, end: Array

@@ -53,11 +53,12 @@ class CudaBackend(CudaKernels):
         return self.asnumpy(self.xp.sort(rows))
 
     def column_edges(
-        self, sample: Array, weights: np.ndarray | None, max_bins: int
+        self, X: Array, rows: np.ndarray | None, weights: np.ndarray | None, max_bins: int
     ) -> list[np.ndarray]:
         """As many columns at once as the budget holds; only their edges come to the host."""
         if weights is not None:  # they would have to be sorted along: left to the host
-            return super().column_edges(sample, weights, max_bins)
+            return super().column_edges(X, rows, weights, max_bins)
+        sample = self.take_rows(X, rows)
         xp, (n, F), dtype = self.xp, sample.shape, value_dtype(sample)
         places = min(max_bins, n)
         # of a column: it and its sort's copies; a number and two measures of each value

@@ -6,14 +6,17 @@ their number nor their timing can change a result.
 
 from __future__ import annotations
 
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.binning import value_dtype
 from gpuforest.frontier import Frontier, Rules, Splits, Subtrees
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.numba import best_split
+from gpuforest.kernels.edges.numba import edges as edges_of
 from gpuforest.kernels.encode.numba import encode
 from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
 from gpuforest.kernels.histogram.numba import histogram
@@ -33,6 +36,7 @@ Array = Any
 BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide features more levels
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
+TILE_VALUES = 2**17  # transposed at once: half of a core's L2 of float32
 
 
 def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:
@@ -60,6 +64,51 @@ class NumbaBackend(NumpyBackend):
 
         parallel_map(part, self.row_blocks(len(X)), self.n_threads)
         return codes
+
+    def column_edges(
+        self, X: Array, rows: Array | None, weights: Array | None, max_bins: int
+    ) -> list[Array]:
+        """As many columns at once as the budget holds, so that X is read once, row by row."""
+        if weights is not None or not isinstance(X, np.ndarray):
+            return super().column_edges(X, rows, weights, max_bins)
+        n = len(X) if rows is None else len(rows)
+        dtype, places = np.dtype(value_dtype(X)), min(max_bins, n)
+        each = n * dtype.itemsize + 8 * (places + 1)
+        size = max(1, self.memory_budget // each)
+        columns = np.empty((min(size, X.shape[1]), n), dtype)
+        spare: SimpleQueue[Array] = SimpleQueue()  # scratch, of which each thread takes one
+        for _ in range(self.n_threads):
+            spare.put(np.empty((4, n + 1)))
+        found = []
+        for f in range(0, X.shape[1], size):
+            found += self._edges_of(X[:, f : f + size], rows, max_bins, columns, spare)
+        return found
+
+    def _edges_of(
+        self,
+        X: Array,
+        rows: Array | None,
+        max_bins: int,
+        columns: Array,
+        spare: SimpleQueue[Array],
+    ) -> list[Array]:
+        F, n = X.shape[1], columns.shape[1]
+        out, n_edges = np.empty((F, min(max_bins, n))), np.empty(F, np.int64)
+
+        def transpose(r: slice) -> None:
+            columns[:F, r] = (X[r] if rows is None else X[rows[r]]).T
+
+        def choose(f: slice) -> None:
+            columns[f].sort(axis=1)
+            scratch = spare.get()
+            for j in range(f.start, f.stop):
+                n_edges[j] = edges_of(columns[j], max_bins, *scratch, out[j])
+            spare.put(scratch)
+
+        parallel_map(transpose, cut_evenly(np.full(n, F), TILE_VALUES), self.n_threads)
+        tasks = cut_evenly(np.ones(F), -(-F // (4 * self.n_threads)))
+        parallel_map(choose, tasks, self.n_threads)
+        return [e[:count] for e, count in zip(out, n_edges, strict=True)]
 
     def row_blocks(self, n_rows: int) -> list[slice]:
         """Blocks of rows for the threads; small ones stay in a core's cache."""

@@ -1,0 +1,125 @@
+"""Edges, compiled: of a sorted column whose rows weigh the same.
+
+The specification is numpy.py beside this file. What is added up are whole numbers, so it
+may be done in any order: as integers, of which the compiler makes vectors. So it does of
+the largest of positive floats, taken by their bits.
+"""
+
+import math
+
+import numpy as np
+
+from gpuforest.kernels.compile import device, kernel, rare
+from gpuforest.kernels.edges.numpy import SUM_BITS, TINY
+
+BLOCK = 64  # gaps passed at once where they hold no edge
+
+
+@device
+def bits_of(x):
+    return np.float64(x).view(np.int64)
+
+
+@device
+def float_of(bits):
+    return np.int64(bits).view(np.float64)
+
+
+@device
+def middle(low, high):
+    between = low / 2 + high / 2
+    return between if low <= between < high else low
+
+
+@device
+def rounded(total, shares, n_edges):
+    return math.floor(total / shares * n_edges + 0.5)
+
+
+@rare
+def capped(measure, G, n):
+    """Caps the measures of G > n gaps in place; returns their sum."""
+    bits, size = measure.view(np.int64), 0
+    while G >> size:
+        size += 1
+    units = np.float64(1 << (SUM_BITS - size))
+    cap, left = np.inf, G
+    while True:
+        limit, kept, most = bits_of(cap), 0, 0
+        for i in range(G):
+            kept += bits[i] <= limit
+            most = max(most, bits[i] if bits[i] <= limit else 0)
+        if cap < np.inf and kept == left:
+            break
+        n, left = n - (left - kept), kept
+        top = float_of(most)
+        unit, total = units / top, 0
+        for i in range(G):
+            total += math.ceil(measure[i] * unit) if measure[i] <= cap else 0
+        cap = min(cap, top * (total / units / n))
+    unit, total = units / cap, 0
+    for i in range(G):
+        whole = math.ceil(min(measure[i], cap) * unit)
+        measure[i] = whole
+        total += whole
+    return np.float64(total)
+
+
+@kernel
+def edges(column, max_bins, values, first, rank, spread, out):
+    """Edges of a column [n], ascending, NaN last, to the beginning of `out`; how many.
+
+    values, first, rank, spread : f64[n + 1], scratch
+    out : f64[min(n, max_bins)]
+    """
+    n = len(column)
+    while n > 0 and np.isnan(column[n - 1]):
+        n -= 1
+    # 1. distinct values, and where each begins: written always, kept where they are new
+    n_values, last = 0, np.nan
+    for i in range(n):
+        x = np.float64(column[i])
+        values[n_values], first[n_values] = x, i
+        n_values += x != last
+        last = x
+    first[n_values] = n
+    G, n_edges = n_values - 1, max_bins - 1
+    if n_values <= max_bins:
+        for i in range(G):
+            out[i] = middle(values[i], values[i + 1])
+        return max(G, 0)
+    # 2. two measures of each gap
+    widths, widest = spread.view(np.int64), 0
+    for i in range(G):
+        spread[i] = values[i + 1] / 2 - values[i] / 2
+    for i in range(G):
+        widest = max(widest, widths[i])
+    width = max(float_of(widest), TINY)
+    for i in range(G):
+        rank[i] = first[i + 2] - first[i]
+        half = math.sqrt(max(spread[i] / width, TINY))
+        spread[i] = half * math.sqrt(half * math.sqrt(rank[i]))
+    # 3. each capped, then both together
+    half_of_them = max(n_edges // 2, 1)
+    ranks, spreads = capped(rank, G, half_of_them), capped(spread, G, half_of_them)
+    share = rank
+    for i in range(G):
+        share[i] = rank[i] / ranks + spread[i] / spreads
+    shares = capped(share, G, n_edges)
+    # 4. an edge where their running sum, counted in edges, rounds to a new number
+    found, total, before = 0, 0.0, 0
+    for begin in range(0, G, BLOCK):
+        end, whole = min(begin + BLOCK, G), 0
+        for i in range(begin, end):
+            whole += np.int64(share[i])
+        if rounded(total + whole, shares, n_edges) == before:
+            total += whole
+            continue
+        for i in range(begin, end):
+            total += share[i]
+            step = rounded(total, shares, n_edges)
+            if step != before:
+                out[found] = middle(values[i], values[i + 1])
+                found += 1
+            before = step
+    return found
