@@ -36,7 +36,11 @@ Array = Any
 BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide features more levels
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
+<<<<<<< /tmp/tmp.hWXCPf81Vq/dev/gpuforest/backends/numba.py
+DENSE_VALUES = 8  # of more values than these in a prediction, zeros are passed over
+=======
 TILE_VALUES = 2**17  # transposed at once: half of a core's L2 of float32
+>>>>>>> /tmp/tmp.hWXCPf81Vq/n.tmp
 
 
 def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:
@@ -315,21 +319,19 @@ class NumbaBackend(NumpyBackend):
         skip: Array | None,
         total: Array,
     ) -> Array:
-        offsets = forest.tree_offsets[first : last + 1]
+        offsets, missing = forest.tree_offsets[first : last + 1], forest.edges.missing_code
         none = np.zeros((0, 0), np.bool_)
+        if forest.coding.is_classes and forest.coding.n_values > DENSE_VALUES:
+            begin, column, values = forest.sparse_values
+        else:
+            begin, column = np.zeros(0, np.int64), np.zeros(0, np.int32)
+            values = forest.values.reshape(-1)
 
         def part(rows: slice) -> None:
-            left_out = none if skip is None else skip[:, rows]
-            missing = forest.edges.missing_code
             accumulate(
-                forest.nodes,
-                offsets,
-                forest.values,
-                columns(codes[rows]),
-                missing,
-                left_out,
-                total[rows],
-            )
+                forest.nodes, offsets, values, columns(codes[rows]), missing,
+                none if skip is None else skip[:, rows], total[rows], begin, column,
+            )  # fmt: skip
 
         parallel_map(part, self.row_blocks(len(codes)), self.n_threads)
         return total

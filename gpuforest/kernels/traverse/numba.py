@@ -107,17 +107,21 @@ def apply(nodes, offsets, codes, missing, out):
 
 
 @kernel
-def accumulate(nodes, offsets, values, codes, missing, skip, total):
+def accumulate(nodes, offsets, values, codes, missing, skip, total, begin, column):
     """`codes` [F, N]; `skip` bool[T, N] may be empty; the sums are added to `total`
-    f64[N, n_values]."""
+    f64[N, n_values].
+
+    values : f64[V * n_values], leaf after leaf; where `begin` i64[V + 1] is not empty, only
+        those of leaf v that are not zero, with their `column`, at begin[v]:begin[v + 1]
+    """
     node, slot = np.empty(SLOTS, np.int32), np.empty(GROUP, np.uint8)
     row, word, at = np.empty(GROUP, np.uint8), np.empty(GROUP, np.uint64), np.empty(GROUP, np.int32)
     added = np.empty(GROUP, np.uint8)
-    N = codes.shape[1]
-    n_values = values.shape[1]
+    N, K = total.shape
     for t in range(len(offsets) - 1):
         root = offsets[t]
         for first in range(0, N, GROUP):
+            # 1. the leaves of the rows that are not left out
             n, n_added = min(GROUP, N - first), 0
             for i in range(n):
                 row[n_added] = added[n_added] = i
@@ -125,7 +129,18 @@ def accumulate(nodes, offsets, values, codes, missing, skip, total):
             walk(nodes, root, codes, first, n, missing, node, slot, row, n_added, word, at)
             for i in range(n_added):
                 word[i] = nodes[U(root + at[added[i]])] & LEAF_BITS
-                prefetch(values, word[i] * U(n_values))
-            for v in range(n_values):
+                prefetch(begin, word[i]) if len(begin) else prefetch(values, word[i] * U(K))
+            # 2. their values
+            if len(begin):
                 for i in range(n_added):
-                    total[U(first) + U(added[i]), v] += values[word[i], v]
+                    for ahead in range(3):  # most leaves' values
+                        prefetch(column, begin[word[i]] + 16 * ahead)
+                        prefetch(values, begin[word[i]] + 8 * ahead)
+                for i in range(n_added):
+                    r = U(first) + U(added[i])
+                    for v in range(begin[word[i]], begin[word[i] + ONE]):
+                        total[r, U(column[U(v)])] += values[U(v)]
+            else:
+                for v in range(K):
+                    for i in range(n_added):
+                        total[U(first) + U(added[i]), v] += values[word[i] * U(K) + U(v)]
