@@ -36,11 +36,8 @@ Array = Any
 BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide features more levels
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
-<<<<<<< /tmp/tmp.hWXCPf81Vq/dev/gpuforest/backends/numba.py
 DENSE_VALUES = 8  # of more values than these in a prediction, zeros are passed over
-=======
 TILE_VALUES = 2**17  # transposed at once: half of a core's L2 of float32
->>>>>>> /tmp/tmp.hWXCPf81Vq/n.tmp
 
 
 def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:
