@@ -29,6 +29,7 @@ from gpuforest.assembly import (
 from gpuforest.criteria import side_score
 from gpuforest.forest import Forest
 from gpuforest.frontier import Frontier, Rules, Splits
+from gpuforest.parallel import parallel_map
 from gpuforest.progress import report
 from gpuforest.sampling import Sampling, draw_bags
 
@@ -50,11 +51,18 @@ def grow(
     backend: Backend,
 ) -> Forest:
     """Grow the trees 0 .. n_trees - 1 of `seed`, as many at once as memory allows."""
-    waves, size = [], backend.wave_trees(sampling, target.coding.n_channels, n_trees)
-    for first in range(0, n_trees, size):
+    n_workers, worker = backend.workers(n_trees)
+    size = worker.wave_trees(sampling, target.coding.n_channels, -(-n_trees // n_workers))
+    rounds = -(-n_trees // (size * n_workers))
+    size = -(-n_trees // (rounds * n_workers))
+
+    def wave(first: int) -> WaveTrees:
         last = min(first + size, n_trees)
-        waves.append(grow_wave(matrix, target, sampling, rules, first, last, seed, backend))
-        report(last, n_trees)
+        return grow_wave(matrix, target, sampling, rules, first, last, seed, worker)
+
+    waves = parallel_map(
+        wave, range(0, n_trees, size), n_workers, lambda n: report(min(n * size, n_trees), n_trees)
+    )
     nodes, tree_offsets, leaf_sums = merge_waves(waves, target.coding)
     return Forest(nodes, tree_offsets, leaf_sums, matrix.edges, target.coding, seed)
 

@@ -2,30 +2,57 @@
 
 A plain pool made for each call: nothing survives a fork, several callers may run at
 once, work is handed out as threads become free, and an interrupt drops what has not
-begun.
+begun, also of the calls inside a call.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+_thread = threading.local()  # .stopped: set when the result of a pool's thread is not wanted
 
-def parallel_map(function: Callable[[T], R], items: Iterable[T], n_threads: int) -> list[R]:
-    """`[function(item) for item in items]` on up to `n_threads` threads."""
-    items = list(items)
+
+def parallel_map(
+    function: Callable[[T], R],
+    items: Iterable[T],
+    n_threads: int,
+    done: Callable[[int], None] = lambda n: None,
+) -> list[R]:
+    """`[function(item) for item in items]` on up to `n_threads` threads.
+
+    `done` is told, on the caller's thread, how many are.
+    """
+    items, results = list(items), []
     if n_threads <= 1 or len(items) <= 1:
-        return [function(item) for item in items]
+        stopped = getattr(_thread, "stopped", None)
+        for item in items:
+            if stopped is not None and stopped.is_set():
+                raise CancelledError
+            results.append(function(item))
+            done(len(results))
+        return results
+
+    stopped = threading.Event()
+
+    def in_pool(item: T) -> R:
+        _thread.stopped = stopped
+        return function(item)
+
     pool = ThreadPoolExecutor(min(n_threads, len(items)))
     try:
-        futures = [pool.submit(function, item) for item in items]
-        wait(futures, return_when=FIRST_EXCEPTION)
+        futures = [pool.submit(in_pool, item) for item in items]
+        for n, future in enumerate(as_completed(futures), 1):
+            future.result()  # raises what was raised there
+            done(n)
         return [future.result() for future in futures]
     finally:
         # after an exception, an interrupt too, what has not begun is dropped and what has
         # is not waited for: it writes to arrays that nobody will read
+        stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)

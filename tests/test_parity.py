@@ -184,7 +184,7 @@ def test_thousands_of_rows(name):
 
 
 def test_the_default_deep_phase_follows_wide_levels():
-    rng, backend = np.random.default_rng(3), NumbaBackend()
+    rng, backend = np.random.default_rng(3), NumbaBackend(2)
     few = Task(rng.normal(size=(300, 60)).astype(np.float32), np.zeros(300, int))
     n = 2 * backend.deep_rows(*few.prepared(backend), 300)
     X = rng.normal(size=(n, 60)).astype(np.float32)
@@ -192,7 +192,27 @@ def test_the_default_deep_phase_follows_wide_levels():
     y = (np.nan_to_num(X[:, 0]) + X[:, 1] > rng.normal(size=n)).astype(int)
     task = Task(X, y, n_tried=7, max_depth=6)
     assert backend.deep_rows(*task.prepared(backend), n) < n
-    assert_same(task, backend, NumbaBackend(2))
+    assert_same(task, backend, NumbaBackend())
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_small_nodes_of_a_large_block_have_a_block_of_their_own(criterion):
+    # 400 columns: the second block takes 1,310 rows, so the first is large from 2,621
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(4000, 400)).astype(np.float32)
+    X[:, ::3] = rng.integers(0, 2, (4000, 134))  # constant in many nodes
+    y = X[:, 0] + X[:, 1] + rng.normal(size=4000) > 0
+    task = Task(X, y.astype(int), criterion, n_draws=4000, n_tried=9, n_trees=2)
+    assert_same(task, DeepFrom(4000), DeepFrom(900))
+
+
+@pytest.mark.parametrize("n_trees", [8, 13])
+def test_waves_on_threads_of_their_own_change_nothing(n_trees):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(300, 4))
+    task = Task(X, rng.integers(0, 3, 300), n_draws=300, n_tried=2, n_trees=n_trees)
+    assert NumbaBackend(2).workers(n_trees)[0] == 2
+    assert_same(task, *(NumbaBackend(2, budget) for budget in (1, 2**14, 2**26)))
 
 
 def test_as_many_bins_as_a_code_can_tell_apart():

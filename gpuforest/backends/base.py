@@ -161,9 +161,13 @@ class Backend(ABC):
         """Whether all targets of a slot are equal, bool[S]."""
         return self.totals(target, rows, weights, begin, end)[1]
 
+    def workers(self, n_trees: int) -> tuple[int, Backend]:
+        """How many waves grow beside one another, and the backend of each."""
+        return 1, self
+
     def wave_trees(self, sampling: Sampling, n_channels: int, n_trees: int) -> int:
         """Trees that grow at once: each holds a bag, and its rows in two halves."""
-        each = 4 * sampling.n_rows + 24 * sampling.bag_rows
+        each = 4 * sampling.n_rows + 16 * sampling.bag_rows
         return max(1, min(n_trees, self.memory_budget // max(each, 1)))
 
     def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:

@@ -6,6 +6,7 @@ their number nor their timing can change a result.
 
 from __future__ import annotations
 
+from copy import copy
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from gpuforest.kernels.traverse.numba import accumulate, apply
 from gpuforest.parallel import parallel_map
 
 if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
     from gpuforest.binning import BinEdges, BinnedMatrix
     from gpuforest.forest import Forest
     from gpuforest.target import Target
@@ -56,6 +58,16 @@ class NumbaBackend(NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
     name = "numba"
+    n_workers = 1  # beside one another, this backend is one of them
+
+    def workers(self, n_trees: int) -> tuple[int, Backend]:
+        """Many trees are shared out by waves: threads that need not wait for one another."""
+        if self.n_threads == 1 or n_trees < 4 * self.n_threads:
+            return 1, self
+        worker = copy(self)
+        worker.n_threads, worker.n_workers = 1, self.n_threads
+        worker.memory_budget = self.memory_budget // self.n_threads
+        return self.n_threads, worker
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
         codes = np.empty(X.shape, edges.code_dtype)
@@ -256,8 +268,9 @@ class NumbaBackend(NumpyBackend):
         a block has to fit the memory; and no node of fewer rows than bins fills histograms
         of them, as the wide phase would."""
         each = matrix.n_features * matrix.codes.itemsize
-        fitting = self.memory_budget // (4 * self.n_threads * each)
-        shared_out = n_rows // (4 * self.n_threads)
+        most = max(self.memory_budget, 4 * matrix.codes.nbytes // self.n_workers)
+        fitting = most // (self.n_threads * each)
+        shared_out = n_rows // (4 * self.n_threads) if self.n_threads > 1 else n_rows
         wanted = max(shared_out, BLOCK_BYTES // each, matrix.edges.n_codes // 4)
         return int(max(64, min(wanted, fitting, MAX_DEEP_ROWS)))
 

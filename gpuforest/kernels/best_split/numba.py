@@ -84,7 +84,8 @@ def cut_behind(upto, at, n, missing, n_bins, some_missing, missing_left):
 
 @device
 def best_pair(upto, m, missing, n_bins, criterion, min_rows, scores):
-    """Best cut of a compact feature: (score, cut, missing_left).
+    """Best cut of a compact feature: (score, cut, missing_left, left), where `left` are
+    weight and second channel on the left.
 
     `scores` f64[m] is scratch. The last of the m places may be the missing values.
     """
@@ -111,10 +112,14 @@ def best_pair(upto, m, missing, n_bins, criterion, min_rows, scores):
         found = first_highest(scores, upto, last, n_rows, rows_more, min_rows, side, found)
     best, at, best_side = found
     if at < 0:
-        return best, np.int64(0), False
+        return best, np.int64(0), False, (np.int64(0), np.int64(0))
     # 5. and 6. the middle of the gap, and where missing values go
-    cut, left = cut_behind(upto, at, n, missing, n_bins, some_missing, best_side == 1)
-    return best, cut, left
+    cut, side = cut_behind(upto, at, n, missing, n_bins, some_missing, best_side == 1)
+    n_left, a_left = upto[WEIGHT, at], upto[SECOND, at]
+    if best_side == 1:
+        n_left += n - upto[WEIGHT, m - 2]
+        a_left += a - upto[SECOND, m - 2]
+    return best, cut, side, (n_left, a_left)
 
 
 @device
@@ -243,7 +248,8 @@ def scan_outputs(hist, bins, missing, sums, n_rows, criterion, min_rows, scratch
 
 @device
 def best_of_bins(hist, bins, B, sums, n, n_rows, criterion, min_rows, labels, scratch):
-    """Best cut of one feature from hist [B * channels]: (varies, score, cut, missing_left).
+    """Best cut of one feature from hist [B * channels]: (varies, score, cut, missing_left,
+    left), where `left` are the sums on the left if there are two channels.
 
     bins : of the feature; only they, and the last of B, which is for missing values, hold
         rows
@@ -252,11 +258,17 @@ def best_of_bins(hist, bins, B, sums, n, n_rows, criterion, min_rows, labels, sc
     if C == 2:
         _, upto, scores = scratch
         m = compact_pairs(hist, bins, missing, labels, C + (min_rows > 1), upto)
-        score, cut, side = best_pair(upto, m, missing, bins, criterion, min_rows, scores)
-        return m > 1, score, cut, side
+        score, cut, side, left = best_pair(upto, m, missing, bins, criterion, min_rows, scores)
+        return m > 1, score, cut, side, left
     if labels:
-        return scan_classes(hist, bins, missing, sums, n, n_rows, criterion, min_rows, scratch)
-    return scan_outputs(hist, bins, missing, sums, n_rows, criterion, min_rows, scratch)
+        varies, score, cut, side = scan_classes(
+            hist, bins, missing, sums, n, n_rows, criterion, min_rows, scratch
+        )
+    else:
+        varies, score, cut, side = scan_outputs(
+            hist, bins, missing, sums, n_rows, criterion, min_rows, scratch
+        )
+    return varies, score, cut, side, (np.int64(0), np.int64(0))
 
 
 @device
@@ -291,7 +303,7 @@ def slot_best(
         f = np.int64(features[j])
         if f < 0:
             continue
-        varies, s, at, side = best_of_bins(
+        varies, s, at, side, _ = best_of_bins(
             hist[j], n_bins[f], B, sums, n, n_rows, criterion, min_rows, labels, scratch
         )
         tried += varies

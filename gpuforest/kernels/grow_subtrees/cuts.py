@@ -65,7 +65,8 @@ def fill(hist, column, places, own, low, n, bins, missing, C, count_rows):
 
 @device
 def best_cut(table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work):
-    """One feature in one node: (varies, score, cut, missing_left)."""
+    """One feature in one node: (varies, score, cut, missing_left, left); of two channels
+    `left` are the weight and the second channel on the left."""
     criterion, _, _, _, min_rows, _ = rules
     code, keys, spare_keys, counts, hist, scratch = work
     C, missing, bins, labels = len(sums), B - 1, np.int64(n_bins[f]), has_labels(own)
@@ -79,13 +80,14 @@ def best_cut(table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, wo
         code[U(i)] = c
         varies |= c != first
     if not varies:
-        return False, -np.inf, np.int64(0), False
+        return False, -np.inf, np.int64(0), False, (np.int64(0), np.int64(0))
     sort_by_code(code, n, keys, spare_keys, counts)
     if C == 2:
         _, upto, scores = scratch
         m = compact_sorted(keys, n, own, low, upto)
-        score, cut, side = best_pair(upto, m, missing, bins, criterion, min_rows, scores)
-    elif labels:
+        score, cut, side, left = best_pair(upto, m, missing, bins, criterion, min_rows, scores)
+        return True, score, cut, side, left
+    if labels:
         score, cut, side = scan_sorted_classes(
             keys, n, own, low, missing, sums, n_weight, bins, criterion, min_rows, scratch
         )
@@ -93,4 +95,4 @@ def best_cut(table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, wo
         score, cut, side = scan_sorted_outputs(
             keys, n, own, low, missing, sums, bins, criterion, min_rows, scratch
         )
-    return True, score, cut, side
+    return True, score, cut, side, (np.int64(0), np.int64(0))

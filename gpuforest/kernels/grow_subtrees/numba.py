@@ -60,28 +60,57 @@ def copy_block(block, places, low, n, constant, small):
 
 @device
 def node_totals(own, low, high, sums):
-    """Fill the channel sums of a node; its weight, and whether its targets are equal."""
+    """Fill the channel sums of a node."""
     for c in range(len(sums)):
         sums[c] = 0
-    if has_labels(own):
-        n = np.int64(0)
-        for i in range(low, high):
-            w = np.int64(own[U(i), 1])
-            sums[U(own[U(i), 0])] += w
-            n += w
-        return n, sums[own[low, 0]] == n
-    pure = True
     for i in range(low, high):
-        for c in range(len(sums)):
-            sums[U(c)] += own[U(i), U(c)]
+        if has_labels(own):
+            sums[U(own[U(i), 0])] += np.int64(own[U(i), 1])
+        else:
+            for c in range(len(sums)):
+                sums[U(c)] += own[U(i), U(c)]
+
+
+@device
+def weight_of(own, sums):
+    """Of a node with these channel sums."""
+    n = np.int64(sums[0])
+    for c in range(1, len(sums) if has_labels(own) else 1):
+        n += sums[c]
+    return n
+
+
+@device
+def is_pure(own, low, high, sums, n_weight):
+    """Whether all targets of a node are equal."""
+    if has_labels(own):
+        return sums[own[low, 0]] == n_weight
     for c in range(1, len(sums)):
-        # weights divide moments
-        y = own[low, c] // own[low, 0]
-        i = low
-        while pure and i < high:
-            pure = own[U(i), U(c)] == y * own[U(i), 0]
-            i += 1
-    return sums[0], pure
+        y = own[low, c] // own[low, 0]  # moments are multiples of the weights
+        for i in range(low, high):
+            if own[U(i), U(c)] != y * own[U(i), 0]:
+                return False
+    return True
+
+
+@device
+def goes_left(code, cut, missing_left, missing):
+    return missing_left if code == missing else code <= cut
+
+
+@device
+def left_totals(column, places, own, low, high, cut, missing_left, missing, left):
+    """Fill the channel sums of the rows that go left."""
+    for c in range(len(left)):
+        left[c] = 0
+    for i in range(low, high):
+        code = np.int64(column[U(places[U(i)])])
+        if goes_left(code, cut, missing_left, missing):
+            if has_labels(own):
+                left[own[i, 0]] += np.int64(own[i, 1])
+            else:
+                for c in range(len(left)):
+                    left[c] += own[i, c]
 
 
 @device
@@ -95,7 +124,7 @@ def split_rows(table, f, order, spare, low, high, cut, missing_left, missing):
     for i in range(low, high):
         place = places[U(i)]
         c = np.int64(table[U(f), U(place)])
-        goes_left = missing_left if c == missing else c <= cut
+        is_left = goes_left(c, cut, missing_left, missing)
         spare_places[U(right)] = place
         places[U(left)] = place
         if width == 2:
@@ -107,8 +136,8 @@ def split_rows(table, f, order, spare, low, high, cut, missing_left, missing):
                 a = own[U(i), U(c)]
                 spare_own[U(right), U(c)] = a
                 own[U(left), U(c)] = a
-        left += goes_left
-        right += not goes_left
+        left += is_left
+        right += not is_left
     for i in range(right):
         places[U(left + i)] = spare_places[U(i)]
         for c in range(width):
@@ -127,28 +156,49 @@ def perfect_score(criterion, n_weight):
 
 
 @device
-def push(stack, stack_keys, n_stack, low, high, depth, number, n_trail, key):
+def push(open_nodes, n_stack, low, high, depth, number, n_trail, totals, key):
+    stack, keys = open_nodes
     stack[n_stack, 0], stack[n_stack, 1], stack[n_stack, 2] = low, high, depth
-    stack[n_stack, 3], stack[n_stack, 4], stack_keys[n_stack] = number, n_trail, key
+    stack[n_stack, 3], stack[n_stack, 4] = number, n_trail
+    stack[n_stack, 5], stack[n_stack, 6] = totals
+    keys[n_stack] = key
     return n_stack + 1
 
 
 @device
+def put_leaf(nodes, leaf_sums, number, leaf, first_leaf, sums):
+    for c in range(len(sums)):
+        leaf_sums[leaf, c] = sums[c]
+    nodes[number] = LEAF | U(leaf - first_leaf)
+
+
+@device
+def set_pair(own, sums, totals):
+    """Two channel sums from weight and second channel."""
+    sums[0], sums[1] = totals[0] - totals[1] if has_labels(own) else totals[0], totals[1]
+
+
+@device
 def grow_block(
-    block, small, n_rows, root_key, depth, order, spare, n_bins, rules, B, work,
-    open_nodes, known, sums, nodes, leaf_sums, n_nodes, n_leaves,
+    block, small, n_rows, root_key, depth, order, spare, n_bins, rules, B, work, open_nodes,
+    known, all_sums, nodes, leaf_sums, n_nodes, n_leaves,
 ):  # fmt: skip
     """Grow the subtree of one block; its nodes and leaves are written from n_nodes, n_leaves.
 
     small : the second block, of no columns where the first is small enough
-    open_nodes : a stack of low, high, depth, number and length of the trail; and of keys
+    open_nodes : a stack of low, high, depth, number, length of the trail, weight and second
+        channel; and of keys
     known : which features are constant on the path, and the trail of them
+    all_sums : scratch, channel sums of a node and of its left side
     """
     criterion, k, max_depth, fewest, _, min_gain = rules
     (stack, stack_keys), (constant, trail), (places, own) = open_nodes, known, order
-    F, C = len(constant), len(sums)
-    (mask, shift), base, first_leaf = domain(F), n_nodes, n_leaves
-    n_stack, n_trail = push(stack, stack_keys, 0, 0, n_rows, depth, n_nodes, 0, root_key), 0
+    (sums, left_sums), F, none = all_sums, len(constant), (np.int64(0), np.int64(0))
+    C, missing = len(sums), B - 1
+    (mask, shift), base, first_leaf, n_trail = domain(F), n_nodes, n_leaves, 0
+    node_totals(own, 0, n_rows, sums)
+    totals = (weight_of(own, sums), sums[C - 1])
+    n_stack = push(open_nodes, 0, 0, n_rows, depth, n_nodes, 0, totals, root_key)
     n_nodes += 1
     copied_upto = np.int64(0)  # rows below are in the second block
     while n_stack > 0:
@@ -159,24 +209,28 @@ def grow_block(
         while n_trail > n_above:
             n_trail -= 1
             constant[trail[n_trail]] = False
-        n = high - low
-        n_weight, pure = node_totals(own, low, high, sums)
+        n, n_weight = high - low, stack[n_stack, 5]
+        if C == 2:
+            set_pair(own, sums, (n_weight, stack[n_stack, 6]))
+        else:
+            node_totals(own, low, high, sums)
+            n_weight = weight_of(own, sums)
         # 2. its best split, of the first k features that vary
-        best, best_f, cut, missing_left = -np.inf, np.int64(-1), np.int64(0), False
+        best, best_f, cut, missing_left, totals = -np.inf, np.int64(-1), np.int64(0), False, none
+        # a score that high is not exceeded: the first feature that has it wins
+        enough = -np.inf if n == 2 else perfect_score(criterion, n_weight)
         table = small if low < copied_upto else block
-        if not (pure or n < fewest or depth >= max_depth):
+        if n >= fewest and depth < max_depth and not is_pure(own, low, high, sums, n_weight):
             if low >= copied_upto and FEWEST_COPIED <= n <= small.shape[1]:
                 copy_block(block, places, low, n, constant, small)
                 copied_upto, table = high, small
-            # a score that high is not exceeded: the first feature that has it wins
-            enough = -np.inf if n == 2 else perfect_score(criterion, n_weight)
             draw, tried, position = order_of(key), 0, 0
             while tried < k and position < F and (best < enough or best == -np.inf):
                 f = position if k >= F else permute(draw, position, F, mask, shift)
                 position += 1
                 if constant[f]:
                     continue
-                varies, score, at, side = best_cut(
+                varies, score, at, side, left = best_cut(
                     table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work
                 )
                 tried += varies
@@ -184,26 +238,42 @@ def grow_block(
                     constant[f], trail[n_trail] = True, f
                     n_trail += 1
                 elif score > best:
-                    best, best_f, cut, missing_left = score, f, at, side
+                    best, best_f, cut, missing_left, totals = score, f, at, side, left
         # 3. a leaf
         if best_f < 0 or best - node_score(criterion, sums, n_weight, C) < min_gain:
-            for c in range(C):
-                leaf_sums[n_leaves, c] = sums[c]
-            nodes[number] = LEAF | U(n_leaves - first_leaf)
+            put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums)
             n_leaves += 1
             continue
-        # 4. or a split; the left child is taken next, and all below it before the right
-        middle = low + split_rows(table, best_f, order, spare, low, high, cut, missing_left, B - 1)
         word = (U(best_f) << FEATURE) | (U(missing_left) << MISSING) | U(cut)
         nodes[number] = word | (U(n_nodes - base) << CHILD)
+        n_nodes += 2
+        # 4. or a split, into two leaves: no row need move
+        if best >= enough or depth + 1 >= max_depth:
+            if C == 2:
+                set_pair(own, left_sums, totals)
+            else:
+                left_totals(
+                    table[best_f], places, own, low, high, cut, missing_left, missing, left_sums
+                )
+            for c in range(C):
+                sums[c] -= left_sums[c]
+            put_leaf(nodes, leaf_sums, n_nodes - 2, n_leaves, first_leaf, left_sums)
+            put_leaf(nodes, leaf_sums, n_nodes - 1, n_leaves + 1, first_leaf, sums)
+            n_leaves += 2
+            continue
+        # 5. or into nodes; the left one is taken next, and all below it before the right
+        middle = low + split_rows(
+            table, best_f, order, spare, low, high, cut, missing_left, missing
+        )
+        rest = (n_weight - totals[0], stack[n_stack, 6] - totals[1])
         n_stack = push(
-            stack, stack_keys, n_stack, middle, high, depth + 1, n_nodes + 1, n_trail,
+            open_nodes, n_stack, middle, high, depth + 1, n_nodes - 1, n_trail, rest,
             hash_at(key, 1),
         )  # fmt: skip
         n_stack = push(
-            stack, stack_keys, n_stack, low, middle, depth + 1, n_nodes, n_trail, hash_at(key, 0)
-        )
-        n_nodes += 2
+            open_nodes, n_stack, low, middle, depth + 1, n_nodes - 2, n_trail, totals,
+            hash_at(key, 0),
+        )  # fmt: skip
     while n_trail > 0:
         n_trail -= 1
         constant[trail[n_trail]] = False
@@ -239,8 +309,11 @@ def grow_subtrees(
     n_small = min(n_small, 2**14) if most > 2 * n_small else 0
     small = np.empty((F, n_small), codes.dtype)
     order, spare = new_order(most, y), new_order(most, y)
-    work, sums = new_work(most, codes, B, C, rules[4] > 1), np.zeros(C, np.int64)
-    open_nodes = np.empty((most + 1, 5), np.int64), np.empty(most + 1, np.uint64)
+    work, sums = (
+        new_work(most, codes, B, C, rules[4] > 1),
+        (np.zeros(C, np.int64), np.zeros(C, np.int64)),
+    )
+    open_nodes = np.empty((most + 1, 7), np.int64), np.empty(most + 1, np.uint64)
     known = np.zeros(F, np.bool_), np.empty(F, np.int32)
     for d in range(D):
         load_block(codes, y, rows, weights, begin[d], end[d], block, order[0], order[1])
