@@ -17,6 +17,7 @@ from gpuforest.dtypes import OFFSET
 from gpuforest.frontier import Subtrees
 from gpuforest.hashing import hash_at
 from gpuforest.nodes import CHILD_SHIFT, LEAF_MASK, LEAF_WORD, is_leaf, pack_splits
+from gpuforest.parallel import parallel_map
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -244,19 +245,27 @@ def _distinct_sorted(xp: Any, sums: Array) -> tuple[Array, Array]:
 
 
 def merge_waves(
-    waves: list[WaveTrees], coding: TargetCoding
+    waves: list[WaveTrees], coding: TargetCoding, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes u64[M], tree offsets i64[T + 1] and leaf sums i64[V, C] of all waves' trees."""
+    offsets = np.cumsum(np.concatenate([[0], *(w.tree_sizes for w in waves)])).astype(OFFSET)
     if len(waves) == 1:
-        wave = waves[0]
-        offsets = np.concatenate([[0], np.cumsum(wave.tree_sizes)]).astype(OFFSET)
-        return wave.nodes, offsets, wave.leaf_sums
-    first = np.cumsum([0] + [len(w.leaf_sums) for w in waves[:-1]])
-    nodes = np.concatenate(
-        [w.nodes + is_leaf(w.nodes) * np.uint64(f) for w, f in zip(waves, first, strict=True)]
-    )
-    sizes = np.concatenate([[0], *(w.tree_sizes for w in waves)])
+        return waves[0].nodes, offsets, waves[0].leaf_sums
     sums = np.concatenate([w.leaf_sums for w in waves])
+    number = np.arange(len(sums))
     if coding.is_classes:
-        nodes, sums = leaf_table(host, nodes, sums, coding)
-    return nodes, np.cumsum(sizes).astype(OFFSET), sums
+        sums, number = distinct_rows(host, sums)
+    words = number.astype(np.uint64) + np.uint64(LEAF_WORD)
+    begin = np.cumsum([0] + [len(w.nodes) for w in waves])
+    first = np.cumsum([0] + [len(w.leaf_sums) for w in waves])
+    nodes = np.empty(begin[-1], np.uint64)
+
+    def place(i: int) -> None:
+        wave = waves[i].nodes
+        own = words[first[i] : first[i + 1]]
+        leaf = is_leaf(wave)
+        nodes[begin[i] : begin[i + 1]] = wave
+        nodes[begin[i] : begin[i + 1]][leaf] = own[wave[leaf] & np.uint64(LEAF_MASK)]
+
+    parallel_map(place, range(len(waves)), n_threads)
+    return nodes, offsets, sums

@@ -63,7 +63,7 @@ def grow(
     waves = parallel_map(
         wave, range(0, n_trees, size), n_workers, lambda n: report(min(n * size, n_trees), n_trees)
     )
-    nodes, tree_offsets, leaf_sums = merge_waves(waves, target.coding)
+    nodes, tree_offsets, leaf_sums = merge_waves(waves, target.coding, backend.n_threads)
     return Forest(nodes, tree_offsets, leaf_sums, matrix.edges, target.coding, seed)
 
 
