@@ -1,8 +1,10 @@
 """Grow subtrees: a slot's rows are copied once into a compact block, and its whole
 subtree is grown there, depth first.
 
-    block     codes of the slot's rows, one column after another. Of a large slot the
-              small nodes copy theirs into a second block, which stays in a core's cache
+    blocks    codes of the slot's rows, one column after another. Of a large slot the
+              middling nodes copy theirs into a second block, and small ones into one that
+              stays in a core's cache: the fewer rows of a node lie in a cache line, the
+              dearer is a look at them
     places    where each row lies in the block; a node is a range of them, and a split
               moves the left side's rows before the right side's
     rows      beside the places, what a row adds to a sum: class and weight, or moments
@@ -12,6 +14,8 @@ subtree is grown there, depth first.
 A node of n rows costs O(n), see cuts.py. The specification is the loop of grow.py: the
 trees are the same.
 """
+
+import math
 
 import numpy as np
 
@@ -25,8 +29,8 @@ from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT
 
 LEAF = U(LEAF_WORD)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
-CACHE_BYTES = 2**19  # of the second block: half of a core's second-level cache
-FEWEST_COPIED = 64  # rows of a node that is worth a block of its own
+CACHE_BYTES = 2**19  # of the last block: half of a core's second-level cache
+FEWEST_COPIED = 64  # rows of a node that is worth another block
 COLUMN_GAP = 72  # bytes or more, so that columns do not begin 4,096 bytes apart
 EXACT_SQUARES = 2**26  # weights whose squares a float64 holds
 
@@ -180,12 +184,12 @@ def set_pair(own, sums, totals):
 
 @device
 def grow_block(
-    block, small, n_rows, root_key, depth, order, spare, n_bins, rules, B, work, open_nodes,
+    blocks, upto, n_rows, root_key, depth, order, spare, n_bins, rules, B, work, open_nodes,
     known, all_sums, nodes, leaf_sums, n_nodes, n_leaves,
 ):  # fmt: skip
     """Grow the subtree of one block; its nodes and leaves are written from n_nodes, n_leaves.
 
-    small : the second block, of no columns where the first is small enough
+    blocks, upto : three blocks, and up to which row of the order each is in use, i64[3]
     open_nodes : a stack of low, high, depth, number, length of the trail, weight and second
         channel; and of keys
     known : which features are constant on the path, and the trail of them
@@ -200,7 +204,7 @@ def grow_block(
     totals = (weight_of(own, sums), sums[C - 1])
     n_stack = push(open_nodes, 0, 0, n_rows, depth, n_nodes, 0, totals, root_key)
     n_nodes += 1
-    copied_upto = np.int64(0)  # rows below are in the second block
+    upto[0], upto[1], upto[2] = n_rows, 0, 0
     while n_stack > 0:
         # 1. the next node, and what is still known to be constant above it
         n_stack -= 1
@@ -219,12 +223,13 @@ def grow_block(
         best, best_f, cut, missing_left, totals = -np.inf, np.int64(-1), np.int64(0), False, none
         # a score that high is not exceeded: the first feature that has it wins
         enough = -np.inf if n == 2 else perfect_score(criterion, n_weight)
-        table = small if low < copied_upto else block
+        level = 2 if low < upto[2] else 1 if low < upto[1] else 0
         if n >= fewest and depth < max_depth and not is_pure(own, low, high, sums, n_weight):
-            if low >= copied_upto and FEWEST_COPIED <= n <= small.shape[1]:
-                copy_block(block, places, low, n, constant, small)
-                copied_upto, table = high, small
-            draw, tried, position = order_of(key), 0, 0
+            for smaller in range(2, level, -1):
+                if FEWEST_COPIED <= n <= blocks[smaller].shape[1]:
+                    copy_block(blocks[level], places, low, n, constant, blocks[smaller])
+                    upto[smaller], level = high, smaller
+            table, draw, tried, position = blocks[level], order_of(key), 0, 0
             while tried < k and position < F and (best < enough or best == -np.inf):
                 f = position if k >= F else permute(draw, position, F, mask, shift)
                 position += 1
@@ -247,6 +252,7 @@ def grow_block(
         word = (U(best_f) << FEATURE) | (U(missing_left) << MISSING) | U(cut)
         nodes[number] = word | (U(n_nodes - base) << CHILD)
         n_nodes += 2
+        table = blocks[level]
         # 4. or a split, into two leaves: no row need move
         if best >= enough or depth + 1 >= max_depth:
             if C == 2:
@@ -287,6 +293,21 @@ def new_order(most, y):
     return np.empty(most, np.uint32), np.empty((most, width), y.dtype)
 
 
+@maker
+def new_blocks(codes, most):
+    """Blocks of up to `most` rows, and of as few as stay in the cache; one between them."""
+    F, few = codes.shape[1], CACHE_BYTES // (codes.shape[1] * codes.itemsize)
+    few = min(few, 2**14) if most > 2 * few else 0
+    some = np.int64(math.sqrt(few * most)) if most > 8 * few else 0
+    # columns 4,096 bytes apart would all want the same few lines of the cache: that cost
+    # half of all time in blocks of 4,096 rows
+    return (
+        np.empty((F, most + COLUMN_GAP), codes.dtype),
+        np.empty((F, some), codes.dtype),
+        np.empty((F, few), codes.dtype),
+    )
+
+
 @kernel
 def grow_subtrees(
     codes, y, rows, weights, begin, end, keys, depth, n_bins, rules, B, C,
@@ -298,16 +319,11 @@ def grow_subtrees(
     nodes, leaf_sums : of twice as many places, and as many, as the slots hold rows
     offsets, leaf_offsets : i64[D + 1], zeros
     """
-    D, F = len(begin), codes.shape[1]
+    D, F, upto = len(begin), codes.shape[1], np.empty(3, np.int64)
     most = 0
     for d in range(D):
         most = max(most, end[d] - begin[d])
-    # columns 4,096 bytes apart would all want the same few lines of the cache: that cost
-    # half of all time in blocks of 4,096 rows
-    block = np.empty((F, most + COLUMN_GAP), codes.dtype)
-    n_small = CACHE_BYTES // (F * codes.itemsize)
-    n_small = min(n_small, 2**14) if most > 2 * n_small else 0
-    small = np.empty((F, n_small), codes.dtype)
+    blocks = new_blocks(codes, most)
     order, spare = new_order(most, y), new_order(most, y)
     work, sums = (
         new_work(most, codes, B, C, rules[4] > 1),
@@ -316,8 +332,8 @@ def grow_subtrees(
     open_nodes = np.empty((most + 1, 7), np.int64), np.empty(most + 1, np.uint64)
     known = np.zeros(F, np.bool_), np.empty(F, np.int32)
     for d in range(D):
-        load_block(codes, y, rows, weights, begin[d], end[d], block, order[0], order[1])
+        load_block(codes, y, rows, weights, begin[d], end[d], blocks[0], order[0], order[1])
         offsets[d + 1], leaf_offsets[d + 1] = grow_block(
-            block, small, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, B,
+            blocks, upto, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, B,
             work, open_nodes, known, sums, nodes, leaf_sums, offsets[d], leaf_offsets[d],
         )  # fmt: skip
