@@ -196,14 +196,17 @@ def test_the_default_deep_phase_follows_wide_levels():
 
 
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
-def test_small_nodes_of_a_large_block_have_a_block_of_their_own(criterion):
-    # 400 columns: the second block takes 1,310 rows, so the first is large from 2,621
+def test_small_nodes_of_a_large_block_have_blocks_of_their_own(criterion):
+    # 400 columns: the last block takes 1,310 rows, so there are two from 2,621 on, and three
+    # from 10,481 on
     rng = np.random.default_rng(6)
-    X = rng.normal(size=(4000, 400)).astype(np.float32)
-    X[:, ::3] = rng.integers(0, 2, (4000, 134))  # constant in many nodes
-    y = X[:, 0] + X[:, 1] + rng.normal(size=4000) > 0
-    task = Task(X, y.astype(int), criterion, n_draws=4000, n_tried=9, n_trees=2)
-    assert_same(task, DeepFrom(4000), DeepFrom(900))
+    X = rng.normal(size=(11_000, 400)).astype(np.float32)
+    X[:, ::3] = rng.integers(0, 2, (11_000, 134))  # constant in many nodes
+    y = X[:, 0] + X[:, 1] + rng.normal(size=11_000) > 0
+    task = Task(X, y.astype(int), criterion, n_tried=9)
+    forest = task.grow(DeepFrom(900))
+    for rows in (11_000, 4000):
+        assert same_forest(forest, task.grow(DeepFrom(rows)))
 
 
 @pytest.mark.parametrize("n_trees", [8, 13])
