@@ -12,7 +12,7 @@ The last code, the same for all features, means missing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,10 @@ class BinEdges:
     offsets: np.ndarray
     kinds: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is derived need not travel."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     @property
     def n_features(self) -> int:
         return len(self.offsets) - 1
@@ -58,6 +62,14 @@ class BinEdges:
     def n_bins(self) -> np.ndarray:
         """Bins of each feature, i32[F]: one more than its edges."""
         return (np.diff(self.offsets) + 1).astype(np.int32)
+
+    @cached_property
+    def rounded(self) -> np.ndarray:
+        """The edges as f32[E], rounded down: the same of them are below any float32."""
+        with np.errstate(over="ignore", under="ignore"):
+            near = self.values.astype(np.float32)
+        lower = np.nextafter(near, np.float32(-np.inf))
+        return np.where(near > self.values, lower, near)
 
     @cached_property
     def missing_code(self) -> int:

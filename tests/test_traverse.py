@@ -4,6 +4,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 
+from gpuforest.backends import numba as numba_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
@@ -12,6 +13,11 @@ from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.target import TargetCoding
 
 N_FEATURES = 6
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_shared_out(monkeypatch):
+    monkeypatch.setattr(numba_backend, "MIN_WORK", 1)
 
 
 def random_tree(rng: np.random.Generator, n_splits: int, n_bins: int, n_leaf_rows: int):

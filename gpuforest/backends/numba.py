@@ -38,6 +38,8 @@ Array = Any
 BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide features more levels
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
+MIN_WORK = 2**16  # values to encode or trees to walk, a task: half a millisecond
+CACHE_BYTES = 2**19  # of codes that rows walk by: half of a core's L2
 DENSE_VALUES = 8  # of more values than these in a prediction, zeros are passed over
 TILE_VALUES = 2**17  # transposed at once: half of a core's L2 of float32
 
@@ -71,11 +73,12 @@ class NumbaBackend(NumpyBackend):
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
         codes = np.empty(X.shape, edges.code_dtype)
+        values = edges.rounded if X.dtype == np.float32 else edges.values
 
         def part(rows: slice) -> None:
-            encode(X[rows], edges.values, edges.offsets, edges.missing_code, codes[rows])
+            encode(X[rows], values, edges.offsets, edges.missing_code, codes[rows])
 
-        parallel_map(part, self.row_blocks(len(X)), self.n_threads)
+        parallel_map(part, self.row_blocks(*X.shape), self.n_threads)
         return codes
 
     def column_edges(
@@ -123,9 +126,13 @@ class NumbaBackend(NumpyBackend):
         parallel_map(choose, tasks, self.n_threads)
         return [e[:count] for e, count in zip(out, n_edges, strict=True)]
 
-    def row_blocks(self, n_rows: int) -> list[slice]:
-        """Blocks of rows for the threads; small ones stay in a core's cache."""
-        size = max(256, min(8192, -(-n_rows // (4 * self.n_threads))))
+    def row_blocks(self, n_rows: int, row_work: int, row_bytes: int = 0) -> list[slice]:
+        """Blocks of rows for the threads, which stay in a core's cache; of few rows, one.
+
+        row_work : values of a row to encode, or trees to walk
+        """
+        shared_out = max(-(-n_rows // (4 * self.n_threads)), MIN_WORK // max(row_work, 1))
+        size = max(256, min(8192, CACHE_BYTES // max(row_bytes, 1), shared_out))
         return [slice(r, min(r + size, n_rows)) for r in range(0, n_rows, size)]
 
     def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
@@ -317,7 +324,8 @@ class NumbaBackend(NumpyBackend):
             missing = forest.edges.missing_code
             apply(forest.nodes, forest.tree_offsets, columns(codes[rows]), missing, out[rows])
 
-        parallel_map(part, self.row_blocks(len(codes)), self.n_threads)
+        blocks = self.row_blocks(len(codes), forest.n_trees, codes.strides[0])
+        parallel_map(part, blocks, self.n_threads)
         return out
 
     def accumulate(
@@ -343,7 +351,8 @@ class NumbaBackend(NumpyBackend):
                 none if skip is None else skip[:, rows], total[rows], begin, column,
             )  # fmt: skip
 
-        parallel_map(part, self.row_blocks(len(codes)), self.n_threads)
+        blocks = self.row_blocks(len(codes), last - first, codes.strides[0])
+        parallel_map(part, blocks, self.n_threads)
         return total
 
 

@@ -6,29 +6,41 @@ from gpuforest.kernels.compile import kernel
 from gpuforest.kernels.hashing.numba import U
 
 ROWS = 128  # rows whose values stay in cache while one feature after another reads them
+COARSE = 15  # edges that every value is held against
 
 
 @kernel
 def encode(X, edges, offsets, missing, codes):
+    """`edges` of the dtype of X, see `BinEdges.rounded`."""
     N, F = X.shape
-    x, code = np.empty(ROWS, np.float64), np.empty(ROWS, np.int64)
+    x, code = np.empty(ROWS, X.dtype), np.empty(ROWS, np.int32)
+    coarse = np.empty(COARSE, X.dtype)
     for begin in range(0, N, ROWS):
         n_rows = min(ROWS, N - begin)
         for f in range(F):
-            first, n = offsets[f], offsets[f + 1] - offsets[f]
+            own = edges[offsets[f] : offsets[f + 1]]
+            n, step = np.int32(len(own)), np.int32(1)
+            while (COARSE + 1) * step <= n:
+                step *= np.int32(2)
+            # 1. the edges below the value: of every step-th edge all, ...
+            for j in range(COARSE):
+                at = (j + 1) * step - 1
+                coarse[j] = own[at] if at < n else np.inf
             for i in range(n_rows):
-                x[i], code[i] = X[begin + i, f], 0
-            # 1. the edges below the value, by halving; all rows take a step together,
-            #    so that there is no branch to mispredict
-            step = 1
-            while 2 * step <= n:
-                step *= 2
-            while step > 0 and n > 0:
+                x[i] = X[begin + i, f]
+            for i in range(n_rows):
+                below = np.int32(0)
+                for j in range(COARSE):
+                    below += np.int32(coarse[j] < x[i])
+                code[i] = below * step
+            # ... then by halving; all rows take a step together, so that there is no
+            # branch to mispredict
+            step >>= np.int32(1)
+            while step > 0:
                 for i in range(n_rows):
-                    probe = min(code[i] + step, n)
-                    below = edges[U(first + probe - 1)] < x[i]
-                    code[i] += (probe - code[i]) * below
-                step >>= 1
+                    probe = min(np.int32(code[i] + step), n)
+                    code[i] = probe if own[U(probe - np.int32(1))] < x[i] else code[i]
+                step >>= np.int32(1)
             # 2. missing values
             for i in range(n_rows):
                 codes[begin + i, f] = missing if x[i] != x[i] else code[i]

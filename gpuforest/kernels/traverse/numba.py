@@ -25,7 +25,7 @@ LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
 BIN_BITS, CHILD_BITS = U(BIN_MASK), U(CHILD_MASK)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 GROUP = 256  # rows that walk a tree together
-SLOTS = 255  # nodes of the top levels, at the most: their numbers are bytes
+SLOTS = 127  # nodes of the top levels, at the most: their numbers are bytes
 FEW = 32  # fewer rows than this are no vector work
 
 
@@ -41,7 +41,7 @@ def step(word, code, missing):
 @device
 def top(nodes, root, codes, first, n, missing, node, slot):
     """The group's rows through the top levels: the `slot` u8[n] of each, and the `node`
-    i32[255] of each slot."""
+    i32[SLOTS] of each slot."""
     for i in range(n):
         slot[i] = 0
     node[0] = 0
@@ -55,11 +55,11 @@ def top(nodes, root, codes, first, n, missing, node, slot):
             # a missing one the first
             shift = codes.dtype.type((word >> MISSING & ONE) * U(-missing))
             bin = codes.dtype.type(U(shift) + (word & BIN_BITS))
-            here, left, right = np.uint8(s), np.uint8(used), np.uint8(used + 1)
+            here, ahead = np.uint8(s), np.uint8(used - s)
             column = codes[np.int64(word >> FEATURE), first : first + n]
-            for i in range(n):
-                child = right if codes.dtype.type(column[i] + shift) > bin else left
-                slot[i] = child if slot[i] == here else slot[i]
+            for i in range(n):  # a sum of bytes: a choice between two becomes wider ones
+                right = np.uint8(codes.dtype.type(column[i] + shift) > bin)
+                slot[i] += np.uint8(ahead + right) if slot[i] == here else np.uint8(0)
             used += 2
         s += 1
 
