@@ -18,6 +18,13 @@ R = TypeVar("R")
 _thread = threading.local()  # .stopped: set when the result of a pool's thread is not wanted
 
 
+def check_wanted() -> None:
+    """Raise CancelledError on a pool's thread whose result nobody waits for any more."""
+    stopped = getattr(_thread, "stopped", None)
+    if stopped is not None and stopped.is_set():
+        raise CancelledError
+
+
 def parallel_map(
     function: Callable[[T], R],
     items: Iterable[T],
@@ -30,10 +37,8 @@ def parallel_map(
     """
     items, results = list(items), []
     if n_threads <= 1 or len(items) <= 1:
-        stopped = getattr(_thread, "stopped", None)
         for item in items:
-            if stopped is not None and stopped.is_set():
-                raise CancelledError
+            check_wanted()
             results.append(function(item))
             done(len(results))
         return results

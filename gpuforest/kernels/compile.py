@@ -5,20 +5,91 @@ vectorised; no fast-math and no contraction, which would change bits. `nogil`, b
 threads over slots and rows are plain threads. Compiled code is cached on disk under a
 stamp of all kernels' sources: Numba alone does not notice an edited helper in another
 file.
+
+Numba would make machine code of every helper, and of two wrappers for Python around it;
+here kernels alone become machine code, and take their helpers in as LLVM's code. That
+more than halves the time of compilation.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
+import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba import _dynfunc, types  # type: ignore[attr-defined]
+from numba.core import event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import register_pass
+from numba.core.registry import cpu_target
+from numba.core.typed_passes import NativeLowering
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+from gpuforest.parallel import check_wanted
+
+logger = logging.getLogger("gpuforest")
+
+PATIENCE = 0.5  # seconds of a kernel's compilation without a word
+
+
+class _HelperLibrary(JITCodeLibrary):
+    """A helper's code, which kernels link: LLVM's, never machine code."""
+
+    def _optimize_final_module(self) -> None:
+        # one that calls others is optimised once they are inlined, in its kernel
+        if not any(isinstance(linked, _HelperLibrary) for linked in self._linking_libraries):
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _HelperLowering(NativeLowering):
+    _name = "gpuforest_helper_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        check_wanted()  # after an interrupt, seconds of compilation would hold the exit up
+        state.flags.no_compile = True
+        state.library = _HelperLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        super().run_pass(state)
+        lowered = state["cr"]
+        # what Numba knows the helper by; it has no machine code, so nothing may call it
+        name = lowered.fndesc.qualname
+        entry = _dynfunc.make_function(
+            lowered.fndesc.lookup_module(), name, "", 0, lowered.env, (state.library,)
+        )
+        state.targetctx.insert_user_function(entry, lowered.fndesc, [state.library])
+        state["cr"] = lowered._replace(cfunc=entry)
+        return True
+
+
+class _HelperCompiler(Compiler):
+    def define_pipelines(self) -> list[Any]:
+        (manager,) = super().define_pipelines()
+        manager.passes = [
+            (_HelperLowering if step is NativeLowering else step, text)
+            for step, text in manager.passes
+        ]
+        manager._finalized = False
+        manager.finalize()
+        return [manager]
+
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_HELPER: dict[str, Any] = {
+    "no_cpython_wrapper": True,
+    "pipeline_class": _HelperCompiler,
+    **_OPTIONS,
+}
 # an option that Numba has, and keeps out of its documents and types
-_NO_COUNTS: dict[str, Any] = {"_nrt": False, **_OPTIONS}
+_NO_COUNTS: dict[str, Any] = {"_nrt": False, **_HELPER}
 
 
 def _stamp() -> str:
@@ -29,22 +100,37 @@ def _stamp() -> str:
 _STAMP = _stamp()
 
 
+def _helper(function: Callable[..., Any], **options: Any) -> Any:
+    """Compiled once for each type, not again for each constant: inlining brings that in."""
+    dispatcher = numba.njit(**options)(function)
+    if dispatcher is function:  # Numba was told to compile nothing
+        return function
+    template = dispatcher.get_call_template
+
+    def plain_template(args: Any, kwargs: dict[str, Any]) -> Any:
+        plain = [types.unliteral(a) for a in args]
+        return template(plain, {name: types.unliteral(a) for name, a in kwargs.items()})
+
+    dispatcher.get_call_template = plain_template
+    return dispatcher
+
+
 def device(function: Callable[..., Any]) -> Any:
     """A helper that kernels call. It allocates nothing, so its arrays need no reference
     counts, and it is inlined, so they need not be passed field by field: in a node of a
     few rows either would cost more than all other work.
     """
-    return numba.njit(forceinline=True, **_NO_COUNTS)(function)
+    return _helper(function, forceinline=True, **_NO_COUNTS)
 
 
 def rare(function: Callable[..., Any]) -> Any:
     """A helper of few arguments that stays a call, which keeps compilation short."""
-    return numba.njit(**_NO_COUNTS)(function)
+    return _helper(function, **_NO_COUNTS)
 
 
 def maker(function: Callable[..., Any]) -> Any:
     """A helper that allocates arrays for kernels."""
-    return numba.njit(**_OPTIONS)(function)
+    return _helper(function, **_HELPER)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -53,4 +139,44 @@ def kernel(function: Callable[..., Any]) -> Any:
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = (cache_file._source_stamp, _STAMP)
+    _watch.kernels.add(dispatcher)
     return dispatcher
+
+
+class _Watch(event.Listener):
+    """While a kernel is compiled, because no cache holds it: a word to the user, once, if
+    it takes long; and no garbage collection, which would take a tenth of the time.
+    """
+
+    def __init__(self) -> None:
+        self.kernels: set[Any] = set()
+        self.told = self.collects = False
+        self.timer = threading.Timer(0, self.tell)
+
+    def on_start(self, event: Any) -> None:
+        if event.data["dispatcher"] in self.kernels:
+            self.collects = gc.isenabled()
+            gc.disable()
+            self.timer = threading.Timer(PATIENCE, self.tell)
+            self.timer.daemon = True
+            self.timer.start()
+
+    def on_end(self, event: Any) -> None:
+        if event.data["dispatcher"] in self.kernels:
+            self.timer.cancel()
+            if self.collects:
+                gc.enable()
+
+    def tell(self) -> None:
+        if not self.told:
+            self.told = True
+            logger.warning(
+                "gpuforest is compiling its kernels for this machine, which takes about ten "
+                "seconds; later processes find them on disk"
+            )
+
+
+_watch = _Watch()
+event.register("numba:compile", _watch)
+# the rest of Numba, imported here: an interrupt of an import on another thread can hang
+cpu_target.target_context.refresh()

@@ -1,0 +1,69 @@
+"""A process's first fit: with kernels from disk, and without."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+WORD = "compiling its kernels"
+SCRIPT = """
+import logging, sys, time
+import numpy as np
+from gpuforest import RandomForestClassifier
+
+if "silent" in sys.argv:
+    logging.getLogger("gpuforest").setLevel(logging.ERROR)
+X = np.random.default_rng(0).normal(size=(3000, 5))
+y = X[:, 0] > 0
+for _ in range(2):
+    start = time.perf_counter()
+    RandomForestClassifier(5, random_state=0, n_jobs=2, backend="numba").fit(X, y).predict(X)
+    print(time.perf_counter() - start)
+"""
+
+
+def start(cache, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, *arguments],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_word_while_kernels_are_compiled(tmp_path):
+    # generous: about nine seconds and half a second where nothing else runs
+    for patience, said in (120, True), (20, False):
+        child = start(tmp_path)
+        out, errors = child.communicate(timeout=240)
+        assert child.returncode == 0, errors
+        first, second = map(float, out.split())
+        assert first - second < patience
+        assert (WORD in errors) == said
+        assert len(errors.splitlines()) == said
+
+
+def test_the_word_is_a_log_record_and_can_be_silenced(tmp_path):
+    child = start(tmp_path, "silent")
+    _, errors = child.communicate(timeout=240)
+    assert (child.returncode, errors) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_ends_compilation(tmp_path):
+    child = start(tmp_path)
+    try:
+        assert WORD in child.stderr.readline()
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        _, errors = child.communicate(timeout=60)
+        assert time.monotonic() - begin < 6  # one or two, where nothing else runs
+        assert errors.endswith("KeyboardInterrupt\n")
+    finally:
+        child.kill()
+        child.communicate()
