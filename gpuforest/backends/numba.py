@@ -38,10 +38,14 @@ Array = Any
 BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide features more levels
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
-MIN_WORK = 2**16  # values to encode or trees to walk, a task: half a millisecond
-CACHE_BYTES = 2**19  # of codes that rows walk by: half of a core's L2
-DENSE_VALUES = 8  # of more values than these in a prediction, zeros are passed over
 TILE_VALUES = 2**17  # transposed at once: half of a core's L2 of float32
+MIN_WORK = 2**16  # values to encode or trees to walk, a task: half a millisecond
+# Codes that rows walk by take half of a core's L2 at the most. Their columns are no power of
+# two apart, or they would share the sets of a cache.
+MAX_CODES, MAX_WALKING = 500_000, 7936
+DENSE_VALUES = 8  # of more values than these in a prediction, zeros are passed over
+NONE_LEFT_OUT = np.zeros((0, 0), np.bool_)
+ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
 
 def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:
@@ -132,7 +136,7 @@ class NumbaBackend(NumpyBackend):
         row_work : values of a row to encode, or trees to walk
         """
         shared_out = max(-(-n_rows // (4 * self.n_threads)), MIN_WORK // max(row_work, 1))
-        size = max(256, min(8192, CACHE_BYTES // max(row_bytes, 1), shared_out))
+        size = max(256, min(MAX_WALKING, MAX_CODES // max(row_bytes, 1), shared_out))
         return [slice(r, min(r + size, n_rows)) for r in range(0, n_rows, size)]
 
     def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
@@ -321,8 +325,8 @@ class NumbaBackend(NumpyBackend):
         out = np.empty((len(codes), forest.n_trees), np.int64)
 
         def part(rows: slice) -> None:
-            missing = forest.edges.missing_code
-            apply(forest.nodes, forest.tree_offsets, columns(codes[rows]), missing, out[rows])
+            columns, missing = np.ascontiguousarray(codes[rows].T), forest.edges.missing_code
+            apply(forest.nodes, forest.tree_offsets, columns, missing, out[rows])
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.strides[0])
         parallel_map(part, blocks, self.n_threads)
@@ -338,30 +342,22 @@ class NumbaBackend(NumpyBackend):
         total: Array,
     ) -> Array:
         offsets, missing = forest.tree_offsets[first : last + 1], forest.edges.missing_code
-        none = np.zeros((0, 0), np.bool_)
         if forest.coding.is_classes and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
         else:
-            begin, column = np.zeros(0, np.int64), np.zeros(0, np.int32)
-            values = forest.values.reshape(-1)
+            begin, column, values = *ALL_VALUES, forest.values.reshape(-1)
 
         def part(rows: slice) -> None:
+            columns = np.ascontiguousarray(codes[rows].T)
+            left_out = NONE_LEFT_OUT if skip is None else skip[:, rows]
             accumulate(
-                forest.nodes, offsets, values, columns(codes[rows]), missing,
-                none if skip is None else skip[:, rows], total[rows], begin, column,
+                forest.nodes, offsets, values, columns, missing, left_out, total[rows],
+                begin, column,
             )  # fmt: skip
 
         blocks = self.row_blocks(len(codes), last - first, codes.strides[0])
         parallel_map(part, blocks, self.n_threads)
         return total
-
-
-def columns(codes: Array) -> Array:
-    """Codes [F, n], one column behind another, of codes [n, F]."""
-    n, F = codes.shape
-    out = np.empty((F, -(-n // 64) * 64 + 64), codes.dtype)[:, :n]
-    out[...] = codes.T
-    return out
 
 
 def joined_offsets(parts: tuple[Array, ...]) -> Array:
