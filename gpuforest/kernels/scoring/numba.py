@@ -17,7 +17,8 @@ from gpuforest.kernels.compile import device, rare
 LN2, SQRT2, ATANH = criteria.LN2, criteria.SQRT2, criteria.ATANH
 XLOGX_SCALE = criteria.XLOGX_SCALE
 # n ln n of small n, where most nodes are: 32 KB, the size of a first-level cache
-XLOGX_TABLE = criteria.xlogx(xp, np.arange(4096, dtype=np.int64))
+XLOGX_PLACES = 4096
+XLOGX_TABLE = criteria.xlogx(xp, np.arange(XLOGX_PLACES, dtype=np.int64))
 
 
 @register_jitable
@@ -29,17 +30,18 @@ def times(a, b):
     return a * b
 
 
-@rare
-def log_int(n):
-    e, rest = 0, n
+@device
+def log_of(n):
+    """As log_int, inlined: without a branch, so that loops of it become vectors."""
+    e, rest = np.int64(0), np.int64(n)
     for step in (32, 16, 8, 4, 2, 1):
-        if rest >= np.int64(1) << step:
-            e += step
-            rest = rest >> step
+        big = np.int64(rest >= np.int64(1) << step)
+        e += big * step
+        rest = rest >> (big * step)
     m = np.float64(n) / np.float64(np.int64(1) << e)
-    if m > SQRT2:
-        m = m * 0.5
-        e += 1
+    high = m > SQRT2
+    m = m * 0.5 if high else m
+    e += np.int64(high)
     t = (m - 1.0) / (m + 1.0)
     t2 = t * t
     series = ATANH[9]
@@ -48,11 +50,21 @@ def log_int(n):
     return times(np.float64(e), LN2) + times(t, series)
 
 
+@device
+def xlogx_of(n):
+    """As xlogx, inlined, without its table."""
+    some = n if n > 0 else np.int64(1)
+    return np.int64(math.floor(times(np.float64(n) * log_of(some), XLOGX_SCALE) + 0.5))
+
+
+@rare
+def log_int(n):
+    return log_of(n)
+
+
 @rare
 def xlogx(n):
-    if n < 4096:
-        return XLOGX_TABLE[n]
-    return np.int64(math.floor(times(np.float64(n) * log_int(n), XLOGX_SCALE) + 0.5))
+    return XLOGX_TABLE[n] if n < XLOGX_PLACES else xlogx_of(n)
 
 
 @device
