@@ -36,7 +36,7 @@ def start(cache, *arguments):
 
 
 def test_a_word_while_kernels_are_compiled(tmp_path):
-    # generous: about nine seconds and half a second where nothing else runs
+    # generous: 15 and 0.6 s were measured on two busy cores
     for patience, said in (120, True), (20, False):
         child = start(tmp_path)
         out, errors = child.communicate(timeout=240)
