@@ -67,3 +67,27 @@ def test_an_interrupt_ends_compilation(tmp_path):
     finally:
         child.kill()
         child.communicate()
+
+
+def test_a_release_of_numba_that_was_not_tested_compiles_the_plain_way(tmp_path):
+    script = """
+import numba
+numba.version_info = (0, 99, 0, 0, 99)
+import numpy as np
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.kernels import compile
+assert "pipeline_class" not in compile._HELPER
+keys = np.arange(3, dtype=np.uint64)
+for backend in (NumbaBackend(), NumpyBackend()):
+    print(backend.bag(keys, 50, 50, None).tolist())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    ours, reference = done.stdout.splitlines()
+    assert ours == reference

@@ -5,10 +5,6 @@ vectorised; no fast-math and no contraction, which would change bits. `nogil`, b
 threads over slots and rows are plain threads. Compiled code is cached on disk under a
 stamp of all kernels' sources: Numba alone does not notice an edited helper in another
 file.
-
-Numba would make machine code of every helper, and of two wrappers for Python around it;
-here kernels alone become machine code, and take their helpers in as LLVM's code. That
-more than halves the time of compilation.
 """
 
 from __future__ import annotations
@@ -22,72 +18,25 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba import _dynfunc, types  # type: ignore[attr-defined]
+from numba import types
 from numba.core import event
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.compiler_machinery import register_pass
 from numba.core.registry import cpu_target
-from numba.core.typed_passes import NativeLowering
-
-from gpuforest.parallel import check_wanted
 
 logger = logging.getLogger("gpuforest")
 
+# Releases of Numba with the inside that helper_compiler.py knows; others compile longer
+INSIDE_KNOWN = ((0, 68),)
 PATIENCE = 0.5  # seconds of a kernel's compilation without a word
 
 
-class _HelperLibrary(JITCodeLibrary):
-    """A helper's code, which kernels link: LLVM's, never machine code."""
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_HELPER: dict[str, Any] = {**_OPTIONS}
+if numba.version_info[:2] in INSIDE_KNOWN:
+    from gpuforest.kernels.helper_compiler import HelperCompiler
 
-    def _optimize_final_module(self) -> None:
-        # one that calls others is optimised once they are inlined, in its kernel
-        if not any(isinstance(linked, _HelperLibrary) for linked in self._linking_libraries):
-            super()._optimize_final_module()
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _HelperLowering(NativeLowering):
-    _name = "gpuforest_helper_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        check_wanted()  # after an interrupt, seconds of compilation would hold the exit up
-        state.flags.no_compile = True
-        state.library = _HelperLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        super().run_pass(state)
-        lowered = state["cr"]
-        # what Numba knows the helper by; it has no machine code, so nothing may call it
-        name = lowered.fndesc.qualname
-        entry = _dynfunc.make_function(
-            lowered.fndesc.lookup_module(), name, "", 0, lowered.env, (state.library,)
-        )
-        state.targetctx.insert_user_function(entry, lowered.fndesc, [state.library])
-        state["cr"] = lowered._replace(cfunc=entry)
-        return True
-
-
-class _HelperCompiler(Compiler):
-    def define_pipelines(self) -> list[Any]:
-        (manager,) = super().define_pipelines()
-        manager.passes = [
-            (_HelperLowering if step is NativeLowering else step, text)
-            for step, text in manager.passes
-        ]
-        manager._finalized = False
-        manager.finalize()
-        return [manager]
-
-
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-_HELPER: dict[str, Any] = {
-    "no_cpython_wrapper": True,
-    "pipeline_class": _HelperCompiler,
-    **_OPTIONS,
-}
+    _OPTIONS["no_cfunc_wrapper"] = True
+    _HELPER |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    _HELPER["pipeline_class"] = HelperCompiler
 # an option that Numba has, and keeps out of its documents and types
 _NO_COUNTS: dict[str, Any] = {"_nrt": False, **_HELPER}
 
