@@ -120,7 +120,7 @@ class _Watch(event.Listener):
         if not self.told:
             self.told = True
             logger.warning(
-                "gpuforest is compiling its kernels for this machine, which takes 10 to 20 "
+                "gpuforest is compiling its kernels for this machine, which takes 10 to 30 "
                 "seconds; later processes find them on disk"
             )
 

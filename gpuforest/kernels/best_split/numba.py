@@ -24,6 +24,7 @@ from gpuforest.kernels.scoring.numba import (
 # the compiler turns into vectors. Of more than two classes, SECOND and THIRD are what the
 # two sides of a cut there add up to (see scoring).
 WEIGHT, SECOND, ROWS, CODE, THIRD = range(5)
+NO_SUMS = np.int64(0), np.int64(0)
 NOTHING = -np.inf, np.int64(-1), 0  # score, place and side of missing values, of no cut
 
 
@@ -94,11 +95,14 @@ def first_highest(scores, upto, last, n_rows, rows_more, min_rows, side, found):
 
 
 @device
-def cut_behind(upto, at, n, missing, n_bins, some_missing, missing_left):
-    """The middle of the gap behind a place, and where missing values go."""
+def chosen_cut(found, upto, n, missing, bins, some_missing):
+    """Score, the middle of the gap behind the place found, and where missing values go."""
+    best, at, side = found
+    if at < 0:
+        return best, np.int64(0), False
     code, upper = upto[CODE, at], upto[CODE, at + 1]
-    cut = np.int64(n_bins) - 1 if upper == missing else (code + upper - 1) >> 1
-    return cut, missing_left if some_missing else upto[WEIGHT, at] > n - upto[WEIGHT, at]
+    cut = np.int64(bins) - 1 if upper == missing else (code + upper - 1) >> 1
+    return best, cut, side == 1 if some_missing else upto[WEIGHT, at] > n - upto[WEIGHT, at]
 
 
 @device
@@ -131,16 +135,16 @@ def best_pair(upto, m, missing, n_bins, criterion, min_rows, scores):
             score_pairs(criterion, upto, n, a, n_more, a_more, last, scores)
         # 4. the first of the highest
         found = first_highest(scores, upto, last, n_rows, rows_more, min_rows, side, found)
-    best, at, best_side = found
-    if at < 0:
-        return best, np.int64(0), False, (np.int64(0), np.int64(0))
     # 5. and 6. the middle of the gap, and where missing values go
-    cut, side = cut_behind(upto, at, n, missing, n_bins, some_missing, best_side == 1)
+    score, cut, goes_left = chosen_cut(found, upto, n, missing, n_bins, some_missing)
+    _, at, side = found
+    if at < 0:
+        return score, cut, goes_left, NO_SUMS
     n_left, a_left = upto[WEIGHT, at], upto[SECOND, at]
-    if best_side == 1:
+    if side == 1:
         n_left += n - upto[WEIGHT, m - 2]
         a_left += a - upto[SECOND, m - 2]
-    return best, cut, side, (n_left, a_left)
+    return score, cut, goes_left, (n_left, a_left)
 
 
 @device
@@ -222,12 +226,9 @@ def scan_classes(hist, bins, missing, sums, n, n_rows, criterion, min_rows, scra
         varies |= m > 1
         # 3. and 4. both sides hold rows; the first of the highest
         found = best_classes(upto, m, n, n_rows, criterion, min_rows, scores, side, found)
-    best, at, best_side = found
-    if at < 0:
-        return varies, best, np.int64(0), False
     # 5. and 6. the middle of the gap, and where missing values go
-    cut, goes_left = cut_behind(upto, at, n, missing, bins, n_missing > 0, best_side == 1)
-    return varies, best, cut, goes_left
+    score, cut, goes_left = chosen_cut(found, upto, n, missing, bins, n_missing > 0)
+    return varies, score, cut, goes_left
 
 
 @rare
@@ -259,12 +260,9 @@ def scan_outputs(hist, bins, missing, sums, n_rows, criterion, min_rows, scratch
         varies |= m > 1
         # 3. and 4. both sides hold rows; the first of the highest
         found = first_highest(scores, upto, m - 1, n_rows, 0, min_rows, side, found)
-    best, at, best_side = found
-    if at < 0:
-        return varies, best, np.int64(0), False
     # 5. and 6. the middle of the gap, and where missing values go
-    cut, goes_left = cut_behind(upto, at, n, missing, bins, n_missing > 0, best_side == 1)
-    return varies, best, cut, goes_left
+    score, cut, goes_left = chosen_cut(found, upto, n, missing, bins, n_missing > 0)
+    return varies, score, cut, goes_left
 
 
 @device
@@ -289,7 +287,7 @@ def best_of_bins(hist, bins, B, sums, n, n_rows, criterion, min_rows, labels, sc
         varies, score, cut, side = scan_outputs(
             hist, bins, missing, sums, n_rows, criterion, min_rows, scratch
         )
-    return varies, score, cut, side, (np.int64(0), np.int64(0))
+    return varies, score, cut, side, NO_SUMS
 
 
 @device

@@ -8,7 +8,7 @@ The same candidates, in the same order and with the same scores, either way.
 
 import numpy as np
 
-from gpuforest.kernels.best_split.numba import best_of_bins, best_pair, new_scratch
+from gpuforest.kernels.best_split.numba import NO_SUMS, best_of_bins, best_pair, new_scratch
 from gpuforest.kernels.compile import device, maker
 from gpuforest.kernels.grow_subtrees.sorting import (
     MOST_SORTED,
@@ -80,7 +80,7 @@ def best_cut(table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, wo
         code[U(i)] = c
         varies |= c != first
     if not varies:
-        return False, -np.inf, np.int64(0), False, (np.int64(0), np.int64(0))
+        return False, -np.inf, np.int64(0), False, NO_SUMS
     sort_by_code(code, n, keys, spare_keys, counts)
     if C == 2:
         _, upto, scores = scratch
@@ -95,4 +95,4 @@ def best_cut(table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, wo
         score, cut, side = scan_sorted_outputs(
             keys, n, own, low, missing, sums, bins, criterion, min_rows, scratch
         )
-    return True, score, cut, side, (np.int64(0), np.int64(0))
+    return True, score, cut, side, NO_SUMS

@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION
+from gpuforest.kernels.best_split.numba import NO_SUMS
 from gpuforest.kernels.compile import device, kernel, maker
 from gpuforest.kernels.grow_subtrees.cuts import best_cut, new_work
 from gpuforest.kernels.hashing.numba import U, domain, hash_at, order_of, permute
@@ -197,8 +198,8 @@ def grow_block(
     """
     criterion, k, max_depth, fewest, _, min_gain = rules
     (stack, stack_keys), (constant, trail), (places, own) = open_nodes, known, order
-    (sums, left_sums), F, none = all_sums, len(constant), (np.int64(0), np.int64(0))
-    C, missing = len(sums), B - 1
+    sums, left_sums = all_sums
+    F, C, missing = len(constant), len(sums), B - 1
     (mask, shift), base, first_leaf, n_trail = domain(F), n_nodes, n_leaves, 0
     node_totals(own, 0, n_rows, sums)
     totals = (weight_of(own, sums), sums[C - 1])
@@ -220,7 +221,7 @@ def grow_block(
             node_totals(own, low, high, sums)
             n_weight = weight_of(own, sums)
         # 2. its best split, of the first k features that vary
-        best, best_f, cut, missing_left, totals = -np.inf, np.int64(-1), np.int64(0), False, none
+        best, best_f, cut, missing_left, totals = -np.inf, np.int64(-1), np.int64(0), False, NO_SUMS
         # a score that high is not exceeded: the first feature that has it wins
         enough = -np.inf if n == 2 else perfect_score(criterion, n_weight)
         level = 2 if low < upto[2] else 1 if low < upto[1] else 0
@@ -325,10 +326,8 @@ def grow_subtrees(
         most = max(most, end[d] - begin[d])
     blocks = new_blocks(codes, most)
     order, spare = new_order(most, y), new_order(most, y)
-    work, sums = (
-        new_work(most, codes, B, C, rules[4] > 1),
-        (np.zeros(C, np.int64), np.zeros(C, np.int64)),
-    )
+    work = new_work(most, codes, B, C, rules[4] > 1)
+    sums = np.zeros(C, np.int64), np.zeros(C, np.int64)
     open_nodes = np.empty((most + 1, 7), np.int64), np.empty(most + 1, np.uint64)
     known = np.zeros(F, np.bool_), np.empty(F, np.int32)
     for d in range(D):

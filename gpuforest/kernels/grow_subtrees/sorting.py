@@ -13,7 +13,7 @@ from gpuforest.kernels.best_split.numba import (
     THIRD,
     WEIGHT,
     best_classes,
-    cut_behind,
+    chosen_cut,
     first_highest,
 )
 from gpuforest.kernels.compile import device, rare
@@ -135,11 +135,7 @@ def scan_sorted_classes(
             )
             m += 1
         found = best_classes(upto, m, n_weight, n, criterion, min_rows, scores, side, found)
-    best, at, best_side = found
-    if at < 0:
-        return best, np.int64(0), False
-    cut, goes_left = cut_behind(upto, at, n_weight, missing, bins, n_missing > 0, best_side == 1)
-    return best, cut, goes_left
+    return chosen_cut(found, upto, n_weight, missing, bins, n_missing > 0)
 
 
 @rare
@@ -167,8 +163,4 @@ def scan_sorted_outputs(
             scores[m] = moment_score(criterion, left, sums, C) if left[0] < sums[0] else -np.inf
             m += 1
         found = first_highest(scores, upto, m - 1, n, 0, min_rows, side, found)
-    best, at, best_side = found
-    if at < 0:
-        return best, np.int64(0), False
-    cut, goes_left = cut_behind(upto, at, sums[0], missing, bins, n_missing > 0, best_side == 1)
-    return best, cut, goes_left
+    return chosen_cut(found, upto, sums[0], missing, bins, n_missing > 0)
