@@ -29,6 +29,7 @@ Array = Any
 # What a slot is; a wide one whose split was refused becomes a leaf. NONE: no slot at all,
 # one of the two that follow a leaf
 NONE, LEAF, DEEP, WIDE = range(4)
+SUMS_AT_ONCE = 2**18  # of a leaf table: so many are copied at the most
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,15 +222,17 @@ def leaf_numbers(xp: Any, nodes: Array, leaf: Array) -> Array:
 
 def distinct_rows(xp: Any, sums: Array) -> tuple[Array, Array]:
     """Distinct rows i64[V, C] in a canonical order, and each row's number among them."""
-    zero, key = np.zeros(1, np.uint64), xp.astype(xp.zeros_like(sums[:, 0]), xp.uint64)
-    for c in range(sums.shape[1]):
-        key = key + xp.astype(sums[:, c], xp.uint64) * (int(hash_at(zero, c)[0]) | 1)
-    found = xp.unique_all(key)
-    table, inverse = xp.take(sums, found.indices, axis=0), found.inverse_indices
-    same = found.counts[:1] > 0
-    for c in range(sums.shape[1]):
-        same = same & xp.all(xp.take(table[:, c], inverse) == sums[:, c])
-    return (table, inverse) if bool(xp.all(same)) else _distinct_sorted(xp, sums)
+    V, C = sums.shape
+    column = xp.arange(C, dtype=xp.uint64, device=sums.device)
+    factors = hash_at(xp.zeros_like(column), column) | 1
+    step = max(1, SUMS_AT_ONCE // C)
+    parts = [(i, min(i + step, V)) for i in range(0, V, step)]
+    keys = [xp.matmul(xp.astype(sums[i:j, :], xp.uint64), factors) for i, j in parts]
+    found = xp.unique_all(xp.concat(keys))
+    table, number, same = xp.take(sums, found.indices, axis=0), found.inverse_indices, column >= 0
+    for i, j in parts:
+        same = same & xp.all(xp.take(table, number[i:j], axis=0) == sums[i:j, :], axis=0)
+    return (table, number) if bool(xp.all(same)) else _distinct_sorted(xp, sums)
 
 
 def _distinct_sorted(xp: Any, sums: Array) -> tuple[Array, Array]:

@@ -89,7 +89,7 @@ def test_the_ends_of_a_wave(name):
     classes = 0 if task.rules.is_regression else target.coding.n_channels
     assert n_waits <= (13 if classes else 10)
     assert n_launches == 0
-    assert n_operations <= 85 + 20 * len(backend.levels) + 9 * classes
+    assert n_operations <= 95 + 20 * len(backend.levels) + (20 if classes else 0)
 
 
 @pytest.mark.parametrize("n_classes", [2, 7, 0], ids=["binary", "7 classes", "regression"])

@@ -33,6 +33,7 @@ CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 CACHE_BYTES = 2**19  # of the last block: half of a core's second-level cache
 FEWEST_COPIED = 64  # rows of a node that is worth another block
 COLUMN_GAP = 72  # bytes or more, so that columns do not begin 4,096 bytes apart
+PURE_WEIGHTS = 16  # weights of pure leaves that share their sums
 EXACT_SQUARES = 2**26  # weights whose squares a float64 holds
 
 
@@ -171,10 +172,29 @@ def push(open_nodes, n_stack, low, high, depth, number, n_trail, totals, key):
 
 
 @device
-def put_leaf(nodes, leaf_sums, number, leaf, first_leaf, sums):
-    for c in range(len(sums)):
-        leaf_sums[leaf, c] = sums[c]
-    nodes[number] = LEAF | U(leaf - first_leaf)
+def put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums, own, pure):
+    """Write a leaf; how many rows of the leaf table are then in use.
+
+    pure : the rows for pure leaves by class and weight, which share one. Most leaves are
+        pure and of a small weight
+    """
+    C = len(sums)
+    if has_labels(own):
+        n_weight, top = np.int64(0), 0
+        for c in range(C):
+            n_weight += sums[c]
+        for c in range(C):
+            top = c if sums[c] == n_weight else top
+        if sums[top] == n_weight and n_weight < PURE_WEIGHTS:
+            leaf = pure[top, n_weight]
+            if leaf >= first_leaf:  # else it is another block's
+                nodes[number] = LEAF | U(leaf - first_leaf)
+                return n_leaves
+            pure[top, n_weight] = n_leaves
+    for c in range(C):
+        leaf_sums[n_leaves, c] = sums[c]
+    nodes[number] = LEAF | U(n_leaves - first_leaf)
+    return n_leaves + 1
 
 
 @device
@@ -186,7 +206,7 @@ def set_pair(own, sums, totals):
 @device
 def grow_block(
     blocks, upto, n_rows, root_key, depth, order, spare, n_bins, rules, B, work, open_nodes,
-    known, all_sums, nodes, leaf_sums, n_nodes, n_leaves,
+    known, all_sums, pure, nodes, leaf_sums, n_nodes, n_leaves,
 ):  # fmt: skip
     """Grow the subtree of one block; its nodes and leaves are written from n_nodes, n_leaves.
 
@@ -195,6 +215,7 @@ def grow_block(
         channel; and of keys
     known : which features are constant on the path, and the trail of them
     all_sums : scratch, channel sums of a node and of its left side
+    pure : see put_leaf
     """
     criterion, k, max_depth, fewest, _, min_gain = rules
     (stack, stack_keys), (constant, trail), (places, own) = open_nodes, known, order
@@ -247,8 +268,7 @@ def grow_block(
                     best, best_f, cut, missing_left, totals = score, f, at, side, left
         # 3. a leaf
         if best_f < 0 or best - node_score(criterion, sums, n_weight, C) < min_gain:
-            put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums)
-            n_leaves += 1
+            n_leaves = put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums, own, pure)
             continue
         word = (U(best_f) << FEATURE) | (U(missing_left) << MISSING) | U(cut)
         nodes[number] = word | (U(n_nodes - base) << CHILD)
@@ -264,9 +284,10 @@ def grow_block(
                 )
             for c in range(C):
                 sums[c] -= left_sums[c]
-            put_leaf(nodes, leaf_sums, n_nodes - 2, n_leaves, first_leaf, left_sums)
-            put_leaf(nodes, leaf_sums, n_nodes - 1, n_leaves + 1, first_leaf, sums)
-            n_leaves += 2
+            for child, child_sums in ((n_nodes - 2, left_sums), (n_nodes - 1, sums)):
+                n_leaves = put_leaf(
+                    nodes, leaf_sums, child, n_leaves, first_leaf, child_sums, own, pure
+                )
             continue
         # 5. or into nodes; the left one is taken next, and all below it before the right
         middle = low + split_rows(
@@ -330,9 +351,10 @@ def grow_subtrees(
     sums = np.zeros(C, np.int64), np.zeros(C, np.int64)
     open_nodes = np.empty((most + 1, 7), np.int64), np.empty(most + 1, np.uint64)
     known = np.zeros(F, np.bool_), np.empty(F, np.int32)
+    pure = np.full((C, PURE_WEIGHTS), -1)
     for d in range(D):
         load_block(codes, y, rows, weights, begin[d], end[d], blocks[0], order[0], order[1])
         offsets[d + 1], leaf_offsets[d + 1] = grow_block(
             blocks, upto, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, B,
-            work, open_nodes, known, sums, nodes, leaf_sums, offsets[d], leaf_offsets[d],
+            work, open_nodes, known, sums, pure, nodes, leaf_sums, offsets[d], leaf_offsets[d],
         )  # fmt: skip
