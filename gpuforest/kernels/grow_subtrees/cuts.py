@@ -1,6 +1,6 @@
 """The best cut of one feature in one node, in work that grows with the node's rows.
 
-    many rows   fill a histogram
+    many rows   fill a histogram; very many those of two features, in one pass over them
     few         are sorted by their code, and the cuts between them scored
 
 The same candidates, in the same order and with the same scores, either way.
@@ -36,43 +36,94 @@ def new_work(most, codes, B, C, count_rows):
         np.empty(size, np.uint32),
         np.empty(size, np.uint32),
         np.empty(256, np.int64),
-        np.zeros(B * (C + count_rows), np.int64),
+        np.zeros((2, B * (C + count_rows)), np.int64),
         new_scratch(max(sorted_rows, B), C),
     )
 
 
 @device
-def fill(hist, column, places, own, low, n, bins, missing, C, count_rows):
-    """The histogram [B * channels] of one feature in one node; other bins are left as they are."""
-    channels = np.int64(C + count_rows)
+def most_sorted(bins, channels):
+    """Nodes of more rows than this fill histograms of so many bins."""
+    return min(MOST_SORTED, max(HIST_ROWS, bins * channels // HIST_SHARE))
+
+
+@device
+def clear(hist, bins, missing, channels):
+    """A feature's bins and the one for missing values; others are left as they are."""
     for i in range(bins * channels):
         hist[U(i)] = 0
     for i in range(missing * channels, (missing + 1) * channels):
         hist[U(i)] = 0
-    for i in range(low, low + n):
-        b = np.int64(column[U(places[U(i)])]) * channels
-        if has_labels(own):
-            hist[U(b + own[U(i), 0])] += own[U(i), 1]
-        elif C == 2:
-            hist[U(b)] += own[U(i), 0]
-            hist[U(b + 1)] += own[U(i), 1]
-        else:
-            for c in range(C):
-                hist[U(b + c)] += own[U(i), U(c)]
-        if count_rows:
-            hist[U(b + C)] += 1
 
 
 @device
-def best_cut(table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work):
+def add_two(hist, code, own, i, C):
+    """A row of the order to the histogram of class sums, or of two channels."""
+    if has_labels(own):
+        hist[U(np.int64(code) * C + own[U(i), 0])] += own[U(i), 1]
+    else:
+        hist[U(np.int64(code) * 2)] += own[U(i), 0]
+        hist[U(np.int64(code) * 2 + 1)] += own[U(i), 1]
+
+
+@device
+def add_all(hist, code, own, i, C, channels):
+    """The same with any number of channels, and of rows if there is one channel more."""
+    b = np.int64(code) * channels
+    if has_labels(own):
+        hist[U(b + own[U(i), 0])] += own[U(i), 1]
+    else:
+        for c in range(C):
+            hist[U(b + c)] += own[U(i), U(c)]
+    if channels > C:
+        hist[U(b + C)] += 1
+
+
+@device
+def fill(hist, column, places, own, low, n, C, channels):
+    """Add a node's rows to the histogram [B * channels] of one feature."""
+    if channels == C and (has_labels(own) or C == 2):  # a loop without a branch
+        for i in range(low, low + n):
+            add_two(hist, column[U(places[U(i)])], own, i, C)
+    else:
+        for i in range(low, low + n):
+            add_all(hist, column[U(places[U(i)])], own, i, C, channels)
+
+
+@device
+def fill_two(hists, table, f, g, places, own, low, n, n_bins, B, C, channels):
+    """The histograms [2, B * channels] of two features."""
+    one, two, columns = hists[0], hists[1], (table[f], table[g])
+    clear(one, np.int64(n_bins[f]), B - 1, channels)
+    clear(two, np.int64(n_bins[g]), B - 1, channels)
+    if channels == C and (has_labels(own) or C == 2):
+        for i in range(low, low + n):
+            place = U(places[U(i)])
+            add_two(one, columns[0][place], own, i, C)
+            add_two(two, columns[1][place], own, i, C)
+    else:
+        fill(one, columns[0], places, own, low, n, C, channels)
+        fill(two, columns[1], places, own, low, n, C, channels)
+
+
+@device
+def best_cut(
+    table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, hist, is_filled
+):  # fmt: skip
     """One feature in one node: (varies, score, cut, missing_left, left); of two channels
-    `left` are the weight and the second channel on the left."""
+    `left` are the weight and the second channel on the left.
+
+    hist : scratch, unless it is filled
+    """
     criterion, _, _, _, min_rows, _ = rules
-    code, keys, spare_keys, counts, hist, scratch = work
+    code, keys, spare_keys, counts, _, scratch = work
     C, missing, bins, labels = len(sums), B - 1, np.int64(n_bins[f]), has_labels(own)
+    channels = np.int64(C + (min_rows > 1))
     column = table[f]
-    if n > MOST_SORTED or n > max(HIST_ROWS, bins * (C + (min_rows > 1)) // HIST_SHARE):
-        fill(hist, column, places, own, low, n, bins, missing, C, min_rows > 1)
+    if is_filled or n > most_sorted(bins, channels):
+        if not is_filled:
+            clear(hist, bins, missing, channels)
+            fill(hist, column, places, own, low, n, C, channels)
         return best_of_bins(hist, bins, B, sums, n_weight, n, criterion, min_rows, labels, scratch)
     first, varies = column[U(places[U(low)])], False
     for i in range(n):
