@@ -22,7 +22,7 @@ import numpy as np
 from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION
 from gpuforest.kernels.best_split.numba import NO_SUMS
 from gpuforest.kernels.compile import device, kernel, maker
-from gpuforest.kernels.grow_subtrees.cuts import best_cut, fill_two, most_sorted, new_work
+from gpuforest.kernels.grow_subtrees.cuts import best_cut, fill_batch, most_sorted, new_work
 from gpuforest.kernels.hashing.numba import U, domain, hash_at, order_of, permute
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.scoring.numba import node_score
@@ -162,15 +162,17 @@ def perfect_score(criterion, n_weight):
 
 
 @device
-def next_feature(draw, position, k, order_domain, constant):
-    """The next of the drawn features that may vary, -1 if there is none; the place behind."""
-    F, (mask, shift) = len(constant), order_domain
-    while position < F:
+def next_features(batch, wanted, draw, position, k, order_domain, constant):
+    """Put so many of the drawn features that may vary into `batch`; how many there were, and
+    the place behind."""
+    F, (mask, shift), m = len(constant), order_domain, 0
+    while m < wanted and position < F:
         f = position if k >= F else permute(draw, position, F, mask, shift)
         position += 1
         if not constant[f]:
-            return f, position
-    return np.int64(-1), position
+            batch[m] = f
+            m += 1
+    return m, position
 
 
 @device
@@ -233,7 +235,8 @@ def grow_block(
     (stack, stack_keys), (constant, trail), (places, own) = open_nodes, known, order
     sums, left_sums = all_sums
     F, C, missing = len(constant), len(sums), B - 1
-    order_domain, hists, channels = domain(F), work[4], np.int64(C + (rules[4] > 1))
+    order_domain, channels = domain(F), np.int64(C + (rules[4] > 1))
+    hists, batch = work[4], work[5]
     base, first_leaf, n_trail = n_nodes, n_leaves, 0
     node_totals(own, 0, n_rows, sums)
     totals = (weight_of(own, sums), sums[C - 1])
@@ -260,30 +263,37 @@ def grow_block(
         enough = -np.inf if n == 2 else perfect_score(criterion, n_weight)
         level = 2 if low < upto[2] else 1 if low < upto[1] else 0
         if n >= fewest and depth < max_depth and not is_pure(own, low, high, sums, n_weight):
-            in_pairs = n > most_sorted(B - 1, channels)
+            in_batches = n > most_sorted(B - 1, channels)
             for smaller in range(2, level, -1):
                 if FEWEST_COPIED <= n <= blocks[smaller].shape[1]:
                     copy_block(blocks[level], places, low, n, constant, blocks[smaller])
                     upto[smaller], level = high, smaller
-            table, draw, tried, ready = blocks[level], order_of(key), 0, False
-            f, position = next_feature(draw, 0, k, order_domain, constant)
-            while f >= 0 and tried < k and (best < enough or best == -np.inf):
-                g, position = next_feature(draw, position, k, order_domain, constant)
-                second = ready
-                ready = in_pairs and not second and g >= 0 and tried + 1 < k
-                if ready:
-                    fill_two(hists, table, f, g, places, own, low, n, n_bins, B, C, channels)
-                varies, score, at, side, left = best_cut(
+            table, draw, tried, position, at, m = blocks[level], order_of(key), 0, 0, 0, 0
+            while tried < k and (best < enough or best == -np.inf):
+                if at == m:
+                    wanted = min(k - tried, len(hists)) if in_batches else 1
+                    m, position = next_features(
+                        batch, wanted, draw, position, k, order_domain, constant
+                    )
+                    if m == 0:
+                        break
+                    at = 0
+                    if in_batches:
+                        fill_batch(
+                            hists, batch, m, table, places, own, low, n, n_bins, B, C, channels
+                        )
+                f = np.int64(batch[at])
+                varies, score, code, side, left = best_cut(
                     table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work,
-                    hists[np.int64(second)], ready or second,
+                    hists[at], in_batches,
                 )  # fmt: skip
+                at += 1
                 tried += varies
                 if not varies:
                     constant[f], trail[n_trail] = True, f
                     n_trail += 1
                 elif score > best:
-                    best, best_f, cut, missing_left, totals = score, f, at, side, left
-                f = g
+                    best, best_f, cut, missing_left, totals = score, f, code, side, left
         # 3. a leaf
         if best_f < 0 or best - node_score(criterion, sums, n_weight, C) < min_gain:
             n_leaves = put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums, own, pure)
@@ -365,7 +375,7 @@ def grow_subtrees(
         most = max(most, end[d] - begin[d])
     blocks = new_blocks(codes, most)
     order, spare = new_order(most, y), new_order(most, y)
-    work = new_work(most, codes, B, C, rules[4] > 1)
+    work = new_work(most, codes, B, C, rules[1], rules[4] > 1)
     sums = np.zeros(C, np.int64), np.zeros(C, np.int64)
     open_nodes = np.empty((most + 1, 7), np.int64), np.empty(most + 1, np.uint64)
     known = np.zeros(F, np.bool_), np.empty(F, np.int32)
