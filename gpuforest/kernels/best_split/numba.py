@@ -183,14 +183,22 @@ def compact_classes(
     for i in range(last):
         b = i if i < bins else missing
         at, before = b * channels, n
-        for c in range(C):
-            h = np.int64(hist[U(at + c)])
-            if h:
-                right = sums[U(c)] - left[U(c)]
-                left_sum += grown(criterion, left[U(c)], h)
-                right_sum -= grown(criterion, right - h, h)
-                left[U(c)] += h
+        if criterion == GINI:  # without a branch
+            for c in range(C):
+                h, n_left, n_all = np.int64(hist[U(at + c)]), left[U(c)], sums[U(c)]
+                left_sum += h * (2 * n_left + h)
+                right_sum -= h * (2 * (n_all - n_left) - h)
+                left[U(c)] = n_left + h
                 n += h
+        else:
+            for c in range(C):
+                h = np.int64(hist[U(at + c)])
+                if h:
+                    right = sums[U(c)] - left[U(c)]
+                    left_sum += grown(criterion, left[U(c)], h)
+                    right_sum -= grown(criterion, right - h, h)
+                    left[U(c)] += h
+                    n += h
         if n > before:
             if channels > C:
                 n_rows += np.int64(hist[U(at + C)])
