@@ -95,9 +95,9 @@ class BinEdges:
 
 @dataclass(frozen=True, eq=False)
 class BinnedMatrix:
-    """The training data as the engine sees them: codes u8 or u16 [N, F], row-major.
+    """The training data as the engine sees them: codes u8 or u16 [N, F].
 
-    A backend may pad its rows to more than F codes.
+    In the order that the backend reads them in; it may pad rows to more than F codes.
     """
 
     codes: Array
@@ -136,14 +136,13 @@ def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple
 
 def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
     """Encode X [N, F] on the backend, by blocks of rows into one array of codes."""
-    xp, codes = backend.xp, None
+    codes = None
     for begin, end, block in encode_blocks(X, edges, backend):
         if codes is None and end == X.shape[0]:
             codes = block
             break
         if codes is None:
-            shape = (X.shape[0], block.shape[1])
-            codes = xp.empty(shape, dtype=block.dtype, device=backend.device)
+            codes = backend.new_codes(X.shape[0], block.shape[1], block.dtype)
         codes[begin:end, :] = block
     return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges)
 

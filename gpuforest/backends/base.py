@@ -127,6 +127,10 @@ class Backend(ABC):
 
     # derived
 
+    def new_codes(self, n_rows: int, n_features: int, dtype: Any) -> Array:
+        """Room for codes [N, F]."""
+        return self.xp.empty((n_rows, n_features), dtype=dtype, device=self.device)
+
     def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
         """A random sample of `count` < n_rows rows, i64[count], ascending, on the host."""
         return binning.draw_rows(seed, n_rows, count)

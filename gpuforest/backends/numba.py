@@ -19,7 +19,7 @@ from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.numba import best_split
 from gpuforest.kernels.edges.numba import edges as edges_of
 from gpuforest.kernels.encode.numba import encode
-from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
+from gpuforest.kernels.grow_subtrees.numba import SPARSE, grow_subtrees
 from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.level.numba import level
 from gpuforest.kernels.partition.numba import partition
@@ -75,12 +75,17 @@ class NumbaBackend(NumpyBackend):
         worker.memory_budget = self.memory_budget // self.n_threads
         return self.n_threads, worker
 
+    def new_codes(self, n_rows: int, n_features: int, dtype: type) -> Array:
+        """One column after another: a node looks at few of them."""
+        return np.empty((n_features, n_rows), dtype).T
+
     def encode(self, X: Array, edges: BinEdges) -> Array:
-        codes = np.empty(X.shape, edges.code_dtype)
+        codes = self.new_codes(X.shape[0], X.shape[1], edges.code_dtype)
         values = edges.rounded if X.dtype == np.float32 else edges.values
 
         def part(rows: slice) -> None:
-            encode(X[rows], values, edges.offsets, edges.missing_code, codes[rows])
+            own, missing = X[rows], edges.missing_code
+            encode(own, values, edges.offsets, missing, codes.T, rows.start)
 
         parallel_map(part, self.row_blocks(*X.shape), self.n_threads)
         return codes
@@ -276,14 +281,14 @@ class NumbaBackend(NumpyBackend):
 
     def deep_rows(self, matrix: BinnedMatrix, target: Target, n_rows: int) -> int:
         """So many that all threads have work to the end: whole trees, when many grow. But
-        a block has to fit the memory; and no node of fewer rows than bins fills histograms
-        of them, as the wide phase would."""
-        each = matrix.n_features * matrix.codes.itemsize
-        most = max(self.memory_budget, 4 * matrix.codes.nbytes // self.n_workers)
-        fitting = most // (self.n_threads * each)
+        what is copied has to fit the memory; and no node of fewer rows than bins fills
+        histograms of them, as the wide phase would."""
+        each, threads = matrix.n_features * matrix.codes.itemsize, self.n_threads * self.n_workers
         shared_out = n_rows // (4 * self.n_threads) if self.n_threads > 1 else n_rows
         wanted = max(shared_out, BLOCK_BYTES // each, matrix.edges.n_codes // 4)
-        return int(max(64, min(wanted, fitting, MAX_DEEP_ROWS)))
+        if wanted < matrix.n_rows // SPARSE:
+            wanted = min(wanted, max(self.memory_budget, matrix.codes.nbytes) // (threads * each))
+        return int(max(64, min(wanted, MAX_DEEP_ROWS)))
 
     def grow_subtrees(
         self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
@@ -292,6 +297,7 @@ class NumbaBackend(NumpyBackend):
         if not f.n_slots:
             return super().grow_subtrees(matrix, target, frontier, rules)
         fewest = max(rules.min_rows_split, 2 * rules.min_rows_leaf)
+        columns = np.ascontiguousarray(matrix.codes.T)
         limits = (
             rules.criterion, rules.n_tried, rules.max_depth, fewest, rules.min_rows_leaf,
             float(rules.min_gain),
@@ -303,7 +309,7 @@ class NumbaBackend(NumpyBackend):
             nodes, leaf_sums = np.empty(2 * total, np.uint64), np.empty((total, C), np.int64)
             offsets, leaf_offsets = np.zeros(D + 1, np.int64), np.zeros(D + 1, np.int64)
             grow_subtrees(
-                matrix.codes, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s],
+                columns, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s],
                 f.depth[s], matrix.n_bins, limits, matrix.edges.n_codes, C,
                 nodes, offsets, leaf_sums, leaf_offsets,
             )  # fmt: skip
@@ -328,7 +334,7 @@ class NumbaBackend(NumpyBackend):
             columns, missing = np.ascontiguousarray(codes[rows].T), forest.edges.missing_code
             apply(forest.nodes, forest.tree_offsets, columns, missing, out[rows])
 
-        blocks = self.row_blocks(len(codes), forest.n_trees, codes.strides[0])
+        blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
         return out
 
@@ -355,7 +361,7 @@ class NumbaBackend(NumpyBackend):
                 begin, column,
             )  # fmt: skip
 
-        blocks = self.row_blocks(len(codes), last - first, codes.strides[0])
+        blocks = self.row_blocks(len(codes), last - first, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
         return total
 

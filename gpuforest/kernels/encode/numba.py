@@ -10,8 +10,11 @@ COARSE = 15  # edges that every value is held against
 
 
 @kernel
-def encode(X, edges, offsets, missing, codes):
-    """`edges` of the dtype of X, see `BinEdges.rounded`."""
+def encode(X, edges, offsets, missing, columns, first):
+    """Codes of the rows of X to `columns` [F, ...], from place `first` on.
+
+    edges : of the dtype of X, see `BinEdges.rounded`
+    """
     N, F = X.shape
     x, code = np.empty(ROWS, X.dtype), np.empty(ROWS, np.int32)
     coarse = np.empty(COARSE, X.dtype)
@@ -43,4 +46,4 @@ def encode(X, edges, offsets, missing, codes):
                 step >>= np.int32(1)
             # 2. missing values
             for i in range(n_rows):
-                codes[begin + i, f] = missing if x[i] != x[i] else code[i]
+                columns[f, first + begin + i] = missing if x[i] != x[i] else code[i]

@@ -1,10 +1,9 @@
-"""Grow subtrees: a slot's rows are copied once into a compact block, and its whole
-subtree is grown there, depth first.
+"""Grow subtrees: a slot's whole subtree is grown by one thread, depth first.
 
-    blocks    codes of the slot's rows, one column after another. Of a large slot the
-              middling nodes copy theirs into a second block, and small ones into one that
-              stays in a core's cache: the fewer rows of a node lie in a cache line, the
-              dearer is a look at them
+    blocks    codes, one column after another. First are all rows' of the matrix; middling
+              nodes copy theirs into a second block, and small ones into one that stays in
+              a core's cache: the fewer rows of a node lie in a cache line, the dearer is a
+              look at them
     places    where each row lies in the block; a node is a range of them, and a split
               moves the left side's rows before the right side's
     rows      beside the places, what a row adds to a sum: class and weight, or moments
@@ -31,6 +30,7 @@ from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT
 LEAF = U(LEAF_WORD)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 CACHE_BYTES = 2**19  # of the last block: half of a core's second-level cache
+SPARSE = 8  # slots of less than this part of all rows copy them at once
 FEWEST_COPIED = 64  # rows of a node that is worth another block
 COLUMN_GAP = 72  # bytes or more, so that columns do not begin 4,096 bytes apart
 PURE_WEIGHTS = 16  # weights of pure leaves that share their sums
@@ -38,19 +38,17 @@ EXACT_SQUARES = 2**26  # weights whose squares a float64 holds
 
 
 @device
-def load_block(codes, y, rows, weights, begin, end, block, places, own):
-    """Copy a slot's rows: codes to `block` [F, n], the rest to `places` and `own`."""
+def load_rows(y, rows, weights, begin, end, places, own):
+    """A slot's rows, and what each adds to a sum."""
     for i in range(end - begin):
         r, w = rows[begin + i], weights[begin + i]
-        places[i] = i
+        places[i] = r
         if has_labels(y):
             own[i, 0], own[i, 1] = y[r, 0], w
         else:
             own[i, 0] = w
             for o in range(y.shape[1]):
                 own[i, 1 + o] = y[r, o] * w
-        for f in range(codes.shape[1]):
-            block[U(f), U(i)] = codes[U(r), U(f)]
 
 
 @device
@@ -268,6 +266,7 @@ def grow_block(
                 if FEWEST_COPIED <= n <= blocks[smaller].shape[1]:
                     copy_block(blocks[level], places, low, n, constant, blocks[smaller])
                     upto[smaller], level = high, smaller
+                    break
             table, draw, tried, position, at, m = blocks[level], order_of(key), 0, 0, 0, 0
             while tried < k and (best < enough or best == -np.inf):
                 if at == m:
@@ -344,44 +343,48 @@ def new_order(most, y):
 
 
 @maker
-def new_blocks(codes, most):
-    """Blocks of up to `most` rows, and of as few as stay in the cache; one between them."""
-    F, few = codes.shape[1], CACHE_BYTES // (codes.shape[1] * codes.itemsize)
+def new_blocks(columns, most):
+    """The matrix, a block of as few rows as stay in the cache, and one between them; of
+    slots that hold few of all rows, the one between holds every row."""
+    F, N = columns.shape
+    few = CACHE_BYTES // (F * columns.itemsize)
     few = min(few, 2**14) if most > 2 * few else 0
     some = np.int64(math.sqrt(few * most)) if most > 8 * few else 0
+    some = most if most * SPARSE < N else some
     # columns 4,096 bytes apart would all want the same few lines of the cache: that cost
     # half of all time in blocks of 4,096 rows
     return (
-        np.empty((F, most + COLUMN_GAP), codes.dtype),
-        np.empty((F, some), codes.dtype),
-        np.empty((F, few), codes.dtype),
+        columns,
+        np.empty((F, some + COLUMN_GAP * (some > 0)), columns.dtype),
+        np.empty((F, few), columns.dtype),
     )
 
 
 @kernel
 def grow_subtrees(
-    codes, y, rows, weights, begin, end, keys, depth, n_bins, rules, B, C,
+    columns, y, rows, weights, begin, end, keys, depth, n_bins, rules, B, C,
     nodes, offsets, leaf_sums, leaf_offsets,
 ):  # fmt: skip
     """Subtrees of slots of fewer than 2**31 rows, written to the last four arguments.
 
+    columns : codes [F, N]
     rules : criterion, k, max_depth, fewest rows to split, min_rows of a side, min_gain
     nodes, leaf_sums : of twice as many places, and as many, as the slots hold rows
     offsets, leaf_offsets : i64[D + 1], zeros
     """
-    D, F, upto = len(begin), codes.shape[1], np.empty(3, np.int64)
+    D, F, upto = len(begin), len(columns), np.empty(3, np.int64)
     most = 0
     for d in range(D):
         most = max(most, end[d] - begin[d])
-    blocks = new_blocks(codes, most)
+    blocks = new_blocks(columns, most)
     order, spare = new_order(most, y), new_order(most, y)
-    work = new_work(most, codes, B, C, rules[1], rules[4] > 1)
+    work = new_work(most, columns, B, C, rules[1], rules[4] > 1)
     sums = np.zeros(C, np.int64), np.zeros(C, np.int64)
     open_nodes = np.empty((most + 1, 7), np.int64), np.empty(most + 1, np.uint64)
     known = np.zeros(F, np.bool_), np.empty(F, np.int32)
     pure = np.full((C, PURE_WEIGHTS), -1)
     for d in range(D):
-        load_block(codes, y, rows, weights, begin[d], end[d], blocks[0], order[0], order[1])
+        load_rows(y, rows, weights, begin[d], end[d], *order)
         offsets[d + 1], leaf_offsets[d + 1] = grow_block(
             blocks, upto, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, B,
             work, open_nodes, known, sums, pure, nodes, leaf_sums, offsets[d], leaf_offsets[d],
