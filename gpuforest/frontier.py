@@ -52,7 +52,7 @@ class Frontier:
     depth : i32[S], levels above
     rows, weights : i32[2 R], rows by slot, ascending, and their weights in the bag. A
         split slot's rows move to the same place of the other half, so that nobody ever
-        writes where another slot's rows lie
+        writes where another slot's rows lie. i32[R] while none has been split
     n_held : int on the host, the rows of all slots together, or more
     """
 
@@ -85,6 +85,11 @@ class Frontier:
         """The slots of these numbers, i64[...], which hold `n_held` rows."""
         own = {name: xp.take(getattr(self, name), slots, axis=0) for name in PER_SLOT}
         return replace(self, **own, n_held=n_held)
+
+    def with_room(self, xp: Any) -> Frontier:
+        """Its rows with the other half that splits move them to."""
+        rows, weights = (xp.concat([a, xp.empty_like(a)]) for a in (self.rows, self.weights))
+        return replace(self, rows=rows, weights=weights)
 
     @classmethod
     def join(cls, xp: Any, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:

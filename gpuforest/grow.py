@@ -98,10 +98,13 @@ def grow_levels(
     xp = backend.xp
     frontier = roots(target, draw_bags(sampling, seed, first, last, backend), seed, first, backend)
     deep_rows = backend.deep_rows(matrix, target, frontier.n_held)
-    levels, handed_over = [], []
+    levels: list[Level] = []
+    handed_over = []
     while frontier.n_slots:
         kind, rank, wide_slots, wide, deep = sort_out(frontier, rules, deep_rows, backend)
         handed_over.append(deep)
+        if not levels and wide.n_slots:
+            wide = wide.with_room(xp)
         splits = backend.level(matrix, target, wide, rules)
         accepted = splits.feature >= 0
         if rules.min_gain > -math.inf:
@@ -141,8 +144,8 @@ def roots(target: Target, bags: Array, seed: int, first: int, backend: Backend) 
         sums=sums,
         constant=constant,
         depth=xp.zeros(T, dtype=xp.int32, device=backend.device),
-        rows=xp.concat([rows, xp.empty_like(rows)]),
-        weights=xp.concat([weights, xp.empty_like(weights)]),
+        rows=rows,
+        weights=weights,
         n_held=rows.shape[0],
     )
 

@@ -6,6 +6,7 @@ their number nor their timing can change a result.
 
 from __future__ import annotations
 
+from collections import deque
 from copy import copy
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,8 @@ from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.numba import best_split
 from gpuforest.kernels.edges.numba import edges as edges_of
 from gpuforest.kernels.encode.numba import encode
-from gpuforest.kernels.grow_subtrees.numba import SPARSE, grow_subtrees
+from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
+from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, new_scratch
 from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.level.numba import level
 from gpuforest.kernels.partition.numba import partition
@@ -66,11 +68,16 @@ class NumbaBackend(NumpyBackend):
     name = "numba"
     n_workers = 1  # beside one another, this backend is one of them
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.kept: deque[Scratch] = deque(maxlen=0)  # to be used again; only workers keep any
+
     def workers(self, n_trees: int) -> tuple[int, Backend]:
         """Many trees are shared out by waves: threads that need not wait for one another."""
-        if self.n_threads == 1 or n_trees < 4 * self.n_threads:
-            return 1, self
         worker = copy(self)
+        worker.kept = deque()
+        if self.n_threads == 1 or n_trees < 4 * self.n_threads:
+            return 1, worker
         worker.n_threads, worker.n_workers = 1, self.n_threads
         worker.memory_budget = self.memory_budget // self.n_threads
         return self.n_threads, worker
@@ -293,7 +300,7 @@ class NumbaBackend(NumpyBackend):
     def grow_subtrees(
         self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
     ) -> Subtrees:
-        f, coding = frontier, target.coding
+        f, C = frontier, target.coding.n_channels
         if not f.n_slots:
             return super().grow_subtrees(matrix, target, frontier, rules)
         fewest = max(rules.min_rows_split, 2 * rules.min_rows_leaf)
@@ -304,19 +311,27 @@ class NumbaBackend(NumpyBackend):
         )  # fmt: skip
 
         def part(s: slice) -> tuple[Array, ...]:
-            D, total, C = s.stop - s.start, int(f.n_rows[s].sum()), coding.n_channels
-            # a tree of n leaves has 2 n - 1 nodes
-            nodes, leaf_sums = np.empty(2 * total, np.uint64), np.empty((total, C), np.int64)
-            offsets, leaf_offsets = np.zeros(D + 1, np.int64), np.zeros(D + 1, np.int64)
+            most, total = int(f.n_rows[s].max()), int(f.n_rows[s].sum())
+            try:
+                scratch = self.kept.pop()
+            except IndexError:
+                scratch = None
+            if scratch is None or not scratch.holds(most, total):
+                # somewhat more, as another tree may need
+                scratch = new_scratch(
+                    columns, target.y, most + most // 32, total + total // 32, rules.n_tried,
+                    matrix.edges.n_codes, C, C + rules.count_rows,
+                )  # fmt: skip
+            offsets, leaf_offsets = np.zeros((2, s.stop - s.start + 1), np.int64)
             grow_subtrees(
                 columns, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s],
-                f.depth[s], matrix.n_bins, limits, matrix.edges.n_codes, C,
-                nodes, offsets, leaf_sums, leaf_offsets,
+                f.depth[s], matrix.n_bins, limits, matrix.edges.n_codes, scratch,
+                offsets, leaf_offsets,
             )  # fmt: skip
-            return (
-                nodes[: offsets[D]].copy(), offsets,
-                leaf_sums[: leaf_offsets[D]].copy(), leaf_offsets,
-            )  # fmt: skip
+            nodes = scratch.nodes[: offsets[-1]].copy()
+            leaf_sums = scratch.leaf_sums[: leaf_offsets[-1]].copy()
+            self.kept.append(scratch)
+            return nodes, offsets, leaf_sums, leaf_offsets
 
         parts = parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)
         nodes, offsets, leaf_sums, leaf_offsets = zip(*parts, strict=True)

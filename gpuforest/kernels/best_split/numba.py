@@ -28,10 +28,12 @@ NO_SUMS = np.int64(0), np.int64(0)
 NOTHING = -np.inf, np.int64(-1), 0  # score, place and side of missing values, of no cut
 
 
-@maker
-def new_scratch(size, C):
+def scan_arrays(size: int, C: int) -> tuple[np.ndarray, ...]:
     """What a scan works on, for `size` codes; compaction writes one place more."""
     return np.zeros(C, np.int64), np.zeros((5, size + 1), np.int64), np.empty(size + 1, np.float64)
+
+
+new_scratch = maker(scan_arrays)
 
 
 @device

@@ -8,11 +8,10 @@ The same candidates, in the same order and with the same scores, either way.
 
 import numpy as np
 
-from gpuforest.kernels.best_split.numba import NO_SUMS, best_of_bins, best_pair, new_scratch
-from gpuforest.kernels.compile import device, maker
+from gpuforest.kernels.best_split.numba import NO_SUMS, best_of_bins, best_pair
+from gpuforest.kernels.compile import device
 from gpuforest.kernels.grow_subtrees.sorting import (
     MOST_SORTED,
-    RANK_ROWS,
     compact_sorted,
     scan_sorted_classes,
     scan_sorted_outputs,
@@ -24,25 +23,7 @@ from gpuforest.kernels.histogram.numba import has_labels
 # A histogram is for nodes of more rows than a quarter of its cells, and than 24: against
 # a sixteenth, two classes took 0.70 to 1.01 of the time and six 0.62 to 0.93 (three runs)
 HIST_ROWS, HIST_SHARE = 24, 4
-HIST_BYTES = 2**18  # of histograms filled together: within a core's second-level cache
 NEAR_ROWS = 1024
-
-
-@maker
-def new_work(most, codes, B, C, k, count_rows):
-    """Scratch of `best_cut`, for nodes of up to `most` rows."""
-    n_hists = max(1, min(k, HIST_BYTES // (8 * B * (C + count_rows))))
-    sorted_rows = min(most, MOST_SORTED)
-    size = sorted_rows + RANK_ROWS
-    return (
-        np.empty(sorted_rows, codes.dtype),
-        np.empty(size, np.uint32),
-        np.empty(size, np.uint32),
-        np.empty(256, np.int64),
-        np.zeros((n_hists, B * (C + count_rows)), np.int64),
-        np.empty(n_hists, np.int32),
-        new_scratch(max(sorted_rows, B), C),
-    )
 
 
 @device

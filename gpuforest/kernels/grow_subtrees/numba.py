@@ -14,14 +14,13 @@ A node of n rows costs O(n), see cuts.py. The specification is the loop of grow.
 trees are the same.
 """
 
-import math
-
 import numpy as np
 
 from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION
 from gpuforest.kernels.best_split.numba import NO_SUMS
-from gpuforest.kernels.compile import device, kernel, maker
-from gpuforest.kernels.grow_subtrees.cuts import best_cut, fill_batch, most_sorted, new_work
+from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.grow_subtrees.cuts import best_cut, fill_batch, most_sorted
+from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS
 from gpuforest.kernels.hashing.numba import U, domain, hash_at, order_of, permute
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.scoring.numba import node_score
@@ -29,11 +28,7 @@ from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT
 
 LEAF = U(LEAF_WORD)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
-CACHE_BYTES = 2**19  # of the last block: half of a core's second-level cache
-SPARSE = 8  # slots of less than this part of all rows copy them at once
 FEWEST_COPIED = 64  # rows of a node that is worth another block
-COLUMN_GAP = 72  # bytes or more, so that columns do not begin 4,096 bytes apart
-PURE_WEIGHTS = 16  # weights of pure leaves that share their sums
 EXACT_SQUARES = 2**26  # weights whose squares a float64 holds
 
 
@@ -223,11 +218,7 @@ def grow_block(
     """Grow the subtree of one block; its nodes and leaves are written from n_nodes, n_leaves.
 
     blocks, upto : three blocks, and up to which row of the order each is in use, i64[3]
-    open_nodes : a stack of low, high, depth, number, length of the trail, weight and second
-        channel; and of keys
-    known : which features are constant on the path, and the trail of them
-    all_sums : scratch, channel sums of a node and of its left side
-    pure : see put_leaf
+    order .. leaf_sums : see scratch.py
     """
     criterion, k, max_depth, fewest, _, min_gain = rules
     (stack, stack_keys), (constant, trail), (places, own) = open_nodes, known, order
@@ -335,55 +326,22 @@ def grow_block(
     return n_nodes, n_leaves
 
 
-@maker
-def new_order(most, y):
-    """Places, and what each row adds to a sum: class and weight, or weight and moments."""
-    width = 2 if has_labels(y) else 1 + y.shape[1]
-    return np.empty(most, np.uint32), np.empty((most, width), y.dtype)
-
-
-@maker
-def new_blocks(columns, most):
-    """The matrix, a block of as few rows as stay in the cache, and one between them; of
-    slots that hold few of all rows, the one between holds every row."""
-    F, N = columns.shape
-    few = CACHE_BYTES // (F * columns.itemsize)
-    few = min(few, 2**14) if most > 2 * few else 0
-    some = np.int64(math.sqrt(few * most)) if most > 8 * few else 0
-    some = most if most * SPARSE < N else some
-    # columns 4,096 bytes apart would all want the same few lines of the cache: that cost
-    # half of all time in blocks of 4,096 rows
-    return (
-        columns,
-        np.empty((F, some + COLUMN_GAP * (some > 0)), columns.dtype),
-        np.empty((F, few), columns.dtype),
-    )
-
-
 @kernel
 def grow_subtrees(
-    columns, y, rows, weights, begin, end, keys, depth, n_bins, rules, B, C,
-    nodes, offsets, leaf_sums, leaf_offsets,
+    columns, y, rows, weights, begin, end, keys, depth, n_bins, rules, B, scratch,
+    offsets, leaf_offsets,
 ):  # fmt: skip
-    """Subtrees of slots of fewer than 2**31 rows, written to the last four arguments.
+    """Subtrees of slots of fewer than 2**31 rows, to `nodes` and `leaf_sums` of the scratch.
 
     columns : codes [F, N]
     rules : criterion, k, max_depth, fewest rows to split, min_rows of a side, min_gain
-    nodes, leaf_sums : of twice as many places, and as many, as the slots hold rows
-    offsets, leaf_offsets : i64[D + 1], zeros
+    scratch : see there
+    offsets, leaf_offsets : i64[D + 1], zeros; they are filled
     """
-    D, F, upto = len(begin), len(columns), np.empty(3, np.int64)
-    most = 0
-    for d in range(D):
-        most = max(most, end[d] - begin[d])
-    blocks = new_blocks(columns, most)
-    order, spare = new_order(most, y), new_order(most, y)
-    work = new_work(most, columns, B, C, rules[1], rules[4] > 1)
-    sums = np.zeros(C, np.int64), np.zeros(C, np.int64)
-    open_nodes = np.empty((most + 1, 7), np.int64), np.empty(most + 1, np.uint64)
-    known = np.zeros(F, np.bool_), np.empty(F, np.int32)
-    pure = np.full((C, PURE_WEIGHTS), -1)
-    for d in range(D):
+    (some, few), order, spare, work, open_nodes, known, sums, pure, nodes, leaf_sums = scratch
+    blocks, upto = (columns, some, few), np.empty(3, np.int64)
+    pure[:] = -1
+    for d in range(len(begin)):
         load_rows(y, rows, weights, begin[d], end[d], *order)
         offsets[d + 1], leaf_offsets[d + 1] = grow_block(
             blocks, upto, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, B,
