@@ -250,25 +250,33 @@ def _distinct_sorted(xp: Any, sums: Array) -> tuple[Array, Array]:
 def merge_waves(
     waves: list[WaveTrees], coding: TargetCoding, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes u64[M], tree offsets i64[T + 1] and leaf sums i64[V, C] of all waves' trees."""
+    """Nodes u64[M], tree offsets i64[T + 1] and leaf sums i64[V, C] of all waves' trees.
+
+    `waves` is emptied, and each part given up when it is copied: this is where a fit holds
+    most.
+    """
     offsets = np.cumsum(np.concatenate([[0], *(w.tree_sizes for w in waves)])).astype(OFFSET)
     if len(waves) == 1:
         return waves[0].nodes, offsets, waves[0].leaf_sums
-    sums = np.concatenate([w.leaf_sums for w in waves])
-    number = np.arange(len(sums))
+    parts, tables = [w.nodes for w in waves], [w.leaf_sums for w in waves]
+    waves.clear()
+    first, sums = np.cumsum([0] + [len(t) for t in tables]), np.concatenate(tables)
+    tables.clear()
+    words: np.ndarray | None = None
     if coding.is_classes:
         sums, number = distinct_rows(host, sums)
-    words = number.astype(np.uint64) + np.uint64(LEAF_WORD)
-    begin = np.cumsum([0] + [len(w.nodes) for w in waves])
-    first = np.cumsum([0] + [len(w.leaf_sums) for w in waves])
+        words = number.astype(np.uint64) + np.uint64(LEAF_WORD)
+    begin = np.cumsum([0] + [len(p) for p in parts])
     nodes = np.empty(begin[-1], np.uint64)
 
     def place(i: int) -> None:
-        wave = waves[i].nodes
-        own = words[first[i] : first[i + 1]]
-        leaf = is_leaf(wave)
-        nodes[begin[i] : begin[i + 1]] = wave
-        nodes[begin[i] : begin[i + 1]][leaf] = own[wave[leaf] & np.uint64(LEAF_MASK)]
+        wave, parts[i] = parts[i], parts[i][:0].copy()
+        leaf, own = is_leaf(wave), nodes[begin[i] : begin[i + 1]]
+        own[:] = wave
+        if words is None:
+            own[leaf] += np.uint64(first[i])
+        else:
+            own[leaf] = words[first[i] : first[i + 1]][wave[leaf] & np.uint64(LEAF_MASK)]
 
-    parallel_map(place, range(len(waves)), n_threads)
+    parallel_map(place, range(len(parts)), n_threads)
     return nodes, offsets, sums

@@ -16,8 +16,8 @@ trees are the same.
 
 import numpy as np
 
-from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION
-from gpuforest.kernels.best_split.numba import NO_SUMS
+from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION, SQUARED_ERROR
+from gpuforest.kernels.best_split.numba import NO_SUMS, SECOND, WEIGHT, score_pairs
 from gpuforest.kernels.compile import device, kernel
 from gpuforest.kernels.grow_subtrees.cuts import best_cut, fill_batch, most_sorted
 from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS
@@ -29,6 +29,7 @@ from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT
 LEAF = U(LEAF_WORD)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 FEWEST_COPIED = 64  # rows of a node that is worth another block
+WAYS_PER_FEATURE = 4  # to part a node's rows, looked at beforehand; see highest_score
 EXACT_SQUARES = 2**26  # weights whose squares a float64 holds
 
 
@@ -155,6 +156,26 @@ def perfect_score(criterion, n_weight):
 
 
 @device
+def highest_score(own, low, n, n_weight, total, k, scratch):
+    """The highest score of all 2**(n - 1) - 1 ways to part a node's few rows in two, which
+    none of its cuts can exceed. inf: not known, as of rows too many for so few features."""
+    _, upto, scores = scratch
+    if k == 1 or n > 12 or 1 << (n - 1) > min(WAYS_PER_FEATURE * k, len(scores) - 1):
+        return np.inf
+    upto[WEIGHT, 0], upto[SECOND, 0], m = 0, 0, 1
+    for i in range(low + 1, low + n):  # the first row stays on the other side
+        for j in range(m):
+            upto[WEIGHT, U(m + j)] = upto[WEIGHT, U(j)] + own[U(i), 0]
+            upto[SECOND, U(m + j)] = upto[SECOND, U(j)] + own[U(i), 1]
+        m *= 2
+    score_pairs(SQUARED_ERROR, upto, n_weight, total, np.int64(0), np.int64(0), m, scores)
+    best = -np.inf
+    for i in range(1, m):
+        best = max(best, scores[U(i)])
+    return best
+
+
+@device
 def next_features(batch, wanted, draw, position, k, order_domain, constant):
     """Put so many of the drawn features that may vary into `batch`; how many there were, and
     the place behind."""
@@ -248,8 +269,12 @@ def grow_block(
             n_weight = weight_of(own, sums)
         # 2. its best split, of the first k features that vary
         best, best_f, cut, missing_left, totals = -np.inf, np.int64(-1), np.int64(0), False, NO_SUMS
-        # a score that high is not exceeded: the first feature that has it wins
-        enough = -np.inf if n == 2 else perfect_score(criterion, n_weight)
+        # a score that high is not exceeded: the first feature that has it wins. Sides of a
+        # perfect one are leaves
+        perfect = -np.inf if n == 2 else perfect_score(criterion, n_weight)
+        enough = perfect
+        if criterion == SQUARED_ERROR and C == 2 and n > 2:
+            enough = highest_score(own, low, n, n_weight, sums[1], k, work[6])
         level = 2 if low < upto[2] else 1 if low < upto[1] else 0
         if n >= fewest and depth < max_depth and not is_pure(own, low, high, sums, n_weight):
             in_batches = n > most_sorted(B - 1, channels)
@@ -293,7 +318,7 @@ def grow_block(
         n_nodes += 2
         table = blocks[level]
         # 4. or a split, into two leaves: no row need move
-        if best >= enough or depth + 1 >= max_depth:
+        if best >= perfect or depth + 1 >= max_depth:
             if C == 2:
                 set_pair(own, left_sums, totals)
             else:
