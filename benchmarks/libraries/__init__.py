@@ -12,6 +12,7 @@ from benchmarks.libraries.forest import Forest
 
 LIBRARIES: dict[str, type[Forest]] = {
     "gpuforest": estimators.Gpuforest,
+    "gpuforest-entropy": estimators.GpuforestEntropy,
     "sklearn": estimators.Sklearn,
     "sklearnex": estimators.Sklearnex,
     "lightgbm": estimators.LightGBM,

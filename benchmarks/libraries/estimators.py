@@ -63,6 +63,13 @@ class Gpuforest(Estimator):
         return bytes_written(self.model.save)
 
 
+class GpuforestEntropy(Gpuforest):
+    title, note = "gpuforest, entropy", "ours by the other criterion of classes"
+
+    def parameters(self) -> dict[str, Any]:
+        return {**super().parameters(), **({"criterion": "entropy"} if self.wanted.classes else {})}
+
+
 class Sklearn(Estimator):
     title, module, packages = "scikit-learn", "sklearn.ensemble", ("scikit-learn",)
 
