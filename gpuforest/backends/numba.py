@@ -76,7 +76,7 @@ class NumbaBackend(NumpyBackend):
         """Many trees are shared out by waves: threads that need not wait for one another."""
         worker = copy(self)
         worker.kept = deque()
-        if self.n_threads == 1 or n_trees < 4 * self.n_threads:
+        if self.n_threads == 1 or n_trees < self.n_threads:
             return 1, worker
         worker.n_threads, worker.n_workers = 1, self.n_threads
         worker.memory_budget = self.memory_budget // self.n_threads
