@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -36,8 +37,13 @@ def _numpy(n_threads: int, memory_budget: int) -> Backend:
 def _numba(n_threads: int, memory_budget: int) -> Backend:
     if find_spec("numba") is None:
         raise BackendError("backend 'numba' needs the package numba: pip install numba")
-    from gpuforest.backends.numba import NumbaBackend
-
+    collects = gc.isenabled()
+    gc.disable()  # Numba makes so many objects as it loads that half of its time was this
+    try:
+        from gpuforest.backends.numba import NumbaBackend
+    finally:
+        if collects:
+            gc.enable()
     return NumbaBackend(n_threads, memory_budget)
 
 
