@@ -1,8 +1,11 @@
 """Model files: a fitted estimator as plain arrays (safetensors) and a JSON header.
 
-    nodes          u64[M]       the packed nodes of all trees
+    is_leaf        u8[M / 8]    bits: which of all nodes are leaves
+    splits         u64[...]     the packed nodes that are none
+    leaves         int[...]     each leaf's row of the leaf table; absent: one after another
     tree_offsets   i64[T + 1]
-    leaf_sums      int[V, C]    in the smallest integers that hold them
+    leaf_weights   int[V]       of regression; as these all in the smallest integers that
+    leaf_sums      int[V, C]    hold them: class sums, or moments
     edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
@@ -29,7 +32,7 @@ from gpuforest.criteria import CRITERIA, criterion_names
 from gpuforest.dtypes import MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT
 from gpuforest.errors import ModelFormatError
 from gpuforest.forest import Forest
-from gpuforest.nodes import unpack
+from gpuforest.nodes import LEAF_MASK, LEAF_WORD, is_leaf, unpack
 from gpuforest.target import SUM_BITS, TargetCoding
 
 FORMAT = "gpuforest"
@@ -51,9 +54,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     forest, header = estimator.forest_, _header(estimator)
     arrays = {
-        "nodes": forest.nodes,
+        **_packed(forest),
         "tree_offsets": forest.tree_offsets,
-        "leaf_sums": _smallest(forest.leaf_sums),
         "edge_values": forest.edges.values,
         "edge_offsets": forest.edges.offsets,
         "edge_kinds": forest.edges.kinds,
@@ -227,6 +229,42 @@ def _smallest(sums: np.ndarray) -> np.ndarray:
     return sums.astype(dtype if dtype.kind in "iu" else np.int64)
 
 
+def _packed(forest: Forest) -> dict[str, np.ndarray]:
+    """Nodes and leaf table in few bytes; `_unpacked` takes them back."""
+    leaf, sums = is_leaf(forest.nodes), forest.leaf_sums
+    arrays = {"is_leaf": np.packbits(leaf), "splits": forest.nodes[~leaf]}
+    rows = forest.nodes[leaf] & np.uint64(LEAF_MASK)
+    if not np.array_equal(rows, np.arange(len(sums))):
+        arrays["leaves"] = _smallest(rows)
+    if forest.coding.is_classes:
+        return {**arrays, "leaf_sums": _smallest(sums)}
+    weights, moments = _smallest(sums[:, 0]), _smallest(sums[:, 1:])
+    return {**arrays, "leaf_weights": weights, "leaf_sums": moments}
+
+
+def _unpacked(arrays: dict[str, np.ndarray], n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes u64[M] and leaf sums i64[V, C]; that they make trees is not checked yet."""
+    bits, splits, sums = (arrays[name] for name in ("is_leaf", "splits", "leaf_sums"))
+    _need(bits.dtype == np.uint8 and bits.shape == (-(-n_nodes // 8),), "bits that do not fit")
+    _need(splits.dtype == np.uint64 and splits.ndim == 1, "splits are no list of 64-bit words")
+    _need(not is_leaf(splits).any(), "a split that is a leaf")
+    leaf = np.unpackbits(bits, count=n_nodes).astype(bool)
+    n_leaves = int(leaf.sum())
+    _need(len(splits) == n_nodes - n_leaves, "splits that do not fit")
+    rows = arrays.get("leaves", np.arange(n_leaves))
+    _need(rows.dtype.kind in "iu" and rows.shape == (n_leaves,), "leaves that do not fit")
+    _need(bool(((rows >= 0) & (rows < len(sums))).all()), "a leaf outside the leaf table")
+    nodes = np.empty(n_nodes, np.uint64)
+    nodes[~leaf], nodes[leaf] = splits, rows.astype(np.uint64) + np.uint64(LEAF_WORD)
+    if "leaf_weights" in arrays:
+        weights = arrays["leaf_weights"]
+        _need(weights.dtype.kind in "iu" and weights.shape == sums.shape[:1], "no leaf weights")
+        _need(sums.dtype.kind in "iu" and sums.ndim == 2, "no leaf table")
+        sums = np.column_stack([weights.astype(np.int64), sums.astype(np.int64)])
+    _need(sums.dtype.kind in "iu", "leaf sums are no integers")
+    return nodes, sums.astype(np.int64)
+
+
 def _checksum(text: str, arrays: dict[str, np.ndarray]) -> int:
     crc = zlib.crc32(text.encode())
     for name in sorted(arrays):
@@ -265,8 +303,9 @@ def _read(path: Path) -> tuple[str, dict[str, np.ndarray]]:
 
 def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
     """The forest of a file, not yet checked but for what checking needs."""
-    sums, classes = arrays["leaf_sums"], arrays.get("classes")
-    _need(sums.dtype.kind in "iu", "leaf sums are no integers")
+    offsets, classes = arrays["tree_offsets"], arrays.get("classes")
+    _check_offsets(offsets, int(offsets[-1]), "tree_offsets")
+    nodes, sums = _unpacked(arrays, int(offsets[-1]))
     if "classes" in header:
         kind = object if header["classes_dtype"] == "object" else np.str_
         _need(all(isinstance(label, str) for label in header["classes"]), "classes of no strings")
@@ -277,9 +316,9 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
     _need(isinstance(scale, float), "no scale")
     _need(isinstance(seed, int) and 0 <= seed < 2**64, "no seed")
     return Forest(
-        nodes=arrays["nodes"],
-        tree_offsets=arrays["tree_offsets"],
-        leaf_sums=sums.astype(np.int64),
+        nodes=nodes,
+        tree_offsets=offsets,
+        leaf_sums=sums,
         edges=BinEdges(arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"]),
         coding=TargetCoding(classes, centre, scale),
         seed=seed,

@@ -18,7 +18,7 @@ from gpuforest import (
     RandomForestRegressor,
     model_file,
 )
-from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
+from gpuforest.nodes import CHILD_SHIFT, LEAF_MASK, LEAF_WORD, is_leaf, pack_splits
 
 KINDS = [
     DecisionTreeClassifier,
@@ -174,15 +174,28 @@ def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert (tmp_path / "model").read_bytes() == before
 
 
+def packed(forest):
+    """As the module's own, of arrays that are no forest's."""
+    nodes, sums = forest.nodes, forest.leaf_sums
+    leaf = is_leaf(nodes.reshape(-1).astype(np.uint64))
+    rows = nodes[leaf].astype(np.uint64) & np.uint64(LEAF_MASK)
+    arrays = {"is_leaf": np.packbits(leaf), "splits": nodes[~leaf], "leaves": rows.reshape(-1)}
+    if forest.coding.classes is not None:
+        return {**arrays, "leaf_sums": sums}
+    weights, moments = (sums[:, 0], sums[:, 1:]) if sums.ndim == 2 else (sums, sums)
+    return {**arrays, "leaf_weights": weights, "leaf_sums": moments}
+
+
 def save_tampered(model, path, forest=None, **header):
     """A file whose checksum is right, of another forest or with another header."""
     text, arrays = model_file._read(path)
     told = json.loads(text) | header
     if forest is not None:
+        for name in ("leaves", "leaf_weights"):
+            arrays.pop(name, None)
         arrays = arrays | {
-            "nodes": forest.nodes,
+            **packed(forest),
             "tree_offsets": forest.tree_offsets,
-            "leaf_sums": forest.leaf_sums,
             "edge_values": forest.edges.values,
             "edge_offsets": forest.edges.offsets,
             "edge_kinds": forest.edges.kinds,
