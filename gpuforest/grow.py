@@ -31,7 +31,7 @@ from gpuforest.forest import Forest
 from gpuforest.frontier import Frontier, Rules, Splits
 from gpuforest.parallel import parallel_map
 from gpuforest.progress import report
-from gpuforest.sampling import Sampling, draw_bags
+from gpuforest.sampling import Sampling, tree_weights
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -49,20 +49,29 @@ def grow(
     n_trees: int,
     seed: int,
     backend: Backend,
+    earlier: Forest | None = None,
 ) -> Forest:
-    """Grow the trees 0 .. n_trees - 1 of `seed`, as many at once as memory allows."""
-    n_workers, worker = backend.workers(n_trees)
-    size = worker.wave_trees(sampling, target.coding.n_channels, -(-n_trees // n_workers))
-    rounds = -(-n_trees // (size * n_workers))
-    size = -(-n_trees // (rounds * n_workers))
+    """Grow the trees 0 .. n_trees - 1 of `seed`, as many at once as memory allows.
+
+    earlier : the first of them, grown before from the same data
+    """
+    begin = 0 if earlier is None else earlier.n_trees
+    n_new = n_trees - begin
+    n_workers, worker = backend.workers(n_new)
+    size = worker.wave_trees(sampling, target.coding.n_channels, -(-n_new // n_workers))
+    rounds = -(-n_new // (size * n_workers))
+    size = -(-n_new // (rounds * n_workers))
 
     def wave(first: int) -> WaveTrees:
         last = min(first + size, n_trees)
         return grow_wave(matrix, target, sampling, rules, first, last, seed, worker)
 
     waves = parallel_map(
-        wave, range(0, n_trees, size), n_workers, lambda n: report(min(n * size, n_trees), n_trees)
+        wave, range(begin, n_trees, size), n_workers, lambda n: report(min(n * size, n_new), n_new)
     )
+    if earlier is not None:
+        sizes = earlier.tree_offsets[1:] - earlier.tree_offsets[:-1]
+        waves.insert(0, WaveTrees(earlier.nodes, sizes, earlier.leaf_sums))
     nodes, tree_offsets, leaf_sums = merge_waves(waves, target.coding, backend.n_threads)
     return Forest(nodes, tree_offsets, leaf_sums, matrix.edges, target.coding, seed)
 
@@ -96,7 +105,9 @@ def grow_levels(
 ) -> tuple[list[Level], Frontier]:
     """The levels of a wave, and the slots that are left to the deep phase."""
     xp = backend.xp
-    frontier = roots(target, draw_bags(sampling, seed, first, last, backend), seed, first, backend)
+    bags = tree_weights(sampling, target, seed, first, last, backend)
+    frontier = roots(target, bags, seed, first, backend)
+    del bags
     deep_rows = backend.deep_rows(matrix, target, frontier.n_held)
     levels: list[Level] = []
     handed_over = []

@@ -191,9 +191,32 @@ def _need(condition: bool, otherwise: str) -> None:
         raise ModelFormatError(f"damaged model: {otherwise}")
 
 
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it; a dict, whose keys may be numbers, as a list of pairs."""
+    if isinstance(value, dict):
+        return {"pairs": [[_plain(key), _plain(each)] for key, each in value.items()]}
+    if callable(value):
+        return True  # a way to score, which no file can hold
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _parameter(value: Any) -> Any:
+    """The other way round."""
+    if not isinstance(value, dict):
+        return value
+    pairs: list[Any] = value["pairs"]
+    _need(
+        all(
+            isinstance(p, list) and len(p) == 2 and not isinstance(p[0], list | dict) for p in pairs
+        ),
+        "a pair that is none",
+    )
+    return dict(pairs)
+
+
 def _header(estimator: Any) -> dict[str, Any]:
     params = {
-        name: value.item() if isinstance(value, np.generic) else value
+        name: _plain(value)
         for name, value in estimator.get_params(deep=False).items()
         if name not in WHERE_IT_RUNS
     }
@@ -329,7 +352,8 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
     """A fitted estimator of a checked forest."""
     name, coding = header["estimator"], forest.coding
     _need(name in estimators.__all__, f"an unknown estimator {name!r}")
-    estimator = getattr(estimators, name)(**header["parameters"])
+    parameters = {name: _parameter(value) for name, value in header["parameters"].items()}
+    estimator = getattr(estimators, name)(**parameters)
     estimator._validate_params()
     task = "classification" if name.endswith("Classifier") else "regression"
     _need(coding.is_classes == (task == "classification"), "classes and estimator disagree")

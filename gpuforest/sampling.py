@@ -11,6 +11,7 @@ from gpuforest import hashing
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
+    from gpuforest.target import Target
 
 Array = Any
 
@@ -23,17 +24,24 @@ class Sampling:
     n_draws : rows drawn with replacement for each tree; 0: every row, once
     weights : i32[N] or None. With draws they are the chances of a row to be drawn, as
         in scikit-learn >= 1.9 and ranger; without, they enter the statistics.
+    class_weights : i32[C] or None, what a draw of each class adds to the statistics
+    balance : in their stead, what classes drawn n times in all add if each adds the same,
+        n * balance together; 0: a draw adds one
+    draw_weight : what a draw adds in the mean
     """
 
     n_rows: int
     n_draws: int
     weights: np.ndarray | None
+    class_weights: np.ndarray | None = None
+    balance: int = 0
+    draw_weight: float = 1.0
 
     @property
     def bag_weight(self) -> int:
-        """Total weight of a tree's rows, the same for every tree."""
+        """Total weight of a tree's rows, the same for every tree, or so in the mean."""
         if self.n_draws:
-            return self.n_draws
+            return round(self.n_draws * self.draw_weight)
         return self.n_rows if self.weights is None else int(self.weights.sum(dtype=np.int64))
 
     @property
@@ -57,3 +65,23 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     if sampling.weights is not None:
         cumulative = backend.asarray(np.cumsum(sampling.weights, dtype=np.int64))
     return backend.bag(keys, n, sampling.n_draws, cumulative)
+
+
+def tree_weights(
+    sampling: Sampling, target: Target, seed: int, first: int, last: int, backend: Backend
+) -> Array:
+    """What every row adds to the statistics of these trees, i32[last - first, N]: how often
+    it was drawn, times the weight of its class."""
+    xp, bags = backend.xp, draw_bags(sampling, seed, first, last, backend)
+    if sampling.class_weights is None and not sampling.balance:
+        return bags
+    label = xp.astype(target.y[:, 0], xp.int64)
+    if sampling.class_weights is not None:
+        return bags * xp.take(backend.asarray(sampling.class_weights), label)[None, :]
+    drawn = xp.stack(
+        [xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(target.coding.n_channels)],
+        axis=1,
+    )
+    share = sampling.n_draws * sampling.balance / xp.astype(xp.sum(drawn > 0, axis=1), xp.float64)
+    each = xp.floor(share[:, None] / xp.astype(xp.where(drawn > 0, drawn, 1), xp.float64) + 0.5)
+    return bags * xp.take(xp.astype(each, xp.int32), label, axis=1)

@@ -28,7 +28,7 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (base, "fit_edges", "edges"),
     (base, "bin_matrix", "encode"),
     (base, "grow", "grow"),
-    (grow, "draw_bags", "bags"),
+    (grow, "tree_weights", "bags"),
     (grow, "roots", "roots"),
     (grow, "sort_out", "sort out"),
     (grow, "advance", "advance"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -23,6 +25,7 @@ from gpuforest.estimators.settings import draw_seed, rules_of, sampling_of, thre
 from gpuforest.estimators.validation import (
     check_labels,
     check_numbers,
+    check_same,
     check_table,
     check_weights,
 )
@@ -43,6 +46,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
     criterion_: str
     backend_: str
     n_features_in_: int
+    n_estimators: int
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Grow the trees.
@@ -72,19 +76,50 @@ class Trees(BaseEstimator):  # type: ignore[misc]
             The backend cannot run on this machine, or its GPU has too little memory.
         """
         self._validate_params()
+        earlier = self._earlier()
+        if earlier is not None and earlier.n_trees == self.n_estimators:
+            warnings.warn(
+                "warm_start=True without a larger n_estimators grows no trees", stacklevel=2
+            )
+            return self
+        seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a fit that fails must leave no half of an earlier one
-        seed = draw_seed(self.random_state)
-        self._run(X, lambda backend: self._fit(X, y, sample_weight, seed, backend))
+        self._run(X, lambda backend: self._fit(X, y, sample_weight, seed, backend, earlier))
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, seed: int, backend: Backend) -> None:
+    def _earlier(self) -> Forest | None:
+        """The trees that warm_start adds to.
+
+        Raises
+        ------
+        ValueError : there are more already
+        """
+        if not getattr(self, "warm_start", False) or not hasattr(self, "forest_"):
+            return None
+        n = self.forest_.n_trees
+        if self.n_estimators < n:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be larger or equal to the {n} trees that "
+                "there are already, with warm_start=True"
+            )
+        return self.forest_
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        seed: int,
+        backend: Backend,
+        earlier: Forest | None,
+    ) -> None:
         params = self.get_params(deep=False)
         with progress.stage("checking"):
             X = check_table(self, X, backend, reset=True)
             coded = self._check_target(y, X.shape[0], backend)
             weights = check_weights(sample_weight, X.shape[0])
-            sampling = sampling_of(params, X.shape[0], weights)
+            sampling = sampling_of(params, X.shape[0], weights, self._labels(coded))
         with progress.stage("binning"):
             edges = fit_edges(
                 X,
@@ -96,11 +131,13 @@ class Trees(BaseEstimator):  # type: ignore[misc]
             )
             matrix = bin_matrix(X, edges, backend)
             coding, codes = self._encode_target(coded, sampling, backend)
+            if earlier is not None:
+                check_same(earlier, edges, coding)
             target = Target(coding, backend.asarray(codes))
         with progress.stage("growing"):
             rules = rules_of(params, X.shape[1], sampling, coding)
             n_trees = int(params.get("n_estimators", 1))
-            forest = grow(matrix, target, sampling, rules, n_trees, seed, backend)
+            forest = grow(matrix, target, sampling, rules, n_trees, seed, backend, earlier)
         self._keep(forest, coded)
         self.backend_ = backend.name
         if params.get("oob_score", False):
@@ -113,6 +150,10 @@ class Trees(BaseEstimator):  # type: ignore[misc]
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Array, ...]:
         raise NotImplementedError
+
+    def _labels(self, coded: tuple[Array, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+        """Class codes and classes on the host, where class weights ask for them."""
+        return None
 
     def _encode_target(
         self, coded: tuple[Array, ...], sampling: Sampling, backend: Backend
@@ -194,6 +235,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
 class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
     """Adds class targets."""
 
+    class_weight: Any
     classes_: np.ndarray
     n_classes_: int
 
@@ -237,6 +279,21 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
         """
         return self._walk(X, prediction.predict)
 
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithm of `predict_proba(X)`, -inf where that is 0.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples, n_classes); on a GPU where X is on one
+        """
+        found = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return array_namespace(found).log(found)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of `predict(X)`.
 
@@ -255,6 +312,9 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Array, ...]:
         return check_labels(y, n_rows, backend)
+
+    def _labels(self, coded: tuple[Array, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+        return None if self.class_weight is None else (to_host(coded[0]), coded[1])
 
     def _encode_target(
         self, coded: tuple[Array, ...], sampling: Sampling, backend: Backend

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils._param_validation import StrOptions
 
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
@@ -13,15 +15,60 @@ from gpuforest.backends.base import Backend
 from gpuforest.binning import BinnedMatrix
 from gpuforest.estimators.base import Array, Classifier, Regressor
 from gpuforest.estimators.settings import (
+    CLASS_WEIGHT,
     FOREST_CONSTRAINTS,
     TREE_CONSTRAINTS,
     criterion_constraint,
 )
+from gpuforest.forest import Forest
 from gpuforest.inspection.oob import out_of_bag_means
+from gpuforest.inspection.paths import decision_paths
 from gpuforest.sampling import Sampling
 
 
-class RandomForestClassifier(Classifier):
+class ManyTrees:
+    """What a forest answers beside its predictions."""
+
+    forest_: Forest
+    oob_score: bool | Callable[..., float]
+    _walk: Callable[..., Any]
+
+    def _scoring(self, default: Callable[..., float]) -> Callable[..., float]:
+        """Of out-of-bag predictions."""
+        return self.oob_score if callable(self.oob_score) else default
+
+    def apply(self, X: Any) -> Any:
+        """The leaf that each row reaches in each tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
+        on a GPU where X is on one
+        """
+        return self._walk(X, prediction.apply)
+
+    def decision_path(self, X: Any) -> Any:
+        """The nodes that each row passes, from the root to its leaf.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        indicator : sparse int64 matrix of shape (n_samples, n_nodes), ones where a row passes
+            a node; the trees stand side by side
+        n_nodes_ptr : int64 array of shape (n_estimators + 1,), where each tree begins
+        """
+        leaves = to_host(self._walk(X, prediction.apply))
+        return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
+
+
+class RandomForestClassifier(ManyTrees, Classifier):
     """A random forest for classes.
 
     The same data and `random_state` give the same forest, bit for bit, on every backend
@@ -47,10 +94,18 @@ class RandomForestClassifier(Classifier):
     max_samples : int, float or None, default=None
         Rows drawn for a tree; a float is a fraction of the total weight; None: as many
         as there are rows. Needs bootstrap.
-    oob_score : bool, default=False
-        Predict each row by the trees that did not draw it. Needs bootstrap.
+    oob_score : bool or callable, default=False
+        Predict each row by the trees that did not draw it. Needs bootstrap. A callable takes
+        the true and the predicted targets of these rows and gives the score.
+    class_weight : {"balanced", "balanced_subsample"}, dict or None, default=None
+        What each row of a class adds to the statistics: {label: weight}, or "balanced",
+        rows / (classes * rows of the class); "balanced_subsample" counts the
+        rows drawn for each tree.
     random_state : int, RandomState or None, default=None
         An int is the seed as it is; None draws one from NumPy's global state.
+    warm_start : bool, default=False
+        A later fit of the same data with more `n_estimators` adds trees; the forest is the same
+        as if all had been grown at once.
     n_jobs : int or None, default=None
         Threads on the CPU; None: one (or joblib's context), -1: all.
     max_bins : int, default=255
@@ -66,7 +121,7 @@ class RandomForestClassifier(Classifier):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
-    oob_score_ : float, accuracy over the rows that are out of some bag
+    oob_score_ : float, accuracy (or `oob_score`) over the rows that are out of some bag
     oob_decision_function_ : float64 ndarray of shape (n_samples, n_classes)
         NaN where a row was never out of bag.
     seed_ : int, what random draws came from
@@ -87,6 +142,7 @@ class RandomForestClassifier(Classifier):
         **TREE_CONSTRAINTS,
         **FOREST_CONSTRAINTS,
         **criterion_constraint("classification"),
+        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
     }
 
     def __init__(
@@ -101,8 +157,10 @@ class RandomForestClassifier(Classifier):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
-        oob_score: bool = False,
+        oob_score: bool | Callable[..., float] = False,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         max_bins: int = 255,
         backend: str = "auto",
@@ -117,24 +175,12 @@ class RandomForestClassifier(Classifier):
         self.bootstrap = bootstrap
         self.max_samples = max_samples
         self.oob_score = oob_score
+        self.class_weight = class_weight
         self.random_state = random_state
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.max_bins = max_bins
         self.backend = backend
-
-    def apply(self, X: Any) -> Any:
-        """The leaf that each row reaches in each tree.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
-        on a GPU where X is on one
-        """
-        return self._walk(X, prediction.apply)
 
     def _set_oob(
         self,
@@ -148,12 +194,11 @@ class RandomForestClassifier(Classifier):
         seen = ~np.isnan(means[:, 0])
         self.oob_score_ = np.nan
         if seen.any():
-            self.oob_score_ = float(
-                accuracy_score(to_host(coded[0])[seen], means[seen].argmax(axis=1))
-            )
+            labels = (coded[1][to_host(coded[0])[seen]], coded[1][means[seen].argmax(axis=1)])
+            self.oob_score_ = float(self._scoring(accuracy_score)(*labels))
 
 
-class RandomForestRegressor(Regressor):
+class RandomForestRegressor(ManyTrees, Regressor):
     """A random forest for real numbers.
 
     The same data and `random_state` give the same forest, bit for bit, on every backend
@@ -171,7 +216,7 @@ class RandomForestRegressor(Regressor):
         As for `RandomForestClassifier`.
     bootstrap, max_samples, oob_score
         As for `RandomForestClassifier`.
-    random_state, n_jobs, max_bins, backend
+    random_state, warm_start, n_jobs, max_bins, backend
         As for `RandomForestClassifier`.
 
     Attributes
@@ -180,7 +225,7 @@ class RandomForestRegressor(Regressor):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
-    oob_score_ : float, R^2 over the rows that are out of some bag
+    oob_score_ : float, R^2 (or `oob_score`) over the rows that are out of some bag
     oob_prediction_ : float64 ndarray of shape (n_samples,)
         NaN where a row was never out of bag.
     seed_ : int, what random draws came from
@@ -207,8 +252,9 @@ class RandomForestRegressor(Regressor):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
-        oob_score: bool = False,
+        oob_score: bool | Callable[..., float] = False,
         random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         max_bins: int = 255,
         backend: str = "auto",
@@ -224,23 +270,10 @@ class RandomForestRegressor(Regressor):
         self.max_samples = max_samples
         self.oob_score = oob_score
         self.random_state = random_state
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.max_bins = max_bins
         self.backend = backend
-
-    def apply(self, X: Any) -> Any:
-        """The leaf that each row reaches in each tree.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
-        on a GPU where X is on one
-        """
-        return self._walk(X, prediction.apply)
 
     def _set_oob(
         self,
@@ -254,4 +287,4 @@ class RandomForestRegressor(Regressor):
         seen = ~np.isnan(means)
         self.oob_score_ = np.nan
         if seen.sum() > 1:  # R^2 of one row is undefined
-            self.oob_score_ = float(r2_score(to_host(coded[0])[seen], means[seen]))
+            self.oob_score_ = float(self._scoring(r2_score)(to_host(coded[0])[seen], means[seen]))

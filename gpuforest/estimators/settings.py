@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,12 +12,13 @@ import numpy as np
 from joblib import cpu_count, effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.criteria import CRITERIA, criterion_names
-from gpuforest.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT
+from gpuforest.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.frontier import Rules
 from gpuforest.sampling import Sampling
-from gpuforest.target import TargetCoding
+from gpuforest.target import TargetCoding, integer_weights
 
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
@@ -51,9 +53,13 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
         Interval(RealNotInt, 0.0, None, closed="neither"),
         Interval(Integral, 1, None, closed="left"),
     ],
-    "oob_score": ["boolean"],
+    "oob_score": ["boolean", callable],
+    "warm_start": ["boolean"],
     "n_jobs": [Integral, None],
 }
+
+
+CLASS_WEIGHT = [dict, list, None]
 
 
 def criterion_constraint(task: str) -> dict[str, list[Any]]:
@@ -112,18 +118,65 @@ def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int
     return drawn
 
 
+def class_weights_of(class_weight: Any, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Weights f64[C] of the classes, as scikit-learn gives them; "balanced" counts rows."""
+    if isinstance(class_weight, list | tuple):
+        raise ValueError("a list as class_weight is for several outputs: pass a dict")
+    found = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    weights = np.asarray(found, np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError(f"class_weight must be numbers >= 0, and one above 0: {class_weight}")
+    return weights
+
+
 def sampling_of(
-    params: dict[str, Any], n_rows: int, weights: tuple[np.ndarray, np.ndarray] | None
+    params: dict[str, Any],
+    n_rows: int,
+    weights: tuple[np.ndarray, np.ndarray] | None,
+    labels: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Sampling:
-    """How the bags are drawn."""
+    """How the bags are drawn, and what is added up.
+
+    weights : of rows, as they are and as integers
+    labels : class codes and classes, on the host, where there are class weights
+    """
     user, integers = (None, None) if weights is None else weights
-    if params.get("bootstrap", False):
-        return Sampling(n_rows, rows_drawn(params["max_samples"], n_rows, user), integers)
-    if params.get("max_samples") is not None:
-        raise ValueError("max_samples needs bootstrap=True: set max_samples=None")
-    if params.get("oob_score", False):
-        raise ValueError("oob_score needs bootstrap=True: no row is out of bag without")
-    return Sampling(n_rows, 0, integers)
+    class_weight = params.get("class_weight")
+    if not params.get("bootstrap", False):
+        if params.get("max_samples") is not None:
+            raise ValueError("max_samples needs bootstrap=True: set max_samples=None")
+        if params.get("oob_score", False):
+            raise ValueError("oob_score needs bootstrap=True: no row is out of bag without")
+        if labels is not None:
+            if class_weight == "balanced_subsample":
+                class_weight = "balanced"  # every tree has all rows
+            each = class_weights_of(class_weight, *labels)[labels[0]]
+            user = each if user is None else user * each
+            if not user.any():
+                raise ValueError("class_weight and sample_weight leave no row any weight")
+            integers = integer_weights(user)
+        return Sampling(n_rows, 0, integers)
+    sampling = Sampling(n_rows, rows_drawn(params["max_samples"], n_rows, user), integers)
+    if labels is None:
+        return sampling
+    room = MAX_TOTAL_WEIGHT // (2 * sampling.n_draws)
+    if room == 0:
+        raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")
+    if class_weight == "balanced_subsample":
+        balance = 2 ** (room.bit_length() - 1)
+        return replace(sampling, balance=balance, draw_weight=balance)
+    each = class_weights_of(class_weight, *labels)
+    if not each.all():
+        raise ValueError(
+            f"class_weight={class_weight} weighs a class zero: with bootstrap leave out its rows"
+        )
+    whole = np.array_equal(each, np.round(each)) and each.max() <= room
+    if not whole:
+        each = np.maximum(
+            np.round(np.ldexp(each, room.bit_length() - 1 - math.frexp(each.max())[1])), 1
+        )
+    mean = np.average(each[labels[0]], weights=user)
+    return replace(sampling, class_weights=each.astype(WEIGHT), draw_weight=float(mean))
 
 
 def rules_of(

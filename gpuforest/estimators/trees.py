@@ -2,16 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
+from gpuforest.backends.arrays import to_host
 from gpuforest.estimators.base import Classifier, Regressor
-from gpuforest.estimators.settings import TREE_CONSTRAINTS, criterion_constraint
+from gpuforest.estimators.settings import CLASS_WEIGHT, TREE_CONSTRAINTS, criterion_constraint
+from gpuforest.forest import Forest
+from gpuforest.inspection.paths import decision_paths
+from gpuforest.nodes import is_leaf
 
 
-class DecisionTreeClassifier(Classifier):
+class SingleTree:
+    """What a single tree answers beside its predictions."""
+
+    forest_: Forest
+    _walk: Callable[..., Any]
+
+    def apply(self, X: Any) -> Any:
+        """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
+        return self._walk(X, prediction.apply)[:, 0]
+
+    def decision_path(self, X: Any) -> Any:
+        """The nodes that each row passes, from the root to its leaf.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        sparse int64 matrix of shape (n_samples, n_nodes), ones where a row passes a node
+        """
+        leaves = to_host(self._walk(X, prediction.apply))
+        return decision_paths(self.forest_, leaves)
+
+    def get_depth(self) -> int:
+        """Levels below the root."""
+        check_is_fitted(self)
+        return self.forest_.depth
+
+    def get_n_leaves(self) -> int:
+        """Leaves of the tree."""
+        check_is_fitted(self)
+        return int(is_leaf(self.forest_.nodes).sum())
+
+
+class DecisionTreeClassifier(SingleTree, Classifier):
     """A decision tree (CART) for classes.
 
     Where every feature has at most `max_bins` distinct values this is the exact tree;
@@ -31,6 +73,9 @@ class DecisionTreeClassifier(Classifier):
         Features, among those that vary in the node, tried at a split; None: all.
     min_impurity_decrease : float, default=0.0
         Least decrease of impurity, weighted by the node's share of the rows.
+    class_weight : "balanced", dict or None, default=None
+        What each row of a class adds to the statistics: {label: weight}, or "balanced",
+        rows / (classes * rows of the class).
     random_state : int, RandomState or None, default=None
         An int is the seed as it is; None draws one from NumPy's global state.
     max_bins : int, default=255
@@ -62,6 +107,7 @@ class DecisionTreeClassifier(Classifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
         **criterion_constraint("classification"),
+        "class_weight": [StrOptions({"balanced"}), *CLASS_WEIGHT],
     }
 
     def __init__(
@@ -73,6 +119,7 @@ class DecisionTreeClassifier(Classifier):
         min_samples_leaf: int | float = 1,
         max_features: str | int | float | None = None,
         min_impurity_decrease: float = 0.0,
+        class_weight: dict[Any, float] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
         max_bins: int = 255,
         backend: str = "auto",
@@ -83,16 +130,13 @@ class DecisionTreeClassifier(Classifier):
         self.min_samples_leaf = min_samples_leaf
         self.max_features = max_features
         self.min_impurity_decrease = min_impurity_decrease
+        self.class_weight = class_weight
         self.random_state = random_state
         self.max_bins = max_bins
         self.backend = backend
 
-    def apply(self, X: Any) -> Any:
-        """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
-        return self._walk(X, prediction.apply)[:, 0]
 
-
-class DecisionTreeRegressor(Regressor):
+class DecisionTreeRegressor(SingleTree, Regressor):
     """A decision tree (CART) for real numbers.
 
     Where every feature has at most `max_bins` distinct values this is the exact tree;
@@ -147,7 +191,3 @@ class DecisionTreeRegressor(Regressor):
         self.random_state = random_state
         self.max_bins = max_bins
         self.backend = backend
-
-    def apply(self, X: Any) -> Any:
-        """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
-        return self._walk(X, prediction.apply)[:, 0]

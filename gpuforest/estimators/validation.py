@@ -11,10 +11,11 @@ from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.arrays import bring, is_on_device, stack_columns, to_host
 from gpuforest.backends.base import Backend
-from gpuforest.binning import DEVICE_VALUES
+from gpuforest.binning import DEVICE_VALUES, BinEdges
 from gpuforest.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
+from gpuforest.forest import Forest
 from gpuforest.tables import frame_to_array, is_frame, open_frame
-from gpuforest.target import integer_weights
+from gpuforest.target import TargetCoding, integer_weights
 
 Array = Any
 
@@ -224,3 +225,29 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     if not (weights > 0).any():
         raise ValueError("sample_weight is all zeros: at least one row must count")
     return weights, integer_weights(weights)
+
+
+def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
+    """Whether trees grown now can join those of an earlier fit: the bins, classes and fixed
+    point are the forest's, not a tree's.
+
+    Raises
+    ------
+    ValueError : they cannot
+    """
+    same = earlier.coding.scale == coding.scale and all(
+        np.array_equal(a, b)
+        for a, b in (
+            (earlier.edges.values, edges.values),
+            (earlier.edges.offsets, edges.offsets),
+            (earlier.coding.centre, coding.centre),
+        )
+    )
+    before, now = earlier.coding.classes, coding.classes
+    if before is not None and now is not None:
+        same &= np.array_equal(before, now)
+    if not same:
+        raise ValueError(
+            "warm_start=True adds trees from the same data, weights and parameters: X or y has "
+            "other values now. Fit anew with warm_start=False"
+        )

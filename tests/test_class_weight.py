@@ -1,0 +1,118 @@
+"""Class weights: what they equal, what they add up to, and what is refused."""
+
+import numpy as np
+import pytest
+from engine import same_forest
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.utils.class_weight import compute_sample_weight
+
+import gpuforest
+from gpuforest import DecisionTreeClassifier, RandomForestClassifier
+
+X, y = load_wine(return_X_y=True)
+WEIGHTS = {0: 1, 1: 3, 2: 2}
+
+
+def grown(backend, **params):
+    return RandomForestClassifier(6, random_state=0, backend=backend, **params)
+
+
+@pytest.mark.parametrize("class_weight", [WEIGHTS, {0: 0.3, 1: 1.7, 2: 5}, "balanced"])
+def test_without_bootstrap_they_are_sample_weights(backend, class_weight):
+    own = np.linspace(0.5, 2, len(y))
+    weights = compute_sample_weight(class_weight, y)
+    for sample_weight in (None, own):
+        product = weights if sample_weight is None else weights * sample_weight
+        for model in (DecisionTreeClassifier(backend=backend), grown(backend, bootstrap=False)):
+            model.set_params(random_state=0)
+            plain = model.fit(X, y, product).forest_
+            model.set_params(class_weight=class_weight)
+            assert same_forest(model.fit(X, y, sample_weight).forest_, plain)
+
+
+def test_with_bootstrap_the_bags_stay_and_classes_count_more(backend):
+    plain, weighted = grown(backend).fit(X, y), grown(backend, class_weight=WEIGHTS).fit(X, y)
+    for t in range(6):
+        drawn = plain.forest_.node_sums(t, t + 1)[0]
+        assert np.array_equal(weighted.forest_.node_sums(t, t + 1)[0], drawn * [1, 3, 2])
+
+
+def test_equal_weights_change_no_tree(backend):
+    plain = grown(backend).fit(X, y)
+    twice = grown(backend, class_weight={0: 2, 1: 2, 2: 2}).fit(X, y)
+    assert np.array_equal(twice.predict_proba(X), plain.predict_proba(X))
+    assert np.array_equal(twice.apply(X), plain.apply(X))
+
+
+def test_balanced_subsample_gives_each_class_the_same_in_every_bag(backend):
+    forest = grown(backend, class_weight="balanced_subsample").fit(X, y).forest_
+    roots = np.concatenate([forest.node_sums(t, t + 1)[:1] for t in range(6)])
+    assert (roots > 0).all()
+    # each draw's weight is rounded: by half a unit in some millions
+    assert np.allclose(roots / roots.sum(axis=1, keepdims=True), 1 / 3, atol=1e-6)
+    counted = grown(backend, class_weight="balanced").fit(X, y).forest_
+    assert not same_forest(forest, counted)
+
+
+def test_balanced_subsample_without_bootstrap_is_balanced(backend):
+    a = grown(backend, bootstrap=False, class_weight="balanced_subsample").fit(X, y)
+    b = grown(backend, bootstrap=False, class_weight="balanced").fit(X, y)
+    assert same_forest(a.forest_, b.forest_)
+
+
+def test_a_class_absent_from_a_bag(backend):
+    labels = np.array([0] * 60 + [1])
+    values = np.arange(61.0)[:, None]
+    forest = grown(backend, class_weight="balanced_subsample").fit(values, labels).forest_
+    roots = np.concatenate([forest.node_sums(t, t + 1)[:1] for t in range(6)])
+    assert (roots[:, 1] == 0).any()
+    assert (roots[:, 1] > 0).any()
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", "balanced_subsample", {0: 0.1, 1: 9.3, 2: 1}])
+def test_backends_agree(class_weight):
+    params = {"class_weight": class_weight, "oob_score": True, "min_impurity_decrease": 1e-3}
+    a, b = (
+        grown(name, **params, n_jobs=2).set_params(n_estimators=20).fit(X, y)
+        for name in ("numpy", "numba")
+    )
+    assert same_forest(a.forest_, b.forest_)
+    assert a.oob_score_ == b.oob_score_ > 0.8
+
+
+def test_rare_classes_are_found_more_often():
+    X, y = load_breast_cancer(return_X_y=True)
+    rng = np.random.default_rng(0)
+    kept = np.concatenate([np.flatnonzero(y == 1), np.flatnonzero(y == 0)[:20]])
+    X, y = X[kept] + rng.normal(size=(len(kept), 30)) * X.std(axis=0), y[kept]
+    found = [
+        (RandomForestClassifier(50, class_weight=w, max_depth=4, random_state=0).fit(X, y))
+        for w in (None, "balanced", "balanced_subsample")
+    ]
+    none, *balanced = ((model.predict_proba(X)[y == 0, 0]).mean() for model in found)
+    assert all(b > none + 0.1 for b in balanced)
+
+
+def test_files_keep_them(tmp_path):
+    for weights, labels in ((WEIGHTS, y), ({"a": 1, "b": 2.5, "c": 1}, np.array(list("abc"))[y])):
+        model = grown("numba", class_weight=weights).fit(X, labels)
+        model.save(tmp_path / "model")
+        again = gpuforest.load(tmp_path / "model")
+        assert again.class_weight == weights
+        assert np.array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ({0: 1, 1: -1, 2: 1}, ">= 0"),
+        ({0: 1, 1: np.nan, 2: 1}, ">= 0"),
+        ({0: 1, 1: 0, 2: 1}, "weighs a class zero"),
+        ({5: 1}, "not in class_weight"),
+        ([{0: 1}], "several outputs"),
+        ("even", "class_weight"),
+    ],
+)
+def test_bad_ones_are_refused(class_weight, message):
+    with pytest.raises(ValueError, match=message):
+        grown("numpy", class_weight=class_weight).fit(X, y)

@@ -1,0 +1,113 @@
+"""Methods and parameters that scikit-learn's forests have: the same meaning here."""
+
+import numpy as np
+import pytest
+from engine import same_forest
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.metrics import balanced_accuracy_score, mean_absolute_error
+from sklearn.tree import DecisionTreeClassifier as SklearnTree
+
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+
+X, y = load_wine(return_X_y=True)
+DIABETES = load_diabetes(return_X_y=True)
+
+
+def test_log_probabilities(backend):
+    model = RandomForestClassifier(5, random_state=0, backend=backend).fit(X, y)
+    proba, logs = model.predict_proba(X), model.predict_log_proba(X)
+    assert (proba == 0).any()
+    assert np.array_equal(logs == -np.inf, proba == 0)
+    assert np.allclose(np.exp(logs), proba)  # a logarithm rounds
+
+
+def test_depth_and_leaves_are_those_of_scikit_learns_tree(backend):
+    values = X[:, :2].round(1).astype(np.float32)
+    ours = DecisionTreeClassifier(backend=backend, max_depth=4).fit(values, y)
+    theirs = SklearnTree(random_state=0, max_depth=4).fit(values, y)
+    assert ours.get_depth() == theirs.get_depth() == 4
+    assert ours.get_n_leaves() == theirs.get_n_leaves() == len(np.unique(ours.apply(values)))
+
+
+def test_a_path_leads_from_the_root_to_the_leaf(backend):
+    tree = DecisionTreeRegressor(max_depth=5, backend=backend).fit(*DIABETES)
+    path, leaves = tree.decision_path(DIABETES[0]), tree.apply(DIABETES[0])
+    assert path.shape == (442, tree.forest_.n_nodes)
+    assert path.format == "csr"
+    assert path.has_sorted_indices
+    dense = path.toarray()
+    assert set(np.unique(dense)) == {0, 1}
+    assert dense[:, 0].all()
+    assert dense[np.arange(442), leaves].all()
+    # as many nodes as levels: each row is counted once in every level that it reaches
+    for at, depth in ((at, d) for d, level in enumerate(tree.forest_.levels()) for at in level):
+        assert (dense[leaves == at].sum(axis=1) == depth + 1).all()
+    sums = tree.forest_.node_sums(0, 1)[:, 0]
+    assert np.array_equal(dense.sum(axis=0), sums)  # every row weighs one
+
+
+def test_paths_of_a_forest_stand_side_by_side(backend):
+    forest = RandomForestClassifier(4, random_state=0, backend=backend).fit(X, y)
+    path, begin = forest.decision_path(X)
+    assert path.shape == (len(X), begin[-1]) == (len(X), forest.forest_.n_nodes)
+    leaves = forest.apply(X)
+    for t in range(4):
+        tree = path[:, begin[t] : begin[t + 1]].toarray()
+        assert tree[:, 0].all()
+        assert tree[np.arange(len(X)), leaves[:, t]].all()
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize("bootstrap", [True, False])
+@pytest.mark.parametrize(
+    ("Model", "data"), [(RandomForestClassifier, (X, y)), (RandomForestRegressor, DIABETES)]
+)
+def test_more_trees_later_are_the_forest_grown_at_once(backend, Model, data, bootstrap):
+    params = {"random_state": 3, "backend": backend, "bootstrap": bootstrap, "max_features": 2}
+    whole = Model(11, **params, oob_score=bootstrap).fit(*data)
+    grown = Model(2, **params, oob_score=bootstrap, warm_start=True).fit(*data)
+    for n in (3, 11):
+        grown.set_params(n_estimators=n, n_jobs=2).fit(*data)
+    assert same_forest(grown.forest_, whole.forest_)
+    if bootstrap:
+        assert grown.oob_score_ == whole.oob_score_
+
+
+def test_warm_start_without_a_seed_goes_on_with_the_one_drawn(backend):
+    grown = RandomForestClassifier(2, warm_start=True, backend=backend).fit(X, y)
+    seed = grown.seed_
+    grown.set_params(n_estimators=5).fit(X, y)
+    whole = RandomForestClassifier(5, random_state=seed, backend=backend).fit(X, y)
+    assert same_forest(grown.forest_, whole.forest_)
+
+
+def test_what_warm_start_refuses():
+    forest = RandomForestClassifier(4, warm_start=True, random_state=0, backend="numpy").fit(X, y)
+    before = forest.forest_
+    with pytest.warns(UserWarning, match="grows no trees"):
+        assert forest.fit(X, y).forest_ is before
+    with pytest.raises(ValueError, match="must be larger or equal"):
+        forest.set_params(n_estimators=3).fit(X, y)
+    forest.set_params(n_estimators=6)
+    for other, labels in ((X * 2, y), (X, y + 1)):
+        with pytest.raises(ValueError, match="the same data"):
+            RandomForestClassifier(4, warm_start=True, backend="numpy").fit(X, y).set_params(
+                n_estimators=5
+            ).fit(other, labels)
+    cold = RandomForestClassifier(4, random_state=0, backend="numpy").fit(X, y)
+    assert same_forest(cold.fit(X, y).forest_, before)
+
+
+def test_a_callable_scores_out_of_bag(backend):
+    names = np.array(["a", "b", "c"])[y]
+    params = {"random_state": 0, "backend": backend}
+    forest = RandomForestClassifier(20, oob_score=balanced_accuracy_score, **params).fit(X, names)
+    found = forest.classes_[forest.oob_decision_function_.argmax(axis=1)]
+    assert forest.oob_score_ == balanced_accuracy_score(names, found)
+    forest = RandomForestRegressor(20, oob_score=mean_absolute_error, **params).fit(*DIABETES)
+    assert forest.oob_score_ == mean_absolute_error(DIABETES[1], forest.oob_prediction_)
