@@ -82,6 +82,6 @@ def tree_weights(
         [xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(target.coding.n_channels)],
         axis=1,
     )
-    share = sampling.n_draws * sampling.balance / xp.astype(xp.sum(drawn > 0, axis=1), xp.float64)
+    share = sampling.n_draws * sampling.balance / xp.sum(xp.astype(drawn > 0, xp.float64), axis=1)
     each = xp.floor(share[:, None] / xp.astype(xp.where(drawn > 0, drawn, 1), xp.float64) + 0.5)
     return bags * xp.take(xp.astype(each, xp.int32), label, axis=1)

@@ -22,7 +22,8 @@ from gpuforest.frontier import Splits, Subtrees
 from gpuforest.hashing import permute, tree_keys
 from gpuforest.inspection.oob import out_of_bag_means
 from gpuforest.predict import apply, predict
-from gpuforest.sampling import draw_bags
+from gpuforest.sampling import Sampling, draw_bags, tree_weights
+from gpuforest.target import Target, encode_classes
 
 CPU = strict.Device("CPU_DEVICE")
 DEVICE = strict.Device("device1")
@@ -209,3 +210,19 @@ def test_scores(criterion):
     assert np.array_equal(found, reference)
     whole = backend.asnumpy(xlogx(strict, backend.asarray(sums)))
     assert np.array_equal(whole, xlogx(NumpyBackend.xp, sums))
+
+
+@pytest.mark.parametrize(
+    "weighing", [{"class_weights": np.array([1, 3, 2], "i4")}, {"balance": 4096}]
+)
+def test_class_weights(weighing):
+    sampling, y = Sampling(60, 50, None, **weighing), np.arange(60, dtype=np.int32) % 7 % 3
+    found = []
+    for backend in (StrictBackend(), NumpyBackend()):
+        coding, codes = encode_classes(y, np.arange(3))
+        target = Target(coding, backend.asarray(codes))
+        found.append(backend.asnumpy(tree_weights(sampling, target, 9, 2, 5, backend)))
+    assert np.array_equal(*found)
+    assert found[0].dtype == np.int32
+    bags = draw_bags(sampling, 9, 2, 5, NumpyBackend())
+    assert np.array_equal(found[0] > 0, bags > 0)
