@@ -96,9 +96,9 @@ def test_what_warm_start_refuses():
     forest.set_params(n_estimators=6)
     for other, labels in ((X * 2, y), (X, y + 1)):
         with pytest.raises(ValueError, match="the same data"):
-            RandomForestClassifier(4, warm_start=True, backend="numpy").fit(X, y).set_params(
-                n_estimators=5
-            ).fit(other, labels)
+            forest.fit(other, labels)
+        assert forest.forest_ is before  # no work is lost
+        assert forest.score(X, y) > 0.9
     cold = RandomForestClassifier(4, random_state=0, backend="numpy").fit(X, y)
     assert same_forest(cold.fit(X, y).forest_, before)
 

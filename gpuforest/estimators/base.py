@@ -83,10 +83,19 @@ class Trees(BaseEstimator):  # type: ignore[misc]
             )
             return self
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # a fit that fails must leave no half of an earlier one
-        self._run(X, lambda backend: self._fit(X, y, sample_weight, seed, backend, earlier))
+        fitted = self._forget()  # a fit that fails must leave no half of an earlier one
+        try:
+            self._run(X, lambda backend: self._fit(X, y, sample_weight, seed, backend, earlier))
+        except BaseException:
+            if earlier is not None:  # nor lose the trees that it was to add to
+                self._forget()
+                self.__dict__.update(fitted)
+            raise
         return self
+
+    def _forget(self) -> dict[str, Any]:
+        """Drop what fits set, and return it."""
+        return {n: self.__dict__.pop(n) for n in list(vars(self)) if n.endswith("_")}
 
     def _earlier(self) -> Forest | None:
         """The trees that warm_start adds to.
