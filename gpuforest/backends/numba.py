@@ -293,9 +293,10 @@ class NumbaBackend(NumpyBackend):
         each, threads = matrix.n_features * matrix.codes.itemsize, self.n_threads * self.n_workers
         shared_out = n_rows // (4 * self.n_threads) if self.n_threads > 1 else n_rows
         wanted = max(shared_out, BLOCK_BYTES // each, matrix.edges.n_codes // 4)
+        wanted = min(wanted, MAX_DEEP_ROWS)
         if wanted < matrix.n_rows // SPARSE:
             wanted = min(wanted, max(self.memory_budget, matrix.codes.nbytes) // (threads * each))
-        return int(max(64, min(wanted, MAX_DEEP_ROWS)))
+        return int(max(64, wanted))
 
     def grow_subtrees(
         self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
