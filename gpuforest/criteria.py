@@ -100,6 +100,14 @@ def side_weight(xp: Any, sums: Array, criterion: int) -> Array:
     return sums[..., 0] if criterion >= SQUARED_ERROR else xp.sum(sums, axis=-1)
 
 
+def side_value(xp: Any, sums: Array, criterion: int) -> Array:
+    """Mean f64[...] of the second channel: of two classes the share of the second, of a
+    moment the mean."""
+    n = side_weight(xp, sums, criterion)
+    n = xp.where(n > 0, n, 1)
+    return xp.astype(sums[..., 1], xp.float64) / xp.astype(n, xp.float64)
+
+
 def side_score(xp: Any, sums: Array, criterion: int) -> Array:
     """Score f64[...] of a set of rows from its channel sums i64[..., C].
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from gpuforest.criteria import SQUARED_ERROR
+import numpy as np
+
+from gpuforest.criteria import SQUARED_ERROR, side_value, side_weight
 from gpuforest.hashing import permute
 
 Array = Any
@@ -21,6 +23,12 @@ class Rules:
     max_depth : levels below the root at the most
     min_rows_split, min_rows_leaf : rows of a node that may be split; of either side
     min_gain : a split's least score difference; -inf: any
+    min_weight_leaf : what either side must weigh
+    random : each feature has one cut, drawn at random
+    signs : i8[F] on the host, -1 or 1 where predictions must not rise, or fall, with the
+        feature; i8[0]: there are no such constraints
+    n_features_tree : features drawn for each tree; 0: it has all
+    features_again : they are drawn with replacement
     """
 
     criterion: int
@@ -29,10 +37,20 @@ class Rules:
     min_rows_split: int
     min_rows_leaf: int
     min_gain: float
+    min_weight_leaf: int = 1
+    random: bool = False
+    signs: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int8))
+    n_features_tree: int = 0
+    features_again: bool = False
 
     @property
     def is_regression(self) -> bool:
         return self.criterion >= SQUARED_ERROR
+
+    @property
+    def deep(self) -> bool:
+        """Whether the deep phases know these rules; they leave out what small trees need."""
+        return self.min_weight_leaf == 1 and not len(self.signs)
 
     @property
     def count_rows(self) -> bool:
@@ -54,6 +72,9 @@ class Frontier:
         split slot's rows move to the same place of the other half, so that nobody ever
         writes where another slot's rows lie. i32[R] while none has been split
     n_held : int on the host, the rows of all slots together, or more
+    bounds : f64[S, 2], between what the means of a slot's second channel must lie, where
+        predictions are to be monotonic; else None
+    allowed : bool[T, F], features drawn for each tree, where they are; else None
     """
 
     tree: Array
@@ -66,10 +87,17 @@ class Frontier:
     rows: Array
     weights: Array
     n_held: int
+    bounds: Array | None = None
+    allowed: Array | None = None
 
     @property
     def n_slots(self) -> int:
         return int(self.tree.shape[0])
+
+    @property
+    def per_slot(self) -> tuple[str, ...]:
+        """Names of the arrays that hold something for each slot."""
+        return PER_SLOT if self.bounds is None else (*PER_SLOT, "bounds")
 
     @cached_property
     def n_rows(self) -> Array:
@@ -78,12 +106,12 @@ class Frontier:
 
     def part(self, slots: slice) -> Frontier:
         """Some slots, one behind another."""
-        own = {name: getattr(self, name)[slots, ...] for name in PER_SLOT}
+        own = {name: getattr(self, name)[slots, ...] for name in self.per_slot}
         return replace(self, **own)
 
     def take(self, xp: Any, slots: Array, n_held: int) -> Frontier:
         """The slots of these numbers, i64[...], which hold `n_held` rows."""
-        own = {name: xp.take(getattr(self, name), slots, axis=0) for name in PER_SLOT}
+        own = {name: xp.take(getattr(self, name), slots, axis=0) for name in self.per_slot}
         return replace(self, **own, n_held=n_held)
 
     def with_room(self, xp: Any) -> Frontier:
@@ -91,16 +119,29 @@ class Frontier:
         rows, weights = (xp.concat([a, xp.empty_like(a)]) for a in (self.rows, self.weights))
         return replace(self, rows=rows, weights=weights)
 
+    def only_allowed(self, xp: Any, features: Array) -> Array:
+        """Features i32[S, k], -1 where a slot's tree did not draw them."""
+        assert self.allowed is not None
+        place = xp.astype(self.tree, xp.int64)[:, None] * self.allowed.shape[1] + features
+        place = xp.reshape(xp.where(features < 0, 0, place), (-1,))
+        drawn = xp.take(xp.reshape(self.allowed, (-1,)), place)
+        return xp.where(xp.reshape(drawn, features.shape), features, -1)
+
     @classmethod
     def join(cls, xp: Any, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
         """The slots of several frontiers of one wave."""
-        own = {name: xp.concat([getattr(p, name) for p in parts], axis=0) for name in PER_SLOT}
-        return cls(**own, rows=rows, weights=weights, n_held=sum(p.n_held for p in parts))
+        names, held = parts[0].per_slot, sum(p.n_held for p in parts)
+        own = {name: xp.concat([getattr(p, name) for p in parts], axis=0) for name in names}
+        return cls(**own, rows=rows, weights=weights, n_held=held, allowed=parts[0].allowed)
 
-    def must_end(self, rules: Rules) -> Array:
+    def must_end(self, xp: Any, rules: Rules) -> Array:
         """Slots that are leaves without a look at their features, bool[S]."""
         fewest = max(rules.min_rows_split, 2 * rules.min_rows_leaf)
-        return self.constant | (self.n_rows < fewest) | (self.depth >= rules.max_depth)
+        end = self.constant | (self.n_rows < fewest) | (self.depth >= rules.max_depth)
+        if rules.min_weight_leaf > 1:
+            weight = side_weight(xp, self.sums, rules.criterion)
+            end = end | (weight < 2 * rules.min_weight_leaf)
+        return end
 
 
 PER_SLOT = ("tree", "key", "begin", "end", "sums", "constant", "depth")
@@ -124,6 +165,26 @@ def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> 
     inside = position < n_features
     drawn = permute(xp, keys[:, None], xp.where(inside, position, 0), n_features)
     return xp.where(inside, xp.astype(drawn, xp.int32), -1)
+
+
+def bounds_below(xp: Any, slots: Frontier, left: Array, sign: Array, rules: Rules) -> Array:
+    """Bounds f64[2 S, 2] of the two sides of each slot's split.
+
+    A split by a feature of sign -1 or 1 i8[S] leaves to each side what lies on its side of
+    the middle between their means.
+
+    left : i64[S, C]
+    """
+    assert slots.bounds is not None
+    means = [side_value(xp, s, rules.criterion) for s in (left, slots.sums - left)]
+    middle, (least, most) = (means[0] + means[1]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
+    sides = [
+        xp.stack(
+            [xp.where(sign == -way, middle, least), xp.where(sign == way, middle, most)], axis=1
+        )
+        for way in (1, -1)
+    ]
+    return xp.reshape(xp.stack(sides, axis=1), (-1, 2))
 
 
 @dataclass(frozen=True, eq=False)

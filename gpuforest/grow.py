@@ -28,10 +28,10 @@ from gpuforest.assembly import (
 )
 from gpuforest.criteria import side_score
 from gpuforest.forest import Forest
-from gpuforest.frontier import Frontier, Rules, Splits
+from gpuforest.frontier import Frontier, Rules, Splits, bounds_below
 from gpuforest.parallel import parallel_map
 from gpuforest.progress import report
-from gpuforest.sampling import Sampling, tree_weights
+from gpuforest.sampling import Sampling, tree_features, tree_weights
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -106,9 +106,9 @@ def grow_levels(
     """The levels of a wave, and the slots that are left to the deep phase."""
     xp = backend.xp
     bags = tree_weights(sampling, target, seed, first, last, backend)
-    frontier = roots(target, bags, seed, first, backend)
+    frontier = roots(target, bags, rules, matrix.n_features, seed, first, backend)
     del bags
-    deep_rows = backend.deep_rows(matrix, target, frontier.n_held)
+    deep_rows = backend.deep_rows(matrix, target, frontier.n_held) if rules.deep else 0
     levels: list[Level] = []
     handed_over = []
     while frontier.n_slots:
@@ -135,11 +135,19 @@ def grow_levels(
                 n_deep=deep.n_slots,
             )
         )
-        frontier = advance(matrix, target, wide, splits, feature, backend)
+        frontier = advance(matrix, target, wide, splits, feature, rules, backend)
     return levels, Frontier.join(xp, handed_over, frontier.rows, frontier.weights)
 
 
-def roots(target: Target, bags: Array, seed: int, first: int, backend: Backend) -> Frontier:
+def roots(
+    target: Target,
+    bags: Array,
+    rules: Rules,
+    n_features: int,
+    seed: int,
+    first: int,
+    backend: Backend,
+) -> Frontier:
     """The frontier of depth 0 from bags i32[T, N]."""
     xp, T = backend.xp, bags.shape[0]
     rows, weights, offsets = backend.in_bag(bags)
@@ -147,6 +155,10 @@ def roots(target: Target, bags: Array, seed: int, first: int, backend: Backend) 
     keys = hashing.tree_keys(xp, seed, first, first + T, backend.device)
     begin, end = offsets[:-1], offsets[1:]
     sums, constant = backend.totals(target, rows, weights, begin, end)
+    bounds = None
+    if len(rules.signs):
+        ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64, device=backend.device)
+        bounds = xp.broadcast_to(ends, (T, 2))
     return Frontier(
         tree=xp.arange(T, dtype=xp.int32, device=backend.device),
         key=hashing.hash_at(keys, hashing.ROOT),
@@ -158,6 +170,8 @@ def roots(target: Target, bags: Array, seed: int, first: int, backend: Backend) 
         rows=rows,
         weights=weights,
         n_held=rows.shape[0],
+        bounds=bounds,
+        allowed=tree_features(keys, rules, n_features, backend),
     )
 
 
@@ -171,7 +185,7 @@ def sort_out(
     xp, n_rows = backend.xp, frontier.n_rows
     deep = xp.asarray(DEEP, dtype=xp.int8, device=backend.device)
     kind = xp.where(n_rows <= deep_rows, deep, WIDE)
-    kind = xp.where(frontier.must_end(rules), LEAF, kind)
+    kind = xp.where(frontier.must_end(xp, rules), LEAF, kind)
     kind = xp.where(n_rows == 0, NONE, kind)
     masks = xp.stack([kind == WIDE, kind == DEEP])
     upto = xp.cumulative_sum(xp.astype(masks, xp.int64), axis=1)
@@ -194,6 +208,7 @@ def advance(
     wide: Frontier,
     splits: Splits,
     feature: Array,
+    rules: Rules,
     backend: Backend,
 ) -> Frontier:
     """Two slots for each wide one, left before right, without rows where it is a leaf."""
@@ -212,6 +227,10 @@ def advance(
     else:
         constant = backend.constant(target, rows, weights, begin, end)
     sides = xp.arange(2, dtype=xp.uint64, device=backend.device)
+    bounds = None
+    if wide.bounds is not None:
+        sign = xp.take(backend.asarray(rules.signs), xp.where(feature >= 0, feature, 0))
+        bounds = bounds_below(xp, wide, splits.left, sign, rules)
     return Frontier(
         tree=xp.repeat(wide.tree, 2),
         key=xp.reshape(hashing.hash_at(wide.key[:, None], sides[None, :]), (-1,)),
@@ -223,4 +242,6 @@ def advance(
         rows=rows,
         weights=weights,
         n_held=wide.n_held,
+        bounds=bounds,
+        allowed=wide.allowed,
     )

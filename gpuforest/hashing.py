@@ -7,7 +7,7 @@ OOPSLA 2014) over a counter; all arithmetic is modulo 2**64.
 
     seed -> tree key -> bag key -> draw 0, 1, 2, ...
                     `-> root key -> left key, right key -> ...
-                           `-> feature order
+                           `-> feature order, random cuts
 
 The functions take any array-API namespace's uint64 arrays; compiled kernels tell the
 same formulas again.
@@ -24,8 +24,9 @@ MIX_1 = 0xBF58476D1CE4E5B9
 MIX_2 = 0x94D049BB133111EB
 
 # What a key is hashed with, by purpose. A node's sides are 0 (left) and 1 (right).
-BAG, ROOT = 0, 1
+BAG, ROOT, FEATURES = 0, 1, 2
 PERMUTATION = 2
+CUT = 2**32  # and the feature: a random cut of it
 # Hashes of the permutation, each of which drives two rounds. With six rounds, tests of
 # ordered pairs over 400,000 keys still tell n = 9 and n = 16 from random; not with eight.
 HASHES = 4

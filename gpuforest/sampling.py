@@ -11,6 +11,7 @@ from gpuforest import hashing
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
+    from gpuforest.frontier import Rules
     from gpuforest.target import Target
 
 Array = Any
@@ -65,6 +66,24 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     if sampling.weights is not None:
         cumulative = backend.asarray(np.cumsum(sampling.weights, dtype=np.int64))
     return backend.bag(keys, n, sampling.n_draws, cumulative)
+
+
+def tree_features(keys: Array, rules: Rules, n_features: int, backend: Backend) -> Array | None:
+    """Features drawn for the trees of these keys u64[T], bool[T, F]; None: they have all."""
+    xp, n = backend.xp, rules.n_features_tree
+    if not n:
+        return None
+    keys = hashing.hash_at(keys, hashing.FEATURES)
+    if rules.features_again:
+        return backend.bag(keys, n_features, n, None) > 0
+    return drawn_once(xp, keys, n, n_features, backend)
+
+
+def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Array:
+    """Which of range(n) are among the `count` drawn without replacement by keys u64[T]:
+    bool[T, n]. An item is if a random order takes it to one of the first places."""
+    items = xp.arange(n, dtype=xp.uint64, device=backend.device)
+    return hashing.permute(xp, keys[:, None], items[None, :], n) < count
 
 
 def tree_weights(

@@ -19,14 +19,15 @@ VALUES = {
     "CODE": ("u8", "u16"),
     "CRITERION": tuple(sorted({str(criterion.id) for criterion in CRITERIA.values()})),
     "LABELS": ("0", "1"),
+    "SPECIAL": ("0", "1"),
     "VALUE": ("float", "double"),
 }
 MACROS = {
     "bag": (),
-    "best_split": ("CRITERION",),
+    "best_split": ("CRITERION", "SPECIAL"),
     "edges": ("VALUE",),
     "encode": ("VALUE", "CODE"),
-    "grow_subtrees": ("CODE", "CRITERION"),
+    "grow_subtrees": ("CODE", "CRITERION", "SPECIAL"),
     "histogram": ("CODE", "LABELS"),
     "level": (),
     "partition": ("CODE",),

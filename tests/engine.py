@@ -43,6 +43,11 @@ class Task:
     min_rows_split: int = 2
     min_rows_leaf: int = 1
     min_gain: float = -math.inf
+    min_weight_leaf: int = 1
+    random: bool = False
+    signs: tuple[int, ...] = ()
+    n_features_tree: int = 0
+    features_again: bool = False
     n_trees: int = 1
     seed: int = 0
 
@@ -63,6 +68,11 @@ class Task:
             min_rows_split=self.min_rows_split,
             min_rows_leaf=self.min_rows_leaf,
             min_gain=self.min_gain,
+            min_weight_leaf=self.min_weight_leaf,
+            random=self.random,
+            signs=np.array(self.signs, np.int8),
+            n_features_tree=self.n_features_tree,
+            features_again=self.features_again,
         )
 
     def coded(self) -> tuple[TargetCoding, np.ndarray]:

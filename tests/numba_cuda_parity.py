@@ -56,6 +56,11 @@ def tasks():
     yield task_of(kinds="0")
     yield task_of(max_depth=0)
     yield task_of("entropy", max_depth=2, min_rows_split=10, min_gain=0.0)
+    for criterion in ("gini", "entropy", "poisson"):  # rules that most forests do without
+        yield task_of(criterion, random=True, min_rows_leaf=2)
+        yield task_of(criterion, random=True, n_classes=2, n_outputs=1, min_weight_leaf=5)
+        signs = (1, -1, 0, 1, 0, 0, 0, -1)
+        yield task_of(criterion, n_classes=2, n_outputs=1, signs=signs, n_features_tree=5)
     yield task_of("squared_error", X=np.arange(40.0)[:, None], n_draws=80, n_tried=1, max_bins=7)
 
 
@@ -88,13 +93,16 @@ def check_worked_examples(backend):
     )
     arguments = (codes, y, rows, weights, begin, end, features, 3, 2, False, backend)
     same(histogram(*arguments), [[[[1, 0], [0, 0], [1, 3]]]])
+    no_keys = on(([], np.uint64), ([], np.int8), (np.empty((0, 2)), float))
     need, n_rows, n_bins, sums = on(([1], i8), ([6], i8), ([5], i4), ([[3, 3]], i8))
     for bins, cut, score, left in (
         ({0: (3, 0), 1: (0, 2), 4: (0, 1)}, 0, 6.0, (3, 0)),
         ({0: (3, 0), 4: (0, 3)}, 1, 6.0, (3, 0)),
     ):
         (hist,) = on(([[[bins.get(b, (0, 0)) for b in range(6)]]], i8))
-        found = best_split(hist, features, need, sums, n_rows, n_bins, 0, 1, False, backend)
+        found = best_split(
+            hist, features, need, sums, n_rows, n_bins, 0, 1, False, 1, *no_keys, backend
+        )
         same(found, [score], [0], [cut], [False], [left], [1])
     codes, rows, weights = on(
         ([[1], [0], [0], [1], [0], [0], [0], [1], [1], [0]], u1),

@@ -115,7 +115,10 @@ def test_kernels_compile(operation, macros, architecture):
     module = nvrtc.compiled(cuda_source(operation), architecture, macros)
     assert {kernel.name for kernel in module.kernels} == set(kernels_in(cuda_source(operation)))
     later = architecture != "sm_75"
-    found = list(faults(module, {name: most[later] for name, most in REGISTERS.items()}))
+    limits = {name: most[later] for name, most in REGISTERS.items()}
+    if macros.get("SPECIAL") == "1":  # random or limited cuts, which few forests have
+        limits["best_cut"] += 16
+    found = list(faults(module, limits))
     assert not found, "\n".join(found)
 
 

@@ -65,7 +65,7 @@ def test_a_level_waits_once(name):
     for n_operations, n_waits, n_launches in levels:
         assert n_waits == 1
         assert n_launches <= 4 * rounds + 2 + task.rules.is_regression
-        assert n_operations <= 95
+        assert n_operations <= 96  # once the stand-ins for arrays that are not there
 
 
 def test_nodes_are_scored_only_for_a_least_gain():

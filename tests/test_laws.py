@@ -229,7 +229,15 @@ def test_histograms_add_up_to_their_slots(seed):
     task = some_task(seed, min_rows_leaf=2, n_draws=40)
     for engine in (NumpyBackend(), NumbaBackend(), NumbaBackend(4)):
         matrix, target = task.prepared(engine)
-        frontier = roots(target, draw_bags(task.sampling, 0, 0, 3, engine), 0, 0, engine)
+        frontier = roots(
+            target,
+            draw_bags(task.sampling, 0, 0, 3, engine),
+            task.rules,
+            matrix.n_features,
+            0,
+            0,
+            engine,
+        )
         F, C = matrix.n_features, target.coding.n_channels
         features = np.broadcast_to(np.arange(F, dtype=np.int32), (3, F)).copy()
         features[1, F // 2] = -1

@@ -28,7 +28,7 @@ KERNELS = {
         "codes[:,:] y[:,:] i4[:] i4[:] i8[:] i4[:,:] i8 b1 i8[:] i8[:,:,:,:]"
     ),
     ("best_split", "scan_features"): (
-        "i8[:,:,:] i4[:,:] i8[:,:] i8[:] i4[:] i8 i8 b1 i8 "
+        "i8[:,:,:] i4[:,:] i8[:,:] i8[:] i4[:] i8 i8 b1 i8 u8[:] i1[:] f8[:,:] i8 "
         "i8[:,:,:] b1[:,:] f8[:,:] i4[:,:] b1[:,:]"
     ),
     ("best_split", "choose_features"): (
@@ -150,6 +150,7 @@ def signatures(text: str) -> list:
     numba_type = {
         "u1": types.uint8, "u2": types.uint16, "i4": types.int32, "i8": types.int64,
         "u8": types.uint64, "f4": types.float32, "f8": types.float64, "b1": types.boolean,
+        "i1": types.int8,
     }  # fmt: skip
     texts = [text]
     for kind, dtypes in KINDS.items():

@@ -74,10 +74,18 @@ def tasks(draw: st.DrawFn) -> Task:
     X = draw(tables())
     n_rows, n_features = X.shape
     criterion = draw(st.sampled_from(CLASSIFICATION + REGRESSION))
+    y = draw(targets(X, criterion))
+    pairs = y.max() == 1 if criterion in CLASSIFICATION else y.shape[1] == 1
+    signs = draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=n_features, max_size=n_features))
     return Task(
         X,
-        draw(targets(X, criterion)),
+        y,
         criterion,
+        min_weight_leaf=draw(st.sampled_from([1, 1, 1, 4])),
+        random=draw(st.sampled_from([False, False, True])),
+        signs=tuple(signs) if pairs and draw(st.integers(0, 3)) == 0 else (),
+        n_features_tree=draw(st.sampled_from([0, 0, 0, 1, max(1, n_features - 1)])),
+        features_again=draw(st.booleans()),
         weights=draw(row_weights(n_rows)),
         n_draws=draw(st.sampled_from([0, 1, n_rows, n_rows, 2 * n_rows])),
         max_bins=draw(st.sampled_from([2, 7, 255, 255, 1000])),

@@ -208,6 +208,8 @@ class Backend(ABC):
         best: Splits | None = None
         for first in range(0, F, k):
             features = draw_features(xp, slots.key, first, k, F)
+            if slots.allowed is not None:
+                features = slots.only_allowed(xp, features)
             if best is not None:
                 features = xp.where((need > 0)[:, None], features, -1)
             hist = self.histogram(matrix, target, slots, features, rules)

@@ -127,9 +127,16 @@ class CudaBackend(CudaKernels):
         S = slots.n_slots
         features = self.empty((S, k), self.xp.int32)
         width = hist.shape[2] * hist.shape[3]
-        arguments = (slots.key, first, k, F, S, need, width, features, hist)
+        arguments = (
+            slots.key, first, k, F, S, need, *self.allowed(slots), width, features, hist,
+        )  # fmt: skip
         self.launch("level", "draw_features", (self.blocks(S * k, THREADS // 32),), arguments)
         return features
+
+    def allowed(self, slots: Frontier) -> tuple[bool, Array, Array]:
+        """Whether features were drawn for each tree, the slots' trees, and the features."""
+        some = slots.allowed is not None
+        return some, slots.tree, slots.allowed if some else self.nothing(self.xp.bool)
 
     def deep_rows(self, matrix: BinnedMatrix, target: Target, n_rows: int) -> int:
         C = target.coding.n_channels
@@ -178,13 +185,13 @@ class CudaBackend(CudaKernels):
         counts = self.empty((D, 2), xp.int64)
         arguments: tuple[Any, ...] = (
             matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, f.key, f.depth,
-            matrix.n_bins, matrix.n_features, matrix.codes.shape[1], matrix.edges.n_codes, C,
-            rules.n_tried,
-            rules.max_depth, fewest, rules.min_rows_leaf, float(rules.min_gain), self.table(), D,
+            *self.allowed(f), matrix.n_bins, matrix.n_features, matrix.codes.shape[1],
+            matrix.edges.n_codes, C, rules.n_tried, rules.max_depth, fewest, rules.min_rows_leaf,
+            float(rules.min_gain), self.table(), D,
             plan.rows, plan.stride // matrix.codes.itemsize, plan.has_counts, first,
             sparse, sparse_sums, counts,
         )  # fmt: skip
-        macros = self.macros(matrix, CRITERION=str(rules.criterion))
+        macros = self.macros(matrix, CRITERION=str(rules.criterion), SPECIAL=str(int(rules.random)))
         self.launch(
             "grow_subtrees", "grow_subtrees", (self.blocks(D),), arguments,
             macros=macros, shared=plan.bytes,

@@ -47,6 +47,10 @@ class CudaKernels(Backend):
     n_processors: int
     device_number: int
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._nothing: dict[Any, Array] = {}
+
     @abstractmethod
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
         """A compiled kernel, to be called with grid, block, arguments and shared memory."""
@@ -261,10 +265,15 @@ class CudaKernels(Backend):
         C = frontier.sums.shape[1]
         score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (16 * C)))
-        macros = {"CRITERION": str(rules.criterion)}
+        special = rules.random or not rules.deep
+        macros = {"CRITERION": str(rules.criterion), "SPECIAL": str(int(special))}
+        has_signs, bounds = frontier.bounds is not None, frontier.bounds
+        signs = self.asarray(rules.signs) if has_signs else self.nothing(xp.int8)
         arguments: tuple[Any, ...] = (
             hist, features, frontier.sums, frontier.n_rows, matrix.n_bins, rules.min_rows_leaf,
-            B, C, channels, k, S, self.table(), score, found,
+            rules.min_weight_leaf, rules.random, frontier.key, has_signs, signs,
+            bounds if has_signs else self.nothing(xp.float64), B, C, channels, k, S, self.table(),
+            score, found,
         )  # fmt: skip
         self.launch(
             "best_split", "best_cut", (self.blocks(S * k, warps),), arguments,
@@ -355,3 +364,9 @@ class CudaKernels(Backend):
         return self._table
 
     _table: Array | None = None
+
+    def nothing(self, dtype: Any) -> Array:
+        """In place of an array that a kernel will not look at."""
+        if dtype not in self._nothing:
+            self._nothing[dtype] = self.zeros(1, dtype)
+        return self._nothing[dtype]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.numpy import NumpyBackend, special
 from gpuforest.binning import value_dtype
 from gpuforest.frontier import Frontier, Rules, Splits, Subtrees
 from gpuforest.kernels.bag.numba import bag, in_bag
@@ -222,13 +222,14 @@ class NumbaBackend(NumpyBackend):
     ) -> Splits:
         S, k, B, _ = hist.shape
         out = self._no_splits(frontier)
+        cut_keys, bounds = special(frontier, rules)
         flat = hist.reshape(S, k, -1)
 
         def part(s: slice) -> None:
             best_split(
                 flat[s], features[s], need[s], frontier.sums[s], frontier.n_rows[s], matrix.n_bins,
-                rules.criterion, rules.min_rows_leaf, rules.count_rows, B,
-                *(a[s] for a in vars(out).values()),
+                rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
+                cut_keys[s], rules.signs, bounds[s], B, *(a[s] for a in vars(out).values()),
             )  # fmt: skip
 
         parallel_map(part, cut_evenly(np.ones(S), -(-S // self.n_threads)), self.n_threads)
@@ -254,12 +255,14 @@ class NumbaBackend(NumpyBackend):
         if f.n_slots < 2 * self.n_threads and self.n_threads > 1:
             return super().level(matrix, target, frontier, rules)
         out = self._no_splits(f)
+        cut_keys, bounds = special(f, rules)
 
         def part(slots: slice) -> None:
             level(
                 matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, f.key,
                 f.sums, matrix.n_bins, rules.criterion, rules.n_tried, rules.min_rows_leaf,
-                rules.count_rows, matrix.edges.n_codes, coding.n_channels,
+                rules.count_rows, rules.min_weight_leaf, cut_keys, rules.signs, bounds, f.tree,
+                allowed_of(f), matrix.edges.n_codes, coding.n_channels,
                 np.arange(slots.start, slots.stop), *vars(out).values(),
             )  # fmt: skip
 
@@ -308,7 +311,7 @@ class NumbaBackend(NumpyBackend):
         columns = np.ascontiguousarray(matrix.codes.T)
         limits = (
             rules.criterion, rules.n_tried, rules.max_depth, fewest, rules.min_rows_leaf,
-            float(rules.min_gain),
+            float(rules.min_gain), rules.random,
         )  # fmt: skip
 
         def part(s: slice) -> tuple[Array, ...]:
@@ -326,8 +329,8 @@ class NumbaBackend(NumpyBackend):
             offsets, leaf_offsets = np.zeros((2, s.stop - s.start + 1), np.int64)
             grow_subtrees(
                 columns, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s],
-                f.depth[s], matrix.n_bins, limits, matrix.edges.n_codes, scratch,
-                offsets, leaf_offsets,
+                f.depth[s], f.tree[s], allowed_of(f), matrix.n_bins, limits,
+                matrix.edges.n_codes, scratch, offsets, leaf_offsets,
             )  # fmt: skip
             nodes = scratch.nodes[: offsets[-1]].copy()
             leaf_sums = scratch.leaf_sums[: leaf_offsets[-1]].copy()
@@ -385,3 +388,8 @@ class NumbaBackend(NumpyBackend):
 def joined_offsets(parts: tuple[Array, ...]) -> Array:
     """Offsets of blocks put one behind another, from each part's own."""
     return np.cumsum(np.concatenate([[0], *(np.diff(p) for p in parts)]))
+
+
+def allowed_of(frontier: Frontier) -> Array:
+    """Features drawn for each tree, bool[T, F]; bool[0, 0]: all."""
+    return NONE_LEFT_OUT if frontier.allowed is None else frontier.allowed

@@ -27,14 +27,24 @@ struct Bins {
     }
     return -1;
   }
+  __device__ int last(int n) const {
+    for (int first = (n - 1) & ~31; first >= 0; first -= 32) {
+      int b = first + lane();
+      u32 some = __ballot_sync(ALL_LANES, b < n && holds_rows(b));
+      if (some) return first + 31 - __clz(some);
+    }
+    return -1;
+  }
 };
 
 // A warp for each slot and feature; the last bin is that of missing values.
 // score f64[S, k]; found i32[S, k]: cut | missing_left << 20 | varies << 21; -1: not tried.
-// Shared: i64[warps][2][C].
+// Shared: i64[warps][2][C]. keys u64[S]: of random cuts; signs i8[F] and bounds f64[S, 2]: of
+// monotonic ones.
 extern "C" __global__ void __launch_bounds__(128, 1)
 best_cut(const i64* hist, const i32* features, const i64* sums, const i64* n_rows,
-         const i32* n_bins, i64 min_rows, i64 B, i64 C, i64 channels, i64 k, i64 S,
+         const i32* n_bins, i64 min_rows, i64 min_weight, i64 has_keys, const u64* keys, i64 has_signs,
+         const signed char* signs, const double* bounds, i64 B, i64 C, i64 channels, i64 k, i64 S,
          const i64* table, double* score, i32* found) {
   DYNAMIC_SHARED(bytes);
   i64* so_far = (i64*)bytes + warp() * 2 * C;
@@ -59,9 +69,19 @@ best_cut(const i64* hist, const i32* features, const i64* sums, const i64* n_row
       __syncwarp();
       int rows_missing = min_rows > 1 ? bins.rows((int)B - 1) : 0;
       Node node = {sums + s * C, (int)n_rows[s], missing, bins.holds_rows((int)B - 1), rows_missing};
-      cut = best_cut_of(bins, (int)B - 1, node, (int)C, (int)min_rows, table, so_far);
+      Limits limits = limits_of((int)min_rows);
+      Draw draw = {false, false, 0};
+#if SPECIAL
+      limits.min_weight = min_weight;
+      if (has_signs) limits = {(int)min_rows, min_weight, signs[f], bounds[2 * s], bounds[2 * s + 1]};
+      int low = has_keys ? bins.after(-1, (int)B - 1) : -1;
+      if (low >= 0) draw.between(keys[s], f, low, bins.last((int)B - 1), node.some_missing);
+#endif
+      cut = best_cut_of(bins, (int)B - 1, node, (int)C, limits, draw, table, so_far);
       if (cut.item >= 0)
-        where = middle_of_gap(bins, (int)B - 1, cut.item, n_bins[f]) |
+        where = (draw.random && bins.after(draw.code, (int)B - 1) >= 0
+                     ? draw.code
+                     : middle_of_gap(bins, (int)B - 1, cut.item, n_bins[f])) |
                 missing_goes_left(cut, node) << 20;
       __syncwarp();
     }

@@ -10,6 +10,7 @@
 //     code(i)         its code
 //     after(i, n)     the next code that holds rows, of the items below n, or -1
 //     BINS            items may be empty; otherwise equal codes are neighbours
+#include "hashing/cuda.cuh"
 #include "scoring/cuda.cuh"
 
 struct Cut {
@@ -25,6 +26,43 @@ struct Node {
   const i64* missing;  // [C]
   bool some_missing;
   int rows_missing;
+};
+
+// With SPECIAL 1 cuts may be limited or random; most forests need neither, and not the
+// registers either.
+
+// What limits cuts: rows and weight of either side, the order of the sides' means (of the
+// second channel), and between what these lie.
+struct Limits {
+  int min_rows;
+  i64 min_weight;
+  int sign;
+  double low, high;
+
+  __device__ __forceinline__ bool allow(i64 n_left, i64 a_left, i64 n_right, i64 a_right) const {
+    if (n_left < min_weight || n_right < min_weight) return false;
+    if (sign == 0 && low == MINUS_INFINITY && high == -MINUS_INFINITY) return true;
+    double left = (double)a_left / (double)n_left, right = (double)a_right / (double)n_right;
+    if ((sign > 0 && left > right) || (sign < 0 && left < right)) return false;
+    return (left < right ? left : right) >= low && (left < right ? right : left) <= high;
+  }
+};
+
+__device__ __forceinline__ Limits limits_of(int min_rows) {
+  return {min_rows, 1, 0, MINUS_INFINITY, -MINUS_INFINITY};
+}
+
+// A random cut, where there is one: drawn between the first and the last code that hold rows.
+struct Draw {
+  bool random, missing_left;
+  int code;
+
+  __device__ __forceinline__ void between(u64 key, int f, int low, int high, bool some_missing) {
+    u64 h = hash_at(key, CUT + (u64)f);
+    random = true;
+    missing_left = high > low && some_missing && (h & 1);
+    code = high > low ? low + (int)((h >> 1) % (u64)(high - low)) : low;
+  }
 };
 
 // The best cut of the first `width` lanes; among equal scores the first item, then missing
@@ -49,10 +87,10 @@ __device__ __forceinline__ Cut best_of_lanes(Cut cut, int width) {
 
 // `so_far` i64[C] is the warp's scratch. All lanes call it and get the same.
 template <class Items>
-__device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, int C, int min_rows,
-                           const i64* table, i64* so_far) {
+__device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, int C,
+                           const Limits& limits, const Draw& draw, const i64* table, i64* so_far) {
   Cut best = {MINUS_INFINITY, -1, false, false};
-  int width = lanes_for(n_items);
+  int width = lanes_for(n_items), min_rows = limits.min_rows;
   // 2. left sides: without the missing values, then with them
   for (int with = 0; with <= (int)node.some_missing; with++) {
     int rows_so_far = with ? node.rows_missing : 0;
@@ -61,12 +99,14 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
       bool inside = i < n_items, more = first + 32 < n_items;
       auto item = items.at(inside ? i : first);
       SUM weight = 0;
+      i64 a_left = 0;
       Side left, right;
       for (int c = 0; c < C; c++) {
         SUM own = inside ? item.channel(c) : 0;
         SUM before = first ? (SUM)so_far[c] : with ? (SUM)node.missing[c] : 0;
         SUM here = before + sum_to_here(own, width);
         if (LABELS || c == 0) weight += own;
+        if (c == 1) a_left = (i64)here;
         left.add(c, here, table);
         right.add(c, node.sums[c] - here, table);
         if (more) {
@@ -77,7 +117,17 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
       __syncwarp();
       // 3. candidates: the item ends a code that holds rows, both sides do, and enough
       bool ends = inside && weight > 0 && right.n > 0;
-      if (!Items::BINS) ends = ends && (i + 1 == n_items || items.code(i + 1) != items.code(i));
+#if SPECIAL
+      bool parts = inside && right.n > 0;
+      if (C > 1) parts = parts && limits.allow(left.n, a_left, right.n, node.sums[1] - a_left);
+      ends = ends && parts;
+      if (draw.random) {  // bins without rows end nothing, but a cut may be drawn there
+        ends = parts && with == (int)draw.missing_left && items.code(i) <= draw.code;
+        ends = ends && (i + 1 == n_items || items.code(i + 1) > draw.code);
+      } else
+#endif
+      if (!Items::BINS)
+        ends = ends && (i + 1 == n_items || items.code(i + 1) != items.code(i));
       if (min_rows > 1) {
         int n = rows_so_far + sum_to_here(inside ? items.rows(i) : 0, width);
         rows_so_far = __shfl_sync(ALL_LANES, n, 31);

@@ -3,6 +3,12 @@
 import numpy as np
 
 from gpuforest.criteria import ENTROPY, GINI, SQUARED_ERROR
+from gpuforest.kernels.best_split.limits import (
+    left_of,
+    may_part,
+    random_of_bins,
+    special_of,
+)
 from gpuforest.kernels.compile import device, kernel, maker, rare
 from gpuforest.kernels.hashing.numba import U
 from gpuforest.kernels.scoring.numba import (
@@ -25,6 +31,7 @@ from gpuforest.kernels.scoring.numba import (
 # two sides of a cut there add up to (see scoring).
 WEIGHT, SECOND, ROWS, CODE, THIRD = range(5)
 NO_SUMS = np.int64(0), np.int64(0)
+NO_MORE = np.int64(0), np.int64(0), np.int64(0)
 NOTHING = -np.inf, np.int64(-1), 0  # score, place and side of missing values, of no cut
 
 
@@ -81,13 +88,24 @@ def score_entropy(upto, n, a, n_more, a_more, last, scores):
 
 
 @device
-def first_highest(scores, upto, last, n_rows, rows_more, min_rows, side, found):
-    """Improve on `found` = (score, place, side): the first of the highest scores of a side."""
+def first_highest(scores, upto, last, whole, more, limits, side, found):
+    """Improve on `found` = (score, place, side): the first of the highest scores of a side.
+
+    whole, more : weight, second channel and rows of the node, and of what the running
+        totals of the left side leave out
+    """
+    (n, a, n_rows), (n_more, a_more, rows_more) = whole, more
     best, at, best_side = found
+    min_rows = limits[0]
     if min_rows > 1:
         for i in range(last):
             rows_left = upto[ROWS, i] + rows_more
             if rows_left < min_rows or n_rows - rows_left < min_rows:
+                scores[i] = -np.inf
+    if limits[1] > 1 or limits[2] != 0 or limits[3] > -np.inf or limits[4] < np.inf:
+        for i in range(last):
+            n_left, a_left = upto[WEIGHT, i] + n_more, upto[SECOND, i] + a_more
+            if not may_part(n_left, a_left, n, a, limits):
                 scores[i] = -np.inf
     for i in range(last):
         score = scores[U(i)]
@@ -108,7 +126,7 @@ def chosen_cut(found, upto, n, missing, bins, some_missing):
 
 
 @device
-def best_pair(upto, m, missing, n_bins, criterion, min_rows, scores):
+def best_pair(upto, m, missing, n_bins, criterion, limits, scores):
     """Best cut of a compact feature: (score, cut, missing_left, left), where `left` are
     weight and second channel on the left.
 
@@ -136,7 +154,8 @@ def best_pair(upto, m, missing, n_bins, criterion, min_rows, scores):
         else:
             score_pairs(criterion, upto, n, a, n_more, a_more, last, scores)
         # 4. the first of the highest
-        found = first_highest(scores, upto, last, n_rows, rows_more, min_rows, side, found)
+        whole, more = (n, a, n_rows), (n_more, a_more, rows_more)
+        found = first_highest(scores, upto, last, whole, more, limits, side, found)
     # 5. and 6. the middle of the gap, and where missing values go
     score, cut, goes_left = chosen_cut(found, upto, n, missing, n_bins, some_missing)
     _, at, side = found
@@ -159,13 +178,14 @@ def score_classes(criterion, upto, n, last, scores):
 
 
 @device
-def best_classes(upto, m, n, n_rows, criterion, min_rows, scores, side, found):
+def best_classes(upto, m, n, n_rows, criterion, limits, scores, side, found):
     """The best cut of a compact feature of a class target: as first_highest."""
     if criterion == GINI:  # a loop of its own, which the compiler turns into vectors
         score_classes(GINI, upto, n, m - 1, scores)
     else:
         score_classes(criterion, upto, n, m - 1, scores)
-    return first_highest(scores, upto, m - 1, n_rows, 0, min_rows, side, found)
+    whole = n, np.int64(0), n_rows
+    return first_highest(scores, upto, m - 1, whole, NO_MORE, limits, side, found)
 
 
 @device
@@ -214,10 +234,10 @@ def compact_classes(
 
 
 @rare
-def scan_classes(hist, bins, missing, sums, n, n_rows, criterion, min_rows, scratch):
+def scan_classes(hist, bins, missing, sums, n, n_rows, criterion, limits, scratch):
     """Best cut of one feature of a class target: (varies, score, cut, missing_left)."""
     left, upto, scores = scratch
-    C = len(sums)
+    C, min_rows = len(sums), limits[0]
     channels = C + (min_rows > 1)
     found, varies = NOTHING, False
     n_missing, rows_missing = np.int64(0), np.int64(0)
@@ -235,17 +255,17 @@ def scan_classes(hist, bins, missing, sums, n, n_rows, criterion, min_rows, scra
         )  # fmt: skip
         varies |= m > 1
         # 3. and 4. both sides hold rows; the first of the highest
-        found = best_classes(upto, m, n, n_rows, criterion, min_rows, scores, side, found)
+        found = best_classes(upto, m, n, n_rows, criterion, limits, scores, side, found)
     # 5. and 6. the middle of the gap, and where missing values go
     score, cut, goes_left = chosen_cut(found, upto, n, missing, bins, n_missing > 0)
     return varies, score, cut, goes_left
 
 
 @rare
-def scan_outputs(hist, bins, missing, sums, n_rows, criterion, min_rows, scratch):
+def scan_outputs(hist, bins, missing, sums, n_rows, criterion, limits, scratch):
     """Best cut of one feature of several outputs: (varies, score, cut, missing_left)."""
     left, upto, scores = scratch
-    C, n = len(sums), sums[0]
+    C, n, min_rows = len(sums), sums[0], limits[0]
     channels = C + (min_rows > 1)
     n_missing = hist[missing * channels]
     found, varies = NOTHING, False
@@ -269,14 +289,15 @@ def scan_outputs(hist, bins, missing, sums, n_rows, criterion, min_rows, scratch
             m += 1
         varies |= m > 1
         # 3. and 4. both sides hold rows; the first of the highest
-        found = first_highest(scores, upto, m - 1, n_rows, 0, min_rows, side, found)
+        whole = n, np.int64(0), n_rows
+        found = first_highest(scores, upto, m - 1, whole, NO_MORE, limits, side, found)
     # 5. and 6. the middle of the gap, and where missing values go
     score, cut, goes_left = chosen_cut(found, upto, n, missing, bins, n_missing > 0)
     return varies, score, cut, goes_left
 
 
 @device
-def best_of_bins(hist, bins, B, sums, n, n_rows, criterion, min_rows, labels, scratch):
+def best_of_bins(hist, bins, B, sums, n, n_rows, criterion, limits, labels, scratch):
     """Best cut of one feature from hist [B * channels]: (varies, score, cut, missing_left,
     left), where `left` are the sums on the left if there are two channels.
 
@@ -286,42 +307,31 @@ def best_of_bins(hist, bins, B, sums, n, n_rows, criterion, min_rows, labels, sc
     C, missing = len(sums), B - 1
     if C == 2:
         _, upto, scores = scratch
-        m = compact_pairs(hist, bins, missing, labels, C + (min_rows > 1), upto)
-        score, cut, side, left = best_pair(upto, m, missing, bins, criterion, min_rows, scores)
+        m = compact_pairs(hist, bins, missing, labels, C + (limits[0] > 1), upto)
+        score, cut, side, left = best_pair(upto, m, missing, bins, criterion, limits, scores)
         return m > 1, score, cut, side, left
     if labels:
         varies, score, cut, side = scan_classes(
-            hist, bins, missing, sums, n, n_rows, criterion, min_rows, scratch
+            hist, bins, missing, sums, n, n_rows, criterion, limits, scratch
         )
     else:
         varies, score, cut, side = scan_outputs(
-            hist, bins, missing, sums, n_rows, criterion, min_rows, scratch
+            hist, bins, missing, sums, n_rows, criterion, limits, scratch
         )
     return varies, score, cut, side, NO_SUMS
 
 
 @device
-def left_of(hist, missing, C, channels, cut, missing_left, left):
-    """Channel sums of the codes <= cut, and of the missing ones if they go left."""
-    for c in range(C):
-        left[c] = 0
-    for b in range(cut + 1):
-        for c in range(C):
-            left[c] += hist[b * channels + c]
-    if missing_left:
-        for c in range(C):
-            left[c] += hist[missing * channels + c]
-
-
-@device
 def slot_best(
     hist, features, need, sums, n_rows, n_bins, criterion, min_rows, count_rows, labels, B,
-    best, left, scratch,
+    signs, special, best, left, scratch,
 ):  # fmt: skip
     """Improve on `best` = (score, feature, cut, missing_left) with one slot's histograms.
 
+    special : min_weight, whether cuts are random, the slot's key, low, high
     Returns the new best and how many features were tried; `left` follows the best.
     """
+    min_weight, is_random, key, low, high = special
     score, feature, cut, missing_left = best
     C, tried, n = len(sums), 0, np.int64(0)
     for c in range(C if labels else 1):
@@ -332,9 +342,17 @@ def slot_best(
         f = np.int64(features[j])
         if f < 0:
             continue
-        varies, s, at, side, _ = best_of_bins(
-            hist[j], n_bins[f], B, sums, n, n_rows, criterion, min_rows, labels, scratch
-        )
+        sign = np.int64(signs[f]) if len(signs) else np.int64(0)
+        limits = np.int64(min_rows), np.int64(min_weight), sign, low, high
+        if is_random:
+            varies, s, at, side = random_of_bins(
+                hist[j], f, n_bins[f], B, sums, n, n_rows, criterion, limits, labels, key,
+                scratch[0],
+            )  # fmt: skip
+        else:
+            varies, s, at, side, _ = best_of_bins(
+                hist[j], n_bins[f], B, sums, n, n_rows, criterion, limits, labels, scratch
+            )
         tried += varies
         if s > score:  # of equal ones the first stays
             score, feature, cut, missing_left = s, f, np.int64(at), side
@@ -344,8 +362,8 @@ def slot_best(
 
 @kernel
 def best_split(
-    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, count_rows, B,
-    score, feature, bin, missing_left, left, tried,
+    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, count_rows, min_weight,
+    keys, signs, bounds, B, score, feature, bin, missing_left, left, tried,
 ):  # fmt: skip
     """hist i64[S, k, B * channels]; the results are written to the last six arguments."""
     scratch = new_scratch(B, sums.shape[1])
@@ -353,6 +371,7 @@ def best_split(
         best = (-np.inf, np.int64(-1), np.int64(0), False)
         best, tried[s] = slot_best(
             hist[s], features[s], need[s], sums[s], n_rows[s], n_bins, criterion, min_rows,
-            count_rows, criterion < SQUARED_ERROR, B, best, left[s], scratch,
+            count_rows, criterion < SQUARED_ERROR, B,
+            signs, special_of(s, min_weight, keys, bounds), best, left[s], scratch,
         )  # fmt: skip
         score[s], feature[s], bin[s], missing_left[s] = best

@@ -10,7 +10,7 @@ from numba import cuda
 
 from gpuforest.criteria import SQUARED_ERROR
 from gpuforest.dtypes import FEATURE, SCORE, STAT
-from gpuforest.kernels.best_split.numba import left_of
+from gpuforest.kernels.best_split.limits import left_of, may_part, random_of_bins, special_of
 from gpuforest.kernels.compile import rare
 from gpuforest.kernels.scoring import numba_cuda  # noqa: F401 rounds the products in `scan`
 from gpuforest.kernels.scoring.numba import class_sides, grown, moment_score, score_sides
@@ -27,12 +27,12 @@ def bin_weight(hist, at, C, is_classes):
 
 
 @rare
-def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, left):
+def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, limits, count_rows, left):
     """Best cut of one feature from its histogram i64[B * channels], of any channels.
 
     Returns (varies, score, cut, missing_left); `left` i64[C] is scratch.
     """
-    is_classes = criterion < SQUARED_ERROR
+    is_classes, min_rows = criterion < SQUARED_ERROR, limits[0]
     channels = C + count_rows
     last = (B - 1) * channels
     n_missing = bin_weight(hist, last, C, is_classes)
@@ -75,6 +75,8 @@ def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, min_rows, count_rows, l
                 rows_left += hist[at + C]
                 if rows_left < min_rows or n_rows - rows_left < min_rows:
                     continue
+            if not may_part(n_left, left[C - 1], n, sums[C - 1], limits):
+                continue
             # 4. the first of the highest
             if is_classes:
                 a, b_right = class_sides(criterion, left_sum, right_sum, left, sums, C)
@@ -104,8 +106,8 @@ def middle(hist, B, C, channels, bin, n, n_bins, is_classes):
 
 @cuda.jit
 def scan_features(
-    hist, features, sums, n_rows, n_bins, criterion, min_rows, count_rows, B,
-    sides, varies, score, cut, missing_left,
+    hist, features, sums, n_rows, n_bins, criterion, min_rows, count_rows, min_weight, keys,
+    signs, bounds, B, sides, varies, score, cut, missing_left,
 ):  # fmt: skip
     """Steps 1 to 6, a thread a slot and feature; hist i64[S, k, B * channels]."""
     S, k = features.shape
@@ -119,10 +121,20 @@ def scan_features(
         if criterion < SQUARED_ERROR:
             for c in range(1, C):
                 n += sums[s, c]
-        varies[s, j], score[s, j], cut[s, j], missing_left[s, j] = scan(
-            hist[s, j], B, C, sums[s], n, n_rows[s], n_bins[f], criterion, min_rows, count_rows,
-            sides[s, j],
-        )  # fmt: skip
+        _, is_random, key, low, high = special_of(s, min_weight, keys, bounds)
+        sign = np.int64(signs[f]) if len(signs) else np.int64(0)
+        limits = np.int64(min_rows), np.int64(min_weight), sign, low, high
+        if is_random:
+            found = random_of_bins(
+                hist[s, j], f, n_bins[f], B, sums[s], n, n_rows[s], criterion, limits,
+                criterion < SQUARED_ERROR, key, sides[s, j],
+            )  # fmt: skip
+        else:
+            found = scan(
+                hist[s, j], B, C, sums[s], n, n_rows[s], n_bins[f], criterion, limits,
+                count_rows, sides[s, j],
+            )  # fmt: skip
+        varies[s, j], score[s, j], cut[s, j], missing_left[s, j] = found
 
 
 @cuda.jit
@@ -151,7 +163,8 @@ def choose_features(
 
 
 def best_split(
-    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, count_rows, backend
+    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, count_rows, min_weight,
+    keys, signs, bounds, backend,
 ) -> tuple[Any, ...]:  # fmt: skip
     xp, (S, k, B, _), C = backend.xp, hist.shape, sums.shape[1]
     hist = xp.reshape(hist, (S, k, -1))
@@ -171,7 +184,7 @@ def best_split(
     )
     backend.launch(
         scan_features, S * k, hist, features, sums, n_rows, n_bins, criterion, min_rows,
-        count_rows, B, xp.empty((S, k, C), dtype=STAT), *each,
+        count_rows, min_weight, keys, signs, bounds, B, xp.empty((S, k, C), dtype=STAT), *each,
     )  # fmt: skip
     backend.launch(choose_features, S, hist, features, need, count_rows, B, *each, *found)
     return found

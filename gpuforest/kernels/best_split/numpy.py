@@ -3,8 +3,9 @@
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.criteria import side_score, side_weight
+from gpuforest.criteria import side_score, side_value, side_weight
 from gpuforest.dtypes import FEATURE, SCORE, STAT
+from gpuforest.hashing import CUT, hash_at
 
 
 def best_split(
@@ -17,6 +18,10 @@ def best_split(
     criterion: int,
     min_rows: int,
     count_rows: bool,
+    min_weight: int,
+    keys: np.ndarray,
+    signs: np.ndarray,
+    bounds: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
     """Best split of every slot among the features that vary in it.
 
@@ -32,6 +37,11 @@ def best_split(
     criterion : int, see criteria.py
     min_rows : int, rows that either side must have
     count_rows : bool, whether the last channel counts rows (where min_rows > 1)
+    min_weight : int, what either side must weigh
+    keys : u64[S], random keys: each feature has one cut, drawn at random; u64[0]: all cuts
+    signs : i8[F], -1 or 1: the mean of the second channel must not rise, or fall, from left
+        to right; i8[0]: there are no such constraints
+    bounds : f64[S, 2], with them: between what the means of both sides must lie
 
     Returns
     -------
@@ -44,7 +54,8 @@ def best_split(
 
     Among equal scores the first of `features` wins, then the lowest bin that holds
     rows, then missing values to the right. The cut lies in the middle of the empty bins
-    between the rows on its two sides.
+    between the rows on its two sides; a random one where it was drawn, each bin from the
+    first to the last but one that hold rows as likely as another.
 
     Example
     -------
@@ -70,7 +81,18 @@ def best_split(
     n_right = side_weight(xp, right, criterion)
     occupied = occupied[:, :, :-1]
     candidate = tried[:, :, None, None] & occupied[..., None] & (n_right > 0)
-    candidate[..., 1] &= (side_weight(xp, missing[..., :C], criterion) > 0)[:, :, None]
+    missing_weight = side_weight(xp, missing[..., :C], criterion)
+    candidate[..., 1] &= (missing_weight > 0)[:, :, None]
+    if min_weight > 1:
+        candidate &= (n_left >= min_weight) & (n_right >= min_weight)
+    if len(signs):
+        candidate &= _is_monotonic(left[..., :C], right, features, criterion, signs, bounds)
+    drawn = None
+    if len(keys):
+        drawn, drawn_side = _draw_cuts(occupied, features, keys)
+        upto = np.where(occupied & (np.arange(B - 1) <= drawn[..., None]), np.arange(B - 1), -1)
+        candidate &= (np.arange(B - 1) == upto.max(axis=2, keepdims=True))[..., None]
+        candidate &= drawn_side[:, :, None, :] | (missing_weight == 0)[:, :, None, None]
     if count_rows:
         rows_left = left[..., C]
         candidate &= (rows_left >= min_rows) & (n_rows[:, None, None, None] - rows_left >= min_rows)
@@ -87,6 +109,8 @@ def best_split(
     upper = np.where(after.any(axis=1), np.argmax(after, axis=1), -1)
     chosen = features[slot, j]
     cut = np.where(upper < 0, n_bins[chosen] - 1, (b + upper - 1) >> 1)
+    if drawn is not None:
+        cut = np.where(upper < 0, cut, drawn[slot, j])
     # 6. where none is missing, a missing value seen later goes with the heavier side
     none_missing = ~(missing[slot, j] != 0).any(axis=1)
     heavier = n_left[slot, j, b, 0] > n_right[slot, j, b, 0]
@@ -99,3 +123,38 @@ def best_split(
         np.where(found[:, None], left[slot, j, b, side, :C], 0).astype(STAT),
         tried.sum(axis=1),
     )
+
+
+def _draw_cuts(
+    occupied: np.ndarray, features: np.ndarray, keys: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A random cut of each feature, i64[S, k], and whether missing values may go right and
+    left, bool[S, k, 2]; where one bin alone holds rows that are not missing, it is cut from
+    those that are.
+
+    occupied : bool[S, k, B - 1]
+    """
+    low = np.argmax(occupied, axis=2)
+    high = occupied.shape[2] - 1 - np.argmax(occupied[:, :, ::-1], axis=2)
+    hashes = hash_at(keys[:, None], np.maximum(features, 0).astype(np.uint64) + np.uint64(CUT))
+    ways = np.maximum(high - low, 1)
+    drawn = low + ((hashes >> np.uint64(1)) % ways.astype(np.uint64)).astype(np.int64)
+    goes_left = (hashes & np.uint64(1) == 1) & (high > low)
+    return drawn, np.stack([~goes_left, goes_left], axis=2)
+
+
+def _is_monotonic(
+    left: np.ndarray,
+    right: np.ndarray,
+    features: np.ndarray,
+    criterion: int,
+    signs: np.ndarray,
+    bounds: np.ndarray,
+) -> np.ndarray:
+    """Whether the means of the two sides i64[S, k, ..., C] are in order, and in bounds."""
+    low, high = (side_value(xp, side, criterion) for side in (left, right))
+    sign = signs[np.maximum(features, 0)][:, :, None, None]
+    least, most = (bounds[:, i][:, None, None, None] for i in (0, 1))
+    inside = (np.minimum(low, high) >= least) & (np.maximum(low, high) <= most)
+    in_order: np.ndarray = inside & ((sign <= 0) | (low <= high)) & ((sign >= 0) | (low >= high))
+    return in_order

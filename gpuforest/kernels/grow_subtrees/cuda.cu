@@ -21,6 +21,7 @@ struct Growth {
   const i64* table;
   u64* nodes;      // [2 n] of this block
   i64* leaf_sums;  // [n, C] of this block
+  const bool* allowed;  // [F], features that the tree drew; or null
 };
 
 // The channel sums of a node to `sums`; whether all its targets are equal.
@@ -123,8 +124,8 @@ __device__ __forceinline__ void sort_rows(const Block& block, int f, int low, in
 
 // The best cut of one feature in one node: its score, cut and side of missing values.
 __device__ __forceinline__ double feature_cut(const Block& block, const Growth& growth, int f,
-                                              int low, int n, int n_missing, i64* sums, int& cut,
-                                              bool& missing_left) {
+                                              u64 key, int low, int n, int n_missing, i64* sums,
+                                              int& cut, bool& missing_left) {
   int B = growth.B, C = growth.C, present = n - n_missing;
   i64 *missing = sums + C, *so_far = missing + C;
   u32* keys = block.keys + low;
@@ -132,8 +133,16 @@ __device__ __forceinline__ double feature_cut(const Block& block, const Growth& 
   sort_rows(block, f, low, n, B);
   SortedRows rows = {block, keys, LABELS ? 1 : C - 1};
   if (n_missing) sum_missing(rows, present, n, C, missing);
-  Cut best = best_cut_of(rows, present, node, C, growth.min_rows, growth.table, so_far);
-  if (best.item >= 0) cut = middle_of_gap(rows, present, best.item, growth.n_bins[f]);
+  Draw draw = {false, false, 0};
+#if SPECIAL  // here it means that cuts are random
+  if (present) draw.between(key, f, rows.code(0), rows.code(present - 1), n_missing > 0);
+#endif
+  Limits limits = limits_of(growth.min_rows);
+  Cut best = best_cut_of(rows, present, node, C, limits, draw, growth.table, so_far);
+  if (best.item >= 0)
+    cut = draw.random && draw.code < rows.code(present - 1)
+              ? draw.code
+              : middle_of_gap(rows, present, best.item, growth.n_bins[f]);
   missing_left = missing_goes_left(best, node);
   __syncwarp();
   return best.score;
@@ -209,11 +218,12 @@ __device__ void grow_node(const Block& block, const Growth& growth, Open node, i
     // each lane draws one of the next 32 features
     if ((position & 31) == 0) drawn = draw(growth, key, position + lane());
     int f = __shfl_sync(ALL_LANES, drawn, position & 31), n_missing;
+    if (growth.allowed && !growth.allowed[f]) continue;
     if (!load_keys(block, f, low, n, missing, n_missing)) continue;
     tried++;
     int cut = 0;
     bool side;
-    double score = feature_cut(block, growth, f, low, n, n_missing, sums, cut, side);
+    double score = feature_cut(block, growth, f, key, low, n, n_missing, sums, cut, side);
     if (score > best) {
       best = score;
       best_f = f;
@@ -267,7 +277,8 @@ __device__ __forceinline__ void load_block(const Block& block, const CODE* codes
 // counts i64[D, 2]: its nodes and leaves.
 extern "C" __global__ void __launch_bounds__(256, 2)
 grow_subtrees(const CODE* codes, const TARGET* y, const i32* rows, const i32* weights, const i64* begin,
-              const i64* end, const u64* keys, const i32* depth, const i32* n_bins, i64 F, i64 stride, i64 B,
+              const i64* end, const u64* keys, const i32* depth, i64 has_allowed,
+              const i32* tree, const bool* allowed, const i32* n_bins, i64 F, i64 stride, i64 B,
               i64 C, i64 k, i64 max_depth, i64 fewest, i64 min_rows, double min_gain,
               const i64* table, i64 D, i64 most, i64 block_stride, i64 has_counts, const i64* first,
               u64* nodes, i64* leaf_sums, i64* counts) {
@@ -284,7 +295,8 @@ grow_subtrees(const CODE* codes, const TARGET* y, const i32* rows, const i32* we
       block.matrix = codes;
       block.matrix_stride = (int)stride;
       growth = {n_bins, (int)F, (int)B, (int)C, (int)k, (int)max_depth, (int)fewest,
-                (int)min_rows, min_gain, table, nodes + 2 * first[d], leaf_sums + first[d] * C};
+                (int)min_rows, min_gain, table, nodes + 2 * first[d], leaf_sums + first[d] * C,
+                has_allowed ? allowed + tree[d] * F : nullptr};
     }
     __syncthreads();
     load_block(block, codes, y, rows + begin[d], weights + begin[d], n, F, stride, K);

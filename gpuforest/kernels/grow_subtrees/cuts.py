@@ -2,12 +2,14 @@
 
     many rows   fill a histogram; very many those of several features at once
     few         are sorted by their code, and the cuts between them scored
+    random      its ends are looked for, and one cut between them is drawn and scored
 
-The same candidates, in the same order and with the same scores, either way.
+The same candidates, in the same order and with the same scores, each way.
 """
 
 import numpy as np
 
+from gpuforest.kernels.best_split.limits import by_rows, draw_cut, score_parts
 from gpuforest.kernels.best_split.numba import NO_SUMS, best_of_bins, best_pair
 from gpuforest.kernels.compile import device
 from gpuforest.kernels.grow_subtrees.sorting import (
@@ -114,16 +116,16 @@ def best_cut(
 
     hist : scratch, unless it is filled
     """
-    criterion, _, _, _, min_rows, _ = rules
+    criterion, _, _, _, min_rows, _, _ = rules
     code, keys, spare_keys, counts, _, _, scratch = work
     C, missing, bins, labels = len(sums), B - 1, np.int64(n_bins[f]), has_labels(own)
     channels = np.int64(C + (min_rows > 1))
-    column = table[f]
+    column, limits = table[f], by_rows(min_rows)
     if is_filled or n > most_sorted(bins, channels):
         if not is_filled:
             clear(hist, bins, missing, channels)
             fill(hist, column, places, own, low, n, C, channels)
-        return best_of_bins(hist, bins, B, sums, n_weight, n, criterion, min_rows, labels, scratch)
+        return best_of_bins(hist, bins, B, sums, n_weight, n, criterion, limits, labels, scratch)
     first, varies = column[U(places[U(low)])], False
     for i in range(n):
         c = column[U(places[U(low + i)])]
@@ -135,14 +137,60 @@ def best_cut(
     if C == 2:
         _, upto, scores = scratch
         m = compact_sorted(keys, n, own, low, upto)
-        score, cut, side, left = best_pair(upto, m, missing, bins, criterion, min_rows, scores)
+        score, cut, side, left = best_pair(upto, m, missing, bins, criterion, limits, scores)
         return True, score, cut, side, left
     if labels:
         score, cut, side = scan_sorted_classes(
-            keys, n, own, low, missing, sums, n_weight, bins, criterion, min_rows, scratch
+            keys, n, own, low, missing, sums, n_weight, bins, criterion, limits, scratch
         )
     else:
         score, cut, side = scan_sorted_outputs(
-            keys, n, own, low, missing, sums, bins, criterion, min_rows, scratch
+            keys, n, own, low, missing, sums, bins, criterion, limits, scratch
         )
     return True, score, cut, side, NO_SUMS
+
+
+@device
+def goes_left(code, cut, missing_left, missing):
+    return missing_left if code == missing else code <= cut
+
+
+@device
+def left_totals(column, places, own, low, high, cut, missing_left, missing, left):
+    """Fill the channel sums of the rows that go left; how many do."""
+    n_left = 0
+    for c in range(len(left)):
+        left[c] = 0
+    for i in range(low, high):
+        code = np.int64(column[U(places[U(i)])])
+        if goes_left(code, cut, missing_left, missing):
+            n_left += 1
+            if has_labels(own):
+                left[U(own[U(i), 0])] += np.int64(own[U(i), 1])
+            else:
+                for c in range(len(left)):
+                    left[U(c)] += own[U(i), U(c)]
+    return n_left
+
+
+@device
+def random_cut(table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, key):
+    """As best_cut, of the one cut that is drawn."""
+    criterion, missing, column, left = rules[0], B - 1, table[f], work[6][0]
+    lowest, highest, n_missing = np.int64(missing), np.int64(-1), 0
+    for i in range(low, low + n):
+        code = np.int64(column[U(places[U(i)])])
+        lowest = min(lowest, code)
+        highest = max(highest, -1 if code == missing else code)
+        n_missing += code == missing
+    if lowest == missing or (lowest == highest and n_missing == 0):
+        return False, -np.inf, np.int64(0), False, NO_SUMS
+    cut, side = draw_cut(key, f, lowest, highest, n_bins[f])
+    side &= n_missing > 0
+    rows_left = left_totals(column, places, own, low, low + n, cut, side, missing, left)
+    n_left = np.int64(left[0])
+    for c in range(1, len(left) if has_labels(own) else 1):
+        n_left += left[c]
+    second = left[len(left) - 1]
+    score = score_parts(left, sums, n_left, n_weight, rows_left, n, criterion, by_rows(rules[4]))
+    return True, score, cut, side if n_missing else n_left > n_weight - n_left, (n_left, second)

@@ -19,7 +19,14 @@ import numpy as np
 from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION, SQUARED_ERROR
 from gpuforest.kernels.best_split.numba import NO_SUMS, SECOND, WEIGHT, score_pairs
 from gpuforest.kernels.compile import device, kernel
-from gpuforest.kernels.grow_subtrees.cuts import best_cut, fill_batch, most_sorted
+from gpuforest.kernels.grow_subtrees.cuts import (
+    best_cut,
+    fill_batch,
+    goes_left,
+    left_totals,
+    most_sorted,
+    random_cut,
+)
 from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS
 from gpuforest.kernels.hashing.numba import U, domain, hash_at, order_of, permute
 from gpuforest.kernels.histogram.numba import has_labels
@@ -91,26 +98,6 @@ def is_pure(own, low, high, sums, n_weight):
             if own[U(i), U(c)] != y * own[U(i), 0]:
                 return False
     return True
-
-
-@device
-def goes_left(code, cut, missing_left, missing):
-    return missing_left if code == missing else code <= cut
-
-
-@device
-def left_totals(column, places, own, low, high, cut, missing_left, missing, left):
-    """Fill the channel sums of the rows that go left."""
-    for c in range(len(left)):
-        left[c] = 0
-    for i in range(low, high):
-        code = np.int64(column[U(places[U(i)])])
-        if goes_left(code, cut, missing_left, missing):
-            if has_labels(own):
-                left[own[i, 0]] += np.int64(own[i, 1])
-            else:
-                for c in range(len(left)):
-                    left[c] += own[i, c]
 
 
 @device
@@ -241,7 +228,7 @@ def grow_block(
     blocks, upto : three blocks, and up to which row of the order each is in use, i64[3]
     order .. leaf_sums : see scratch.py
     """
-    criterion, k, max_depth, fewest, _, min_gain = rules
+    criterion, k, max_depth, fewest, _, min_gain, is_random = rules
     (stack, stack_keys), (constant, trail), (places, own) = open_nodes, known, order
     sums, left_sums = all_sums
     F, C, missing = len(constant), len(sums), B - 1
@@ -273,11 +260,11 @@ def grow_block(
         # perfect one are leaves
         perfect = -np.inf if n == 2 else perfect_score(criterion, n_weight)
         enough = perfect
-        if criterion == SQUARED_ERROR and C == 2 and n > 2:
+        if criterion == SQUARED_ERROR and C == 2 and n > 2 and not is_random:
             enough = highest_score(own, low, n, n_weight, sums[1], k, work[6])
         level = 2 if low < upto[2] else 1 if low < upto[1] else 0
         if n >= fewest and depth < max_depth and not is_pure(own, low, high, sums, n_weight):
-            in_batches = n > most_sorted(B - 1, channels)
+            in_batches = n > most_sorted(B - 1, channels) and not is_random
             for smaller in range(2, level, -1):
                 if FEWEST_COPIED <= n <= blocks[smaller].shape[1]:
                     copy_block(blocks[level], places, low, n, constant, blocks[smaller])
@@ -298,10 +285,15 @@ def grow_block(
                             hists, batch, m, table, places, own, low, n, n_bins, B, C, channels
                         )
                 f = np.int64(batch[at])
-                varies, score, code, side, left = best_cut(
-                    table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work,
-                    hists[at], in_batches,
-                )  # fmt: skip
+                if is_random:
+                    varies, score, code, side, left = random_cut(
+                        table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, key
+                    )
+                else:
+                    varies, score, code, side, left = best_cut(
+                        table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work,
+                        hists[at], in_batches,
+                    )  # fmt: skip
                 at += 1
                 tried += varies
                 if not varies:
@@ -353,13 +345,15 @@ def grow_block(
 
 @kernel
 def grow_subtrees(
-    columns, y, rows, weights, begin, end, keys, depth, n_bins, rules, B, scratch,
-    offsets, leaf_offsets,
+    columns, y, rows, weights, begin, end, keys, depth, tree, allowed, n_bins, rules, B,
+    scratch, offsets, leaf_offsets,
 ):  # fmt: skip
     """Subtrees of slots of fewer than 2**31 rows, to `nodes` and `leaf_sums` of the scratch.
 
     columns : codes [F, N]
-    rules : criterion, k, max_depth, fewest rows to split, min_rows of a side, min_gain
+    allowed : bool[T, F], features that were drawn for each tree; bool[0, 0]: all are
+    rules : criterion, k, max_depth, fewest rows to split, min_rows of a side, min_gain,
+        whether cuts are random
     scratch : see there
     offsets, leaf_offsets : i64[D + 1], zeros; they are filled
     """
@@ -368,7 +362,10 @@ def grow_subtrees(
     pure[:] = -1
     for d in range(len(begin)):
         load_rows(y, rows, weights, begin[d], end[d], *order)
+        if len(allowed):
+            known[0][:] = ~allowed[tree[d]]
         offsets[d + 1], leaf_offsets[d + 1] = grow_block(
             blocks, upto, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, B,
             work, open_nodes, known, sums, pure, nodes, leaf_sums, offsets[d], leaf_offsets[d],
         )  # fmt: skip
+    known[0][:] = False

@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuforest.kernels.best_split.numba import (
     CODE,
+    NO_MORE,
     NOTHING,
     ROWS,
     SECOND,
@@ -102,7 +103,7 @@ def count_missing(keys, n, missing):
 
 @rare
 def scan_sorted_classes(
-    keys, n, own, low, missing, sums, n_weight, bins, criterion, min_rows, scratch
+    keys, n, own, low, missing, sums, n_weight, bins, criterion, limits, scratch
 ):  # fmt: skip
     """Best cut of one feature, of any number of classes: (score, cut, missing_left)."""
     left, upto, scores = scratch
@@ -134,13 +135,13 @@ def scan_sorted_classes(
                 criterion, left_sum, right_sum, left, sums, C
             )
             m += 1
-        found = best_classes(upto, m, n_weight, n, criterion, min_rows, scores, side, found)
+        found = best_classes(upto, m, n_weight, n, criterion, limits, scores, side, found)
     return chosen_cut(found, upto, n_weight, missing, bins, n_missing > 0)
 
 
 @rare
 def scan_sorted_outputs(
-    keys, n, own, low, missing, sums, bins, criterion, min_rows, scratch
+    keys, n, own, low, missing, sums, bins, criterion, limits, scratch
 ):  # fmt: skip
     """Best cut of one feature, of several outputs: (score, cut, missing_left)."""
     left, upto, scores = scratch
@@ -162,5 +163,6 @@ def scan_sorted_outputs(
             upto[WEIGHT, m], upto[ROWS, m], upto[CODE, m] = left[0], step + 1 + before, code
             scores[m] = moment_score(criterion, left, sums, C) if left[0] < sums[0] else -np.inf
             m += 1
-        found = first_highest(scores, upto, m - 1, n, 0, min_rows, side, found)
+        whole = sums[0], np.int64(0), np.int64(n)
+        found = first_highest(scores, upto, m - 1, whole, NO_MORE, limits, side, found)
     return chosen_cut(found, upto, sums[0], missing, bins, n_missing > 0)

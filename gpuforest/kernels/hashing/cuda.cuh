@@ -11,6 +11,8 @@ __device__ __forceinline__ u64 hash_at(u64 key, u64 position) {
   return mix(key + (position + 1) * 0x9E3779B97F4A7C15ull);
 }
 
+#define CUT (1ull << 32)  // and the feature: hashed with, it gives a random cut
+
 // The random order of range(n), n <= 2^32, that a key names; its elements are computed one
 // by one. Only the lowest bits of the reference's 64-bit products count, so 32 are enough.
 struct Order {

@@ -9,7 +9,7 @@ U = np.uint64
 GOLDEN, MIX_1, MIX_2 = U(hashing.GOLDEN), U(hashing.MIX_1), U(hashing.MIX_2)
 LOW_32 = U(0xFFFFFFFF)
 U1, U16, U27, U30, U31, U32, U48 = U(1), U(16), U(27), U(30), U(31), U(32), U(48)
-PERMUTATION = hashing.PERMUTATION
+PERMUTATION, CUT = hashing.PERMUTATION, hashing.CUT
 
 
 @device

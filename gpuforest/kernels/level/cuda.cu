@@ -4,17 +4,19 @@
 #include "hashing/cuda.cuh"
 
 // Elements first .. first + k - 1 of each slot's order, i32[S, k]; -1 past its end, and
-// for slots that need no more. A warp for each, which also clears the feature's histogram,
+// for slots that need no more, and for features that the slot's tree did not draw, where
+// bool[T, F] `allowed` says which it did. A warp for each, which also clears the feature's histogram,
 // i64[width] of hist i64[S, k, width].
 extern "C" __global__ void __launch_bounds__(256)
-draw_features(const u64* keys, i64 first, i64 k, i64 F, i64 S, const i64* need, i64 width,
-              i32* features, i64* hist) {
+draw_features(const u64* keys, i64 first, i64 k, i64 F, i64 S, const i64* need, i64 has_allowed,
+              const i32* tree, const bool* allowed, i64 width, i32* features, i64* hist) {
   i64 warps = thread_count() >> 5;
   for (i64 i = thread_number() >> 5; i < S * k; i += warps) {
     i64 s = i / k, position = first + i - s * k;
     bool none = need[s] <= 0 || position >= F;
     int f = none ? -1 : (i32)(k >= F ? position : Order(keys[s], F).at(position));
-    if (lane() == 0) features[i] = f;
+    none = none || (has_allowed && !allowed[tree[s] * F + f]);
+    if (lane() == 0) features[i] = none ? -1 : f;
     for (i64 cell = lane(); !none && cell < width; cell += 32) hist[i * width + cell] = 0;
   }
 }

@@ -6,6 +6,7 @@ fewer than k of those tried varied.
 
 import numpy as np
 
+from gpuforest.kernels.best_split.limits import special_of
 from gpuforest.kernels.best_split.numba import new_scratch, slot_best
 from gpuforest.kernels.compile import kernel
 from gpuforest.kernels.hashing.numba import domain, order_of, permute
@@ -17,7 +18,8 @@ HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a c
 @kernel
 def level(
     codes, y, rows, weights, begin, end, keys, sums, n_bins, criterion, k, min_rows,
-    count_rows, B, C, slots, score, feature, bin, missing_left, left, tried,
+    count_rows, min_weight, cut_keys, signs, bounds, tree, allowed, B, C, slots, score,
+    feature, bin, missing_left, left, tried,
 ):  # fmt: skip
     """Best splits of `slots`, written to the last six arguments at the slots' places."""
     F = codes.shape[1]
@@ -33,7 +35,8 @@ def level(
             n = min(batch, need, F - position)
             for j in range(n):
                 at = position + j
-                features[j] = at if k >= F else permute(order, at, F, mask, shift)
+                f = at if k >= F else permute(order, at, F, mask, shift)
+                features[j] = f if len(allowed) == 0 or allowed[tree[s], f] else -1
             hist[:n] = 0
             accumulate(
                 codes, y, rows, weights, begin[s], end[s], features, 0, n, hist, C,
@@ -41,7 +44,8 @@ def level(
             )  # fmt: skip
             best, varied = slot_best(
                 hist, features[:n], need, sums[s], end[s] - begin[s], n_bins, criterion, min_rows,
-                count_rows, has_labels(y), B, best, left[s], scratch,
+                count_rows, has_labels(y), B,
+                signs, special_of(s, min_weight, cut_keys, bounds), best, left[s], scratch,
             )  # fmt: skip
             need -= varied
             position += n

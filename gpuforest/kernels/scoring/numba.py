@@ -155,9 +155,9 @@ def node_score(criterion, sums, n, C):
         elif c > 0:
             s = np.float64(sums[c])
             if criterion == SQUARED_ERROR:
-                score += s * s
+                score += times(s, s)
             elif sums[c] > 0:
-                score += s * (log_int(sums[c]) - log_int(n))
+                score += times(s, log_int(sums[c]) - log_int(n))
             else:
                 return -np.inf
     return score / np.float64(n) if criterion == SQUARED_ERROR else score
