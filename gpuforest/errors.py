@@ -2,8 +2,20 @@
 
 
 class ModelFormatError(ValueError):
-    """A model file is cut, foreign, damaged or of an unknown format version."""
+    """A model file is cut, foreign, damaged or of an unknown format version; or the forest
+    of a pickle is damaged."""
 
 
 class BackendError(RuntimeError):
     """A backend was asked for that is unknown or cannot run on this machine."""
+
+
+def damaged(what: str) -> ModelFormatError:
+    """The error of a model in which `what` is wrong."""
+    return ModelFormatError(f"damaged model: {what}; take an undamaged copy, or save it again")
+
+
+def need(condition: bool, otherwise: str) -> None:
+    """Raise ModelFormatError that says what is wrong, unless the condition holds."""
+    if not condition:
+        raise damaged(otherwise)

@@ -12,6 +12,7 @@ import numpy as np
 from gpuforest.binning import BinEdges
 from gpuforest.nodes import is_leaf, unpack
 from gpuforest.target import TargetCoding
+from gpuforest.validate import check_forest
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,11 @@ class Forest:
     def __getstate__(self) -> dict[str, Any]:
         """What is derived need not travel."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A pickle is believed no more than a model file."""
+        self.__dict__.update(state)
+        check_forest(self)
 
     @property
     def n_trees(self) -> int:

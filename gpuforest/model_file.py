@@ -18,26 +18,49 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
-import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest import estimators
-from gpuforest.binning import NUMERIC, BinEdges
+from gpuforest.binning import BinEdges
+from gpuforest.container import Layout, parse_object, read, write
 from gpuforest.criteria import CRITERIA, criterion_names
-from gpuforest.dtypes import MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT
-from gpuforest.errors import ModelFormatError
+from gpuforest.errors import ModelFormatError, damaged, need
 from gpuforest.forest import Forest
-from gpuforest.nodes import LEAF_MASK, LEAF_WORD, is_leaf, unpack
-from gpuforest.target import SUM_BITS, TargetCoding
+from gpuforest.nodes import LEAF_MASK, LEAF_WORD, is_leaf
+from gpuforest.target import TargetCoding
+from gpuforest.validate import check_forest, check_offsets
 
-FORMAT = "gpuforest"
-VERSION = 1
 WHERE_IT_RUNS = ("backend", "n_jobs")  # parameters that are the reader's own matter
+INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
+ARRAYS: Layout = {
+    "is_leaf": (("U8",), 1),
+    "splits": (("U64",), 1),
+    "leaves": (INTEGERS, 1),
+    "tree_offsets": (("I64",), 1),
+    "leaf_weights": (INTEGERS, 1),
+    "leaf_sums": (INTEGERS, 2),
+    "edge_values": (("F64",), 1),
+    "edge_offsets": (("I64",), 1),
+    "edge_kinds": (("U8",), 1),
+    "centre": (("F64",), 1),
+    "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), 1),
+}
+HEADER = {
+    "estimator": str,
+    "parameters": dict,
+    "seed": int,
+    "criterion": str,
+    "scale": float,
+    "feature_names": list,
+    "oob_score": float,
+    "classes": list,
+    "classes_dtype": str,
+}
+SOMETIMES = {"leaves", "leaf_weights", "feature_names", "oob_score", "classes", "classes_dtype"}
+MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -50,8 +73,6 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     ------
     ValueError : class labels that are neither numbers nor strings
     """
-    from safetensors.numpy import save_file
-
     forest, header = estimator.forest_, _header(estimator)
     arrays = {
         **_packed(forest),
@@ -63,23 +84,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     }
     if "classes" not in header and forest.coding.is_classes:
         arrays["classes"] = forest.coding.classes
-    # safetensors holds little-endian, contiguous arrays
-    arrays = {n: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for n, a in arrays.items()}
-    text = json.dumps(header)
-    # one entry, because safetensors writes several in any order
-    metadata = {FORMAT: f"{VERSION} {_checksum(text, arrays)} {text}"}
-    path = Path(path)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        unfinished = file.name
-    try:
-        save_file(arrays, unfinished, metadata)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(unfinished, 0o666 & ~umask)  # a temporary file is its owner's alone
-        os.replace(unfinished, path)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
+    write(Path(path), json.dumps(header), arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -100,95 +105,31 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         The file cannot be read.
     """
-    text, arrays = _read(Path(path))
+    path = Path(path)
     try:
-        header = json.loads(text)
+        text, arrays = read(path, ARRAYS)
+        header = parse_object(text)
+        _check_names(header, arrays)
         forest = _forest(header, arrays)
         check_forest(forest)
         return _estimator(header, forest)
+    except OSError:
+        raise
     except ModelFormatError as error:
         raise ModelFormatError(f"{path}: {error}") from error
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise ModelFormatError(f"{path} is no valid model: {error!r}") from error
+    except Exception as error:  # whatever damage does to code that trusts its data
+        raise ModelFormatError(f"{path}: {damaged(f'{error!r:.200}')}") from error
 
 
-def check_forest(forest: Forest) -> None:
-    """Raise ModelFormatError unless the forest is one that could have been grown.
-
-    After this, walking any codes down any tree ends at a row of the leaf table.
-    """
-    _check_edges(forest.edges)
-    _check_leaves(forest.leaf_sums, forest.coding)
-    nodes, offsets = forest.nodes, forest.tree_offsets
-    _need(nodes.dtype == np.uint64 and nodes.ndim == 1, "nodes are no list of 64-bit words")
-    _check_offsets(offsets, len(nodes), "tree_offsets")
-    sizes = np.diff(offsets)
-    _need(len(sizes) >= 1 and bool((sizes >= 1).all()), "a tree has no nodes")
-    feature, bin, _, child = unpack(xp, nodes)
-    split = feature >= 0
-    # 1. leaves point into the leaf table, splits at bins of features
-    _need(bool((child[~split] < len(forest.leaf_sums)).all()), "a leaf outside the leaf table")
-    _need(bool((feature[split] < forest.edges.n_features).all()), "a split on no feature")
-    _need(bool((bin[split] < forest.edges.n_bins[feature[split]]).all()), "a split on no bin")
-    # 2. children lie after their parent, inside its tree
-    base = np.repeat(offsets[:-1], sizes)
-    place = np.arange(len(nodes)) - base
-    inside = (child > place) & (child + 1 < np.repeat(sizes, sizes))
-    _need(bool(inside[split].all()), "a child outside its tree or before its parent")
-    # 3. every node but a root is the child of exactly one
-    left = (base + child)[split]
-    parents = np.bincount(np.concatenate([left, left + 1]), minlength=len(nodes))
-    _need(np.array_equal(parents, place > 0), "a node without its one parent")
-
-
-def _check_edges(edges: BinEdges) -> None:
-    values, offsets, kinds = edges.values, edges.offsets, edges.kinds
-    _need(values.dtype == np.float64 and values.ndim == 1, "edges are no list of numbers")
-    _check_offsets(offsets, len(values), "edge_offsets")
-    _need(1 <= edges.n_features <= MAX_FEATURES, "no features, or too many")
-    _need(kinds.shape == (edges.n_features,), "kinds of features are missing")
-    _need(kinds.dtype == np.uint8 and bool((kinds == NUMERIC).all()), "an unknown kind of feature")
-    _need(int(np.diff(offsets).max()) < MAX_BINS, "a feature with too many bins")
-    _need(bool(np.isfinite(values).all()), "an edge that is no finite number")
-    inner = np.ones(len(values) + 1, bool)
-    inner[offsets] = False  # where one feature's edges end and the next one's begin
-    _need(bool((values[1:] > values[:-1])[inner[1:-1]].all()), "edges that do not ascend")
-
-
-def _check_leaves(sums: np.ndarray, coding: TargetCoding) -> None:
-    _need(sums.dtype == np.int64 and sums.ndim == 2 and len(sums) > 0, "no leaf table")
-    _need(coding.n_channels == sums.shape[1] > 0, "a leaf table of the wrong width")
-    if coding.classes is not None:
-        classes = coding.classes
-        _need(bool((classes[1:] > classes[:-1]).all()), "classes that do not ascend")
-        _need(bool((sums >= 0).all()), "a negative number of rows")
-        weight = sums.sum(axis=1)
-        _need(bool((sums <= MAX_TOTAL_WEIGHT).all()), "a leaf that is too heavy")
-    else:
-        weight = sums[:, 0]
-        limit = 2**SUM_BITS
-        _need(bool(((sums > -limit) & (sums < limit)).all()), "a target sum out of range")
-        _need(bool(np.isfinite(coding.centre).all()), "a centre that is no finite number")
-        _need(0 < coding.scale < np.inf, "a scale that is not positive")
-    _need(bool(((weight > 0) & (weight <= MAX_TOTAL_WEIGHT)).all()), "a leaf without weight")
-
-
-def _check_offsets(offsets: np.ndarray, n: int, name: str) -> None:
-    _need(offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 1, f"no {name}")
-    _need(bool((offsets[1:] >= offsets[:-1]).all()), f"{name} that do not ascend")
-    _need(int(offsets[0]) == 0 and int(offsets[-1]) == n, f"{name} that do not fit")
-
-
-def _need(condition: bool, otherwise: str) -> None:
-    if not condition:
-        raise ModelFormatError(f"damaged model: {otherwise}")
+def _check_names(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """What must be there is there, nothing else is, and it is of its type."""
+    for kind, known, found in (("array", ARRAYS, arrays), ("header key", HEADER, header)):
+        for name in known.keys() - SOMETIMES:
+            need(name in found, f"no {kind} {name!r}")
+        for name in found:
+            need(name in known, f"an unknown {kind} {name!r:.80}")
+    for name, value in header.items():
+        need(type(value) is HEADER[name], f"{name} of another type")
 
 
 def _plain(value: Any) -> Any:
@@ -205,13 +146,10 @@ def _parameter(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     pairs: list[Any] = value["pairs"]
-    _need(
-        all(
-            isinstance(p, list) and len(p) == 2 and not isinstance(p[0], list | dict) for p in pairs
-        ),
-        "a pair that is none",
-    )
-    return dict(pairs)
+    need(len(value) == 1 and all(type(pair) is list for pair in pairs), "pairs that are none")
+    found = dict(pairs)
+    need(len(found) == len(pairs), "a key that comes twice in a parameter")
+    return found
 
 
 def _header(estimator: Any) -> dict[str, Any]:
@@ -268,105 +206,80 @@ def _packed(forest: Forest) -> dict[str, np.ndarray]:
 def _unpacked(arrays: dict[str, np.ndarray], n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes u64[M] and leaf sums i64[V, C]; that they make trees is not checked yet."""
     bits, splits, sums = (arrays[name] for name in ("is_leaf", "splits", "leaf_sums"))
-    _need(bits.dtype == np.uint8 and bits.shape == (-(-n_nodes // 8),), "bits that do not fit")
-    _need(splits.dtype == np.uint64 and splits.ndim == 1, "splits are no list of 64-bit words")
-    _need(not is_leaf(splits).any(), "a split that is a leaf")
+    n_leaves = n_nodes - len(splits)
+    # counted as they lie: unpacked, a bit takes eight bytes
+    need(n_leaves > 0 and len(bits) == -(-n_nodes // 8), "bits that do not fit")
+    need(int(np.bitwise_count(bits).sum()) == n_leaves, "splits that do not fit")
+    need(sums.size > 0 and n_leaves == len(arrays.get("leaves", sums)), "leaves that do not fit")
+    need(not is_leaf(splits).any(), "a split that is a leaf")
+    rows = arrays["leaves"] if "leaves" in arrays else np.arange(n_leaves)
+    need(bool(((rows >= 0) & (rows < len(sums))).all()), "a leaf outside the leaf table")
     leaf = np.unpackbits(bits, count=n_nodes).astype(bool)
-    n_leaves = int(leaf.sum())
-    _need(len(splits) == n_nodes - n_leaves, "splits that do not fit")
-    rows = arrays.get("leaves", np.arange(n_leaves))
-    _need(rows.dtype.kind in "iu" and rows.shape == (n_leaves,), "leaves that do not fit")
-    _need(bool(((rows >= 0) & (rows < len(sums))).all()), "a leaf outside the leaf table")
     nodes = np.empty(n_nodes, np.uint64)
     nodes[~leaf], nodes[leaf] = splits, rows.astype(np.uint64) + np.uint64(LEAF_WORD)
     if "leaf_weights" in arrays:
         weights = arrays["leaf_weights"]
-        _need(weights.dtype.kind in "iu" and weights.shape == sums.shape[:1], "no leaf weights")
-        _need(sums.dtype.kind in "iu" and sums.ndim == 2, "no leaf table")
-        sums = np.column_stack([weights.astype(np.int64), sums.astype(np.int64)])
-    _need(sums.dtype.kind in "iu", "leaf sums are no integers")
-    return nodes, sums.astype(np.int64)
+        need(weights.shape == sums.shape[:1], "leaf weights that do not fit")
+        return nodes, np.column_stack([_as_int64(weights), _as_int64(sums)])
+    return nodes, _as_int64(sums)
 
 
-def _checksum(text: str, arrays: dict[str, np.ndarray]) -> int:
-    crc = zlib.crc32(text.encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        crc = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), crc)
-        crc = zlib.crc32(array.data, crc)
-    return crc
+def _as_int64(sums: np.ndarray) -> np.ndarray:
+    need(sums.dtype != np.uint64 or int(sums.max()) < 2**63, "a sum out of range")
+    return sums.astype(np.int64)
 
 
-def _read(path: Path) -> tuple[str, dict[str, np.ndarray]]:
-    """The header's text and the arrays of a whole, undamaged file of a known version."""
-    from safetensors import SafetensorError, safe_open
-
-    with path.open("rb"):
-        pass  # an OSError of the usual kind where there is no file to read
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if FORMAT not in metadata:
-                raise ModelFormatError(f"{path} was not written by gpuforest")
-            version, checksum, text = metadata[FORMAT].split(" ", 2)
-            if int(version) > VERSION:
-                raise ModelFormatError(
-                    f"{path} was written by a newer gpuforest (format version {version}, "
-                    f"this one reads up to {VERSION}): upgrade gpuforest"
-                )
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if _checksum(text, arrays) != int(checksum):
-                raise ModelFormatError(f"{path} is damaged: its checksum does not match")
-    except ModelFormatError:
-        raise
-    except (SafetensorError, TypeError, ValueError) as error:
-        raise ModelFormatError(f"{path} is no whole model file: {error}") from error
-    return text, arrays
+def _classes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.ndarray | None:
+    """Class labels [C], from either place; None of a regression."""
+    if "classes" not in header:
+        return arrays.get("classes")
+    labels, kind = header["classes"], header["classes_dtype"]
+    need("classes" not in arrays and kind in ("object", "str"), "classes in two places")
+    need(all(isinstance(label, str) for label in labels), "classes of no strings")
+    need(len(labels) == arrays["leaf_sums"].shape[1], "classes that do not fit the leaf table")
+    need(kind == "object" or len(labels) * max(map(len, labels)) <= MAX_LABELS, "a label too long")
+    return np.array(labels, dtype=object if kind == "object" else np.str_)
 
 
 def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
-    """The forest of a file, not yet checked but for what checking needs."""
-    offsets, classes = arrays["tree_offsets"], arrays.get("classes")
-    _check_offsets(offsets, int(offsets[-1]), "tree_offsets")
+    """The forest of a file, not yet checked but for what making it needs."""
+    offsets, classes = arrays["tree_offsets"], _classes(header, arrays)
+    check_offsets(offsets, int(offsets[-1]), "tree_offsets")
+    need(("leaf_weights" in arrays) == (classes is None), "leaf weights beside classes")
+    need(len(arrays["centre"]) == 1, "centres of several outputs")
     nodes, sums = _unpacked(arrays, int(offsets[-1]))
-    if "classes" in header:
-        kind = object if header["classes_dtype"] == "object" else np.str_
-        _need(all(isinstance(label, str) for label in header["classes"]), "classes of no strings")
-        classes = np.array(header["classes"], dtype=kind)
-    _need(classes is None or classes.ndim == 1, "classes are no list")
-    centre, scale, seed = arrays["centre"], header["scale"], header["seed"]
-    _need(centre.dtype == np.float64 and centre.shape == (1,), "no centre")
-    _need(isinstance(scale, float), "no scale")
-    _need(isinstance(seed, int) and 0 <= seed < 2**64, "no seed")
     return Forest(
         nodes=nodes,
         tree_offsets=offsets,
         leaf_sums=sums,
         edges=BinEdges(arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"]),
-        coding=TargetCoding(classes, centre, scale),
-        seed=seed,
+        coding=TargetCoding(classes, arrays["centre"], header["scale"]),
+        seed=header["seed"],
     )
 
 
 def _estimator(header: dict[str, Any], forest: Forest) -> Any:
     """A fitted estimator of a checked forest."""
     name, coding = header["estimator"], forest.coding
-    _need(name in estimators.__all__, f"an unknown estimator {name!r}")
+    need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
     parameters = {name: _parameter(value) for name, value in header["parameters"].items()}
-    estimator = getattr(estimators, name)(**parameters)
+    kind = getattr(estimators, name)
+    known = set(kind._get_param_names()).difference(WHERE_IT_RUNS)
+    need(parameters.keys() <= known, "an unknown parameter")
+    estimator = kind(**parameters)
     estimator._validate_params()
     task = "classification" if name.endswith("Classifier") else "regression"
-    _need(coding.is_classes == (task == "classification"), "classes and estimator disagree")
-    _need(header["criterion"] in criterion_names(task), "an unknown criterion")
+    need(coding.is_classes == (task == "classification"), "classes and estimator disagree")
+    need(header["criterion"] in criterion_names(task), "an unknown criterion")
     single = name.startswith("DecisionTree")
-    _need(forest.n_trees == 1 or not single, "a tree of many trees")
+    need(forest.n_trees == 1 or not single, "a tree of many trees")
     estimator.n_features_in_ = forest.edges.n_features
     if (names := header.get("feature_names")) is not None:
-        _need(len(names) == forest.edges.n_features, "feature names that do not fit")
-        _need(all(isinstance(n, str) for n in names), "feature names that are no strings")
+        need(len(names) == forest.edges.n_features, "feature names that do not fit")
+        need(all(isinstance(n, str) for n in names), "feature names that are no strings")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if "oob_score" in header:
-        estimator.oob_score_ = float(header["oob_score"])
+        estimator.oob_score_ = header["oob_score"]
     estimator._keep(forest, (None, coding.classes))
     estimator.criterion_ = CRITERIA[header["criterion"]].name
     return estimator

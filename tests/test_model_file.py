@@ -1,6 +1,9 @@
 """Model files: the same predictions after a round trip, and nothing else is believed."""
 
+import copy
 import json
+import os
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +19,9 @@ from gpuforest import (
     ModelFormatError,
     RandomForestClassifier,
     RandomForestRegressor,
+    container,
     model_file,
+    validate,
 )
 from gpuforest.nodes import CHILD_SHIFT, LEAF_MASK, LEAF_WORD, is_leaf, pack_splits
 
@@ -150,7 +155,7 @@ def test_foreign_files(tmp_path):
 
 
 def test_newer_version(tmp_path, monkeypatch):
-    monkeypatch.setattr(model_file, "VERSION", 2)
+    monkeypatch.setattr(container, "VERSION", 2)
     fitted()[0].save(tmp_path / "model")
     monkeypatch.undo()
     with pytest.raises(ModelFormatError, match=r"newer gpuforest .format version 2"):
@@ -188,7 +193,7 @@ def packed(forest):
 
 def save_tampered(model, path, forest=None, **header):
     """A file whose checksum is right, of another forest or with another header."""
-    text, arrays = model_file._read(path)
+    text, arrays = container.read(path, model_file.ARRAYS)
     told = json.loads(text) | header
     if forest is not None:
         for name in ("leaves", "leaf_weights"):
@@ -204,9 +209,7 @@ def save_tampered(model, path, forest=None, **header):
         if isinstance(forest.coding.classes, np.ndarray):
             arrays["classes"] = forest.coding.classes
         told["scale"] = forest.coding.scale
-    text = json.dumps(told)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    save_file(arrays, path, {"gpuforest": f"1 {model_file._checksum(text, arrays)} {text}"})
+    container.write(path, json.dumps(told), arrays)
 
 
 def change(array, place, value):
@@ -277,23 +280,28 @@ def tampered_forests(forest):
         yield "rows below zero", replace(forest, leaf_sums=change(sums, (0, 0), -1))
 
 
+def refuses(read, *args):
+    try:
+        read(*args)
+    except ModelFormatError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
 def test_forests_that_cannot_have_been_grown(kind, tmp_path):
     path = tmp_path / "model"
     model, X = fitted(kind)
-    refused = []
+    tried = 0
     for name, forest in tampered_forests(model.forest_):
         if forest is None:
             continue
         model.save(path)
         save_tampered(model, path, forest)
-        try:
-            gpuforest.load(path)
-        except ModelFormatError:
-            refused.append(name)
-        else:
-            pytest.fail(f"a model with wrong {name} was read")
-    assert len(refused) >= 34
+        assert refuses(gpuforest.load, path), f"a file with wrong {name} was read"
+        assert refuses(pickle.loads, pickle.dumps(forest)), f"a pickle with wrong {name} was read"
+        tried += 1
+    assert tried >= 34
     model.save(path)
     save_tampered(model, path, model.forest_)  # the helper itself breaks nothing
     assert np.array_equal(gpuforest.load(path).predict(X), model.predict(X))
@@ -321,6 +329,16 @@ def test_forests_that_cannot_have_been_grown(kind, tmp_path):
         {"classes": [1, 2, 3], "classes_dtype": "object"},
         {"classes": "abc", "classes_dtype": "str"},
         {"oob_score": "good"},
+        {"parameters": {"backend": "numpy"}},
+        {"parameters": {"n_jobs": 1}},
+        {"parameters": {"class_weight": {"pairs": [[0, 1], [0, 2]]}}},
+        {"parameters": {"class_weight": {"pairs": ["ab"]}}},
+        {"parameters": {"class_weight": {"pairs": [], "more": 1}}},
+        {"seed": True},
+        {"seed": 2**64},
+        {"scale": 1},
+        {"scale": float("nan")},
+        {"unknown": 1},
     ],
 )
 def test_headers_that_cannot_have_been_written(header, tmp_path):
@@ -329,6 +347,105 @@ def test_headers_that_cannot_have_been_written(header, tmp_path):
     save_tampered(model, tmp_path / "model", **header)
     with pytest.raises(ModelFormatError, match="model"):
         gpuforest.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("key", ["estimator", "parameters", "seed", "criterion", "scale"])
+def test_a_header_key_that_is_missing_or_comes_twice(key, tmp_path):
+    fitted()[0].save(tmp_path / "model")
+    text, arrays = container.read(tmp_path / "model", model_file.ARRAYS)
+    header = json.loads(text)
+    twice = text[:-1] + f", {json.dumps(key)}: {json.dumps(header[key])}}}"
+    for changed in (json.dumps({k: v for k, v in header.items() if k != key}), twice):
+        container.write(tmp_path / "changed", changed, arrays)
+        with pytest.raises(ModelFormatError, match=f"no header key '{key}'|twice"):
+            gpuforest.load(tmp_path / "changed")
+
+
+def write_raw(path, header, data):
+    """A safetensors file of this header, a dict or a text."""
+    text = (header if isinstance(header, str) else json.dumps(header)).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def raw_headers(header):
+    """What safetensors' header must not be, by what is said of it."""
+
+    def entry(name, **changes):
+        return header | {name: header[name] | changes}
+
+    def metadata(text):
+        return header | {"__metadata__": {"gpuforest": text}}
+
+    text = json.dumps(header)
+    told = header["__metadata__"]["gpuforest"]
+    last = max(header.keys() - {"__metadata__"}, key=lambda name: header[name]["data_offsets"])
+    (begin, end), (size,) = header["splits"]["data_offsets"], header["splits"]["shape"]
+    yield "twice", text[:-1] + ', "splits": {}}'
+    yield "twice", text.replace('"dtype"', '"dtype": "U8", "dtype"', 1)
+    yield "no JSON object", "[]"
+    yield "RecursionError", "[" * 100_000
+    yield "ValueError", "9" * 5000
+    yield "JSONDecodeError", text[:-1]
+    yield "unknown array", {**header, "more": header["splits"]}
+    yield "not described", entry("splits", more=1)
+    yield "not described", header | {"splits": {}}
+    yield "another dtype", entry("splits", dtype="I64")
+    yield "another dtype", entry("splits", dtype="BF16")
+    yield "another shape", entry("splits", shape=[size, 1])
+    yield "another shape", entry("splits", shape=[-size])
+    yield "another shape", entry("splits", shape=[True])
+    yield "another shape", entry("splits", shape=[10**400])
+    yield "another shape", entry("leaf_sums", shape=[2**62] * 1000)
+    yield "fit its place", entry("splits", shape=[2**62])
+    yield "fit its place", entry("splits", data_offsets=[end, begin])
+    yield "from nowhere", entry("splits", data_offsets=[begin, end, end])
+    yield "from nowhere", entry("splits", data_offsets=[begin, float("inf")])
+    yield "one behind another", entry("splits", data_offsets=[begin + 8, end + 8])
+    yield "longer than its", {name: header[name] for name in header if name != last}
+    yield "not written by gpuforest", header | {"__metadata__": {}}
+    yield "not written by gpuforest", header | {"__metadata__": {"gpuforest": 1}}
+    yield "not gpuforest's", header | {"__metadata__": {"gpuforest": told, "more": ""}}
+    yield "not gpuforest's", metadata("0" + told[1:])
+    yield "not gpuforest's", metadata("-" + told)
+    yield "not gpuforest's", metadata("1")
+    yield "newer", metadata("2 0 {}")
+    yield "checksum", metadata("1 0 {}")
+
+
+def test_safetensors_headers_that_cannot_have_been_written(tmp_path):
+    fitted()[0].save(tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    begin = 8 + int.from_bytes(whole[:8], "little")
+    header, data = json.loads(whole[8:begin]), whole[begin:]
+    for why, changed in raw_headers(header):
+        write_raw(tmp_path / "raw", changed, data)
+        with pytest.raises(ModelFormatError, match=why):
+            gpuforest.load(tmp_path / "raw")
+    write_raw(tmp_path / "raw", header, data)  # the helper itself breaks nothing
+    assert gpuforest.load(tmp_path / "raw").n_features_in_ == 4
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_forests_are_checked_the_same_in_blocks_of_any_size(size, monkeypatch):
+    monkeypatch.setattr(validate, "BLOCK_NODES", size)
+    forest = fitted()[0].forest_
+    validate.check_forest(forest)
+    for name, other in tampered_forests(forest):
+        assert other is None or refuses(validate.check_forest, other), name
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelFormatError, match="pipe"):
+        gpuforest.load(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+def test_copies_and_pickles_predict_the_same(kind):
+    model, X = fitted(kind)
+    for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(other.predict(X), model.predict(X))
 
 
 def test_small(tmp_path):

@@ -1,0 +1,132 @@
+"""Forests that come from outside: is this one that could have been grown?
+
+A model file and a pickle are checked by the same `check_forest`, so that no kernel, which checks
+nothing, ever walks a damaged tree.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuforest.binning import NUMERIC, BinEdges
+from gpuforest.dtypes import MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT
+from gpuforest.errors import ModelFormatError, damaged, need
+from gpuforest.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, is_leaf
+from gpuforest.target import SUM_BITS, TargetCoding
+
+if TYPE_CHECKING:
+    from gpuforest.forest import Forest
+
+BLOCK_NODES = 2**15  # nodes looked at at once; twice as fast as all 10 million: it stays in a cache
+
+
+def check_forest(forest: Forest) -> None:
+    """Raise ModelFormatError unless the forest is one that could have been grown.
+
+    After this, walking any codes down any tree ends at a row of the leaf table.
+    """
+    try:
+        need(type(forest.seed) is int and 0 <= forest.seed < 2**64, "a seed that is none")
+        _check_edges(forest.edges)
+        _check_coding(forest.coding)
+        _check_leaves(forest.leaf_sums, forest.coding)
+        _check_trees(forest)
+    except ModelFormatError:
+        raise
+    except Exception as error:  # whatever damage does to code that trusts its data
+        raise damaged(f"{error!r:.200}") from error
+
+
+def check_offsets(offsets: np.ndarray, n: int, name: str) -> None:
+    """Offsets i64[>= 2] ascend from 0 to n."""
+    need(offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 1, f"no {name}")
+    need(int(offsets[0]) == 0 and int(offsets[-1]) == n, f"{name} that do not fit")
+    need(bool((offsets[1:] >= offsets[:-1]).all()), f"{name} that do not ascend")
+
+
+def _check_edges(edges: BinEdges) -> None:
+    values, offsets, kinds = edges.values, edges.offsets, edges.kinds
+    need(values.dtype == np.float64 and values.ndim == 1, "edges are no list of numbers")
+    check_offsets(offsets, len(values), "edge_offsets")
+    need(edges.n_features <= MAX_FEATURES, "too many features")
+    need(kinds.shape == (edges.n_features,), "kinds of features are missing")
+    need(kinds.dtype == np.uint8 and bool((kinds == NUMERIC).all()), "an unknown kind of feature")
+    need(int(np.diff(offsets).max()) < MAX_BINS, "a feature with too many bins")
+    need(bool(np.isfinite(values).all()), "an edge that is no finite number")
+    inner = np.ones(len(values) + 1, bool)
+    inner[offsets] = False  # where one feature's edges end and the next one's begin
+    need(bool((values[1:] > values[:-1])[inner[1:-1]].all()), "edges that do not ascend")
+
+
+def _check_coding(coding: TargetCoding) -> None:
+    classes, centre, scale = coding.classes, coding.centre, coding.scale
+    need(centre.dtype == np.float64 and centre.ndim == 1, "a centre that is no list of numbers")
+    need(bool(np.isfinite(centre).all()), "a centre that is no finite number")
+    need(isinstance(scale, float) and 0 < scale < np.inf, "a scale that is no positive number")
+    if classes is None:
+        return
+    need(len(centre) == 1 and classes.ndim == 1, "classes are no list")
+    if classes.dtype.kind == "f":
+        need(bool(np.isfinite(classes).all()), "a class that is no finite number")
+    if classes.dtype == bool:
+        need(bool((classes.view(np.uint8) <= 1).all()), "a class that is neither true nor false")
+    need(bool(np.all(classes[1:] > classes[:-1])), "classes that do not ascend")
+
+
+def _check_leaves(sums: np.ndarray, coding: TargetCoding) -> None:
+    need(sums.dtype == np.int64 and sums.ndim == 2 and len(sums) > 0, "no leaf table")
+    need(coding.n_channels == sums.shape[1] > 0, "a leaf table of the wrong width")
+    low, high = int(sums.min()), int(sums.max())
+    if coding.is_classes:
+        need(low >= 0, "a negative number of rows")
+        need(high <= MAX_TOTAL_WEIGHT, "a leaf that is too heavy")  # so the next sum cannot wrap
+        weight = np.einsum("vc->v", sums)  # several times as fast as sum() for few channels
+    else:
+        need(low > -(2**SUM_BITS) and high < 2**SUM_BITS, "a target sum out of range")
+        weight = sums[:, 0]
+    need(weight.min() > 0 and weight.max() <= MAX_TOTAL_WEIGHT, "a leaf without a sound weight")
+
+
+def _check_trees(forest: Forest) -> None:
+    """Leaves are rows of the leaf table, splits are on bins, and each tree hangs together.
+
+    Siblings are neighbours, so the nodes below the root are pairs, at 1 and 2, 3 and 4, ...
+    Every split points at a pair of its own tree, behind itself; there are as many splits as
+    pairs; and every pair is met: so each is met once.
+    """
+    nodes, offsets, n_bins = forest.nodes, forest.tree_offsets, forest.edges.n_bins
+    need(nodes.dtype == np.uint64 and nodes.ndim == 1, "nodes are no list of 64-bit words")
+    check_offsets(offsets, len(nodes), "tree_offsets")
+    need(
+        bool((np.diff(offsets) % 2 == 1).all()), "a tree that is empty, or whose root has a sibling"
+    )
+    need(int(nodes.max()) - LEAF_WORD < len(forest.leaf_sums), "a leaf outside the leaf table")
+    met = np.zeros((len(nodes) - forest.n_trees) // 2, bool)
+    n_splits = 0
+    for begin in range(0, len(nodes), BLOCK_NODES):
+        block = nodes[begin : begin + BLOCK_NODES]
+        at = np.flatnonzero(~is_leaf(block))
+        word, tree = block[at], _tree_of(offsets, begin, begin + len(block))[at]
+        n_splits += len(at)
+        # 1. a split is on a bin of a feature
+        feature = (word >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+        need(bool((feature < len(n_bins)).all()), "a split on no feature")
+        need(bool((word.astype(np.uint16) < n_bins[feature]).all()), "a split on no bin")
+        # 2. its children are a pair that lies behind it in its tree
+        child = ((word >> np.uint64(CHILD_SHIFT)) & np.uint64(CHILD_MASK)).astype(np.int64)
+        left = offsets[tree] + child
+        need(bool((child % 2 == 1).all()), "children that are no siblings")
+        need(bool((left > at + begin).all()), "a child before its parent")
+        need(bool((left < offsets[tree + 1]).all()), "a child outside its tree")
+        # 3. the trees before have one node each in no pair, and this one its root
+        met[(left - tree) >> 1] = True
+    need(n_splits == len(met) and bool(met.all()), "a node without its one parent")
+
+
+def _tree_of(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:
+    """The tree i64[end - begin] of each of these nodes."""
+    first, last = np.searchsorted(offsets, [begin, end - 1], "right") - 1
+    counts = np.diff(np.clip(offsets[first : last + 2], begin, end))
+    return np.repeat(np.arange(first, last + 1), counts)
