@@ -224,10 +224,11 @@ def tampered_forests(forest):
     leaf, split = np.flatnonzero(is_leaf(nodes))[0], np.flatnonzero(~is_leaf(nodes))[0]
     edges, coding, word = forest.edges, forest.coding, int(nodes[split])
     child = (word >> CHILD_SHIFT) & (2**30 - 1)
+    below = np.uint64((2**30 - 1) << CHILD_SHIFT)
     no_child = word - (child << CHILD_SHIFT)
 
     def node(at, value):
-        return replace(forest, nodes=change(nodes, at, np.uint64(value)))
+        return replace(forest, nodes=change(nodes, at, np.asarray(value, np.uint64)))
 
     def with_edges(**fields):
         return replace(forest, edges=replace(edges, **fields))
@@ -244,6 +245,8 @@ def tampered_forests(forest):
     yield "child is itself", node(split, no_child)
     yield "child outside", node(split, no_child + (int(offsets[1] - 1) << CHILD_SHIFT))
     yield "child of another", node(split, no_child + ((child + 1) << CHILD_SHIFT))
+    both = np.flatnonzero(~is_leaf(nodes))[:2]  # the second below the first: a cycle apart
+    yield "children exchanged", node(both, nodes[both] ^ np.bitwise_xor.reduce(nodes[both] & below))
     yield "leaf for split", node(split, LEAF_WORD)
     yield "nodes missing", replace(forest, nodes=nodes[:-1])
     yield "nodes' dtype", replace(forest, nodes=nodes.astype(np.int64))
