@@ -1,0 +1,61 @@
+"""Write the golden files anew: `python tests/golden/make.py`.
+
+Small models of format version 1 and what they predict. A release that reads version 1 reads
+these: after the first release they stay as they are, and a later version's are put beside them.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from gpuforest import DecisionTreeClassifier, RandomForestClassifier, RandomForestRegressor
+
+HERE = Path(__file__).parent
+
+
+def table():
+    """A frame of 60 rows with missing values, whole numbers y i64[60]; without any random
+    generator, whose numbers may change."""
+    i = np.arange(180).reshape(60, 3)
+    X = (i * 37 % 101) / 8
+    X[::7, 1] = np.nan
+    return pd.DataFrame(X, columns=["a", "b", "c"]), (
+        np.nan_to_num(X[:, 1]) + X[:, 0] * X[:, 2]
+    ).astype(int)
+
+
+def models():
+    """Unfitted models and their targets, by name."""
+    _, y = table()
+    names = np.array(["east", "north", "süd"])
+    given = {"random_state": 7, "backend": "numpy"}
+    weighed = {"max_depth": 4, "class_weight": {"east": 2.0}, "oob_score": True}
+    return {
+        "classifier": (RandomForestClassifier(20, **weighed, **given), names[y % 3]),
+        "regressor": (RandomForestRegressor(5, **given), y / 4),
+        "tree": (DecisionTreeClassifier(max_depth=4, **given), y % 3),
+    }
+
+
+def answers(model):
+    """What a model says of the table, as JSON holds it to the last bit."""
+    X, _ = table()
+    found = {"predict": model.predict(X).tolist(), "apply": model.apply(X).tolist()}
+    if hasattr(model, "predict_proba"):
+        found["predict_proba"] = model.predict_proba(X).tolist()
+    return found
+
+
+def main():
+    expected = {}
+    for name, (model, y) in models().items():
+        model.fit(table()[0], y).save(HERE / f"{name}.safetensors")
+        expected[name] = answers(model)
+    lines = [f"{json.dumps(name)}: {json.dumps(found)}" for name, found in expected.items()]
+    (HERE / "expected.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
