@@ -26,7 +26,8 @@ from gpuforest.errors import ModelFormatError, need
 
 FORMAT = "gpuforest"
 VERSION = 1
-MAX_HEADER = 100_000_000  # bytes; safetensors' own limit
+MAX_HEADER = 2**25  # bytes; as JSON objects they may take 25 times as much
+MAX_ENTRIES = 2**12  # bytes of it that describe the arrays, of which there are few
 SIZES = {"BOOL": 1, "U8": 1, "I8": 1, "U16": 2, "I16": 2, "F16": 2, "U32": 4, "I32": 4, "F32": 4}
 SIZES |= {"U64": 8, "I64": 8, "F64": 8}  # bytes of an item, by safetensors' name of its dtype
 
@@ -35,9 +36,19 @@ Layout = dict[str, tuple[tuple[str, ...], int]]
 
 
 def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
-    """Replace the file at `path` as a whole, or not at all."""
+    """Replace the file at `path` as a whole, or not at all.
+
+    Raises
+    ------
+    ValueError : the text is too long
+    """
     from safetensors.numpy import save_file
 
+    if len(json.dumps(text)) > MAX_HEADER - MAX_ENTRIES:
+        raise ValueError(
+            f"names of features and classes of {len(text)} letters are more than a model file "
+            "holds: pickle the estimator instead"
+        )
     # safetensors holds little-endian, contiguous arrays
     arrays = {n: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for n, a in arrays.items()}
     # one entry, because safetensors writes several in any order

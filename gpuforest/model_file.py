@@ -71,7 +71,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    ValueError : class labels that are neither numbers nor strings
+    ValueError : class labels that are neither numbers nor strings, or more names than a file holds
     """
     forest, header = estimator.forest_, _header(estimator)
     arrays = {

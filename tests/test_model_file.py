@@ -451,6 +451,21 @@ def test_copies_and_pickles_predict_the_same(kind):
         assert np.array_equal(other.predict(X), model.predict(X))
 
 
+def test_the_longest_text(tmp_path, monkeypatch):
+    model, _ = fitted(labels=["a", "ü", "z" * 1000])
+    model.save(tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    limit = int.from_bytes(whole[:8], "little")
+    monkeypatch.setattr(container, "MAX_HEADER", limit)
+    assert gpuforest.load(tmp_path / "model").n_classes_ == 3
+    monkeypatch.setattr(container, "MAX_HEADER", limit - 1)
+    with pytest.raises(ModelFormatError, match="a header of more than"):
+        gpuforest.load(tmp_path / "model")
+    with pytest.raises(ValueError, match="pickle the estimator instead"):
+        model.save(tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == whole
+
+
 def test_small(tmp_path):
     """A model of classes takes little more than eight bytes a node."""
     X = np.random.default_rng(0).random((3000, 5))
