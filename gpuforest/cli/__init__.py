@@ -1,4 +1,4 @@
-"""The command line: `gpuforest train` and `gpuforest predict`."""
+"""The command line: `gpuforest train`, `gpuforest predict` and `gpuforest inspect`."""
 
 from gpuforest.cli.main import main
 

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.cli.facts import finite, importance_rows, model_facts, named, oob_rows, plain
 from gpuforest.cli.options import add_estimator_options, given_parameters, make_estimator
 from gpuforest.cli.show import print_rows, progress_bar
 from gpuforest.loading import MAX_CLASSES, Table, is_class_target, load_table
 from gpuforest.progress import stage
-
-SHOWN_IMPORTANCES = 10  # in the summary; --json gives all
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -76,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
         score = None
         if test is not None:
             score = finite(estimator.score(test.X, test.y, sample_weight=test.weight))
-    facts = describe(estimator, table, task)
+    facts = describe(estimator, table)
     facts |= {"data": arguments.data, "target": arguments.target}
     if test is not None:
         facts |= {"test_rows": len(test.y), "test_score": score}
@@ -87,26 +86,14 @@ def run(arguments: argparse.Namespace) -> None:
         print_rows(summary(facts), "gpuforest train")
 
 
-def describe(estimator: Any, table: Table, task: str) -> dict[str, Any]:
+def describe(estimator: Any, table: Table) -> dict[str, Any]:
     """What was trained, for a script to read."""
-    forest = estimator.forest_
-    importances = dict(zip(table.X.columns, estimator.feature_importances_, strict=True))
     return {
         "version": version("gpuforest"),
-        "estimator": type(estimator).__name__,
+        **model_facts(estimator),
         "parameters": estimator.get_params(),
-        "seed": estimator.seed_,
-        "task": task,
         "rows": len(table.y),
-        "features": table.X.shape[1],
-        "classes": list(estimator.classes_) if task == "classification" else None,
         "backend": estimator.backend_,
-        "trees": forest.n_trees,
-        "nodes": forest.n_nodes,
-        "depth": forest.depth,
-        "score": "accuracy" if task == "classification" else "R2",
-        "oob_score": finite(getattr(estimator, "oob_score_", None)),
-        "importances": dict(sorted(importances.items(), key=lambda item: -item[1])),
     }
 
 
@@ -122,25 +109,14 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in facts["seconds"].items())),
     ]
-    if facts["oob_score"] is not None:
-        rows.append((f"out-of-bag {facts['score']}", f"{facts['oob_score']:.4f}"))
+    rows += oob_rows(facts)
     if facts.get("test_score") is not None:
         rows.append(
             (f"test {facts['score']}", f"{facts['test_score']:.4f} on {facts['test_rows']:,} rows")
         )
-    largest = list(facts["importances"].items())[:SHOWN_IMPORTANCES]
-    shown = [f"{value:.3f} {name}" for name, value in largest if value > 0]
-    rows += [("importance" if i == 0 else "", line) for i, line in enumerate(shown)]
+    rows += importance_rows(facts)
     rows.append(("file", f"{facts['file']}, {facts['bytes']:,} bytes"))
     return rows
-
-
-def named(classes: list[Any] | None, most: int = 6) -> str:
-    """Classes in brackets, the first few by name."""
-    if classes is None:
-        return ""
-    names = ", ".join(str(c) for c in classes[:most])
-    return f" ({len(classes)} classes: {names}{', ...' if len(classes) > most else ''})"
 
 
 def split(table: Table, fraction: float, seed: int | None) -> tuple[Table, Table]:
@@ -178,13 +154,3 @@ def writable(path: str) -> Path:
     if not os.access(out.parent, os.W_OK):
         raise PermissionError(f"{out.parent}: no permission to write there")
     return out
-
-
-def finite(score: float | None) -> float | None:
-    """A score, or None where there is none (of too few rows): JSON has no NaN."""
-    return float(score) if score is not None and np.isfinite(score) else None
-
-
-def plain(value: Any) -> Any:
-    """A NumPy value as a Python one, for JSON."""
-    return value.item() if isinstance(value, np.generic) else str(value)

@@ -1,0 +1,74 @@
+"""What the commands tell of a model: facts for a script, lines for a reader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuforest.inspection.shape import tree_depths
+from gpuforest.nodes import is_leaf
+
+SHOWN_IMPORTANCES = 10  # in a summary; --json gives all
+
+
+def model_facts(estimator: Any) -> dict[str, Any]:
+    """What a fitted estimator is, as JSON has it (see `plain`)."""
+    forest = estimator.forest_
+    depths = tree_depths(forest)
+    is_classes = forest.coding.is_classes
+    importances = zip(feature_names(estimator), estimator.feature_importances_, strict=True)
+    return {
+        "estimator": type(estimator).__name__,
+        "seed": estimator.seed_,
+        "task": "classification" if is_classes else "regression",
+        "features": estimator.n_features_in_,
+        "classes": list(estimator.classes_) if is_classes else None,
+        "trees": forest.n_trees,
+        "nodes": forest.n_nodes,
+        "leaves": int(is_leaf(forest.nodes).sum()),
+        "depth": int(depths.max()),
+        "min_depth": int(depths.min()),
+        "mean_depth": float(depths.mean()),
+        "score": "accuracy" if is_classes else "R2",
+        "oob_score": finite(getattr(estimator, "oob_score_", None)),
+        "importances": dict(sorted(importances, key=lambda item: -item[1])),
+    }
+
+
+def feature_names(estimator: Any) -> list[str]:
+    """The features' names, or feature_0, feature_1, ... where the training data had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"feature_{i}" for i in range(estimator.n_features_in_)] if names is None else [*names]
+
+
+def oob_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The out-of-bag score, if there is one."""
+    if facts["oob_score"] is None:
+        return []
+    return [(f"out-of-bag {facts['score']}", f"{facts['oob_score']:.4f}")]
+
+
+def importance_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The most important features, those of no importance left out."""
+    largest = list(facts["importances"].items())[:SHOWN_IMPORTANCES]
+    shown = [f"{value:.3f} {name}" for name, value in largest if value > 0]
+    return [("importance" if i == 0 else "", line) for i, line in enumerate(shown)]
+
+
+def named(classes: list[Any] | None, most: int = 6) -> str:
+    """Classes in brackets, the first few by name."""
+    if classes is None:
+        return ""
+    names = ", ".join(str(c) for c in classes[:most])
+    return f" ({len(classes)} classes: {names}{', ...' if len(classes) > most else ''})"
+
+
+def finite(score: float | None) -> float | None:
+    """A score, or None where there is none (of too few rows): JSON has no NaN."""
+    return float(score) if score is not None and np.isfinite(score) else None
+
+
+def plain(value: Any) -> Any:
+    """A NumPy value as a Python one, for JSON."""
+    return value.item() if isinstance(value, np.generic) else str(value)

@@ -1,0 +1,86 @@
+"""Show what a saved model is, or one of its trees."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import gpuforest
+from gpuforest.cli.facts import (
+    feature_names,
+    importance_rows,
+    model_facts,
+    named,
+    oob_rows,
+    plain,
+)
+from gpuforest.cli.show import print_rows
+from gpuforest.inspection.text import tree_lines
+from gpuforest.model_file import WHERE_IT_RUNS
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    command.add_argument("model", metavar="MODEL", help="a file that `gpuforest train` wrote")
+    form = command.add_mutually_exclusive_group()
+    form.add_argument(
+        "--tree", metavar="N", type=int, help="print tree N as text; the first one is 0"
+    )
+    form.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of the summary"
+    )
+    command.add_argument(
+        "--max-depth", metavar="D", type=int, help="with --tree: levels to show (default: all)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Load and show."""
+    if arguments.max_depth is not None and arguments.tree is None:
+        raise ValueError("--max-depth is for one tree: add --tree N")
+    model = gpuforest.load(arguments.model)
+    if arguments.tree is not None:
+        names = feature_names(model)
+        for line in tree_lines(model.forest_, arguments.tree, names, arguments.max_depth):
+            print(line)
+        return
+    path = Path(arguments.model)
+    facts = {"file": str(path), "bytes": path.stat().st_size, **describe(model)}
+    if arguments.json:
+        print(json.dumps(facts, default=plain, allow_nan=False))
+    else:
+        print_rows(summary(facts), "gpuforest inspect")
+
+
+def describe(model: Any) -> dict[str, Any]:
+    """A model as a script reads it; `settings` are the parameters that are not the defaults."""
+    model.set_params(backend="numpy")  # nothing to compile, no GPU to wake
+    settings = {
+        name: getattr(model, name)
+        for name, parameter in signature(type(model)).parameters.items()
+        if name not in WHERE_IT_RUNS and getattr(model, name) != parameter.default
+    }
+    return {**model_facts(model), "settings": settings}
+
+
+def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The facts as lines for a reader."""
+    settings = [f"{name}={value!r}" for name, value in facts["settings"].items()]
+    return [
+        ("file", f"{facts['file']}, {facts['bytes']:,} bytes"),
+        ("estimator", f"{facts['estimator']}, seed {facts['seed']}"),
+        ("task", facts["task"] + named(facts["classes"])),
+        ("features", f"{facts['features']:,}"),
+        ("trees", f"{facts['trees']:,}"),
+        ("nodes", f"{facts['nodes']:,}, of which {facts['leaves']:,} leaves"),
+        (
+            "depth",
+            f"{facts['min_depth']:,} to {facts['depth']:,}, on average {facts['mean_depth']:.1f}",
+        ),
+        ("settings", ", ".join(settings) or "the defaults"),
+        *oob_rows(facts),
+        *importance_rows(facts),
+    ]
