@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
 Array = Any
 
-SMALL_BITS = 16  # integers of so many bits are exact in float32
+# what float() takes, or NumPy converts, but is no real number
+NOT_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
+CATEGORIES = "categorical features are not supported yet; encode it as numbers or drop it"
 
 
 def is_frame(X: Any) -> bool:
@@ -18,16 +21,37 @@ def is_frame(X: Any) -> bool:
     )
 
 
+def open_frame(X: Any) -> Any:
+    """A frame as narwhals sees it, of whatever columns.
+
+    Raises
+    ------
+    TypeError : no frame in memory
+    ValueError : several columns of one name
+    """
+    import narwhals.stable.v2 as nw
+
+    try:
+        return nw.from_native(X, eager_only=True)
+    except TypeError as error:
+        raise TypeError(
+            f"X is a {type(X).__name__}, not a frame in memory: collect a lazy frame, or make it "
+            "one of pandas, polars or Arrow (pyarrow.Table)"
+        ) from error
+
+
 def frame_to_array(X: Any) -> tuple[np.ndarray, list[Any]]:
-    """Numbers f32 or f64 [N, F] of a frame, nulls as NaN, and its column names.
+    """Numbers f32 or f64 [N, F] of a frame, what is missing as NaN, and its column names.
 
     A pandas frame of one float dtype is not copied where pandas holds it in one block.
 
     Raises
     ------
-    ValueError, TypeError : as `open_frame` does
+    ValueError, TypeError : as `open_frame` and `frame_dtype` do, or a column of objects that
+        are no numbers
     """
-    frame, names, dtype = open_frame(X)
+    frame = open_frame(X)
+    names, dtype = list(frame.columns), frame_dtype(frame)
     if frame.implementation.is_pandas() and len(names):
         native = frame.to_native()
         if set(native.dtypes) == {np.dtype(dtype)}:
@@ -36,41 +60,88 @@ def frame_to_array(X: Any) -> tuple[np.ndarray, list[Any]]:
 
     out = np.empty(frame.shape, dtype, order="F")
     wide = nw.Float32() if dtype == np.float32 else nw.Float64()
-    for i, column in enumerate(frame.iter_columns()):
-        out[:, i] = column.cast(wide).to_numpy()  # a cast to float makes nulls NaN
+    for i, (column, native) in enumerate(
+        zip(frame.iter_columns(), _native_dtypes(frame), strict=True)
+    ):
+        if _is_object(column.dtype, native):
+            out[:, i] = object_numbers(column.to_numpy(), f"column {names[i]!r}")
+        elif _is_sparse(native):
+            out[:, i] = np.asarray(column.to_native())
+        else:
+            out[:, i] = column.cast(wide).to_numpy()  # a cast to float makes nulls NaN
     return out, names
 
 
-def open_frame(X: Any) -> tuple[Any, list[Any], type]:
-    """A frame as narwhals sees it, its column names, and the dtype of its numbers.
+def frame_dtype(frame: Any) -> type:
+    """The dtype of a frame's numbers: float32 where every column fits it exactly.
 
-    Numeric and boolean columns only. float32 where every column fits it exactly.
+    Columns are numeric or boolean, empty, or hold objects (which may prove no numbers).
 
     Raises
     ------
-    ValueError : a column that holds no numbers, named
-    TypeError : no frame in memory
+    ValueError : any other column, named
     """
     import narwhals.stable.v2 as nw
 
-    try:
-        frame = nw.from_native(X, eager_only=True)
-    except TypeError as error:
-        raise TypeError(
-            f"X is a {type(X).__name__}, which is not held in memory: collect it first"
-        ) from error
+    short = nw.Float32 | nw.Boolean | nw.Int8 | nw.Int16 | nw.UInt8 | nw.UInt16
     small = True
-    for name, dtype in frame.schema.items():
-        if isinstance(dtype, nw.Categorical | nw.Enum | nw.String | nw.Object | nw.Binary):
+    for (name, dtype), native in zip(frame.schema.items(), _native_dtypes(frame), strict=True):
+        if _is_sparse(native) and native.subtype.kind in "biuf":
+            small &= bool(np.can_cast(native.subtype, np.float32))
+        elif _is_object(dtype, native):
+            small = False
+        elif isinstance(dtype, nw.Categorical | nw.Enum | nw.String | nw.Binary):
+            raise ValueError(f"column {name!r} holds {dtype}: {CATEGORIES}")
+        elif dtype.is_numeric() or isinstance(dtype, nw.Boolean):
+            small &= isinstance(dtype, short)
+        elif not (isinstance(dtype, nw.Unknown) and frame[name].null_count() == len(frame)):
+            what = native if isinstance(dtype, nw.Unknown) and native is not None else dtype
             raise ValueError(
-                f"column {name!r} holds {dtype}: categorical features are not supported "
-                "yet; encode it as numbers or drop it"
+                f"column {name!r} holds {what}: only numeric and boolean columns are supported"
             )
-        if not (dtype.is_numeric() or isinstance(dtype, nw.Boolean)):
-            raise ValueError(
-                f"column {name!r} holds {dtype}: only numeric and boolean columns are supported"
-            )
-        small &= isinstance(
-            dtype, nw.Float32 | nw.Boolean | nw.Int8 | nw.Int16 | nw.UInt8 | nw.UInt16
-        )
-    return frame, list(frame.columns), np.float32 if small else np.float64
+    return np.float32 if small else np.float64
+
+
+def _native_dtypes(frame: Any) -> list[Any]:
+    """What pandas calls the columns' dtypes; None in other frames."""
+    if frame.implementation.is_pandas():
+        return list(frame.to_native().dtypes)
+    return [None] * frame.shape[1]
+
+
+def _is_object(dtype: Any, native: Any) -> bool:
+    """Whether a column holds Python objects; of pandas' narwhals may say what they are."""
+    import narwhals.stable.v2 as nw
+
+    return isinstance(dtype, nw.Object) if native is None else bool(native == np.dtype(object))
+
+
+def _is_sparse(native: Any) -> bool:
+    """Whether a dtype is pandas' for sparse columns, which narwhals does not know."""
+    return hasattr(native, "subtype") and hasattr(native, "fill_value")
+
+
+def object_numbers(column: np.ndarray, name: str) -> np.ndarray:
+    """Numbers f64[N] of Python objects; None and pandas' NA as NaN.
+
+    Parameters
+    ----------
+    column : object[N]
+    name : what it is called in messages
+
+    Raises
+    ------
+    ValueError, TypeError : an object that is no real number, such as a string or NaT
+    """
+    NA = getattr(sys.modules.get("pandas"), "NA", None)  # without pandas there is none
+    types = set(map(type, column))
+    try:
+        if any(issubclass(kind, NOT_NUMBERS) for kind in types):
+            wrong = next(each for each in column if isinstance(each, NOT_NUMBERS))
+            raise ValueError(f"{wrong!r} is a {type(wrong).__name__}")
+        if type(NA) in types:
+            column = np.array([None if each is NA else each for each in column], dtype=object)
+        return column.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} of X holds no numbers: {error}; {CATEGORIES}") from error

@@ -1,6 +1,8 @@
 """Arrays where they are: those on a GPU come in without a copy, results go back alike.
 
-Known are CuPy arrays, torch tensors, JAX arrays, cuDF frames and series, and whatever else
+Arrays of other libraries on the host (torch, JAX, any of the array API standard) are read as
+NumPy's; results go back alike where scikit-learn's `array_api_dispatch` asks for it. On a GPU
+known are CuPy arrays, torch tensors, JAX arrays, cuDF frames and series, and whatever else
 has DLPack or `__cuda_array_interface__` on a CUDA device. A library is used only where
 the object is its own, so nothing is imported for its sake.
 """
@@ -13,7 +15,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from array_api_compat import is_cupy_namespace
+from array_api_compat import array_namespace, is_array_api_obj, is_cupy_namespace
+from array_api_compat import device as device_of
+from sklearn import get_config
 
 from gpuforest.backends import gpu
 from gpuforest.errors import BackendError
@@ -43,7 +47,7 @@ def is_on_device(X: Any) -> bool:
 def count_rows(X: Any) -> int:
     """Rows of X before it is checked; 0 where X does not say."""
     try:
-        return len(X)
+        return int(X.shape[0]) if hasattr(X, "shape") else len(X)
     except Exception:
         return 0
 
@@ -54,7 +58,7 @@ def has_gpu_arrays(backend: Backend) -> bool:
 
 
 def bring(X: Any, backend: Backend, name: str) -> Any:
-    """X, if it is on a GPU, as an array of the backend; what is on the host stays.
+    """X, if it is on a GPU, as an array of the backend; what is on the host as `to_host` does.
 
     Parameters
     ----------
@@ -62,11 +66,9 @@ def bring(X: Any, backend: Backend, name: str) -> Any:
 
     Raises
     ------
-    ValueError : X is on another GPU than the backend, or of a dtype that CuPy lacks
+    ValueError : X is on another GPU than the backend, or of a dtype that CuPy or NumPy lacks
     """
-    if not is_on_device(X):
-        return X
-    if not has_gpu_arrays(backend):
+    if not is_on_device(X) or not has_gpu_arrays(backend):
         return to_host(X, name)
     import cupy
 
@@ -81,9 +83,10 @@ def bring(X: Any, backend: Backend, name: str) -> Any:
 
 
 def to_host(X: Any, name: str = "the array") -> Any:
-    """X, if it is on a GPU, as a host array (of cuDF: pandas); what is on the host stays."""
+    """X as a NumPy array, if it is an array of any library (of cuDF: as pandas has it);
+    anything else that is on the host stays."""
     if not is_on_device(X):
-        return X
+        return _as_numpy(X, name) if _is_host_array(X) else X
     X = _native(X)
     match _library(X):
         case "torch":
@@ -114,13 +117,16 @@ def in_kind_of(X: Any, result: Any) -> Any:
     """A result (on the host, or a CuPy array) as the kind of array that X is, where X is.
 
     The kind is CuPy for cuDF and for what no other rule knows. It is NumPy where X is on
-    the host, where the result (names of classes) can lie on no GPU, and without CuPy.
+    the host, but for arrays of other libraries while scikit-learn's `array_api_dispatch` is
+    on; where the result (names of classes) is no array elsewhere; and without CuPy.
     """
-    if not is_on_device(X):
-        return result
     on_host = isinstance(result, np.ndarray)
     if on_host and (result.dtype.kind not in "biuf" or result.dtype.itemsize > 8):
         return result
+    if not is_on_device(X):
+        if not (_is_host_array(X) and get_config()["array_api_dispatch"]):
+            return result
+        return array_namespace(X).asarray(result, device=device_of(X))
     X = _native(X)
     match _library(X):
         case "torch":
@@ -138,6 +144,34 @@ def in_kind_of(X: Any, result: Any) -> Any:
         with nullcontext() if _library(X) == "cudf" else _as_cupy(X, "X").device:
             return cupy.asarray(result)
     return result
+
+
+def _is_host_array(X: Any) -> bool:
+    """Whether X, on the host, is an array of the standard, and not NumPy's."""
+    return is_array_api_obj(X) and not isinstance(X, np.ndarray | np.generic)
+
+
+def _as_numpy(X: Any, name: str) -> np.ndarray:
+    """X, an array of the standard on the host, as NumPy's, without a copy if it may be."""
+    if _library(X) == "torch":
+        X = X.detach().cpu()
+    try:
+        return np.from_dlpack(X)
+    except Exception as error:  # no DLPack, or none for its dtype or where it lies
+        reason = error
+    try:
+        if hasattr(X, "__array__"):
+            return np.asarray(X)
+    except (RuntimeError, TypeError, ValueError) as error:
+        reason = error
+    raise ValueError(_unreadable(X, name, "as a NumPy array", reason)) from reason
+
+
+def _unreadable(X: Any, name: str, how: str, error: Exception) -> str:
+    kind, dtype = type(X), getattr(X, "dtype", "?")
+    return (
+        f"{name} ({kind.__module__}.{kind.__name__} of dtype {dtype}) cannot be read {how}: {error}"
+    )
 
 
 def _native(X: Any) -> Any:
@@ -174,7 +208,4 @@ def _as_cupy(X: Any, name: str) -> Any:
             return cupy.from_dlpack(X.detach() if library == "torch" else X)
         return cupy.asarray(X)
     except (BufferError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} ({type(X).__module__}.{type(X).__name__} of dtype "
-            f"{getattr(X, 'dtype', '?')}) cannot be read on its GPU: {error}"
-        ) from error
+        raise ValueError(_unreadable(X, name, "on its GPU", error)) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.binning import DEVICE_VALUES, BinEdges
 from gpuforest.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
 from gpuforest.forest import Forest
-from gpuforest.tables import frame_to_array, is_frame, open_frame
+from gpuforest.tables import frame_dtype, frame_to_array, is_frame, object_numbers, open_frame
 from gpuforest.target import TargetCoding, integer_weights
 
 Array = Any
@@ -31,12 +32,15 @@ def check_table(estimator: Any, X: Any, backend: Backend, *, reset: bool) -> Arr
     """
     names: list[Any] | None = None
     if is_frame(X):
+        frame = open_frame(X)
+        names = list(frame.columns)
+        if not reset:
+            _refuse_other_order(names, getattr(estimator, "feature_names_in_", ()))
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if is_on_device(X):
-            frame, names, dtype = open_frame(X)
-            X = stack_columns(frame, dtype)
+            X = stack_columns(frame, frame_dtype(frame))
         else:
-            X, names = frame_to_array(X)
+            X, _ = frame_to_array(frame)
     X = _real_array(bring(X, backend, "X"), names)
     if X.ndim != 2 and not isinstance(X, np.ndarray):
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X has shape {X.shape}")
@@ -53,6 +57,20 @@ def check_table(estimator: Any, X: Any, backend: Backend, *, reset: bool) -> Arr
     return X
 
 
+def _refuse_other_order(names: list[Any], fitted: Iterable[Any]) -> None:
+    """Say which column is out of place; scikit-learn says it of others, not of these."""
+    fitted = list(fitted)
+    if names == fitted or set(names) != set(fitted):
+        return
+    i = next(i for i, name in enumerate(names) if name != fitted[i])
+    raise ValueError(
+        "The feature names should match those that were passed during fit.\n"
+        "Feature names must be in the same order as they were in fit.\n"
+        f"The first out of place is {names[i]!r}: it is column {i}, where {fitted[i]!r} belongs, "
+        f"and belongs to column {fitted.index(names[i])}."
+    )
+
+
 def _shadow(X: Array) -> np.ndarray:
     """What scikit-learn may look at: a host array as it is; of a device array shape and
     dtype, without memory."""
@@ -65,6 +83,9 @@ def _real_array(X: Any, names: list[Any] | None) -> Any:
     """X as an array of bool, int or float up to 64 bits; no copy where it is one."""
     if hasattr(X, "toarray"):
         raise TypeError("sparse X is not supported: pass a dense array, X.toarray()")
+    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biufO":
+        # what is masked is missing; float16 widens no float
+        X = np.ma.filled(X.astype(np.result_type(X, np.float16)), np.nan)
     X = X if is_on_device(X) else np.asarray(X)
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must hold real numbers")
@@ -73,13 +94,7 @@ def _real_array(X: Any, names: list[Any] | None) -> Any:
     if X.dtype.kind == "O" and X.ndim == 2:
         out = np.empty(X.shape, VALUE)
         for i in range(X.shape[1]):
-            try:
-                out[:, i] = X[:, i]
-            except (TypeError, ValueError) as error:
-                raise type(error)(
-                    f"{_column(i, names)} of X holds no numbers: {error}; categorical "
-                    "features are not supported yet; encode it as numbers or drop it"
-                ) from error
+            out[:, i] = object_numbers(X[:, i], _column(i, names))
         return out
     if X.dtype.kind not in "biufO":
         raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported")
@@ -121,6 +136,7 @@ def _one_column(y: Any, n_rows: int, backend: Backend) -> Array:
     if hasattr(y, "toarray"):
         raise TypeError("sparse y is not supported: pass a dense array")
     y = bring(y, backend, "y")
+    _refuse_masked(y, "y")
     on_device = is_on_device(y)
     y = y if on_device else np.asarray(y)
     if y.dtype.kind == "c":
@@ -134,6 +150,12 @@ def _one_column(y: Any, n_rows: int, backend: Backend) -> Array:
             f"rows, y has {len(shown)}"
         )
     return backend.xp.reshape(y, (-1,)) if on_device else shown
+
+
+def _refuse_masked(values: Any, name: str) -> None:
+    """NumPy would show what lies below the mask."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked values: drop these rows, or fill them")
 
 
 def _refuse_not_finite(y: Array, name: str, backend: Backend) -> None:
@@ -206,7 +228,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     """Weights f64[N] >= 0 and the same as integers i32[N], on the host; None: all equal."""
     if sample_weight is None:
         return None
-    weights = np.asarray(to_host(sample_weight))
+    weights = to_host(sample_weight, "sample_weight")
+    _refuse_masked(weights, "sample_weight")
+    weights = np.asarray(weights)
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)
     if weights.dtype.kind == "c":

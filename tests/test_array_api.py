@@ -1,0 +1,264 @@
+"""Arrays of other libraries on the host: read as NumPy's; predictions follow if asked to.
+
+Asked by scikit-learn's switch `array_api_dispatch`. The libraries are array-api-strict, and
+stand-ins for one that has DLPack alone and for torch, whose tensors keep gradients.
+"""
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.model_selection import cross_val_score
+
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from gpuforest.backends import arrays
+
+ALL = [
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+]
+CLASSIFIERS = [DecisionTreeClassifier, RandomForestClassifier]
+OTHER = strict.Device("device1")  # NumPy cannot read it without being told how
+N = 60
+
+
+@pytest.fixture
+def dispatch(monkeypatch):
+    """scikit-learn asks for the variable before it lets itself be switched."""
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    with config_context(array_api_dispatch=True):
+        yield
+
+
+class Bare:
+    """An array of the standard that has DLPack, and nothing by which NumPy knows it."""
+
+    def __init__(self, host):
+        self.host = np.asarray(host)
+        self.shape, self.dtype, self.device = self.host.shape, self.host.dtype, "cpu"
+
+    def __array_namespace__(self, api_version=None):
+        return BareNamespace
+
+    def __dlpack_device__(self):
+        return self.host.__dlpack_device__()
+
+    def __dlpack__(self, **kwargs):
+        return self.host.__dlpack__(**kwargs)
+
+    def __getitem__(self, key):
+        return Bare(self.host[key])
+
+
+class BareNamespace:
+    @staticmethod
+    def asarray(array, device=None):
+        assert device == "cpu"
+        return Bare(array)
+
+
+class Tensor(Bare):
+    """As torch's: memory is given away only once gradients are let go."""
+
+    requires_grad = True
+
+    def detach(self):
+        found = Tensor(self.host)
+        found.requires_grad = False
+        return found
+
+    def cpu(self):
+        return self
+
+    def __dlpack__(self, **kwargs):
+        assert not self.requires_grad
+        return super().__dlpack__(**kwargs)
+
+
+Tensor.__module__ = "torch"
+
+LIBRARIES = {
+    "strict": strict.asarray,
+    "strict, another device": lambda array: strict.asarray(array, device=OTHER),
+    "DLPack alone": Bare,
+    "torch": Tensor,
+}
+
+
+@pytest.fixture(params=LIBRARIES)
+def put(request):
+    return LIBRARIES[request.param]
+
+
+def data(kind):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(N, 3)).astype(np.float32)
+    X[::9, 1] = np.nan
+    y = X[:, 0] + 0.1 * rng.normal(size=N)
+    return X, np.digitize(y, [-0.5, 0.5]) if kind in CLASSIFIERS else y, np.arange(N) % 3
+
+
+def params_of(kind):
+    return {"random_state": 1} | ({"n_estimators": 3} if "Forest" in kind.__name__ else {})
+
+
+def methods(model):
+    names = ["predict", "apply", "predict_proba", "predict_log_proba"]
+    return [getattr(model, name) for name in names if hasattr(model, name)]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_fits_and_scores_are_those_of_numpy(kind, put, backend):
+    X, y, weight = data(kind)
+    reference = kind(**params_of(kind), backend=backend).fit(X, y, weight)
+    model = kind(**params_of(kind), backend=backend).fit(put(X), put(y), put(weight))
+    assert np.array_equal(model.forest_.nodes, reference.forest_.nodes)
+    assert np.array_equal(model.forest_.leaf_sums, reference.forest_.leaf_sums)
+    assert model.score(put(X), put(y), put(weight)) == reference.score(X, y, weight)
+    assert model.score(X, put(y)) == reference.score(X, y)
+    if kind in CLASSIFIERS:
+        assert type(model.classes_) is np.ndarray
+        assert np.array_equal(model.classes_, reference.classes_)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_predictions_are_numpys_without_dispatch(kind, put):
+    X, y, _ = data(kind)
+    model = kind(**params_of(kind)).fit(X, y)
+    for method in methods(model):
+        found = method(put(X))
+        assert type(found) is np.ndarray
+        assert np.array_equal(found, method(X))
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("device", [strict.Device("CPU_DEVICE"), OTHER], ids=str)
+def test_predictions_follow_x_with_dispatch(kind, device, dispatch):
+    X, y, weight = data(kind)
+    there = strict.asarray(X, device=device)
+    model = kind(**params_of(kind)).fit(there, strict.asarray(y, device=device))
+    for method in methods(model):
+        found, expected = method(there), method(X)
+        assert type(expected) is np.ndarray
+        assert type(found) is type(there)
+        assert found.device == device
+        found = np.from_dlpack(found)
+        assert found.dtype == expected.dtype
+        assert np.array_equal(found, expected)
+    expected = model.score(X, y, weight)
+    # all arrays together, and X alone
+    for put in (lambda array: strict.asarray(array, device=device), np.asarray):
+        assert model.score(there, put(y), put(weight)) == expected
+
+
+def test_paths_are_scipys_with_dispatch(dispatch):
+    X, y, _ = data(DecisionTreeRegressor)
+    model = DecisionTreeRegressor().fit(X, y)
+    found = model.decision_path(strict.asarray(X, device=OTHER))
+    assert (found != model.decision_path(X)).nnz == 0
+
+
+def test_predictions_follow_other_libraries_with_dispatch(dispatch):
+    X, y, _ = data(DecisionTreeClassifier)
+    model = DecisionTreeClassifier().fit(Bare(X), Bare(y))
+    assert type(model.predict(Bare(X))) is Bare
+    assert np.array_equal(model.predict(Bare(X)).host, model.predict(X))
+
+
+def test_names_of_classes_are_in_numpy_arrays(dispatch):
+    X, y, _ = data(DecisionTreeClassifier)
+    names = np.array(["low", "mid", "high"])[y]
+    model = DecisionTreeClassifier().fit(strict.asarray(X), names)
+    found = model.predict(strict.asarray(X))
+    assert type(found) is np.ndarray
+    assert np.array_equal(found, model.predict(X))
+    assert model.score(strict.asarray(X), names) == model.score(X, names)
+
+
+@pytest.mark.parametrize("form", ["list", "pandas", "polars"])
+def test_dispatch_changes_nothing_for_what_is_no_array(form, dispatch):
+    import pandas as pd
+    import polars as pl
+
+    X, y, _ = data(DecisionTreeClassifier)
+    X = {"list": np.ndarray.tolist, "pandas": pd.DataFrame, "polars": pl.DataFrame}[form](X)
+    model = DecisionTreeClassifier().fit(X, y)
+    assert type(model.predict(X)) is np.ndarray
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+def test_cross_validation_with_dispatch(kind, dispatch):
+    X, y, _ = data(kind)
+    model = kind(**params_of(kind))
+    found = cross_val_score(model, strict.asarray(X), strict.asarray(y), cv=3)
+    assert found.tolist() == cross_val_score(model, X, y, cv=3).tolist()
+
+
+def test_scores_of_out_of_bag_rows():
+    X, y, _ = data(RandomForestClassifier)
+    params = {"n_estimators": 30, "oob_score": True, "class_weight": "balanced", "random_state": 0}
+    reference = RandomForestClassifier(**params).fit(X, y)
+    model = RandomForestClassifier(**params).fit(strict.asarray(X), strict.asarray(y))
+    assert model.oob_score_ == reference.oob_score_
+    assert type(model.oob_decision_function_) is np.ndarray
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (strict.asarray([[1.0], [np.inf]]), "infinity: column 0, row 1"),
+        (strict.asarray([[1j], [0j]]), "Complex data not supported: X"),
+        (strict.asarray([1.0, 2.0]), "Expected 2D array, got 1D array"),
+        (strict.asarray([[1.0, 2.0]]), "expecting 1 features"),
+    ],
+)
+def test_bad_arrays_are_refused_as_numpys_are(bad, message):
+    model = DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ValueError, match=message):
+        model.predict(bad)
+
+
+def test_arrays_that_cannot_be_read_are_named():
+    class Odd(Bare):
+        def __dlpack__(self, **kwargs):
+            raise BufferError("bfloat16 is not for all")
+
+    odd = Odd(np.zeros((4, 1)))
+    message = r"\w+ \(\S+Odd of dtype float64\) cannot be read as a NumPy array: bfloat16"
+    for fit in (
+        lambda tree: tree.fit(odd, [0, 1, 0, 1]),
+        lambda tree: tree.fit(odd.host, odd),
+        lambda tree: tree.fit(odd.host, [0, 1, 0, 1], odd),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit(DecisionTreeClassifier())
+
+
+def test_what_has_no_dlpack_for_numpy_may_have_an_array():
+    class Sharded(Bare):
+        def __dlpack__(self, **kwargs):
+            raise BufferError("lies in several places")
+
+        def __array__(self, dtype=None, copy=None):
+            return self.host
+
+    X, y, _ = data(DecisionTreeClassifier)
+    model = DecisionTreeClassifier(backend="numpy").fit(Sharded(X), Sharded(y))
+    assert np.array_equal(model.predict(Sharded(X)), model.predict(X))
+
+
+def test_rows_are_counted_without_reading():
+    assert arrays.count_rows(strict.asarray(np.zeros((7, 2)), device=OTHER)) == 7
+    assert arrays.count_rows([[1], [2]]) == 2
+
+
+def test_no_copy_of_what_numpy_can_share():
+    host = np.zeros((5, 2))
+    assert np.shares_memory(arrays.to_host(strict.asarray(host, copy=False)), host)
