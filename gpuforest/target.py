@@ -69,11 +69,13 @@ class TargetCoding:
         means = sums[:, 1:] / np.maximum(sums[:, :1], 1)
         return np.asarray(means / self.scale + self.centre)
 
-    def gain_unit(self, criterion: Criterion) -> float:
-        """Turns a score difference into total impurity decrease in the target's unit."""
-        if criterion.name == "squared_error":
-            return criterion.unit / self.scale**2
-        return criterion.unit / self.scale
+    def score_gain(self, decrease: float, criterion: Criterion) -> float:
+        """The score difference that is a total impurity decrease in the target's unit.
+
+        Infinite where float64 has no such number: the square of a scale has a wider range.
+        """
+        gain = decrease / criterion.unit * self.scale
+        return gain * self.scale if criterion.name == "squared_error" else gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,8 @@ def encode_moments(
     if centred:
         half = high / 2 - low / 2
         # a round number near the middle, so that whole-number targets stay exact
-        grid = np.exp2(np.ceil(np.log2(np.where(half > 0, half, 1.0))) - 10)
+        power = np.ceil(np.log2(np.where(half > 0, half, 1.0))) - 10
+        grid = np.exp2(np.maximum(power, -1074))  # the least number above zero
         middle = np.where(half > 0, low / 2 + high / 2, 0.0)
         centre = np.where(half > 0, np.round(middle / grid) * grid, low)
     bound = float(np.max(np.maximum(high - centre, centre - low)))
@@ -135,8 +138,17 @@ def integer_weights(weights: np.ndarray) -> np.ndarray:
     Whole numbers stay as they are, so that a row of weight two equals the row twice.
     Others are scaled by a power of two, to a total below 2**31; a positive weight
     never becomes zero.
+
+    Raises
+    ------
+    ValueError : their total is no float64
     """
-    total = math.fsum(weights)  # correctly rounded, so free of any order
+    try:
+        total = math.fsum(weights)  # correctly rounded, so free of any order
+    except OverflowError as error:
+        raise ValueError(
+            "the weights of the rows add up to infinity: divide them by the largest"
+        ) from error
     if total <= MAX_TOTAL_WEIGHT and bool(np.all(weights == np.round(weights))):
         return weights.astype(WEIGHT)
     # rounding adds at most one a row to a total below 2**30

@@ -186,7 +186,7 @@ def test_gains_are_in_scikit_learns_unit(criterion):
     feature, _, _, _ = unpack(np, forest.nodes)
     assert feature.tolist() == [tree.feature[0], -1, -1]
     score = side_score(xp, forest.node_sums(0, 1), CRITERIA[criterion].id)
-    gain = (score[1] + score[2] - score[0]) * forest.coding.gain_unit(CRITERIA[criterion])
     weighted = tree.impurity * tree.weighted_n_node_samples
     decrease = weighted[0] - weighted[1] - weighted[2]
-    assert gain == pytest.approx(decrease, rel=1e-6)
+    gain = forest.coding.score_gain(decrease, CRITERIA[criterion])
+    assert score[1] + score[2] - score[0] == pytest.approx(gain, rel=1e-6)

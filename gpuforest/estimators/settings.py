@@ -193,7 +193,8 @@ def rules_of(
         leaf = math.ceil(leaf * sampling.n_rows)
     min_gain = -math.inf
     if least > 0:
-        min_gain = (least - EPSILON) * sampling.bag_weight / coding.gain_unit(criterion)
+        decrease = float(least - EPSILON) * sampling.bag_weight
+        min_gain = coding.score_gain(decrease, criterion)
     return Rules(
         criterion=criterion.id,
         n_tried=features_tried(params["max_features"], n_features),
