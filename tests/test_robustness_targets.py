@@ -1,0 +1,197 @@
+"""Unusual labels, targets and weights: rows of docs/robustness.md, on both CPU backends."""
+
+import re
+
+import numpy as np
+import pytest
+from engine import same_forest
+from robust import (
+    PAGE,
+    X,
+    Y,
+    assert_refused,
+    assert_same_trees,
+    both_kinds,
+    fitted,
+    plain,
+    predicted,
+)
+
+from gpuforest import RandomForestClassifier, RandomForestRegressor
+
+# labels
+
+
+def test_one_class(backend):
+    model = fitted(RandomForestClassifier, backend, X, ["only"] * len(X))
+    assert model.forest_.n_nodes == 3  # a leaf a tree
+    assert model.classes_.tolist() == ["only"]
+    assert model.predict(X).tolist() == ["only"] * len(X)
+    assert model.predict_proba(X).tolist() == [[1.0]] * len(X)
+
+
+def test_5_000_classes(backend):
+    rng = np.random.default_rng(0)
+    many = rng.integers(0, 30, (10_000, 2))
+    y = rng.permutation(10_000) % 5000
+    model = fitted(RandomForestClassifier, backend, many, y, max_depth=4)
+    reference = fitted(RandomForestClassifier, "numpy", many, y, max_depth=4)
+    assert same_forest(model.forest_, reference.forest_)
+    assert np.array_equal(model.predict_proba(many[:99]), reference.predict_proba(many[:99]))
+    assert model.classes_.tolist() == list(range(5000))
+
+
+UNICODE = ["", "é", "e\u0301", "日本", "שלום", "🌲", "\U0010ffff"]  # the second é is two letters
+GAPPED = [-(2**60), -1, 0, 7, 8, 2**53 + 1, 2**62]
+
+
+@pytest.mark.parametrize("names", [UNICODE, GAPPED], ids=["unicode", "gapped"])
+@pytest.mark.parametrize("dtype", [None, object])
+def test_unicode_and_gapped_labels(backend, names, dtype):
+    names = np.array(sorted(names), dtype)
+    codes = np.arange(len(X)) % len(names)
+    model = fitted(RandomForestClassifier, backend, X, names[codes])
+    reference = fitted(RandomForestClassifier, "numpy", X, codes)
+    assert same_forest(model.forest_, reference.forest_)
+    assert model.classes_.tolist() == names.tolist()
+    assert model.predict(X).tolist() == names[reference.predict(X)].tolist()
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", "balanced_subsample"])
+def test_a_class_absent_from_a_bag(backend, class_weight):
+    y = np.where(np.arange(len(X)) == 3, 2, np.arange(len(X)) % 2)  # class 2 has one row
+    params = {"class_weight": class_weight, "max_samples": 40}
+    model = fitted(RandomForestClassifier, backend, X, y, **params)
+    reference = fitted(RandomForestClassifier, "numpy", X, y, **params)
+    drawn = [model.forest_.node_sums(t, t + 1)[0, 2] > 0 for t in range(3)]
+    assert set(drawn) == {False, True}
+    assert same_forest(model.forest_, reference.forest_)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.predict_proba(X).shape == (80, 3)
+    assert np.array_equal(model.predict_proba(X), reference.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0.0, np.nan, 1.0], "Input y contains NaN."),
+        ([np.datetime64("2026-01-01"), np.datetime64("NaT"), np.datetime64("2026-01-02")],
+         "Input y contains NaN or None: every row needs a label"),
+    ],
+)  # fmt: skip
+def test_missing_labels(backend, labels, message):
+    y = np.array(labels)[Y]
+    assert_refused(
+        RandomForestClassifier, message, lambda: fitted(RandomForestClassifier, backend, X, y)
+    )
+
+
+@pytest.mark.parametrize("labels", [["a", None, "b"], ["a", 1, 2]])
+def test_labels_without_an_order(backend, labels):
+    y = np.array(labels, object)[Y]
+    message = "Unknown label type: y mixes labels without an order, or misses some (NaN, None): "
+    with pytest.raises(ValueError, match=re.escape(message)):
+        fitted(RandomForestClassifier, backend, X, y)
+    assert message in PAGE
+
+
+# targets
+
+
+def test_missing_targets(backend):
+    for value, message in (
+        (np.nan, "Input y contains NaN."),
+        (np.inf, "Input y contains infinity or a value too large for dtype('float64')."),
+    ):
+        y = np.where(Y, value, 1.0)
+        assert_refused(
+            RandomForestRegressor,
+            message,
+            lambda y=y: fitted(RandomForestRegressor, backend, X, y),
+        )
+
+
+@pytest.mark.parametrize("exponent", [996, -900], ids=["1e300", "1e-271"])
+def test_huge_and_tiny_targets(backend, exponent):
+    unit = 2.0**exponent  # a power of two, so that moments are the same
+    model = fitted(RandomForestRegressor, backend, X, Y * unit)
+    assert_same_trees(model, plain(RandomForestRegressor))
+    assert np.array_equal(model.predict(X), plain(RandomForestRegressor).predict(X) * unit)
+    importances = plain(RandomForestRegressor).feature_importances_
+    assert np.array_equal(model.feature_importances_, importances)
+
+
+def test_least_decreases_of_huge_and_tiny_targets(backend):
+    for exponent, n_nodes in ((996, 9), (400, 9), (-400, 3)):
+        params = {"min_impurity_decrease": 2.0**-50, "max_depth": 1, "bootstrap": False}
+        y = np.where(X[:, 0] > 25, 2.0**exponent, 0.0)
+        model = fitted(RandomForestRegressor, backend, X, y, **params)
+        assert model.forest_.n_nodes == n_nodes  # a variance of 2^(2 exponent) / 4, or none
+
+
+def test_denormal_targets(backend):
+    model = fitted(RandomForestRegressor, backend, X, Y * 5e-324)
+    assert model.forest_.n_nodes == 3  # all are alike on the grid of 2^-1000
+    found = model.predict(X)
+    assert (found >= 0).all()
+    assert (found <= 2 * 5e-324).all()
+    assert np.array_equal(found, fitted(RandomForestRegressor, "numpy", X, Y * 5e-324).predict(X))
+
+
+@pytest.mark.xfail(strict=True, reason="sums of predictions overflow: y must be refused")
+def test_targets_near_the_end_of_float64(backend):
+    message = "y has values beyond 1e300, whose sums overflow: divide y by a constant"
+    y = np.where(Y, 1.7e308, 0.0)
+    assert_refused(
+        RandomForestRegressor, message, lambda: fitted(RandomForestRegressor, backend, X, y)
+    )
+
+
+# weights
+
+
+@both_kinds
+def test_zero_weights(backend, kind):
+    weights = np.arange(len(X)) % 3
+    some = weights > 0
+    for params in ({"bootstrap": False}, {"max_samples": 50}):
+        model = fitted(kind, backend, X, Y, weights, **params)
+        fewer = fitted(kind, "numpy", X[some], Y[some], weights[some], **params)
+        assert same_forest(model.forest_, fewer.forest_)
+        assert np.array_equal(predicted(model, X), predicted(fewer, X))
+
+
+@both_kinds
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (-1.0, "sample_weight has negative values"),
+        (np.nan, "Input sample_weight contains NaN."),
+        (
+            np.inf,
+            "Input sample_weight contains infinity or a value too large for dtype('float64').",
+        ),
+        (1e308, "the weights of the rows add up to infinity: divide them by the largest"),
+    ],
+)
+def test_refused_weights(backend, kind, value, message):
+    weights = np.where(Y, value, 1.0)
+    assert_refused(kind, message, lambda: fitted(kind, backend, X, Y, weights))
+
+
+@both_kinds
+def test_no_weight_at_all(backend, kind):
+    message = "sample_weight is all zeros: at least one row must count"
+    assert_refused(kind, message, lambda: fitted(kind, backend, X, Y, np.zeros(len(X))))
+
+
+@both_kinds
+@pytest.mark.parametrize("exponent", [900, -1074])
+def test_huge_and_denormal_weights(backend, kind, exponent):
+    weights = 1.0 + np.arange(len(X)) % 3
+    for bootstrap in (True, False):
+        params = {"bootstrap": bootstrap}
+        model = fitted(kind, backend, X, Y, weights * 2.0**exponent, **params)
+        reference = fitted(kind, "numpy", X, Y, weights, **params)
+        assert np.array_equal(model.apply(X), reference.apply(X))
+        assert np.array_equal(predicted(model, X), predicted(reference, X))
