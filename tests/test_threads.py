@@ -1,6 +1,5 @@
-"""Several callers, forked and spawned children, and interrupts."""
+"""Several callers, and interrupts; children are in test_robustness_callers.py."""
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -29,12 +28,6 @@ def fitted(seed: int, n_threads: int = 2) -> RandomForestClassifier:
     return model.fit(*data())
 
 
-def digest(seed: int) -> tuple[int, bytes]:
-    """What a child sends back: a forest's nodes, and its predictions."""
-    model = fitted(seed)
-    return int(model.forest_.nodes.sum(dtype=np.uint64)), model.predict_proba(data()[0]).tobytes()
-
-
 def test_callers_at_once():
     X, _ = data()
     alone = {seed: fitted(seed, 1) for seed in range(4)}
@@ -57,18 +50,6 @@ def test_one_forest_predicts_for_many():
     with ThreadPoolExecutor(6) as pool:
         parts = list(pool.map(lambda _: model.predict_proba(X), range(30)))
     assert all(np.array_equal(part, expected) for part in parts)
-
-
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_children(method):
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"no {method} here")
-    expected = [digest(seed) for seed in range(2)]  # the parent has used its threads
-    context = multiprocessing.get_context(method)
-    with context.Pool(2) as pool:
-        assert pool.map_async(digest, range(2)).get(timeout=120) == expected
-    assert digest(0) == expected[0]
 
 
 def test_threads_end_soon_after_their_call():
