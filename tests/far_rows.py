@@ -22,7 +22,8 @@ def far_rows(order: Literal["C", "F"]) -> tuple[BinnedMatrix, Target, Frontier]:
     rows = np.concatenate([np.arange(60), N - 1 - np.arange(240)[::-1]]).astype(np.int32)
     codes, y = np.zeros((N, F), np.uint8, order), np.zeros((N, 1), np.int32)
     codes[rows] = rng.integers(0, 4, (300, F))
-    y[rows, 0] = (codes[rows, 1] + rng.integers(0, 2, 300)) > 2
+    # the last feature is worth most: its codes are far in either order
+    y[rows, 0] = (codes[rows, -1] + rng.integers(0, 2, 300)) > 2
     edges = BinEdges(np.tile([0.5, 1.5, 2.5], F), np.arange(F + 1) * 3)
     matrix = BinnedMatrix(codes, edges.n_bins, edges)
     target = Target(TargetCoding(np.arange(2), np.zeros(1), 1.0), y)

@@ -56,8 +56,8 @@ def far() -> Any:
     return far_rows("F")  # as this backend's codes lie
 
 
-def rules(criterion: int = 0) -> Rules:
-    return Rules(criterion, 8, 10**9, 2, 1, -np.inf)
+def rules() -> Rules:
+    return Rules(0, F, 10**9, 2, 1, -np.inf)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -67,7 +67,7 @@ def test_offsets_of_levels_and_partitions(far, n_threads):
     found = [b.level(matrix, target, frontier, rules()) for b in backends]
     for a, b in zip(*(vars(f).values() for f in found), strict=True):
         assert np.array_equal(a, b)
-    assert (found[0].feature >= 0).all()
+    assert found[0].feature.tolist() == [F - 1] * 3
     split, moved = found[0], []
     for backend in backends:
         own = replace(frontier, rows=frontier.rows.copy(), weights=frontier.weights.copy())
@@ -91,6 +91,7 @@ def test_offsets_of_subtrees(far):
     for a, b in zip(vars(trees).values(), vars(expected).values(), strict=True):
         assert np.array_equal(a, b)
     assert len(trees.nodes) > 20
+    assert (unpack(np, trees.nodes)[0] == F - 1).any()
 
 
 def test_offsets_of_edges(backend, engine):
