@@ -9,10 +9,15 @@ if TYPE_CHECKING:
     from gpuforest.backends import available_backends, register_backend
     from gpuforest.errors import BackendError, ModelFormatError
     from gpuforest.estimators import (
+        BaggingClassifier,
+        BaggingRegressor,
         DecisionTreeClassifier,
         DecisionTreeRegressor,
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
         RandomForestClassifier,
         RandomForestRegressor,
+        RandomTreesEmbedding,
     )
     from gpuforest.model_file import load
 
@@ -20,11 +25,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BackendError",
+    "BaggingClassifier",
+    "BaggingRegressor",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
     "ModelFormatError",
     "RandomForestClassifier",
     "RandomForestRegressor",
+    "RandomTreesEmbedding",
     "__version__",
     "available_backends",
     "load",

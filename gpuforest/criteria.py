@@ -14,11 +14,15 @@ entropy, log_loss  sum_c S_c ln S_c - n ln n              Quinlan 1986
 misclassification  max_c S_c                              Breiman et al. 1984, 4.2
 squared_error      sum_k (sum w y_k)^2 / n                Breiman et al. 1984, 8.3
 poisson            sum_k (sum w y_k) ln(mean y_k)         Therneau and Atkinson, rpart
+information        the same, where no y_k may be zero     entropy of several outputs
 =================  =====================================  ==========================
 
 Scores are float64 from integers, in a fixed order of operations that every backend
 repeats, so they are the same to the last bit. Gini sums its squares as integers;
 entropy sums a fixed-point table of n ln n: both are free of any order.
+
+The classes of several outputs are moments, 1 where a row has the class: their squared
+error is then the Gini impurity, and their information the entropy, of all outputs together.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from typing import Any
 
 Array = Any
 
-GINI, ENTROPY, MISCLASSIFICATION, SQUARED_ERROR, POISSON = range(5)
+GINI, ENTROPY, MISCLASSIFICATION, SQUARED_ERROR, POISSON, INFORMATION = range(6)
 
 LN2 = 0.6931471805599453
 SQRT2 = 1.4142135623730951
@@ -59,6 +63,23 @@ CRITERIA = {
         Criterion("poisson", POISSON, "regression", 1.0),
     )
 }
+
+
+def criterion_of(name: str, n_class_outputs: int = 1) -> Criterion:
+    """The criterion of a name; of several class outputs the one of their mean.
+
+    Raises
+    ------
+    ValueError : there is none for several outputs
+    """
+    if n_class_outputs == 1:
+        return CRITERIA[name]
+    if name == "misclassification":
+        raise ValueError(
+            "criterion='misclassification' is for one output: choose 'gini' or 'entropy'"
+        )
+    id, unit = (SQUARED_ERROR, 1.0) if name == "gini" else (INFORMATION, 1.0 / LN2)
+    return Criterion(name, id, "classification", unit / n_class_outputs)
 
 
 def criterion_names(task: str) -> list[str]:
@@ -130,7 +151,8 @@ def side_score(xp: Any, sums: Array, criterion: int) -> Array:
             if criterion == SQUARED_ERROR:
                 score = score + s * s
             else:
-                some = some & (sums[..., k] > 0)
+                if criterion == POISSON:
+                    some = some & (sums[..., k] > 0)
                 positive = xp.where(sums[..., k] > 0, sums[..., k], 1)
                 score = score + s * (log_int(xp, positive) - log_int(xp, n))
         if criterion == SQUARED_ERROR:

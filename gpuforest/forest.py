@@ -60,13 +60,12 @@ class Forest:
     def sparse_values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of classes, the values that are not zero: where each leaf's begin i64[V + 1], the
         column i32 and the value f64 of each."""
-        some = self.leaf_sums != 0
+        some = self.values != 0
         counts = np.count_nonzero(some, axis=1)
-        total = np.maximum(self.leaf_sums.sum(axis=1), 1)
         return (
             np.concatenate([[0], np.cumsum(counts)]),
             np.nonzero(some)[1].astype(np.int32),
-            self.leaf_sums[some] / np.repeat(total, counts),
+            self.values[some],
         )
 
     def levels(self, first: int = 0, last: int | None = None) -> list[np.ndarray]:

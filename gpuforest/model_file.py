@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,11 @@ HEADER = {
     "oob_score": float,
     "classes": list,
     "classes_dtype": str,
+    "outputs": list,
 }
-SOMETIMES = {"leaves", "leaf_weights", "feature_names", "oob_score", "classes", "classes_dtype"}
+NAMES = {"feature_names", "classes", "classes_dtype", "outputs"}
+SOMETIMES = {"leaves", "leaf_weights", "oob_score", *NAMES}
+NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
 
@@ -134,6 +138,10 @@ def _check_names(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 def _plain(value: Any) -> Any:
     """A parameter as JSON has it; a dict, whose keys may be numbers, as a list of pairs."""
+    if type(value).__name__ in NESTED:
+        return {"tree": type(value).__name__, "parameters": _parameters(value)}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(each) for each in (value.tolist() if hasattr(value, "tolist") else value)]
     if isinstance(value, dict):
         return {"pairs": [[_plain(key), _plain(each)] for key, each in value.items()]}
     if callable(value):
@@ -143,8 +151,13 @@ def _plain(value: Any) -> Any:
 
 def _parameter(value: Any) -> Any:
     """The other way round."""
+    if isinstance(value, list):
+        return [_parameter(each) for each in value]
     if not isinstance(value, dict):
         return value
+    if "tree" in value:
+        need(value.keys() == {"tree", "parameters"} and value["tree"] in NESTED, "no tree")
+        return _made(value["tree"], value["parameters"])
     pairs: list[Any] = value["pairs"]
     need(len(value) == 1 and all(type(pair) is list for pair in pairs), "pairs that are none")
     found = dict(pairs)
@@ -152,17 +165,32 @@ def _parameter(value: Any) -> Any:
     return found
 
 
-def _header(estimator: Any) -> dict[str, Any]:
+def _parameters(estimator: Any) -> dict[str, Any]:
     params = {
-        name: _plain(value)
+        name: value
         for name, value in estimator.get_params(deep=False).items()
         if name not in WHERE_IT_RUNS
     }
     if isinstance(params["random_state"], np.random.RandomState):
-        params["random_state"] = estimator.seed_  # grows the same trees
+        params["random_state"] = getattr(estimator, "seed_", None)  # grows the same trees
+    return {name: _plain(value) for name, value in params.items()}
+
+
+def _made(name: str, parameters: Any) -> Any:
+    """An estimator that is not fitted."""
+    need(type(parameters) is dict, "parameters that are none")
+    kind = getattr(estimators, name)
+    known = set(kind._get_param_names()).difference(WHERE_IT_RUNS)
+    need(parameters.keys() <= known, "an unknown parameter")
+    made = kind(**{name: _parameter(value) for name, value in parameters.items()})
+    made._validate_params()
+    return made
+
+
+def _header(estimator: Any) -> dict[str, Any]:
     header = {
         "estimator": type(estimator).__name__,
-        "parameters": params,
+        "parameters": _parameters(estimator),
         "seed": estimator.seed_,
         "criterion": estimator.criterion_,
         "scale": estimator.forest_.coding.scale,
@@ -171,16 +199,24 @@ def _header(estimator: Any) -> dict[str, Any]:
         header["feature_names"] = estimator.feature_names_in_.tolist()
     if hasattr(estimator, "oob_score_"):
         header["oob_score"] = estimator.oob_score_
-    classes = getattr(estimator, "classes_", None)
-    if classes is not None and (classes.dtype.kind not in "biuf" or classes.itemsize > 8):
-        if not all(isinstance(label, str) for label in classes.tolist()):
-            raise ValueError(
-                f"classes of dtype {classes.dtype} cannot be saved: only numbers and "
-                "strings; pickle the estimator instead"
-            )
-        header["classes"] = classes.tolist()
-        header["classes_dtype"] = "object" if classes.dtype.kind != "U" else "str"
+    coding = estimator.forest_.coding
+    if coding.several:
+        header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
+    elif coding.is_classes and (kind := _kind_of(coding.classes)) in ("object", "str"):
+        header["classes"], header["classes_dtype"] = coding.classes.tolist(), kind
     return header
+
+
+def _kind_of(classes: np.ndarray) -> str:
+    """How the header names the dtype of class labels: "str" and "object" hold strings."""
+    if classes.dtype.kind in "biuf" and classes.itemsize <= 8:
+        return classes.dtype.newbyteorder("=").name
+    if not all(isinstance(label, str) for label in classes.tolist()):
+        raise ValueError(
+            f"classes of dtype {classes.dtype} cannot be saved: only numbers and "
+            "strings; pickle the estimator instead"
+        )
+    return "str" if classes.dtype.kind == "U" else "object"
 
 
 def _smallest(sums: np.ndarray) -> np.ndarray:
@@ -241,19 +277,36 @@ def _classes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.ndarra
     return np.array(labels, dtype=object if kind == "object" else np.str_)
 
 
+def _outputs(described: list[Any]) -> tuple[np.ndarray, ...]:
+    """Class labels of several outputs, each described by its dtype and a list."""
+    found = []
+    for each in described:
+        need(type(each) is list and len(each) == 2 and type(each[1]) is list, "outputs of no kind")
+        kind, labels = each
+        need(kind in ("object", "str") or np.dtype(kind).kind in "biuf", "outputs of no kind")
+        if kind in ("object", "str"):
+            need(all(isinstance(label, str) for label in labels), "classes of no strings")
+            need(len(labels) * max(map(len, labels), default=0) <= MAX_LABELS, "a label too long")
+        else:
+            need(all(type(label) in (bool, int, float) for label in labels), "no labels")
+        found.append(np.array(labels, dtype=kind))
+    return tuple(found)
+
+
 def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
     """The forest of a file, not yet checked but for what making it needs."""
     offsets, classes = arrays["tree_offsets"], _classes(header, arrays)
     check_offsets(offsets, int(offsets[-1]), "tree_offsets")
     need(("leaf_weights" in arrays) == (classes is None), "leaf weights beside classes")
-    need(len(arrays["centre"]) == 1, "centres of several outputs")
     nodes, sums = _unpacked(arrays, int(offsets[-1]))
     return Forest(
         nodes=nodes,
         tree_offsets=offsets,
         leaf_sums=sums,
         edges=BinEdges(arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"]),
-        coding=TargetCoding(classes, arrays["centre"], header["scale"]),
+        coding=TargetCoding(
+            classes, arrays["centre"], header["scale"], _outputs(header.get("outputs", []))
+        ),
         seed=header["seed"],
     )
 
@@ -262,14 +315,12 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
     """A fitted estimator of a checked forest."""
     name, coding = header["estimator"], forest.coding
     need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
-    parameters = {name: _parameter(value) for name, value in header["parameters"].items()}
-    kind = getattr(estimators, name)
-    known = set(kind._get_param_names()).difference(WHERE_IT_RUNS)
-    need(parameters.keys() <= known, "an unknown parameter")
-    estimator = kind(**parameters)
-    estimator._validate_params()
+    estimator = _made(name, header["parameters"])
     task = "classification" if name.endswith("Classifier") else "regression"
-    need(coding.is_classes == (task == "classification"), "classes and estimator disagree")
+    is_classes = coding.is_classes or len(coding.several) > 0
+    need(is_classes == (task == "classification"), "classes and estimator disagree")
+    if getattr(estimator, "voting", "soft") == "hard":
+        forest = replace(forest, coding=replace(coding, votes=True))
     need(header["criterion"] in criterion_names(task), "an unknown criterion")
     single = name.startswith("DecisionTree")
     need(forest.n_trees == 1 or not single, "a tree of many trees")
@@ -280,6 +331,6 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if "oob_score" in header:
         estimator.oob_score_ = header["oob_score"]
-    estimator._keep(forest, (None, coding.classes))
+    estimator._keep(forest)
     estimator.criterion_ = CRITERIA[header["criterion"]].name
     return estimator

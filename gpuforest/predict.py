@@ -43,7 +43,8 @@ def predict_classes(forest: Forest, X: Array, backend: Backend) -> Array:
     On the host for labels that no device holds, such as strings.
     """
     means, classes = predict(forest, X, backend), forest.coding.classes
-    assert classes is not None
+    if classes is None:
+        return _several_labels(forest, means, backend)
     if isinstance(means, np.ndarray):
         return classes[np.argmax(means, axis=1)]
     best = backend.xp.argmax(means, axis=1)
@@ -51,6 +52,17 @@ def predict_classes(forest: Forest, X: Array, backend: Backend) -> Array:
         return classes[backend.asnumpy(best)]
     labels = backend.asarray(classes.astype(classes.dtype.newbyteorder("=")))
     return backend.xp.take(labels, best, axis=0)
+
+
+def _several_labels(forest: Forest, means: Array, backend: Backend) -> np.ndarray:
+    """Labels [N, n_outputs] of several class outputs, on the host."""
+    coding = forest.coding
+    means = means if isinstance(means, np.ndarray) else backend.asnumpy(means)
+    labels = [
+        c[part.argmax(axis=1)] for c, part in zip(coding.several, coding.split(means), strict=True)
+    ]
+    kinds = {"O" if c.dtype.kind in "UO" else c.dtype.kind for c in coding.several}
+    return np.stack([c.astype(object) for c in labels] if len(kinds) > 1 else labels, axis=1)
 
 
 def apply(forest: Forest, X: Array, backend: Backend) -> Array:

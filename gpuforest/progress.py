@@ -48,3 +48,23 @@ def report(done: int, total: int) -> None:
     """Say how far the current stage is."""
     if (listener := _listener.get()) is not None:
         listener(_stage.get(), done, total)
+
+
+@contextmanager
+def printing(verbose: int) -> Iterator[None]:
+    """Print each stage as it begins, and from verbose=2 on how far it is; 0: nothing."""
+    if not verbose:
+        yield
+        return
+
+    def show(stage: str, done: int, total: int) -> None:
+        if done == 0:
+            print(f"gpuforest: {stage}", flush=True)
+        elif verbose > 1:
+            print(f"gpuforest: {stage}, {done} of {total}", flush=True)
+
+    token = _listener.set(show)
+    try:
+        yield
+    finally:
+        _listener.reset(token)

@@ -22,26 +22,28 @@ class Sampling:
     """How bags are drawn: plain data.
 
     n_rows : rows of the training data
-    n_draws : rows drawn with replacement for each tree; 0: every row, once
+    n_draws : rows drawn for each tree; 0: every row, once
     weights : i32[N] or None. With draws they are the chances of a row to be drawn, as
         in scikit-learn >= 1.9 and ranger; without, they enter the statistics.
-    class_weights : i32[C] or None, what a draw of each class adds to the statistics
+    factors : i32[N] or None, what a draw of each row adds to the statistics
     balance : in their stead, what classes drawn n times in all add if each adds the same,
         n * balance together; 0: a draw adds one
     draw_weight : what a draw adds in the mean
+    distinct : rows are drawn without replacement, and weights enter the statistics
     """
 
     n_rows: int
     n_draws: int
     weights: np.ndarray | None
-    class_weights: np.ndarray | None = None
+    factors: np.ndarray | None = None
     balance: int = 0
     draw_weight: float = 1.0
+    distinct: bool = False
 
     @property
     def bag_weight(self) -> int:
         """Total weight of a tree's rows, the same for every tree, or so in the mean."""
-        if self.n_draws:
+        if self.n_draws and not (self.distinct and self.weights is not None):
             return round(self.n_draws * self.draw_weight)
         return self.n_rows if self.weights is None else int(self.weights.sum(dtype=np.int64))
 
@@ -62,6 +64,11 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
         row = np.ones(n, np.int32) if sampling.weights is None else sampling.weights
         return xp.broadcast_to(backend.asarray(row), (last - first, n))
     keys = hashing.hash_at(hashing.tree_keys(xp, seed, first, last, backend.device), hashing.BAG)
+    if sampling.distinct:
+        drawn = xp.astype(drawn_once(xp, keys, sampling.n_draws, n, backend), xp.int32)
+        if sampling.weights is None:
+            return drawn
+        return drawn * backend.asarray(sampling.weights)[None, :]
     cumulative = None
     if sampling.weights is not None:
         cumulative = backend.asarray(np.cumsum(sampling.weights, dtype=np.int64))
@@ -90,13 +97,13 @@ def tree_weights(
     sampling: Sampling, target: Target, seed: int, first: int, last: int, backend: Backend
 ) -> Array:
     """What every row adds to the statistics of these trees, i32[last - first, N]: how often
-    it was drawn, times the weight of its class."""
+    it was drawn, times what a draw of it adds."""
     xp, bags = backend.xp, draw_bags(sampling, seed, first, last, backend)
-    if sampling.class_weights is None and not sampling.balance:
+    if sampling.factors is not None:
+        return bags * backend.asarray(sampling.factors)[None, :]
+    if not sampling.balance:
         return bags
     label = xp.astype(target.y[:, 0], xp.int64)
-    if sampling.class_weights is not None:
-        return bags * xp.take(backend.asarray(sampling.class_weights), label)[None, :]
     drawn = xp.stack(
         [xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(target.coding.n_channels)],
         axis=1,

@@ -35,11 +35,16 @@ class TargetCoding:
 
     classes : the class labels [C], or None for regression
     centre, scale : f64[K] and float, of regression
+    several : of several class outputs the class labels of each; every class is then a
+        moment, 1 where a row has it
+    votes : predictions are votes: one for the class of the most weight, the first of equals
     """
 
     classes: np.ndarray | None
     centre: np.ndarray
     scale: float
+    several: tuple[np.ndarray, ...] = ()
+    votes: bool = False
 
     @property
     def is_classes(self) -> bool:
@@ -47,7 +52,7 @@ class TargetCoding:
 
     @property
     def n_outputs(self) -> int:
-        return len(self.centre)
+        return len(self.several) or len(self.centre)
 
     @property
     def n_channels(self) -> int:
@@ -64,10 +69,24 @@ class TargetCoding:
         Class proportions, or the mean target of each output.
         """
         if self.classes is not None:
+            if self.votes:
+                return _one_hot(sums.argmax(axis=1), sums.shape[1])
             total = sums.sum(axis=1, keepdims=True)
             return np.asarray(sums / np.maximum(total, 1))
+        if self.votes:
+            return np.hstack([_one_hot(s.argmax(axis=1), s.shape[1]) for s in self.split(sums)])
         means = sums[:, 1:] / np.maximum(sums[:, :1], 1)
         return np.asarray(means / self.scale + self.centre)
+
+    def split(self, values: Array) -> list[Array]:
+        """Of several class outputs each one's part [N, C] of values [N, n_values], or of
+        channel sums."""
+        ends = np.cumsum([len(c) for c in self.several])
+        first = values.shape[1] - int(ends[-1])
+        return [
+            values[:, first + e - len(c) : first + e]
+            for e, c in zip(ends.tolist(), self.several, strict=True)
+        ]
 
     def score_gain(self, decrease: float, criterion: Criterion) -> float:
         """The score difference that is a total impurity decrease in the target's unit.
@@ -76,6 +95,10 @@ class TargetCoding:
         """
         gain = decrease / criterion.unit * self.scale
         return gain * self.scale if criterion.name == "squared_error" else gain
+
+
+def _one_hot(codes: np.ndarray, n: int) -> np.ndarray:
+    return np.asarray(codes[:, None] == np.arange(n), np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +118,22 @@ def encode_classes(codes: Array, classes: np.ndarray) -> tuple[TargetCoding, Arr
     The codes may lie on a device, and y then does.
     """
     return TargetCoding(classes, np.zeros(1), 1.0), codes.astype(LABEL).reshape(-1, 1)
+
+
+def encode_several(
+    codes: list[Array], classes: list[np.ndarray], backend: Backend
+) -> tuple[TargetCoding, Array]:
+    """Coding and moments i64[N, K] of several class outputs, from the codes [N] of each."""
+    xp = backend.xp
+    columns = [
+        backend.asarray(np.asarray(own)) if isinstance(own, np.ndarray) else own for own in codes
+    ]
+    moments = [
+        xp.astype(own[:, None] == xp.arange(len(c), device=backend.device)[None, :], MOMENT)
+        for own, c in zip(columns, classes, strict=True)
+    ]
+    y = xp.concat(moments, axis=1)
+    return TargetCoding(None, np.zeros(y.shape[1]), 1.0, tuple(classes)), y
 
 
 def encode_moments(

@@ -65,9 +65,18 @@ def _check_coding(coding: TargetCoding) -> None:
     need(centre.dtype == np.float64 and centre.ndim == 1, "a centre that is no list of numbers")
     need(bool(np.isfinite(centre).all()), "a centre that is no finite number")
     need(isinstance(scale, float) and 0 < scale < np.inf, "a scale that is no positive number")
-    if classes is None:
-        return
-    need(len(centre) == 1 and classes.ndim == 1, "classes are no list")
+    for labels in coding.several:
+        _check_labels(labels)
+    if coding.several:
+        need(classes is None and scale == 1.0 and not centre.any(), "outputs of two kinds")
+        need(sum(map(len, coding.several)) == len(centre), "outputs that do not fit")
+    if classes is not None:
+        need(len(centre) == 1, "classes with several centres")
+        _check_labels(classes)
+
+
+def _check_labels(classes: np.ndarray) -> None:
+    need(classes.ndim == 1 and len(classes) > 0, "classes are no list")
     if classes.dtype.kind == "f":
         need(bool(np.isfinite(classes).all()), "a class that is no finite number")
     if classes.dtype == bool:

@@ -1,11 +1,22 @@
 """scikit-learn estimators: thin shells over the stages."""
 
+from gpuforest.estimators.bagging import BaggingClassifier, BaggingRegressor
+from gpuforest.estimators.extra_trees import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomTreesEmbedding,
+)
 from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 __all__ = [
+    "BaggingClassifier",
+    "BaggingRegressor",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
     "RandomForestClassifier",
     "RandomForestRegressor",
+    "RandomTreesEmbedding",
 ]

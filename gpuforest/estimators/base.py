@@ -1,10 +1,11 @@
-"""What all four estimators share: one pipeline of stages, and their results."""
+"""What all estimators share: one pipeline of stages, and their results."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +21,14 @@ from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device, to_h
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
-from gpuforest.criteria import CRITERIA
-from gpuforest.estimators.settings import draw_seed, rules_of, sampling_of, thread_count
+from gpuforest.criteria import Criterion, criterion_of
+from gpuforest.estimators.settings import (
+    Labels,
+    draw_seed,
+    rules_of,
+    sampling_of,
+    thread_count,
+)
 from gpuforest.estimators.validation import (
     check_labels,
     check_numbers,
@@ -33,9 +40,17 @@ from gpuforest.forest import Forest
 from gpuforest.grow import grow
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.sampling import Sampling
-from gpuforest.target import Target, TargetCoding, encode_classes, encode_moments
+from gpuforest.target import (
+    Target,
+    TargetCoding,
+    encode_classes,
+    encode_moments,
+    encode_several,
+)
 
 Array = Any
+
+COARSE = 2**20  # points of the grid that an output should take at least
 
 
 class Trees(BaseEstimator):  # type: ignore[misc]
@@ -46,7 +61,19 @@ class Trees(BaseEstimator):  # type: ignore[misc]
     criterion_: str
     backend_: str
     n_features_in_: int
+    n_outputs_: int
     n_estimators: int
+    criterion: str
+    max_bins: int
+    backend: str
+    random_state: Any
+    verbose: int = 0
+    _sampling_: Sampling
+    _splitter = "best"
+
+    def _growing(self, n_features: int) -> dict[str, Any]:
+        """Parameters as the engine knows them."""
+        return {"splitter": self._splitter, **self.get_params(deep=False)}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Grow the trees.
@@ -57,7 +84,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
             Real numbers; NaN (null in a frame) means missing. NumPy arrays of any
             layout and real dtype, pandas, polars and other frames; arrays on a GPU
             (CuPy, torch, JAX, DLPack, `__cuda_array_interface__`, cuDF), where they are.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Class labels of any kind that sorts, or real numbers.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0. With bootstrap they are the chances of a row to be drawn,
@@ -85,7 +112,8 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         fitted = self._forget()  # a fit that fails must leave no half of an earlier one
         try:
-            self._run(X, lambda backend: self._fit(X, y, sample_weight, seed, backend, earlier))
+            with progress.printing(self.verbose):
+                self._run(X, lambda backend: self._fit(X, y, sample_weight, seed, backend, earlier))
         except BaseException:
             if earlier is not None:  # nor lose the trees that it was to add to
                 self._forget()
@@ -123,16 +151,16 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         backend: Backend,
         earlier: Forest | None,
     ) -> None:
-        params = self.get_params(deep=False)
         with progress.stage("checking"):
             X = check_table(self, X, backend, reset=True)
+            params = self._growing(X.shape[1])
             coded = self._check_target(y, X.shape[0], backend)
             weights = check_weights(sample_weight, X.shape[0])
             sampling = sampling_of(params, X.shape[0], weights, self._labels(coded))
         with progress.stage("binning"):
             edges = fit_edges(
                 X,
-                max_bins=self.max_bins,
+                max_bins=params["max_bins"],
                 weights=sampling.weights,
                 seed=seed,
                 n_threads=backend.n_threads,
@@ -147,32 +175,41 @@ class Trees(BaseEstimator):  # type: ignore[misc]
             rules = rules_of(params, X.shape[1], sampling, coding)
             n_trees = int(params.get("n_estimators", 1))
             forest = grow(matrix, target, sampling, rules, n_trees, seed, backend, earlier)
-        self._keep(forest, coded)
-        self.backend_ = backend.name
+        self._keep(forest)
+        self.criterion_, self.backend_, self._sampling_ = (
+            params["criterion"],
+            backend.name,
+            sampling,
+        )
         if params.get("oob_score", False):
             with progress.stage("out of bag"):
                 self._set_oob(matrix, coded, sampling, backend)
 
-    def _keep(self, forest: Forest, coded: tuple[Array, ...]) -> None:
-        self.forest_, self.seed_, self.criterion_ = forest, forest.seed, self.criterion
-        self.n_outputs_ = 1
+    def _keep(self, forest: Forest) -> None:
+        self.forest_, self.seed_ = forest, forest.seed
+        self.n_outputs_ = forest.coding.n_outputs
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Array, ...]:
+    @property
+    def _criterion(self) -> Criterion:
+        """The one that the trees were grown by."""
+        return criterion_of(self.criterion_, len(self.forest_.coding.several) or 1)
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
         raise NotImplementedError
 
-    def _labels(self, coded: tuple[Array, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+    def _labels(self, coded: tuple[Any, ...]) -> Labels | None:
         """Class codes and classes on the host, where class weights ask for them."""
         return None
 
     def _encode_target(
-        self, coded: tuple[Array, ...], sampling: Sampling, backend: Backend
+        self, coded: tuple[Any, ...], sampling: Sampling, backend: Backend
     ) -> tuple[TargetCoding, Array]:
         raise NotImplementedError
 
     def _set_oob(
         self,
         matrix: BinnedMatrix,
-        coded: tuple[Array, ...],
+        coded: tuple[Any, ...],
         sampling: Sampling,
         backend: Backend,
     ) -> None:
@@ -207,7 +244,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         each tree, then averaged. All zero where no tree has a split that gains.
         """
         check_is_fitted(self)
-        forest, criterion = self.forest_, CRITERIA[self.criterion_]
+        forest, criterion = self.forest_, self._criterion
         return run_on_backend(
             lambda backend: impurity_importances(forest, criterion, backend),
             self.backend,
@@ -245,8 +282,9 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
     """Adds class targets."""
 
     class_weight: Any
-    classes_: np.ndarray
-    n_classes_: int
+    voting: str = "soft"
+    classes_: Any
+    n_classes_: Any
 
     def predict(self, X: Any) -> Any:
         """The class of the highest mean probability; the first among equals.
@@ -257,8 +295,9 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
 
         Returns
         -------
-        Array of shape (n_samples,), of the dtype of `classes_` and of the kind of X:
-        where X is on a GPU, a result on it; but strings are in a NumPy array always
+        Array of shape (n_samples,) or (n_samples, n_outputs), of the dtype of `classes_` and
+        of the kind of X: where X is on a GPU, a result on it; but strings and several outputs
+        are in a NumPy array always
 
         Raises
         ------
@@ -269,7 +308,7 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
         return self._walk(X, prediction.predict_classes)
 
     def predict_proba(self, X: Any) -> Any:
-        """Mean over the trees of the class proportions in the leaves.
+        """Mean over the trees of the class proportions in the leaves, or of their votes.
 
         Parameters
         ----------
@@ -277,8 +316,8 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
 
         Returns
         -------
-        float64 array of shape (n_samples, n_classes), in the order of `classes_`; on a
-        GPU where X is on one
+        float64 array of shape (n_samples, n_classes), in the order of `classes_`, or a list
+        of them, one for each of several outputs; on a GPU where X is on one
 
         Raises
         ------
@@ -286,7 +325,8 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
             Other features than in training, infinities, no numbers; X on another GPU
             than the current one.
         """
-        return self._walk(X, prediction.predict)
+        found, coding = self._walk(X, prediction.predict), self.forest_.coding
+        return coding.split(found) if coding.several else found
 
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithm of `predict_proba(X)`, -inf where that is 0.
@@ -297,10 +337,13 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
 
         Returns
         -------
-        float64 array of shape (n_samples, n_classes); on a GPU where X is on one
+        float64 array of shape (n_samples, n_classes), or a list of them; on a GPU where X is
+        on one
         """
         found = self.predict_proba(X)
         with np.errstate(divide="ignore"):
+            if isinstance(found, list):
+                return [array_namespace(f).log(f) for f in found]
             return array_namespace(found).log(found)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -319,23 +362,58 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
         y, found, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
         return float(accuracy_score(y, found, sample_weight=weight))
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Array, ...]:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
         return check_labels(y, n_rows, backend)
 
-    def _labels(self, coded: tuple[Array, ...]) -> tuple[np.ndarray, np.ndarray] | None:
-        return None if self.class_weight is None else (to_host(coded[0]), coded[1])
+    def _labels(self, coded: tuple[Any, ...]) -> Labels | None:
+        if self.class_weight is None:
+            return None
+        codes, classes = coded
+        host = [to_host(c) for c in codes] if isinstance(codes, list) else to_host(codes)
+        return host, classes
 
     def _encode_target(
-        self, coded: tuple[Array, ...], sampling: Sampling, backend: Backend
+        self, coded: tuple[Any, ...], sampling: Sampling, backend: Backend
     ) -> tuple[TargetCoding, Array]:
-        return encode_classes(*coded)
+        codes, classes = coded
+        several = isinstance(classes, list)
+        coding, y = (
+            encode_several(codes, classes, backend) if several else encode_classes(codes, classes)
+        )
+        return replace(coding, votes=self.voting == "hard"), y
 
-    def _keep(self, forest: Forest, coded: tuple[Array, ...]) -> None:
-        super()._keep(forest, coded)
-        self.classes_, self.n_classes_ = coded[1], len(coded[1])
+    def _keep(self, forest: Forest) -> None:
+        super()._keep(forest)
+        coding = forest.coding
+        self.classes_ = list(coding.several) if coding.several else coding.classes
+        self.n_classes_ = [len(c) for c in coding.several] or len(self.classes_)
 
 
-class Regressor(RegressorMixin, Trees):  # type: ignore[misc]
+class Numbers(Trees):
+    """Adds a target of real numbers."""
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
+        return (check_numbers(y, n_rows, self.criterion, backend),)
+
+    def _encode_target(
+        self, coded: tuple[Any, ...], sampling: Sampling, backend: Backend
+    ) -> tuple[TargetCoding, Array]:
+        y = backend.asarray(coded[0])
+        if sampling.weights is not None and not sampling.weights.all():
+            # rows that never count must not widen the range of the fixed point
+            counts = sampling.weights > 0
+            here = backend.asarray(counts)
+            here = here if y.ndim == 1 else here[:, None]
+            y = backend.xp.where(here, y, y[int(np.argmax(counts)), ...])
+        centred = self.criterion != "poisson"
+        y = y[:, None] if y.ndim == 1 else y
+        coding, moments = encode_moments(y, sampling.bag_weight, centred=centred, backend=backend)
+        if y.shape[1] > 1:
+            _warn_of_coarse(moments, backend)
+        return coding, moments
+
+
+class Regressor(RegressorMixin, Numbers):  # type: ignore[misc]
     """Adds real targets."""
 
     def predict(self, X: Any) -> Any:
@@ -347,7 +425,8 @@ class Regressor(RegressorMixin, Trees):  # type: ignore[misc]
 
         Returns
         -------
-        float64 array of shape (n_samples,); on a GPU where X is on one
+        float64 array of shape (n_samples,) or (n_samples, n_outputs); on a GPU where X is on
+        one
 
         Raises
         ------
@@ -355,7 +434,8 @@ class Regressor(RegressorMixin, Trees):  # type: ignore[misc]
             Other features than in training, infinities, no numbers; X on another GPU
             than the current one.
         """
-        return self._walk(X, prediction.predict)[:, 0]
+        found = self._walk(X, prediction.predict)
+        return found[:, 0] if self.n_outputs_ == 1 else found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of `predict(X)`.
@@ -373,16 +453,16 @@ class Regressor(RegressorMixin, Trees):  # type: ignore[misc]
         y, found, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
         return float(r2_score(y, found, sample_weight=weight))
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Array, ...]:
-        return (check_numbers(y, n_rows, self.criterion, backend),)
 
-    def _encode_target(
-        self, coded: tuple[Array, ...], sampling: Sampling, backend: Backend
-    ) -> tuple[TargetCoding, Array]:
-        y = backend.asarray(coded[0])
-        if sampling.weights is not None and not sampling.weights.all():
-            # rows that never count must not widen the range of the fixed point
-            counts = sampling.weights > 0
-            y = backend.xp.where(backend.asarray(counts), y, y[int(np.argmax(counts))])
-        centred = self.criterion != "poisson"
-        return encode_moments(y[:, None], sampling.bag_weight, centred=centred, backend=backend)
+def _warn_of_coarse(moments: Array, backend: Backend) -> None:
+    """Outputs share a grid, and one of a far smaller range would lie on few of its points."""
+    xp = backend.xp
+    spread = backend.asnumpy(xp.max(moments, axis=0) - xp.min(moments, axis=0))
+    coarse = np.flatnonzero((spread > 0) & (spread < COARSE) & (spread.max() > COARSE**1.5))
+    if len(coarse):
+        warnings.warn(
+            f"output {coarse[0]} of y has a range so small beside another's that its "
+            "predictions are coarse: scale the outputs to similar ranges",
+            UserWarning,
+            stacklevel=2,
+        )

@@ -6,69 +6,20 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 
-from gpuforest import predict as prediction
-from gpuforest.backends.arrays import to_host
-from gpuforest.backends.base import Backend
-from gpuforest.binning import BinnedMatrix
-from gpuforest.estimators.base import Array, Classifier, Regressor
+from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.settings import (
     CLASS_WEIGHT,
     FOREST_CONSTRAINTS,
     TREE_CONSTRAINTS,
+    VOTING,
     criterion_constraint,
+    keep,
 )
-from gpuforest.forest import Forest
-from gpuforest.inspection.oob import out_of_bag_means
-from gpuforest.inspection.paths import decision_paths
-from gpuforest.sampling import Sampling
 
 
-class ManyTrees:
-    """What a forest answers beside its predictions."""
-
-    forest_: Forest
-    oob_score: bool | Callable[..., float]
-    _walk: Callable[..., Any]
-
-    def _scoring(self, default: Callable[..., float]) -> Callable[..., float]:
-        """Of out-of-bag predictions."""
-        return self.oob_score if callable(self.oob_score) else default
-
-    def apply(self, X: Any) -> Any:
-        """The leaf that each row reaches in each tree.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
-        on a GPU where X is on one
-        """
-        return self._walk(X, prediction.apply)
-
-    def decision_path(self, X: Any) -> Any:
-        """The nodes that each row passes, from the root to its leaf.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        indicator : sparse int64 matrix of shape (n_samples, n_nodes), ones where a row passes
-            a node; the trees stand side by side
-        n_nodes_ptr : int64 array of shape (n_estimators + 1,), where each tree begins
-        """
-        leaves = to_host(self._walk(X, prediction.apply))
-        return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
-
-
-class RandomForestClassifier(ManyTrees, Classifier):
+class RandomForestClassifier(ForestClassifier):
     """A random forest for classes.
 
     The same data and `random_state` give the same forest, bit for bit, on every backend
@@ -85,10 +36,20 @@ class RandomForestClassifier(ManyTrees, Classifier):
         Rows of a node that may be split; a float is a fraction of the rows.
     min_samples_leaf : int or float, default=1
         Rows that either side of a split must have; a float is a fraction of the rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Share of a bag's total weight that either side of a split must have, up to 0.5.
     max_features : "sqrt", "log2", int, float or None, default="sqrt"
         Features, among those that vary in the node, tried at a split; None: all.
+    max_leaf_nodes : int or None, default=None
+        Leaves of a tree at the most: of all splits those that decrease the impurity most,
+        chosen from the root down (best first); None: any number.
     min_impurity_decrease : float, default=0.0
         Least decrease of impurity, weighted by the node's share of the rows.
+    ccp_alpha : float, default=0.0
+        Minimal cost-complexity pruning of each tree (Breiman et al. 1984, chapter 3); 0: none.
+    monotonic_cst : array-like of int of shape (n_features,) or None, default=None
+        1: the probability of the second class must not fall as the feature rises, -1: it must
+        not rise, 0: either. For two classes, or one real output.
     bootstrap : bool, default=True
         Each tree sees rows drawn with replacement; False: all rows.
     max_samples : int, float or None, default=None
@@ -97,10 +58,12 @@ class RandomForestClassifier(ManyTrees, Classifier):
     oob_score : bool or callable, default=False
         Predict each row by the trees that did not draw it. Needs bootstrap. A callable takes
         the true and the predicted targets of these rows and gives the score.
-    class_weight : {"balanced", "balanced_subsample"}, dict or None, default=None
+    class_weight : {"balanced", "balanced_subsample"}, dict, list of dict or None, default=None
         What each row of a class adds to the statistics: {label: weight}, or "balanced",
         rows / (classes * rows of the class); "balanced_subsample" counts the
-        rows drawn for each tree.
+        rows drawn for each tree. A list is for several outputs.
+    voting : {"soft", "hard"}, default="soft"
+        The mean of the trees' class proportions, or the share of trees that vote for a class.
     random_state : int, RandomState or None, default=None
         An int is the seed as it is; None draws one from NumPy's global state.
     warm_start : bool, default=False
@@ -108,6 +71,8 @@ class RandomForestClassifier(ManyTrees, Classifier):
         as if all had been grown at once.
     n_jobs : int or None, default=None
         Threads on the CPU; None: one (or joblib's context), -1: all.
+    verbose : int, default=0
+        1: print the stages of a fit; 2: also how far they are.
     max_bins : int, default=255
         Bins of a feature at the most, 2 to 65535; above 255 codes take two bytes.
     backend : str, default="auto"
@@ -115,18 +80,19 @@ class RandomForestClassifier(ManyTrees, Classifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    n_classes_ : int
+    classes_ : ndarray of shape (n_classes,), or a list of them, one an output
+    n_classes_ : int, or list of int
     n_outputs_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
     oob_score_ : float, accuracy (or `oob_score`) over the rows that are out of some bag
-    oob_decision_function_ : float64 ndarray of shape (n_samples, n_classes)
+    oob_decision_function_ : float64 ndarray of shape (n_samples, n_classes[, n_outputs])
         NaN where a row was never out of bag.
     seed_ : int, what random draws came from
     criterion_ : str, what the trees were grown with
     backend_ : str, the name of the backend that grew them
+    estimators_samples_ : list of int64 ndarray, the rows of each tree's bag
     forest_ : gpuforest.forest.Forest
 
     Examples
@@ -143,6 +109,7 @@ class RandomForestClassifier(ManyTrees, Classifier):
         **FOREST_CONSTRAINTS,
         **criterion_constraint("classification"),
         "class_weight": [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
+        "voting": VOTING,
     }
 
     def __init__(
@@ -153,52 +120,28 @@ class RandomForestClassifier(ManyTrees, Classifier):
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         max_features: str | int | float | None = "sqrt",
+        max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Any, float] | list[Any] | str | None = None,
+        voting: str = "soft",
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        verbose: int = 0,
         max_bins: int = 255,
         backend: str = "auto",
     ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.min_impurity_decrease = min_impurity_decrease
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.oob_score = oob_score
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.max_bins = max_bins
-        self.backend = backend
-
-    def _set_oob(
-        self,
-        matrix: BinnedMatrix,
-        coded: tuple[Array, ...],
-        sampling: Sampling,
-        backend: Backend,
-    ) -> None:
-        means = out_of_bag_means(self.forest_, matrix, sampling, backend)
-        self.oob_decision_function_ = means
-        seen = ~np.isnan(means[:, 0])
-        self.oob_score_ = np.nan
-        if seen.any():
-            labels = (coded[1][to_host(coded[0])[seen]], coded[1][means[seen].argmax(axis=1)])
-            self.oob_score_ = float(self._scoring(accuracy_score)(*labels))
+        keep(self, locals())
 
 
-class RandomForestRegressor(ManyTrees, Regressor):
+class RandomForestRegressor(ForestRegressor):
     """A random forest for real numbers.
 
     The same data and `random_state` give the same forest, bit for bit, on every backend
@@ -212,11 +155,15 @@ class RandomForestRegressor(ManyTrees, Regressor):
         "poisson" is for counts: y >= 0, not all zero.
     max_features : "sqrt", "log2", int, float or None, default=1/3
         Features, among those that vary in the node, tried at a split; None: all.
-    max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease
+    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As for `RandomForestClassifier`.
+    max_leaf_nodes, min_impurity_decrease, ccp_alpha
+        As for `RandomForestClassifier`.
+    monotonic_cst : array-like of int of shape (n_features,) or None, default=None
+        1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either.
     bootstrap, max_samples, oob_score
         As for `RandomForestClassifier`.
-    random_state, warm_start, n_jobs, max_bins, backend
+    random_state, warm_start, n_jobs, verbose, max_bins, backend
         As for `RandomForestClassifier`.
 
     Attributes
@@ -226,11 +173,12 @@ class RandomForestRegressor(ManyTrees, Regressor):
     feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
     oob_score_ : float, R^2 (or `oob_score`) over the rows that are out of some bag
-    oob_prediction_ : float64 ndarray of shape (n_samples,)
+    oob_prediction_ : float64 ndarray of shape (n_samples[, n_outputs])
         NaN where a row was never out of bag.
     seed_ : int, what random draws came from
     criterion_ : str, what the trees were grown with
     backend_ : str, the name of the backend that grew them
+    estimators_samples_ : list of int64 ndarray, the rows of each tree's bag
     forest_ : gpuforest.forest.Forest
     """
 
@@ -248,43 +196,20 @@ class RandomForestRegressor(ManyTrees, Regressor):
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         max_features: str | int | float | None = 1 / 3,
+        max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        verbose: int = 0,
         max_bins: int = 255,
         backend: str = "auto",
     ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.min_impurity_decrease = min_impurity_decrease
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.oob_score = oob_score
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.max_bins = max_bins
-        self.backend = backend
-
-    def _set_oob(
-        self,
-        matrix: BinnedMatrix,
-        coded: tuple[Array, ...],
-        sampling: Sampling,
-        backend: Backend,
-    ) -> None:
-        means = out_of_bag_means(self.forest_, matrix, sampling, backend)[:, 0]
-        self.oob_prediction_ = means
-        seen = ~np.isnan(means)
-        self.oob_score_ = np.nan
-        if seen.sum() > 1:  # R^2 of one row is undefined
-            self.oob_score_ = float(self._scoring(r2_score)(to_host(coded[0])[seen], means[seen]))
+        keep(self, locals())

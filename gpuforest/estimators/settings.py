@@ -14,11 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 
-from gpuforest.criteria import CRITERIA, criterion_names
+from gpuforest.criteria import criterion_names, criterion_of
 from gpuforest.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.frontier import Rules
 from gpuforest.sampling import Sampling
 from gpuforest.target import TargetCoding, integer_weights
+
+Labels = tuple[Any, Any]  # class codes and classes, or lists of them, of several outputs
 
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
@@ -34,7 +36,11 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
         Interval(Integral, 1, None, closed="left"),
         Interval(RealNotInt, 0.0, 1.0, closed="neither"),
     ],
+    "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
     "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+    "monotonic_cst": ["array-like", None],
     "max_features": [
         Interval(Integral, 1, None, closed="left"),
         Interval(RealNotInt, 0.0, 1.0, closed="right"),
@@ -56,10 +62,19 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     "oob_score": ["boolean", callable],
     "warm_start": ["boolean"],
     "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
 }
-
+VOTING = [StrOptions({"soft", "hard"})]
+SPLITTER = [StrOptions({"best", "random"})]
 
 CLASS_WEIGHT = [dict, list, None]
+
+
+def keep(estimator: Any, arguments: dict[str, Any]) -> None:
+    """Set a constructor's arguments, its `locals()`, as attributes of the same names."""
+    for name, value in arguments.items():
+        if name != "self":
+            setattr(estimator, name, value)
 
 
 def criterion_constraint(task: str) -> dict[str, list[Any]]:
@@ -84,10 +99,14 @@ def draw_seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def features_tried(max_features: Any, n_features: int) -> int:
-    """k: features tried at a split, as scikit-learn counts them."""
+def features_tried(max_features: Any, n_features: int, drawn: int = 0) -> int:
+    """k: features tried at a split, as scikit-learn counts them.
+
+    drawn : features drawn for a tree, of which a part is tried; 0: all are there
+    """
     if max_features is None:
         return n_features
+    n_features = drawn or n_features
     if max_features == "sqrt":
         return max(1, math.isqrt(n_features))
     if max_features == "log2":
@@ -129,11 +148,27 @@ def class_weights_of(class_weight: Any, codes: np.ndarray, classes: np.ndarray) 
     return weights
 
 
+def row_weights_of(class_weight: Any, labels: Labels) -> np.ndarray:
+    """What class_weight makes of each row, f64[N]: of several outputs the product."""
+    codes, classes = labels
+    if not isinstance(classes, list):
+        return class_weights_of(class_weight, codes, classes)[codes]
+    if class_weight == "balanced":
+        class_weight = ["balanced"] * len(classes)
+    if not isinstance(class_weight, list | tuple) or len(class_weight) != len(classes):
+        raise ValueError(
+            "class_weight of several outputs must be 'balanced' or a list of a dict for each of "
+            f"the {len(classes)} outputs"
+        )
+    each = zip(class_weight, codes, classes, strict=True)
+    return np.asarray(np.prod([class_weights_of(w, c, k)[c] for w, c, k in each], axis=0))
+
+
 def sampling_of(
     params: dict[str, Any],
     n_rows: int,
     weights: tuple[np.ndarray, np.ndarray] | None,
-    labels: tuple[np.ndarray, np.ndarray] | None = None,
+    labels: Labels | None = None,
 ) -> Sampling:
     """How the bags are drawn, and what is added up.
 
@@ -141,31 +176,45 @@ def sampling_of(
     labels : class codes and classes, on the host, where there are class weights
     """
     user, integers = (None, None) if weights is None else weights
-    class_weight = params.get("class_weight")
+    class_weight, max_samples = params.get("class_weight"), params.get("max_samples")
     if not params.get("bootstrap", False):
-        if params.get("max_samples") is not None:
-            raise ValueError("max_samples needs bootstrap=True: set max_samples=None")
         if params.get("oob_score", False):
             raise ValueError("oob_score needs bootstrap=True: no row is out of bag without")
         if labels is not None:
             if class_weight == "balanced_subsample":
                 class_weight = "balanced"  # every tree has all rows
-            each = class_weights_of(class_weight, *labels)[labels[0]]
+            each = row_weights_of(class_weight, labels)
             user = each if user is None else user * each
             if not user.any():
                 raise ValueError("class_weight and sample_weight leave no row any weight")
             integers = integer_weights(user)
-        return Sampling(n_rows, 0, integers)
-    sampling = Sampling(n_rows, rows_drawn(params["max_samples"], n_rows, user), integers)
-    if labels is None:
-        return sampling
+        if not params.get("draws_once", False):
+            if max_samples is not None:
+                raise ValueError("max_samples needs bootstrap=True: set max_samples=None")
+            return Sampling(n_rows, 0, integers)
+        n_draws = rows_drawn(max_samples, n_rows, None)
+        if n_draws > n_rows:
+            raise ValueError(
+                f"max_samples={max_samples} draws {n_draws} of {n_rows} rows without replacement"
+            )
+        return Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
+    sampling = Sampling(n_rows, rows_drawn(max_samples, n_rows, user), integers)
+    return sampling if labels is None else _weigh_draws(sampling, class_weight, labels, user)
+
+
+def _weigh_draws(
+    sampling: Sampling, class_weight: Any, labels: Labels, user: np.ndarray | None
+) -> Sampling:
+    """Class weights of a bag weigh each draw, by integers that no sum overflows."""
     room = MAX_TOTAL_WEIGHT // (2 * sampling.n_draws)
     if room == 0:
         raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")
     if class_weight == "balanced_subsample":
+        if isinstance(labels[1], list):
+            raise ValueError("class_weight='balanced_subsample' is for one output")
         balance = 2 ** (room.bit_length() - 1)
         return replace(sampling, balance=balance, draw_weight=balance)
-    each = class_weights_of(class_weight, *labels)
+    each = row_weights_of(class_weight, labels)
     if not each.all():
         raise ValueError(
             f"class_weight={class_weight} weighs a class zero: with bootstrap leave out its rows"
@@ -175,17 +224,43 @@ def sampling_of(
         each = np.maximum(
             np.round(np.ldexp(each, room.bit_length() - 1 - math.frexp(each.max())[1])), 1
         )
-    mean = np.average(each[labels[0]], weights=user)
-    return replace(sampling, class_weights=each.astype(WEIGHT), draw_weight=float(mean))
+    mean = np.average(each, weights=user)
+    return replace(sampling, factors=each.astype(WEIGHT), draw_weight=float(mean))
+
+
+def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.ndarray:
+    """Signs i8[F] of monotonic constraints; i8[0]: there are none."""
+    signs = np.zeros(0) if monotonic_cst is None else np.asarray(monotonic_cst)
+    if not signs.any() and (monotonic_cst is None or signs.shape == (n_features,)):
+        return np.zeros(0, np.int8)
+    if signs.shape != (n_features,):
+        raise ValueError(
+            f"monotonic_cst has shape {signs.shape}, but X has {n_features} features: pass one "
+            "of -1, 0 and 1 for each"
+        )
+    if not np.isin(signs, [-1, 0, 1]).all():
+        raise ValueError("monotonic_cst must hold nothing but -1, 0 and 1")
+    if coding.n_channels > 2:
+        raise ValueError(
+            "monotonic_cst is for two classes, or for a regression of one output: Monotonicity "
+            "constraints are not supported with multiclass classification or multiple outputs"
+        )
+    return signs.astype(np.int8)
 
 
 def rules_of(
     params: dict[str, Any], n_features: int, sampling: Sampling, coding: TargetCoding
 ) -> Rules:
     """What a tree may do."""
-    criterion = CRITERIA[params["criterion"]]
-    split, leaf, least = (
-        params[p] for p in ("min_samples_split", "min_samples_leaf", "min_impurity_decrease")
+    criterion = criterion_of(params["criterion"], len(coding.several) or 1)
+    split, leaf, least, share = (
+        params[p]
+        for p in (
+            "min_samples_split",
+            "min_samples_leaf",
+            "min_impurity_decrease",
+            "min_weight_fraction_leaf",
+        )
     )
     if not isinstance(split, Integral):
         split = max(2, math.ceil(split * sampling.n_rows))
@@ -195,11 +270,17 @@ def rules_of(
     if least > 0:
         decrease = float(least - EPSILON) * sampling.bag_weight
         min_gain = coding.score_gain(decrease, criterion)
+    drawn = params.get("features_drawn", 0)
     return Rules(
         criterion=criterion.id,
-        n_tried=features_tried(params["max_features"], n_features),
+        n_tried=features_tried(params["max_features"], n_features, drawn),
         max_depth=UNLIMITED if params["max_depth"] is None else min(params["max_depth"], UNLIMITED),
         min_rows_split=min(int(split), MAX_TOTAL_WEIGHT),
         min_rows_leaf=min(int(leaf), MAX_TOTAL_WEIGHT // 2),
         min_gain=float(min_gain),
+        min_weight_leaf=max(1, math.ceil(share * sampling.bag_weight)),
+        random=params["splitter"] == "random",
+        signs=signs_of(params["monotonic_cst"], n_features, coding),
+        n_features_tree=drawn,
+        features_again=params.get("bootstrap_features", False),
     )

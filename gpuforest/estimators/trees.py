@@ -12,7 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.estimators.base import Classifier, Regressor
-from gpuforest.estimators.settings import CLASS_WEIGHT, TREE_CONSTRAINTS, criterion_constraint
+from gpuforest.estimators.settings import (
+    CLASS_WEIGHT,
+    SPLITTER,
+    TREE_CONSTRAINTS,
+    criterion_constraint,
+    keep,
+)
 from gpuforest.forest import Forest
 from gpuforest.inspection.paths import decision_paths
 from gpuforest.nodes import is_leaf
@@ -63,19 +69,32 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     Parameters
     ----------
     criterion : {"gini", "entropy", "log_loss", "misclassification"}, default="gini"
+    splitter : {"best", "random"}, default="best"
+        The best cut of each feature tried, or the best of one random cut of each.
     max_depth : int or None, default=None
         Levels below the root; None: until leaves are pure or may not be split.
     min_samples_split : int or float, default=2
         Rows of a node that may be split; a float is a fraction of the rows.
     min_samples_leaf : int or float, default=1
         Rows that either side of a split must have; a float is a fraction of the rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Share of the total weight that either side of a split must have, up to 0.5.
     max_features : "sqrt", "log2", int, float or None, default=None
         Features, among those that vary in the node, tried at a split; None: all.
+    max_leaf_nodes : int or None, default=None
+        Leaves at the most: of all splits those that decrease the impurity most, chosen from
+        the root down (best first); None: any number.
     min_impurity_decrease : float, default=0.0
         Least decrease of impurity, weighted by the node's share of the rows.
-    class_weight : "balanced", dict or None, default=None
+    ccp_alpha : float, default=0.0
+        Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3): the subtree of the
+        largest cost complexity below this is kept; 0: no pruning.
+    monotonic_cst : array-like of int of shape (n_features,) or None, default=None
+        1: the probability of the second class (the prediction) must not fall as the feature
+        rises, -1: it must not rise, 0: either. For two classes, or one real output.
+    class_weight : "balanced", dict, list of dict or None, default=None
         What each row of a class adds to the statistics: {label: weight}, or "balanced",
-        rows / (classes * rows of the class).
+        rows / (classes * rows of the class). A list is for several outputs.
     random_state : int, RandomState or None, default=None
         An int is the seed as it is; None draws one from NumPy's global state.
     max_bins : int, default=255
@@ -106,6 +125,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
+        "splitter": SPLITTER,
         **criterion_constraint("classification"),
         "class_weight": [StrOptions({"balanced"}), *CLASS_WEIGHT],
     }
@@ -114,26 +134,22 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         self,
         *,
         criterion: str = "gini",
+        splitter: str = "best",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         max_features: str | int | float | None = None,
+        max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
-        class_weight: dict[Any, float] | str | None = None,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
+        class_weight: dict[Any, float] | list[Any] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
         max_bins: int = 255,
         backend: str = "auto",
     ) -> None:
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.min_impurity_decrease = min_impurity_decrease
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.max_bins = max_bins
-        self.backend = backend
+        keep(self, locals())
 
 
 class DecisionTreeRegressor(SingleTree, Regressor):
@@ -147,7 +163,9 @@ class DecisionTreeRegressor(SingleTree, Regressor):
     ----------
     criterion : {"squared_error", "poisson"}, default="squared_error"
         "poisson" is for counts: y >= 0, not all zero.
-    max_depth, min_samples_split, min_samples_leaf, max_features, min_impurity_decrease
+    splitter, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
+        As for `DecisionTreeClassifier`.
+    max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
         As for `DecisionTreeClassifier`.
     random_state, max_bins, backend
         As for `DecisionTreeClassifier`.
@@ -166,6 +184,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
+        "splitter": SPLITTER,
         **criterion_constraint("regression"),
     }
 
@@ -173,21 +192,18 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         self,
         *,
         criterion: str = "squared_error",
+        splitter: str = "best",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         max_features: str | int | float | None = None,
+        max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
         random_state: int | np.random.RandomState | None = None,
         max_bins: int = 255,
         backend: str = "auto",
     ) -> None:
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.min_impurity_decrease = min_impurity_decrease
-        self.random_state = random_state
-        self.max_bins = max_bins
-        self.backend = backend
+        keep(self, locals())

@@ -129,8 +129,9 @@ def _sum_is_finite(block: np.ndarray) -> bool:
         return bool(np.isfinite(block.sum(dtype=wide)))
 
 
-def _one_column(y: Any, n_rows: int, backend: Backend) -> Array:
-    """y [N], on a device if it came on one; a column vector is taken with a warning."""
+def _targets(y: Any, n_rows: int, backend: Backend) -> Array:
+    """y [N] or [N, n_outputs], on a device if it came on one; a column vector is taken with
+    a warning."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if hasattr(y, "toarray"):
@@ -141,15 +142,16 @@ def _one_column(y: Any, n_rows: int, backend: Backend) -> Array:
     y = y if on_device else np.asarray(y)
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold labels or real numbers")
-    if y.ndim == 2 and y.shape[1] > 1:
-        raise ValueError(f"y has {y.shape[1]} columns: multi-output y is not supported yet")
-    shown = column_or_1d(_shadow(y), warn=True)
+    several = y.ndim == 2 and y.shape[1] > 1
+    shown = _shadow(y) if several else column_or_1d(_shadow(y), warn=True)
     if len(shown) != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} "
             f"rows, y has {len(shown)}"
         )
-    return backend.xp.reshape(y, (-1,)) if on_device else shown
+    if several or not on_device:
+        return y if several else shown
+    return backend.xp.reshape(y, (-1,))
 
 
 def _refuse_masked(values: Any, name: str) -> None:
@@ -166,9 +168,17 @@ def _refuse_not_finite(y: Array, name: str, backend: Backend) -> None:
     assert_all_finite(y, input_name=name)
 
 
-def check_labels(y: Any, n_rows: int, backend: Backend) -> tuple[Array, np.ndarray]:
-    """Class codes [N], where y is, and the sorted classes [C], on the host."""
-    y = _one_column(y, n_rows, backend)
+def check_labels(y: Any, n_rows: int, backend: Backend) -> tuple[Any, Any]:
+    """Class codes [N], where y is, and the sorted classes [C], on the host; of several outputs
+    lists of them."""
+    y = _targets(y, n_rows, backend)
+    if y.ndim == 1:
+        return _labels_of(y, backend)
+    found = [_labels_of(y[:, i], backend) for i in range(y.shape[1])]
+    return [codes for codes, _ in found], [classes for _, classes in found]
+
+
+def _labels_of(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
     if y.dtype.kind == "f":
         _refuse_not_finite(y, "y", backend)
     if not isinstance(y, np.ndarray):
@@ -207,8 +217,8 @@ def _labels_on_device(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
 
 
 def check_numbers(y: Any, n_rows: int, criterion: str, backend: Backend) -> Array:
-    """Targets f64[N] of a regression, where y is."""
-    y = _one_column(y, n_rows, backend)
+    """Targets f64[N] or f64[N, n_outputs] of a regression, where y is."""
+    y = _targets(y, n_rows, backend)
     if y.dtype.kind not in "biufO":
         raise ValueError(f"y must hold real numbers, not {y.dtype}")
     try:
@@ -267,9 +277,9 @@ def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
             (earlier.coding.centre, coding.centre),
         )
     )
-    before, now = earlier.coding.classes, coding.classes
-    if before is not None and now is not None:
-        same &= np.array_equal(before, now)
+    before, now = ([k.classes, *k.several] for k in (earlier.coding, coding))
+    same &= len(before) == len(now)
+    same = same and all(np.array_equal(a, b) for a, b in zip(before, now, strict=True))  # type: ignore[arg-type]
     if not same:
         raise ValueError(
             "warm_start=True adds trees from the same data, weights and parameters: X or y has "

@@ -16,6 +16,7 @@ typedef long long i64;
 #define MISCLASSIFICATION 2
 #define SQUARED_ERROR 3
 #define POISSON 4
+#define INFORMATION 5
 #define LABELS (CRITERION < SQUARED_ERROR)
 #endif
 #ifdef LABELS

@@ -52,7 +52,9 @@ struct Side {
 #if CRITERION == SQUARED_ERROR
     sum = sum + (double)s * (double)s;
 #else
+#if CRITERION == POISSON
     allowed = allowed && s > 0;
+#endif
     if (s > 0 && n > 0) sum = sum + (double)s * (log_int(s) - log_int(n));
 #endif
 #endif

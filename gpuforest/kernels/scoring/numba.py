@@ -11,7 +11,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from gpuforest import criteria
-from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION, SQUARED_ERROR
+from gpuforest.criteria import ENTROPY, GINI, INFORMATION, MISCLASSIFICATION, SQUARED_ERROR
 from gpuforest.kernels.compile import device, rare
 
 LN2, SQRT2, ATANH = criteria.LN2, criteria.SQRT2, criteria.ATANH
@@ -118,10 +118,12 @@ def moment_score(criterion, left, sums, C):
             score_left += times(np.float64(a), np.float64(a))
             score_right += times(np.float64(b), np.float64(b))
         else:
-            if a <= 0 or b <= 0:
+            if (a <= 0 or b <= 0) and criterion != INFORMATION:
                 return -np.inf
-            score_left += times(np.float64(a), log_int(a) - log_int(n_left))
-            score_right += times(np.float64(b), log_int(b) - log_int(n_right))
+            if a > 0:
+                score_left += times(np.float64(a), log_int(a) - log_int(n_left))
+            if b > 0:
+                score_right += times(np.float64(b), log_int(b) - log_int(n_right))
     if criterion == SQUARED_ERROR:
         return score_left / np.float64(n_left) + score_right / np.float64(n_right)
     return score_left + score_right
@@ -158,6 +160,6 @@ def node_score(criterion, sums, n, C):
                 score += times(s, s)
             elif sums[c] > 0:
                 score += times(s, log_int(sums[c]) - log_int(n))
-            else:
+            elif criterion != INFORMATION:
                 return -np.inf
     return score / np.float64(n) if criterion == SQUARED_ERROR else score
