@@ -1,0 +1,66 @@
+"""What each split gained, from the sums of the leaves alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gpuforest.assembly import exclusive, pairs
+from gpuforest.criteria import Criterion, side_score
+from gpuforest.forest import Forest
+from gpuforest.nodes import unpack
+
+Array = Any
+
+GROUP_VALUES = 2**22  # channel sums looked at at once: some 32 MiB, and as much again
+
+
+def gains_by_levels(
+    nodes: Array, roots: Array, leaf_sums: Array, criterion: Criterion, xp: Any
+) -> tuple[Array, Array]:
+    """Splits i64[...] as indices into `nodes`, and the score that each gained f64[...].
+
+    A split of no gain may come out below zero by rounding: it gained zero.
+
+    Parameters
+    ----------
+    nodes : u64[m], of some trees
+    roots : i64[t], where each of them begins
+    leaf_sums : i64[V, C]
+    """
+    # 1. down: the nodes of each level, and which are split
+    at, base = roots, roots
+    levels = []
+    while at.shape[0]:
+        feature, _, _, child = unpack(xp, xp.take(nodes, at))
+        split = xp.nonzero(feature >= 0)[0]
+        levels.append((feature, child, split, xp.take(at, split)))
+        left, base = xp.take(base + child, split), xp.take(base, split)
+        at, base = pairs(xp, left, left + 1), pairs(xp, base, base)
+    # 2. up: channel sums of every node, and the two sides of every split less the node
+    splits, gains = [], []
+    sums = xp.zeros_like(leaf_sums[:0, :])
+    score = side_score(xp, sums, criterion.id)
+    for feature, child, split, places in reversed(levels):
+        is_split, below = feature >= 0, sums[0::2, :] + sums[1::2, :]
+        sides = score[0::2] + score[1::2]
+        sums = xp.take(leaf_sums, xp.where(is_split, 0, child), axis=0)
+        if split.shape[0]:
+            rank = xp.where(is_split, exclusive(xp, is_split), 0)
+            sums = xp.where(is_split[:, None], xp.take(below, rank, axis=0), sums)
+        score = side_score(xp, sums, criterion.id)
+        splits.append(places)
+        gains.append(sides - xp.take(score, split))
+    gain = xp.concat(gains)
+    return xp.concat(splits), xp.where(gain > 0, gain, xp.zeros_like(gain))
+
+
+def tree_groups(forest: Forest) -> list[tuple[int, int]]:
+    """Cut the trees into runs first .. last - 1 whose sums and gains stay small."""
+    n_values = forest.leaf_sums.shape[1]
+    cost = np.diff(forest.tree_offsets) * n_values + forest.edges.n_features
+    group = np.cumsum(cost) // GROUP_VALUES
+    cuts = np.flatnonzero(np.diff(group)) + 1
+    return list(pairwise([0, *cuts.tolist(), forest.n_trees]))
