@@ -23,6 +23,7 @@ LAYERS = [
     {"assembly", "predict"},
     {"grow"},
     {"inspection"},
+    {"pruning"},
     {"estimators"},
     {"model_file"},
     {"gpuforest"},  # what users import
