@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from gpuforest import hashing
 from gpuforest.dtypes import CODE8, CODE16, OFFSET
@@ -118,19 +119,20 @@ def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple
 
     Parameters
     ----------
-    X : real array [N, F] of any layout and dtype, on the host or the backend's device;
-        only a block of it at a time is made row-major and float32, or float64 where
-        float32 would not hold it exactly
+    X : real array [N, F] of any layout and dtype, on the host or the backend's device, or
+        a sparse one in rows; only a block of it at a time is made row-major (and dense) and
+        float32, or float64 where float32 would not hold it exactly
     """
     N, F = X.shape
     dtype = value_dtype(X)
-    if isinstance(X, np.ndarray):
+    if on_host(X):
         xp, size = np, max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(F, 1)))
     else:
         xp, size = backend.xp, max(1, DEVICE_VALUES // max(F, 1))
     for begin in range(0, N, size):
         end = min(begin + size, N)
-        block = xp.ascontiguousarray(X[begin:end], dtype=dtype)
+        rows = X[begin:end]
+        block = xp.ascontiguousarray(rows.toarray() if issparse(rows) else rows, dtype=dtype)
         yield begin, end, backend.encode(block, edges)
 
 
@@ -198,15 +200,27 @@ def draw_rows(seed: int, n_rows: int, count: int) -> np.ndarray:
 
 
 def column_edges(
-    sample: np.ndarray, weights: np.ndarray | None, max_bins: int, n_threads: int
+    sample: Array, weights: np.ndarray | None, max_bins: int, n_threads: int
 ) -> list[np.ndarray]:
-    """Ascending edges f64[E < max_bins] of each column of `sample` [n, F]."""
+    """Ascending edges f64[E < max_bins] of each column of `sample` [n, F], dense or sparse."""
     dtype = value_dtype(sample)
+    sparse = sample.tocsc() if issparse(sample) else None
+
+    def column(f: int) -> np.ndarray:
+        if sparse is None:
+            return np.asarray(sample[:, f], dtype)
+        some, dense = slice(*sparse.indptr[f : f + 2]), np.zeros(sparse.shape[0], dtype)
+        dense[sparse.indices[some]] = sparse.data[some]
+        return dense
+
     return parallel_map(
-        lambda f: edges_of(np.asarray(sample[:, f], dtype), weights, max_bins),
-        range(sample.shape[1]),
-        n_threads,
+        lambda f: edges_of(column(f), weights, max_bins), range(sample.shape[1]), n_threads
     )
+
+
+def on_host(X: Array) -> bool:
+    """Whether X lies on the host: an array of NumPy's, or a sparse one of SciPy's."""
+    return isinstance(X, np.ndarray) or issparse(X)
 
 
 def value_dtype(X: Array) -> type[np.floating[Any]]:

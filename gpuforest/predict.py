@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.binning import encode_blocks
+from gpuforest.binning import encode_blocks, on_host
 from gpuforest.dtypes import VALUE
 from gpuforest.progress import report
 
@@ -83,10 +83,10 @@ def _by_blocks(
     values: Callable[[Array], Array],
 ) -> Array:
     """values(codes of a block of rows) of every block, [N, width]."""
-    on_host = isinstance(X, np.ndarray)
-    out = (np if on_host else backend.xp).empty((X.shape[0], width), dtype=dtype)
+    here = on_host(X)
+    out = (np if here else backend.xp).empty((X.shape[0], width), dtype=dtype)
     for begin, end, codes in encode_blocks(X, forest.edges, backend):
         found = values(codes)
-        out[begin:end, ...] = backend.asnumpy(found) if on_host else found
+        out[begin:end, ...] = backend.asnumpy(found) if here else found
         report(end, X.shape[0])
     return out

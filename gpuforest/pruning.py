@@ -206,7 +206,7 @@ def _links(forest: Forest, criterion: Criterion, tree: int, gains: np.ndarray) -
     weight = int(side_weight(xp, sums, criterion.id).sum())
     whole, unit = _whole_numbers(gains.tolist())
     blocks = _pooled(_left_children(nodes), whole)
-    return Links(*blocks, unit * weight, forest.coding.gain_unit(criterion))
+    return Links(*blocks, unit * weight, forest.coding.decrease(1.0, criterion))
 
 
 def _pooled(left: list[int], gains: list[int]) -> tuple[list[int], list[int], list[int]]:

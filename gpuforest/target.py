@@ -96,6 +96,11 @@ class TargetCoding:
         gain = decrease / criterion.unit * self.scale
         return gain * self.scale if criterion.name == "squared_error" else gain
 
+    def decrease(self, gain: float, criterion: Criterion) -> float:
+        """The total impurity decrease, in the target's unit, of a score difference."""
+        decrease = gain * criterion.unit / self.scale
+        return decrease / self.scale if criterion.name == "squared_error" else decrease
+
 
 def _one_hot(codes: np.ndarray, n: int) -> np.ndarray:
     return np.asarray(codes[:, None] == np.arange(n), np.float64)

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from gpuforest import (
@@ -57,7 +56,6 @@ BAD_X = [
     (X.astype(str), ValueError, "X holds strings"),
     (with_value("red", object), ValueError, "column 1 of X holds no numbers.*'red'"),
     (X.astype("M8[s]"), ValueError, "datetime64"),
-    (scipy.sparse.csr_array(X), TypeError, "sparse X is not supported"),
     (pl.DataFrame(X).lazy(), TypeError, "LazyFrame"),
     (pd.DataFrame({"a": X[:, 0], "b": ["x"] * 20}), ValueError, "column 'b'.*not supported yet"),
     (

@@ -13,7 +13,6 @@ import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.model_selection import cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpuforest import (
     DecisionTreeClassifier,
@@ -35,31 +34,6 @@ def same_forest(a, b):
         and np.array_equal(a.forest_.tree_offsets, b.forest_.tree_offsets)
         and np.array_equal(a.forest_.leaf_sums, b.forest_.leaf_sums)
     )
-
-
-OVERFITS = "it asks for min_weight_fraction_leaf, which is not there yet"
-DRAWN = "rows are drawn by their weight, as many as X has rows: equal in the mean only"
-
-
-def is_drawn(estimator):
-    return hasattr(estimator, "bootstrap")
-
-
-@parametrize_with_checks(
-    [
-        DecisionTreeClassifier(backend="numpy"),
-        DecisionTreeRegressor(backend="numpy"),
-        RandomForestClassifier(5, backend="numpy"),
-        RandomForestRegressor(5, backend="numpy"),
-    ],
-    expected_failed_checks=lambda estimator: {
-        **({"check_sample_weight_equivalence_on_dense_data": DRAWN} if is_drawn(estimator) else {}),
-        **({"check_class_weight_classifiers": OVERFITS} if is_classifier(estimator) else {}),
-    },
-)
-@pytest.mark.filterwarnings("ignore")  # the checks warn on purpose
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "log_loss", "misclassification"])

@@ -138,7 +138,6 @@ def test_denormal_targets(backend):
     assert np.array_equal(found, fitted(RandomForestRegressor, "numpy", X, Y * 5e-324).predict(X))
 
 
-@pytest.mark.xfail(strict=True, reason="sums of predictions overflow: y must be refused")
 def test_targets_near_the_end_of_float64(backend):
     message = "y has values beyond 1e300, whose sums overflow: divide y by a constant"
     y = np.where(Y, 1.7e308, 0.0)

@@ -142,12 +142,12 @@ class Backend(ABC):
 
         Parameters
         ----------
-        X : real array [N, F], on the host or the device
+        X : real array [N, F], on the host (also sparse) or the device
         rows : i64[n], on the host, or None: all
         weights : i32[n] > 0, on the host, or None: all are one
         """
         sample = self.take_rows(X, rows)
-        if not isinstance(sample, np.ndarray):
+        if not binning.on_host(sample):
             sample = self.asnumpy(sample.T).T  # one column behind another, as they are looked at
         return binning.column_edges(sample, weights, max_bins, self.n_threads)
 
@@ -155,7 +155,7 @@ class Backend(ABC):
         """X[rows], where X is."""
         if rows is None:
             return X
-        if isinstance(X, np.ndarray):
+        if binning.on_host(X):
             return X[rows]
         return self.xp.take(X, self.asarray(rows), axis=0)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from gpuforest.backends.cuda_kernels import THREADS, CudaKernels
 from gpuforest.binning import value_dtype
@@ -56,7 +57,8 @@ class CudaBackend(CudaKernels):
         self, X: Array, rows: np.ndarray | None, weights: np.ndarray | None, max_bins: int
     ) -> list[np.ndarray]:
         """As many columns at once as the budget holds; only their edges come to the host."""
-        if weights is not None:  # they would have to be sorted along: left to the host
+        # weights would have to be sorted along, and sparse columns made dense: left to the host
+        if weights is not None or issparse(X):
             return super().column_edges(X, rows, weights, max_bins)
         sample = self.take_rows(X, rows)
         xp, (n, F), dtype = self.xp, sample.shape, value_dtype(sample)

@@ -39,6 +39,7 @@ from gpuforest.estimators.validation import (
 from gpuforest.forest import Forest
 from gpuforest.grow import grow
 from gpuforest.inspection.importances import impurity_importances
+from gpuforest.pruning import best_first, prune
 from gpuforest.sampling import Sampling
 from gpuforest.target import (
     Target,
@@ -83,7 +84,8 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         X : array-like or frame of shape (n_samples, n_features)
             Real numbers; NaN (null in a frame) means missing. NumPy arrays of any
             layout and real dtype, pandas, polars and other frames; arrays on a GPU
-            (CuPy, torch, JAX, DLPack, `__cuda_array_interface__`, cuDF), where they are.
+            (CuPy, torch, JAX, DLPack, `__cuda_array_interface__`, cuDF), where they are;
+            SciPy's sparse matrices and arrays, made dense by blocks.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Class labels of any kind that sorts, or real numbers.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -175,6 +177,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
             rules = rules_of(params, X.shape[1], sampling, coding)
             n_trees = int(params.get("n_estimators", 1))
             forest = grow(matrix, target, sampling, rules, n_trees, seed, backend, earlier)
+            forest = _pruned(forest, params)
         self._keep(forest)
         self.criterion_, self.backend_, self._sampling_ = (
             params["criterion"],
@@ -274,8 +277,17 @@ class Trees(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
+
+
+def _pruned(forest: Forest, params: dict[str, Any]) -> Forest:
+    criterion = criterion_of(params["criterion"], len(forest.coding.several) or 1)
+    if params["max_leaf_nodes"] is not None:
+        forest = best_first(forest, criterion, params["max_leaf_nodes"])
+    if params["ccp_alpha"] > 0:
+        forest = prune(forest, criterion, params["ccp_alpha"])
+    return forest
 
 
 class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]

@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import count_rows, to_host
+from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
-from gpuforest.estimators.base import Regressor
+from gpuforest.estimators.base import Numbers
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, ManyTrees
 from gpuforest.estimators.settings import (
     CLASS_WEIGHT,
@@ -165,7 +165,7 @@ class ExtraTreesRegressor(ForestRegressor):
         keep(self, locals())
 
 
-class RandomTreesEmbedding(TransformerMixin, ManyTrees, Regressor):  # type: ignore[misc]
+class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignore[misc]
     """Rows as the leaves that they reach in completely random trees.
 
     Trees of one random cut a node are grown for a random target. A row becomes a vector of
@@ -250,8 +250,10 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Regressor):  # type: ign
         backend: Backend,
         earlier: Forest | None,
     ) -> None:
-        y = RandomState(seed % 2**32).uniform(size=count_rows(X))
-        super()._fit(X, y, sample_weight, seed, backend, earlier)
+        super()._fit(X, seed, sample_weight, seed, backend, earlier)
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
+        return (RandomState(y % 2**32).uniform(size=n_rows),)  # y is the seed
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Grow the trees, and transform the rows that they were grown from.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -20,6 +21,7 @@ from gpuforest.target import TargetCoding, integer_weights
 
 Array = Any
 
+LARGEST = 1e300  # of a target's values: sums over trees stay finite
 BLOCK_VALUES = 2**22  # values looked at at once; a copy of so many stays small
 
 
@@ -31,6 +33,8 @@ def check_table(estimator: Any, X: Any, backend: Backend, *, reset: bool) -> Arr
     features.
     """
     names: list[Any] | None = None
+    if issparse(X):
+        return _check_sparse(estimator, X, reset)
     if is_frame(X):
         frame = open_frame(X)
         names = list(frame.columns)
@@ -46,15 +50,34 @@ def check_table(estimator: Any, X: Any, backend: Backend, *, reset: bool) -> Arr
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X has shape {X.shape}")
     shown = _shadow(X)
     check_array(shown, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
-    if X.shape[0] > MAX_ROWS:
-        raise ValueError(f"X has {X.shape[0]} rows; at most {MAX_ROWS} are supported")
-    if X.shape[1] > MAX_FEATURES:
-        raise ValueError(f"X has {X.shape[1]} features; at most {MAX_FEATURES} are supported")
+    _refuse_large(X.shape)
     if names is None:
         validate_data(estimator, shown, reset=reset, skip_check_array=True)
     if X.dtype.kind == "f":
         _refuse_infinities(X, names, backend.xp)
     return X
+
+
+def _check_sparse(estimator: Any, X: Any, reset: bool) -> Any:
+    """A sparse X by rows, each place once."""
+    X = validate_data(
+        estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+    )
+    _refuse_large(X.shape)
+    X.sum_duplicates()
+    if X.dtype.kind == "f" and (infinite := np.isinf(X.data)).any():
+        raise ValueError(
+            f"Input X contains infinity: {_column(int(X.indices[infinite.argmax()]), None)}; NaN "
+            "means missing, infinities must be replaced"
+        )
+    return X
+
+
+def _refuse_large(shape: tuple[int, ...]) -> None:
+    if shape[0] > MAX_ROWS:
+        raise ValueError(f"X has {shape[0]} rows; at most {MAX_ROWS} are supported")
+    if shape[1] > MAX_FEATURES:
+        raise ValueError(f"X has {shape[1]} features; at most {MAX_FEATURES} are supported")
 
 
 def _refuse_other_order(names: list[Any], fitted: Iterable[Any]) -> None:
@@ -81,8 +104,6 @@ def _shadow(X: Array) -> np.ndarray:
 
 def _real_array(X: Any, names: list[Any] | None) -> Any:
     """X as an array of bool, int or float up to 64 bits; no copy where it is one."""
-    if hasattr(X, "toarray"):
-        raise TypeError("sparse X is not supported: pass a dense array, X.toarray()")
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biufO":
         # what is masked is missing; float16 widens no float
         X = np.ma.filled(X.astype(np.result_type(X, np.float16)), np.nan)
@@ -225,11 +246,14 @@ def check_numbers(y: Any, n_rows: int, criterion: str, backend: Backend) -> Arra
         y = y.astype(VALUE)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold real numbers: {error}") from error
+    xp = backend.xp if is_on_device(y) else np
+    if bool(xp.any((xp.abs(y) > LARGEST) & xp.isfinite(y))):
+        raise ValueError("y has values beyond 1e300, whose sums overflow: divide y by a constant")
     _refuse_not_finite(y, "y", backend)
     if criterion == "poisson":
         if (y < 0).any():
             raise ValueError("y has negative values, which criterion='poisson' does not allow")
-        if not (y > 0).any():
+        if not (y > 0).any(axis=0).all():
             raise ValueError("y has no positive value, which criterion='poisson' needs")
     return y
 

@@ -1,0 +1,59 @@
+"""scikit-learn's own checks, the legacy ones too: all estimators on both CPU backends."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gpuforest import (
+    BaggingClassifier,
+    BaggingRegressor,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+
+FORESTS = [
+    RandomForestClassifier,
+    RandomForestRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomTreesEmbedding,
+]
+
+
+def estimators():
+    for backend in ("numpy", "numba"):
+        for tree, bag in (
+            (DecisionTreeClassifier, BaggingClassifier),
+            (DecisionTreeRegressor, BaggingRegressor),
+        ):
+            yield tree(backend=backend)
+            yield bag(tree(backend=backend), 5)
+        for forest in FORESTS:
+            yield forest(5, backend=backend)
+        yield RandomForestClassifier(5, bootstrap=False, backend=backend)
+        yield RandomForestRegressor(5, bootstrap=False, backend=backend)
+
+
+def expected(estimator):
+    """scikit-learn declares the same of its own: as many rows are drawn as X has, by their
+    weight, so that weights and repeated rows are equal in the mean only."""
+    if not getattr(estimator, "bootstrap", False):
+        return {}
+    why = "rows are drawn by their weight, as many as X has rows: equal in the mean only"
+    return dict.fromkeys(
+        (
+            "check_sample_weight_equivalence_on_dense_data",
+            "check_sample_weight_equivalence_on_sparse_data",
+        ),
+        why,
+    )
+
+
+@parametrize_with_checks(list(estimators()), legacy=True, expected_failed_checks=expected)
+@pytest.mark.filterwarnings("ignore")  # the checks warn on purpose
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
