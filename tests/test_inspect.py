@@ -246,7 +246,7 @@ def test_one_tree_is_its_text(forest, capsys):
     ("arguments", "message"),
     [
         (["no-model"], "no-model: No such file or directory"),
-        (["notes"], "notes is no whole model file"),
+        (["notes"], "notes: damaged model: it is cut, or no model file"),
         (["."], "Is a directory"),
         (["model", "--tree", "25"], "tree 25 does not exist: choose one of 0 to 24"),
         (["model", "--tree", "0", "--max-depth", "-1"], "max_depth=-1 is negative"),

@@ -193,8 +193,8 @@ def test_strings_in_a_column(backend, kind):
     bad = X.astype(object)
     bad[17, 1] = "red"
     message = (
-        "column 1 of X holds no numbers: could not convert string to float: 'red'; categorical "
-        "features are not supported yet; encode it as numbers or drop it"
+        "column 1 of X holds no numbers: 'red' is a str; categorical features are not supported "
+        "yet; encode it as numbers or drop it"
     )
     assert_refused(kind, message, lambda: fitted(kind, backend, bad))
     model = fitted(kind, backend, X)
@@ -207,7 +207,10 @@ def test_strings_in_a_column(backend, kind):
 def test_objects_beyond_float64(backend, kind):
     bad = X.astype(object)
     bad[17, 1] = 10**400
-    message = "column 1 of X holds no numbers: int too large to convert to float"
+    message = (
+        "column 1 of X holds no numbers: int too large to convert to float; categorical features "
+        "are not supported yet; encode it as numbers or drop it"
+    )
     assert_refused(kind, message, lambda: fitted(kind, backend, bad))
 
 

@@ -212,9 +212,7 @@ def test_scores(criterion):
     assert np.array_equal(whole, xlogx(NumpyBackend.xp, sums))
 
 
-@pytest.mark.parametrize(
-    "weighing", [{"class_weights": np.array([1, 3, 2], "i4")}, {"balance": 4096}]
-)
+@pytest.mark.parametrize("weighing", [{"factors": np.arange(1, 61, dtype="i4")}, {"balance": 4096}])
 def test_class_weights(weighing):
     sampling, y = Sampling(60, 50, None, **weighing), np.arange(60, dtype=np.int32) % 7 % 3
     found = []

@@ -159,6 +159,8 @@ class Trees(BaseEstimator):  # type: ignore[misc]
             coded = self._check_target(y, X.shape[0], backend)
             weights = check_weights(sample_weight, X.shape[0])
             sampling = sampling_of(params, X.shape[0], weights, self._labels(coded))
+            coding, codes = self._encode_target(coded, sampling, backend)
+            rules = rules_of(params, X.shape[1], sampling, coding)
         with progress.stage("binning"):
             edges = fit_edges(
                 X,
@@ -169,12 +171,10 @@ class Trees(BaseEstimator):  # type: ignore[misc]
                 backend=backend,
             )
             matrix = bin_matrix(X, edges, backend)
-            coding, codes = self._encode_target(coded, sampling, backend)
             if earlier is not None:
                 check_same(earlier, edges, coding)
             target = Target(coding, backend.asarray(codes))
         with progress.stage("growing"):
-            rules = rules_of(params, X.shape[1], sampling, coding)
             n_trees = int(params.get("n_estimators", 1))
             forest = grow(matrix, target, sampling, rules, n_trees, seed, backend, earlier)
             forest = _pruned(forest, params)

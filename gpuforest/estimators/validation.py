@@ -21,7 +21,7 @@ from gpuforest.target import TargetCoding, integer_weights
 
 Array = Any
 
-LARGEST = 1e300  # of a target's values: sums over trees stay finite
+LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
 BLOCK_VALUES = 2**22  # values looked at at once; a copy of so many stays small
 
 
@@ -104,6 +104,8 @@ def _shadow(X: Array) -> np.ndarray:
 
 def _real_array(X: Any, names: list[Any] | None) -> Any:
     """X as an array of bool, int or float up to 64 bits; no copy where it is one."""
+    if hasattr(X, "toarray"):
+        raise TypeError("of sparse X only SciPy's is supported: pass that, or a dense array")
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biufO":
         # what is masked is missing; float16 widens no float
         X = np.ma.filled(X.astype(np.result_type(X, np.float16)), np.nan)
@@ -248,7 +250,7 @@ def check_numbers(y: Any, n_rows: int, criterion: str, backend: Backend) -> Arra
         raise ValueError(f"y must hold real numbers: {error}") from error
     xp = backend.xp if is_on_device(y) else np
     if bool(xp.any((xp.abs(y) > LARGEST) & xp.isfinite(y))):
-        raise ValueError("y has values beyond 1e300, whose sums overflow: divide y by a constant")
+        raise ValueError("y has values beyond 1e304, whose sums overflow: divide y by a constant")
     _refuse_not_finite(y, "y", backend)
     if criterion == "poisson":
         if (y < 0).any():
