@@ -10,14 +10,14 @@ from itertools import product
 from pathlib import Path
 
 import gpuforest
-from gpuforest.criteria import CRITERIA
+from gpuforest.criteria import CRITERIA, INFORMATION
 from gpuforest.kernels.source import cuda_source
 
 PACKAGE = Path(gpuforest.__file__).parent
 
 VALUES = {
     "CODE": ("u8", "u16"),
-    "CRITERION": tuple(sorted({str(criterion.id) for criterion in CRITERIA.values()})),
+    "CRITERION": tuple(sorted({str(c.id) for c in CRITERIA.values()} | {str(INFORMATION)})),
     "LABELS": ("0", "1"),
     "SPECIAL": ("0", "1"),
     "VALUE": ("float", "double"),

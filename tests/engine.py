@@ -10,13 +10,20 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
-from gpuforest.criteria import CRITERIA
+from gpuforest.criteria import CRITERIA, criterion_of
 from gpuforest.forest import Forest
 from gpuforest.frontier import Rules
 from gpuforest.grow import grow
 from gpuforest.sampling import Sampling
-from gpuforest.target import Target, TargetCoding, encode_classes, encode_moments
+from gpuforest.target import (
+    Target,
+    TargetCoding,
+    encode_classes,
+    encode_moments,
+    encode_several,
+)
 
 UNLIMITED = 10**9
 
@@ -26,7 +33,7 @@ class Task:
     """Data and all that decides what forest grows from them.
 
     X : f32 or f64 [N, F]
-    y : class codes [N], or numbers f64[N, K]
+    y : class codes [N], or of several outputs [N, K], or numbers f64[N, K]
     weights : i32[N] or None
     n_draws : rows of a bag; 0: all rows, once
     n_tried : features tried; None: all
@@ -62,7 +69,7 @@ class Task:
     def rules(self) -> Rules:
         n_features = self.X.shape[1]
         return Rules(
-            criterion=CRITERIA[self.criterion].id,
+            criterion=criterion_of(self.criterion, self.n_class_outputs).id,
             n_tried=n_features if self.n_tried is None else min(self.n_tried, n_features),
             max_depth=self.max_depth,
             min_rows_split=self.min_rows_split,
@@ -75,7 +82,16 @@ class Task:
             features_again=self.features_again,
         )
 
+    @property
+    def n_class_outputs(self) -> int:
+        several = CRITERIA[self.criterion].task == "classification" and self.y.ndim == 2
+        return self.y.shape[1] if several else 1
+
     def coded(self) -> tuple[TargetCoding, np.ndarray]:
+        if self.n_class_outputs > 1:
+            outputs = list(self.y.T)
+            classes = [np.arange(int(y.max()) + 1) for y in outputs]
+            return encode_several(outputs, classes, NumpyBackend())
         if CRITERIA[self.criterion].task == "classification":
             return encode_classes(self.y, np.arange(int(self.y.max()) + 1))
         y = self.y.reshape(len(self.y), -1).astype(np.float64)

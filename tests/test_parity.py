@@ -39,6 +39,8 @@ def targets(draw: st.DrawFn, X: np.ndarray, criterion: str) -> np.ndarray:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     if criterion in CLASSIFICATION:
         n_classes = draw(st.sampled_from([1, 2, 2, 2, 3, 4, 7, 30]))
+        if criterion != "misclassification" and draw(st.integers(0, 5)) == 0:
+            return rng.integers(0, min(n_classes, 4), (n_rows, draw(st.sampled_from([2, 3]))))
         return rng.integers(0, n_classes, n_rows)
     signal = np.where(np.isnan(X[:, 0]), -1.0, X[:, 0])
     n_outputs = 1 if criterion == "poisson" else draw(st.sampled_from([1, 1, 2, 3]))
@@ -75,7 +77,7 @@ def tasks(draw: st.DrawFn) -> Task:
     n_rows, n_features = X.shape
     criterion = draw(st.sampled_from(CLASSIFICATION + REGRESSION))
     y = draw(targets(X, criterion))
-    pairs = y.max() == 1 if criterion in CLASSIFICATION else y.shape[1] == 1
+    pairs = (y.ndim == 1 and y.max() == 1) if criterion in CLASSIFICATION else y.shape[1] == 1
     signs = draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=n_features, max_size=n_features))
     return Task(
         X,
