@@ -157,40 +157,89 @@ def goes_left(code, cut, missing_left, missing):
 
 @device
 def left_totals(column, places, own, low, high, cut, missing_left, missing, left):
-    """Fill the channel sums of the rows that go left; how many do."""
-    n_left = 0
+    """Fill the channel sums of the rows that go left."""
     for c in range(len(left)):
         left[c] = 0
     for i in range(low, high):
         code = np.int64(column[U(places[U(i)])])
         if goes_left(code, cut, missing_left, missing):
-            n_left += 1
             if has_labels(own):
                 left[U(own[U(i), 0])] += np.int64(own[U(i), 1])
             else:
                 for c in range(len(left)):
                     left[U(c)] += own[U(i), U(c)]
-    return n_left
+
+
+@device
+def sum_left(code, n, own, low, cut, missing_left, missing, count_rows, left):
+    """As left_totals, from a node's codes one behind another, without a branch: which way a
+    row goes is a coin's toss. Returns how many rows go left, if they are to be counted."""
+    C, rows_left = len(left), np.int64(1)
+    # in the codes' own type, so that the loops become vectors
+    last = code.dtype.type(cut)
+    also = code.dtype.type(missing if missing_left else cut)  # a second code that goes left
+    if count_rows:
+        rows_left = np.int64(0)
+        for i in range(n):
+            rows_left += (code[U(i)] <= last) | (code[U(i)] == also)
+    for c in range(C):
+        left[c] = 0
+    if C == 2:
+        a, b = np.int64(0), np.int64(0)
+        for i in range(n):
+            goes = -np.int64((code[U(i)] <= last) | (code[U(i)] == also))
+            first, second = np.int64(own[U(low + i), 0]), np.int64(own[U(low + i), 1])
+            if has_labels(own):
+                a += second & goes
+                b += second & goes & -first  # of the second class
+            else:
+                a += first & goes
+                b += second & goes
+        left[0], left[1] = a - b if has_labels(own) else a, b
+        return rows_left
+    for i in range(n):
+        goes = -np.int64((code[U(i)] <= last) | (code[U(i)] == also))
+        if has_labels(own):
+            left[U(own[U(low + i), 0])] += np.int64(own[U(low + i), 1]) & goes
+        else:
+            for c in range(C):
+                left[U(c)] += own[U(low + i), U(c)] & goes
+    return rows_left
+
+
+@device
+def ends_of(code, n, missing):
+    """The lowest and the highest of a node's codes that are not missing, and whether some are."""
+    lowest = highest = code[0]
+    for i in range(n):
+        lowest = min(lowest, code[U(i)])
+    for i in range(n):
+        highest = max(highest, code[U(i)])
+    if highest < missing:
+        return np.int64(lowest), np.int64(highest), False
+    top = np.int64(-1)
+    for i in range(n):
+        c = np.int64(code[U(i)])
+        top = max(top, c if c < missing else np.int64(-1))
+    return np.int64(lowest), top, True
 
 
 @device
 def random_cut(table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, key):
     """As best_cut, of the one cut that is drawn."""
-    criterion, missing, column, left = rules[0], B - 1, table[f], work[6][0]
-    lowest, highest, n_missing = np.int64(missing), np.int64(-1), 0
-    for i in range(low, low + n):
-        code = np.int64(column[U(places[U(i)])])
-        lowest = min(lowest, code)
-        highest = max(highest, -1 if code == missing else code)
-        n_missing += code == missing
-    if lowest == missing or (lowest == highest and n_missing == 0):
+    criterion, missing, column, left, code = rules[0], B - 1, table[f], work[6][0], work[0]
+    for i in range(n):
+        code[U(i)] = column[U(places[U(low + i)])]
+    lowest, highest, some_missing = ends_of(code, n, missing)
+    if lowest == missing or (lowest == highest and not some_missing):
         return False, -np.inf, np.int64(0), False, NO_SUMS
     cut, side = draw_cut(key, f, lowest, highest, n_bins[f])
-    side &= n_missing > 0
-    rows_left = left_totals(column, places, own, low, low + n, cut, side, missing, left)
+    side &= some_missing
+    limits = by_rows(rules[4])
+    rows_left = sum_left(code, n, own, low, cut, side, missing, rules[4] > 1, left)
     n_left = np.int64(left[0])
     for c in range(1, len(left) if has_labels(own) else 1):
         n_left += left[c]
     second = left[len(left) - 1]
-    score = score_parts(left, sums, n_left, n_weight, rows_left, n, criterion, by_rows(rules[4]))
-    return True, score, cut, side if n_missing else n_left > n_weight - n_left, (n_left, second)
+    score = score_parts(left, sums, n_left, n_weight, rows_left, n, criterion, limits)
+    return True, score, cut, side if some_missing else n_left > n_weight - n_left, (n_left, second)

@@ -64,7 +64,7 @@ def new_scratch(
         order=(np.empty(most, np.uint32), np.empty((most, width), y.dtype)),
         spare=(np.empty(most, np.uint32), np.empty((most, width), y.dtype)),
         work=(
-            np.empty(sorted_rows, dtype),
+            np.empty(most, dtype),
             np.empty(sorted_rows + RANK_ROWS, np.uint32),
             np.empty(sorted_rows + RANK_ROWS, np.uint32),
             np.empty(256, np.int64),
