@@ -25,6 +25,7 @@ class Forest:
     edges : where the features' bins end
     coding : how channel sums turn into predictions
     seed : what it was grown from
+    leaf_impurity : f64[V] or None, of a single regression tree how its leaves' rows spread
     """
 
     nodes: np.ndarray
@@ -33,6 +34,7 @@ class Forest:
     edges: BinEdges
     coding: TargetCoding
     seed: int
+    leaf_impurity: np.ndarray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived need not travel."""

@@ -6,6 +6,7 @@
     tree_offsets   i64[T + 1]
     leaf_weights   int[V]       of regression; as these all in the smallest integers that
     leaf_sums      int[V, C]    hold them: class sums, or moments
+    leaf_impurity  f64[V]       of a single regression tree
     edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
@@ -43,6 +44,7 @@ ARRAYS: Layout = {
     "tree_offsets": (("I64",), 1),
     "leaf_weights": (INTEGERS, 1),
     "leaf_sums": (INTEGERS, 2),
+    "leaf_impurity": (("F64",), 1),
     "edge_values": (("F64",), 1),
     "edge_offsets": (("I64",), 1),
     "edge_kinds": (("U8",), 1),
@@ -62,7 +64,7 @@ HEADER = {
     "outputs": list,
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs"}
-SOMETIMES = {"leaves", "leaf_weights", "oob_score", *NAMES}
+SOMETIMES = {"leaves", "leaf_weights", "leaf_impurity", "oob_score", *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
@@ -88,6 +90,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     }
     if "classes" not in header and forest.coding.is_classes:
         arrays["classes"] = forest.coding.classes
+    if forest.leaf_impurity is not None:
+        arrays["leaf_impurity"] = forest.leaf_impurity
     write(Path(path), json.dumps(header), arrays)
 
 
@@ -308,6 +312,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
             classes, arrays["centre"], header["scale"], _outputs(header.get("outputs", []))
         ),
         seed=header["seed"],
+        leaf_impurity=arrays.get("leaf_impurity"),
     )
 
 

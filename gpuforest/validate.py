@@ -32,6 +32,7 @@ def check_forest(forest: Forest) -> None:
         _check_edges(forest.edges)
         _check_coding(forest.coding)
         _check_leaves(forest.leaf_sums, forest.coding)
+        _check_leaf_impurity(forest)
         _check_trees(forest)
     except ModelFormatError:
         raise
@@ -96,6 +97,15 @@ def _check_leaves(sums: np.ndarray, coding: TargetCoding) -> None:
         need(low > -(2**SUM_BITS) and high < 2**SUM_BITS, "a target sum out of range")
         weight = sums[:, 0]
     need(weight.min() > 0 and weight.max() <= MAX_TOTAL_WEIGHT, "a leaf without a sound weight")
+
+
+def _check_leaf_impurity(forest: Forest) -> None:
+    if (found := forest.leaf_impurity) is None:
+        return
+    need(not forest.coding.is_classes, "an impurity of leaves beside classes")
+    need(found.dtype == np.float64, "an impurity of leaves that is no list of numbers")
+    need(found.shape == (len(forest.leaf_sums),), "an impurity of leaves that does not fit")
+    need(bool((np.isfinite(found) & (found >= 0)).all()), "an impurity of leaves out of range")
 
 
 def _check_trees(forest: Forest) -> None:

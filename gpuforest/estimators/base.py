@@ -39,6 +39,7 @@ from gpuforest.estimators.validation import (
 from gpuforest.forest import Forest
 from gpuforest.grow import grow
 from gpuforest.inspection.importances import impurity_importances
+from gpuforest.inspection.impurity import with_leaf_impurity
 from gpuforest.pruning import best_first, prune
 from gpuforest.sampling import Sampling
 from gpuforest.target import (
@@ -178,6 +179,9 @@ class Trees(BaseEstimator):  # type: ignore[misc]
             n_trees = int(params.get("n_estimators", 1))
             forest = grow(matrix, target, sampling, rules, n_trees, seed, backend, earlier)
             forest = _pruned(forest, params)
+            if not coding.is_classes and "n_estimators" not in params and not coding.several:
+                given = coded[0], sampling, criterion_of(params["criterion"]), backend
+                forest = with_leaf_impurity(forest, matrix, *given)
         self._keep(forest)
         self.criterion_, self.backend_, self._sampling_ = (
             params["criterion"],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
@@ -14,6 +16,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinnedMatrix
 from gpuforest.estimators.base import Classifier, Regressor
+from gpuforest.estimators.members import Members
 from gpuforest.forest import Forest
 from gpuforest.inspection.oob import out_of_bag_means
 from gpuforest.inspection.paths import decision_paths
@@ -27,6 +30,17 @@ class ManyTrees:
     oob_score: bool | Callable[..., float]
     _walk: Callable[..., Any]
     _sampling_: Sampling
+
+    @cached_property
+    def estimators_(self) -> Members:
+        """The trees as fitted estimators, made when they are asked for."""
+        check_is_fitted(self)
+        return Members(self)
+
+    def __getstate__(self) -> Any:
+        """What is derived need not travel."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "estimators_"}
 
     def _scoring(self, default: Callable[..., float]) -> Callable[..., float]:
         """Of out-of-bag predictions."""

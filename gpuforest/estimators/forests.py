@@ -94,6 +94,7 @@ class RandomForestClassifier(ForestClassifier):
     backend_ : str, the name of the backend that grew them
     estimators_samples_ : list of int64 ndarray, the rows of each tree's bag
     forest_ : gpuforest.forest.Forest
+    estimators_ : sequence of the trees, as DecisionTreeClassifier
 
     Examples
     --------
@@ -180,6 +181,7 @@ class RandomForestRegressor(ForestRegressor):
     backend_ : str, the name of the backend that grew them
     estimators_samples_ : list of int64 ndarray, the rows of each tree's bag
     forest_ : gpuforest.forest.Forest
+    estimators_ : sequence of the trees, as DecisionTreeRegressor
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
+from gpuforest.criteria import CRITERIA
 from gpuforest.estimators.base import Classifier, Regressor
 from gpuforest.estimators.settings import (
     CLASS_WEIGHT,
@@ -21,6 +23,7 @@ from gpuforest.estimators.settings import (
 )
 from gpuforest.forest import Forest
 from gpuforest.inspection.paths import decision_paths
+from gpuforest.inspection.views import TreeView
 from gpuforest.nodes import is_leaf
 
 
@@ -29,6 +32,14 @@ class SingleTree:
 
     forest_: Forest
     _walk: Callable[..., Any]
+    criterion_: str
+    backend: str
+
+    @cached_property
+    def tree_(self) -> TreeView:
+        """The tree with the attributes of scikit-learn's `tree_`."""
+        check_is_fitted(self)
+        return TreeView(self.forest_, 0, CRITERIA[self.criterion_], self.backend)
 
     def apply(self, X: Any) -> Any:
         """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
@@ -114,6 +125,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     criterion_ : str, what the tree was grown with
     backend_ : str, the name of the backend that grew it
     forest_ : gpuforest.forest.Forest, of one tree
+    tree_ : gpuforest.inspection.views.TreeView, its nodes as scikit-learn has them
 
     Examples
     --------
@@ -180,6 +192,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
     criterion_ : str, what the tree was grown with
     backend_ : str, the name of the backend that grew it
     forest_ : gpuforest.forest.Forest, of one tree
+    tree_ : gpuforest.inspection.views.TreeView, its nodes as scikit-learn has them
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -1,0 +1,101 @@
+"""The impurity of nodes, as scikit-learn has it in `tree_.impurity`.
+
+Of classes it follows from a node's channel sums. Of numbers the sums know the mean of a leaf
+but not how its rows spread around it: a single tree records that when it is fitted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import xlogy
+
+from gpuforest.backends.arrays import to_host
+from gpuforest.criteria import ENTROPY, GINI, SQUARED_ERROR, Criterion
+from gpuforest.forest import Forest
+from gpuforest.nodes import LEAF_MASK, is_leaf
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+    from gpuforest.binning import BinnedMatrix
+    from gpuforest.sampling import Sampling
+
+Array = Any
+
+
+def with_leaf_impurity(
+    forest: Forest,
+    matrix: BinnedMatrix,
+    y: Array,
+    sampling: Sampling,
+    criterion: Criterion,
+    backend: Backend,
+) -> Forest:
+    """A single regression tree that knows the impurity of the leaf table's rows.
+
+    It is the weighted mean of the squared deviation from the leaf's mean, or of half the
+    Poisson deviance, added up on the host in the order of the rows, so that every backend
+    finds the same.
+
+    Parameters
+    ----------
+    matrix, y, sampling : the training rows, their targets f64[N], and their weights
+    """
+    y, nodes = to_host(y), backend.asnumpy(backend.apply(forest, matrix.codes))[:, 0]
+    leaf = leaf_rows(forest.nodes[nodes])
+    mean, V = forest.values[leaf, 0], len(forest.leaf_sums)
+    # of a leaf's deviance the other terms add up to zero
+    each = (y - mean) ** 2 if criterion.id == SQUARED_ERROR else xlogy(y, y / mean)
+    weights = np.ones(len(y)) if sampling.weights is None else sampling.weights
+    total = np.bincount(leaf, weights * each, minlength=V)
+    # no leaf is without weight; a deviance of zero may come out below it by rounding
+    found = np.maximum(total / np.bincount(leaf, weights, minlength=V), 0.0)
+    return replace(forest, leaf_impurity=found)
+
+
+def node_impurity(forest: Forest, tree: int, criterion: Criterion) -> np.ndarray:
+    """Impurity f64[m] of each node of a tree, in scikit-learn's unit: entropy in bits.
+
+    Of a regression tree that holds no `leaf_impurity`, as those of forests, it is what the
+    tree explains: leaves have none, and above them lies what the splits gained.
+    """
+    sums = forest.node_sums(tree, tree + 1)
+    values = forest.coding.values(sums)
+    if forest.coding.is_classes:
+        return _class_impurity(values, criterion)
+    weight, mean = sums[:, 0].astype(np.float64), values[:, 0]
+    begin = forest.tree_offsets[tree]
+    nodes = forest.nodes[begin : forest.tree_offsets[tree + 1]]
+    leaf = is_leaf(nodes)
+    total = np.zeros(len(nodes))  # impurity times weight
+    if forest.leaf_impurity is not None:
+        total[leaf] = forest.leaf_impurity[leaf_rows(nodes[leaf])] * weight[leaf]
+    levels = forest.levels(tree, tree + 1)
+    for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
+        at = parents[~leaf[parents - begin]] - begin
+        left, right = children[0::2] - begin, children[1::2] - begin
+        total[at] = total[left] + total[right]
+        if criterion.id == SQUARED_ERROR:
+            # not a difference of squares: deep nodes would lose all digits
+            share = weight[left] * weight[right] / weight[at]
+            total[at] += share * (mean[left] - mean[right]) ** 2
+        else:
+            for side in (left, right):
+                total[at] += weight[side] * xlogy(mean[side], mean[side] / mean[at])
+    return np.maximum(total / weight, 0.0)
+
+
+def leaf_rows(leaves: np.ndarray) -> np.ndarray:
+    """The row i64[...] of the leaf table that each of these nodes, all leaves, points at."""
+    return (leaves & np.uint64(LEAF_MASK)).astype(np.int64)
+
+
+def _class_impurity(shares: np.ndarray, criterion: Criterion) -> np.ndarray:
+    """f64[m] from the classes' shares f64[m, C]."""
+    if criterion.id == GINI:
+        return np.asarray(1.0 - (shares**2).sum(axis=1))
+    if criterion.id == ENTROPY:
+        return np.asarray(-xlogy(shares, shares).sum(axis=1) / np.log(2.0)) + 0.0
+    return np.asarray(1.0 - shares.max(axis=1))

@@ -1,0 +1,194 @@
+"""A tree as scikit-learn shows its own: the arrays of `tree_`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import array_api_compat.numpy as xp
+import numpy as np
+
+from gpuforest import predict as prediction
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.criteria import Criterion
+from gpuforest.forest import Forest
+from gpuforest.inspection.impurity import node_impurity
+from gpuforest.inspection.paths import decision_paths
+from gpuforest.nodes import unpack
+
+TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leaves
+
+
+def one_tree(forest: Forest, tree: int) -> Forest:
+    """A tree as a forest of its own, which shares all but the offsets with the whole one."""
+    begin, end = forest.tree_offsets[tree], forest.tree_offsets[tree + 1]
+    found = replace(forest, nodes=forest.nodes[begin:end], tree_offsets=np.array([0, end - begin]))
+    # the leaf table is the same, so what follows from it is worked out once for all trees
+    vars(found)["values"] = forest.values
+    if "sparse_values" in vars(forest):
+        vars(found)["sparse_values"] = forest.sparse_values
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class TreeView:
+    """One tree of a forest, with the attributes of scikit-learn's `tree_`.
+
+    Arrays are made when they are first asked for. Nodes are numbered as in `apply` and
+    `decision_path`. A node's weight is that of its rows in the tree's bag: where sample or
+    class weights are used without bootstrap it is not their count, and `n_node_samples`,
+    which is the same number, is not either; weights that are no whole numbers are scaled.
+    Splits between present (left) and missing values have the threshold +inf.
+
+    Parameters
+    ----------
+    forest : Forest
+    tree : int, its number
+    criterion : what `impurity` is measured by; of the trees of a regression forest it is the
+        part that the splits below a node explain, see `inspection.impurity`
+    backend : str, what rows are walked down the tree on
+    """
+
+    forest: Forest
+    tree: int
+    criterion: Criterion
+    backend: str = "auto"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is derived need not travel."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @cached_property
+    def _forest(self) -> Forest:
+        return one_tree(self.forest, self.tree)
+
+    @cached_property
+    def _parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return unpack(xp, self._forest.nodes)
+
+    @cached_property
+    def _sums(self) -> np.ndarray:
+        return self._forest.node_sums(0, 1)
+
+    @property
+    def node_count(self) -> int:
+        return self._forest.n_nodes
+
+    @property
+    def max_depth(self) -> int:
+        return self._forest.depth
+
+    @property
+    def n_leaves(self) -> int:
+        return int((self._parts[0] < 0).sum())
+
+    @property
+    def n_features(self) -> int:
+        return self.forest.edges.n_features
+
+    @property
+    def n_outputs(self) -> int:
+        return self.forest.coding.n_outputs
+
+    @property
+    def max_n_classes(self) -> int:
+        return self.forest.coding.n_values // self.n_outputs
+
+    @property
+    def n_classes(self) -> np.ndarray:
+        """i64[n_outputs]; 1: a number"""
+        return np.full(self.n_outputs, self.max_n_classes)
+
+    @cached_property
+    def feature(self) -> np.ndarray:
+        """i64[node_count], -2: a leaf"""
+        return np.where(self._parts[0] < 0, TREE_UNDEFINED, self._parts[0])
+
+    @cached_property
+    def threshold(self) -> np.ndarray:
+        """f64[node_count]: x <= threshold goes left; -2.0: a leaf"""
+        feature, bin, _, _ = self._parts
+        found = self.forest.edges.threshold(np.maximum(feature, 0), bin)
+        return np.where(feature < 0, float(TREE_UNDEFINED), found)
+
+    @cached_property
+    def missing_go_to_left(self) -> np.ndarray:
+        """u8[node_count]"""
+        return self._parts[2].astype(np.uint8)
+
+    @cached_property
+    def children_left(self) -> np.ndarray:
+        """i64[node_count], -1: a leaf"""
+        return np.where(self._parts[0] < 0, TREE_LEAF, self._parts[3])
+
+    @cached_property
+    def children_right(self) -> np.ndarray:
+        """i64[node_count], -1: a leaf"""
+        return np.where(self._parts[0] < 0, TREE_LEAF, self._parts[3] + 1)
+
+    @cached_property
+    def value(self) -> np.ndarray:
+        """Shares of the classes, or means: f64[node_count, n_outputs, max_n_classes]"""
+        return self.forest.coding.values(self._sums).reshape(self.node_count, self.n_outputs, -1)
+
+    @cached_property
+    def n_node_samples(self) -> np.ndarray:
+        """i64[node_count], the weight of the node's rows"""
+        sums = self._sums
+        return sums.sum(axis=1) if self.forest.coding.is_classes else sums[:, 0].copy()
+
+    @cached_property
+    def weighted_n_node_samples(self) -> np.ndarray:
+        """f64[node_count]"""
+        return self.n_node_samples.astype(np.float64)
+
+    @cached_property
+    def impurity(self) -> np.ndarray:
+        """f64[node_count]"""
+        return node_impurity(self.forest, self.tree, self.criterion)
+
+    def compute_feature_importances(self, normalize: bool = True) -> np.ndarray:
+        """Decrease of impurity by each feature's splits, f64[n_features]; adds up to one if
+        normalised."""
+        total = self.weighted_n_node_samples * self.impurity
+        split = np.flatnonzero(self.feature >= 0)
+        left, right = self.children_left[split], self.children_right[split]
+        gains = total[split] - total[left] - total[right]
+        found = np.bincount(self.feature[split], gains, minlength=self.n_features)
+        scale = found.sum() if normalize else self.weighted_n_node_samples[0]
+        return np.asarray(found / (scale or 1.0))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """`value` of the leaf that each row reaches.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), NaN is missing
+
+        Returns
+        -------
+        float64 array of shape (n_samples, max_n_classes), or of several outputs
+        (n_samples, n_outputs, max_n_classes)
+        """
+        found: np.ndarray = self.value[self.apply(X)]
+        return found[:, 0] if self.n_outputs == 1 else found
+
+    def apply(self, X: Any) -> np.ndarray:
+        """The number of the leaf that each row of X reaches, int64 of shape (n_samples,)."""
+        X = np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != self.n_features or X.dtype.kind not in "biuf":
+            raise ValueError(
+                f"X has the shape {X.shape} and the dtype {X.dtype}: pass real numbers of "
+                f"{self.n_features} features"
+            )
+
+        def work(backend: Backend) -> np.ndarray:
+            return np.asarray(prediction.apply(self._forest, X, backend)[:, 0])
+
+        return run_on_backend(work, self.backend, n_rows=len(X))
+
+    def decision_path(self, X: Any) -> Any:
+        """The nodes that each row of X passes, csr_matrix of shape (n_samples, node_count)."""
+        return decision_paths(self._forest, self.apply(X)[:, None])
