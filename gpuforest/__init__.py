@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpuforest.backends import available_backends, register_backend
+    from gpuforest.convert import from_sklearn
     from gpuforest.errors import BackendError, ModelFormatError
     from gpuforest.estimators import (
         BaggingClassifier,
@@ -37,6 +38,7 @@ __all__ = [
     "RandomTreesEmbedding",
     "__version__",
     "available_backends",
+    "from_sklearn",
     "load",
     "register_backend",
 ]
@@ -46,6 +48,7 @@ _homes = {
     "ModelFormatError": "errors",
     "available_backends": "backends",
     "register_backend": "backends",
+    "from_sklearn": "convert",
     "load": "model_file",
 }
 

@@ -25,12 +25,13 @@ LAYERS = [
     {"inspection"},
     {"pruning"},
     {"estimators"},
-    {"model_file"},
+    {"convert", "model_file"},
     {"gpuforest"},  # what users import
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 UPWARD = {
+    ("estimators", "convert"): "an estimator's to_sklearn(), imported when it is called",
     ("estimators", "model_file"): "an estimator's save(), imported when it is called",
 }
 COMPILERS = {"numba", "cupy", "cupyx", "cuda"}

@@ -276,6 +276,12 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         save(self, path)
 
+    def to_sklearn(self) -> Any:
+        """The same trees as a fitted estimator of scikit-learn, see `gpuforest.convert`."""
+        from gpuforest.convert import to_sklearn
+
+        return to_sklearn(self)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
 

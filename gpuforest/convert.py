@@ -1,0 +1,279 @@
+"""Fitted models of scikit-learn as ours, and ours as scikit-learn's.
+
+Both ways the trees stay the trees: rows of float32, which is what scikit-learn's trees look at,
+reach the same leaves, missing values among them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import array_api_compat.numpy as xp
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest import estimators
+from gpuforest.assembly import leaf_table, pairs
+from gpuforest.binning import BinEdges
+from gpuforest.criteria import CRITERIA
+from gpuforest.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
+from gpuforest.forest import Forest
+from gpuforest.inspection.views import TreeView
+from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
+from gpuforest.target import TargetCoding, encode_moments, integer_weights
+from gpuforest.validate import check_forest
+
+HOMES = {  # in scikit-learn, of what has the same name there and here
+    "DecisionTreeClassifier": "sklearn.tree",
+    "DecisionTreeRegressor": "sklearn.tree",
+    "RandomForestClassifier": "sklearn.ensemble",
+    "RandomForestRegressor": "sklearn.ensemble",
+}
+
+
+class Leaves(NamedTuple):
+    """What scikit-learn's tree knows of its leaves."""
+
+    weight: np.ndarray  # f64[v]
+    impurity: np.ndarray  # f64[v]
+    value: np.ndarray  # f64[v, C], the classes' shares, or the mean
+
+
+def to_sklearn(estimator: Any) -> Any:
+    """A fitted estimator of ours as the fitted one of scikit-learn of the same name.
+
+    Its predictions of float32 data are equal. Nodes keep their numbers. It has the parameters
+    that both know; of the criterion "misclassification", which scikit-learn lacks, it has
+    "gini", and impurities are Gini's. What `TreeView` says of weights and of the impurities of
+    a regression forest's trees holds.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest
+
+    Returns
+    -------
+    sklearn.tree.DecisionTree* or sklearn.ensemble.RandomForest*
+
+    Raises
+    ------
+    ValueError : an estimator that is not fitted
+    """
+    check_is_fitted(estimator)
+    name, forest = type(estimator).__name__, estimator.forest_
+    found = getattr(import_module(HOMES[name]), name)(**_shared(estimator, name, HOMES[name]))
+    criterion = estimator.criterion_
+    if criterion == "misclassification":
+        criterion = "gini"
+    found.set_params(criterion=criterion)
+    views = [TreeView(forest, t, CRITERIA[criterion]) for t in range(forest.n_trees)]
+    _set_fitted(found, estimator, getattr(estimator, "classes_", None))
+    if HOMES[name] == "sklearn.tree":
+        found.tree_ = _sklearn_tree(views[0])
+        return found
+    found.estimator_ = found.estimator  # what its trees are made from
+    found.estimators_ = [_sklearn_member(found, view) for view in views]
+    return found
+
+
+def _shared(estimator: Any, name: str, home: str) -> dict[str, Any]:
+    """The parameters of an estimator that the one of that name in another package has too."""
+    known = getattr(import_module(home), name)._get_param_names()
+    return {k: v for k, v in estimator.get_params(deep=False).items() if k in known}
+
+
+def _set_fitted(found: Any, estimator: Any, classes: np.ndarray | None) -> None:
+    """The attributes that scikit-learn's fit sets, but for the trees."""
+    found.n_features_in_, found.n_outputs_ = estimator.n_features_in_, 1
+    if hasattr(estimator, "feature_names_in_"):
+        found.feature_names_in_ = estimator.feature_names_in_
+    if classes is not None:
+        found.classes_, found.n_classes_ = classes, len(classes)
+
+
+def _sklearn_member(forest: Any, view: TreeView) -> Any:
+    """A tree of a fitted forest of scikit-learn; its classes are their numbers, as there."""
+    found = type(forest.estimator_)(**{p: getattr(forest, p) for p in forest.estimator_params})
+    found.n_features_in_, found.n_outputs_ = forest.n_features_in_, 1
+    if hasattr(forest, "classes_"):
+        found.n_classes_ = len(forest.classes_)
+        found.classes_ = np.arange(found.n_classes_, dtype=np.float64)
+    found.tree_ = _sklearn_tree(view)
+    return found
+
+
+def _sklearn_tree(view: TreeView) -> Any:
+    """sklearn.tree._tree.Tree with the view's nodes."""
+    from sklearn.tree._tree import NODE_DTYPE, Tree
+
+    nodes = np.zeros(view.node_count, NODE_DTYPE)
+    nodes["left_child"], nodes["right_child"] = view.children_left, view.children_right
+    for name in NODE_DTYPE.names[2:]:
+        nodes[name] = getattr(view, name)
+    found = Tree(view.n_features, view.n_classes.astype(np.intp), view.n_outputs)
+    state = {"max_depth": view.max_depth, "node_count": view.node_count}
+    found.__setstate__({**state, "nodes": nodes, "values": np.ascontiguousarray(view.value)})
+    return found
+
+
+def from_sklearn(model: Any) -> Any:
+    """A fitted tree or forest of scikit-learn as the fitted estimator of ours of the same name.
+
+    It predicts float32 data as the model does: class shares are equal to the last bit where
+    the rows' weights are whole numbers, and else, as means of a regression, are rounded to the
+    integers that leaves hold here.
+
+    Parameters
+    ----------
+    model : sklearn.tree.DecisionTree* or sklearn.ensemble.RandomForest*, fitted
+
+    Returns
+    -------
+    The estimator, with the parameters that both know and the default `backend`.
+
+    Raises
+    ------
+    TypeError
+        Another kind of model.
+    ValueError
+        A model that is not fitted, of several outputs, of a criterion that is none here, with
+        more than 65,534 thresholds of a feature, or with leaves of no weight.
+    """
+    name = type(model).__name__
+    if not type(model).__module__.startswith("sklearn.") or name not in HOMES:
+        raise TypeError(
+            f"from_sklearn takes a fitted {', '.join(HOMES)} of scikit-learn, not {name}"
+        )
+    check_is_fitted(model)
+    if model.n_outputs_ != 1:
+        raise ValueError(
+            f"the model has {model.n_outputs_} outputs: convert models of one output each"
+        )
+    if model.criterion not in CRITERIA:
+        raise ValueError(
+            f"criterion={model.criterion!r} is none of gpuforest's: train the model with one of "
+            + ", ".join(CRITERIA)
+        )
+    found = getattr(estimators, name)(**_shared(model, name, "gpuforest.estimators"))
+    forest = _forest(model)
+    _set_fitted(found, model, None)
+    found._keep(forest, (None, forest.coding.classes))
+    return found
+
+
+def _forest(model: Any) -> Forest:
+    """The trees of a fitted model."""
+    trees = [each.tree_ for each in getattr(model, "estimators_", [model])]
+    places, edges = [_places(tree) for tree in trees], _edges(trees)
+    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, places, strict=True)])
+    leaf = is_leaf(nodes)
+    nodes[leaf] += np.arange(leaf.sum()).astype(NODE)
+    leaves = [_leaves(*pair) for pair in zip(trees, places, strict=True)]
+    if min(at.weight.min() for at in leaves) <= 0:
+        raise ValueError("the model has leaves without weight: train it with weights above 0")
+    spread = None
+    if hasattr(model, "classes_"):
+        coding = TargetCoding(np.asarray(model.classes_), np.zeros(1), 1.0)
+        sums = np.concatenate([_class_sums(at) for at in leaves])
+    else:
+        coding, sums = _moments(leaves, model.criterion)
+        # scikit-learn's may lie below zero by rounding
+        spread = np.maximum(np.concatenate([at.impurity for at in leaves]), 0.0)
+    nodes, sums = leaf_table(xp, nodes, sums, coding)
+    offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
+    forest = Forest(nodes, offsets, sums, edges, coding, _seed(model), spread)
+    check_forest(forest)
+    return forest
+
+
+def _seed(model: Any) -> int:
+    """The seed where the model had one; its trees are none that a seed of ours grows."""
+    seed = model.random_state
+    return int(seed) if isinstance(seed, Integral) else 0
+
+
+def _edges(trees: list[Any]) -> BinEdges:
+    """The distinct thresholds of each feature; +inf, above which only missing values lie, is
+    the end of the last bin."""
+    F = trees[0].n_features
+    if F > MAX_FEATURES:
+        raise ValueError(f"the model has {F} features: at most {MAX_FEATURES} are supported")
+    feature, threshold = (
+        np.concatenate([getattr(t, n) for t in trees]) for n in ("feature", "threshold")
+    )
+    finite = (feature >= 0) & np.isfinite(threshold)
+    order = np.lexsort((threshold[finite], feature[finite]))
+    feature, threshold = feature[finite][order], threshold[finite][order]
+    new = np.ones(len(feature), bool)
+    new[1:] = (feature[1:] != feature[:-1]) | (threshold[1:] != threshold[:-1])
+    counts = np.bincount(feature[new], minlength=F)
+    if counts.max() >= MAX_BINS:
+        raise ValueError(
+            f"feature {counts.argmax()} has {counts.max()} distinct thresholds: at most "
+            f"{MAX_BINS - 1} are supported, train fewer or shallower trees"
+        )
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(OFFSET)
+    return BinEdges(threshold[new].astype(np.float64), offsets, np.zeros(F, np.uint8))
+
+
+def _places(tree: Any) -> np.ndarray:
+    """Where each node of scikit-learn's tree lies in the order of nodes.py, i64[m]."""
+    left, right = tree.children_left, tree.children_right
+    levels = [np.zeros(1, np.int64)]
+    while len(split := levels[-1][left[levels[-1]] >= 0]):
+        levels.append(pairs(xp, left[split], right[split]))
+    sizes = np.ones(tree.node_count, np.int64)
+    for level in reversed(levels):
+        split = level[left[level] >= 0]
+        sizes[split] += sizes[left[split]] + sizes[right[split]]
+    place, below = np.zeros_like(sizes), np.ones_like(sizes)  # below: where descendants begin
+    for level in levels:
+        split = level[left[level] >= 0]
+        a, b = left[split], right[split]
+        place[a], place[b] = below[split], below[split] + 1
+        below[a], below[b] = below[split] + 2, below[split] + 1 + sizes[a]
+    return place
+
+
+def _nodes(tree: Any, place: np.ndarray, edges: BinEdges) -> np.ndarray:
+    """Packed nodes u64[m] of a tree; leaves point at row 0."""
+    nodes = np.full(tree.node_count, LEAF_WORD, NODE)
+    split = np.flatnonzero(tree.feature >= 0)
+    feature, threshold = tree.feature[split], tree.threshold[split]
+    bin = np.zeros(len(split), np.int64)
+    for f in np.unique(feature):
+        own = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
+        bin[feature == f] = np.searchsorted(own, threshold[feature == f])
+    words = pack_splits(xp, feature, bin, tree.missing_go_to_left[split] != 0)
+    child = place[tree.children_left[split]].astype(NODE)
+    nodes[place[split]] = words + (child << np.uint64(CHILD_SHIFT))
+    return nodes
+
+
+def _leaves(tree: Any, place: np.ndarray) -> Leaves:
+    """The leaves of scikit-learn's tree in the order of ours."""
+    order = np.argsort(place)
+    at = order[tree.children_left[order] < 0]
+    return Leaves(tree.weighted_n_node_samples[at], tree.impurity[at], tree.value[at, 0])
+
+
+def _class_sums(leaves: Leaves) -> np.ndarray:
+    """Channel sums i64[v, C] of a tree's leaves."""
+    weight = leaves.weight[:, None]
+    sums = leaves.value * weight
+    whole = np.round(sums)
+    if (np.abs(sums - whole) <= 2.0**-50 * weight).all():  # but for rounding
+        sums = whole
+    return integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
+
+
+def _moments(leaves: list[Leaves], criterion: str) -> tuple[TargetCoding, np.ndarray]:
+    """Coding and channel sums i64[V, 2] of the leaves of all trees."""
+    weights = [integer_weights(at.weight).astype(np.int64) for at in leaves]
+    total, weight = max(int(w.sum()) for w in weights), np.concatenate(weights)
+    mean = np.concatenate([at.value for at in leaves])
+    coding, _ = encode_moments(mean, total, centred=criterion != "poisson")
+    moments = np.round((mean[:, 0] - coding.centre[0]) * coding.scale * weight)
+    return coding, np.stack([weight, moments.astype(np.int64)], axis=1)
