@@ -117,6 +117,16 @@ def test_damaged_leaf_impurity_is_refused(damage):
         pickle.loads(pickle.dumps(tree))
 
 
+def test_spreads_beyond_all_numbers_are_infinite(backend, tmp_path):
+    X, y = [[0.0], [0.0], [1.0]], [1e300, -1e300, 0.0]
+    tree = DecisionTreeRegressor(backend=backend).fit(X, y)
+    assert tree.tree_.impurity.tolist() == [np.inf, np.inf, 0.0]
+    tree.save(tmp_path / "model")
+    assert gpuforest.load(tmp_path / "model").tree_.impurity.tolist() == [np.inf, np.inf, 0.0]
+    # nor do rows without weight count
+    assert tree.fit(X, y, [0, 0, 1]).tree_.impurity.tolist() == [0.0]
+
+
 def test_misclassification():
     tree = DecisionTreeClassifier(criterion="misclassification", max_depth=2, backend="numpy")
     view = tree.fit(*IRIS).tree_

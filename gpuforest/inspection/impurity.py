@@ -46,10 +46,12 @@ def with_leaf_impurity(
     y, nodes = to_host(y), backend.asnumpy(backend.apply(forest, matrix.codes))[:, 0]
     leaf = leaf_rows(forest.nodes[nodes])
     mean, V = forest.values[leaf, 0], len(forest.leaf_sums)
-    # of a leaf's deviance the other terms add up to zero
-    each = (y - mean) ** 2 if criterion.id == SQUARED_ERROR else xlogy(y, y / mean)
     weights = np.ones(len(y)) if sampling.weights is None else sampling.weights
-    total = np.bincount(leaf, weights * each, minlength=V)
+    y = np.where(weights > 0, y, mean)  # rows that never count may lie anywhere
+    with np.errstate(over="ignore"):  # a spread beyond all numbers is infinite
+        # of a leaf's deviance the other terms add up to zero
+        each = (y - mean) ** 2 if criterion.id == SQUARED_ERROR else xlogy(y, y / mean)
+        total = np.bincount(leaf, weights * each, minlength=V)
     # no leaf is without weight; a deviance of zero may come out below it by rounding
     found = np.maximum(total / np.bincount(leaf, weights, minlength=V), 0.0)
     return replace(forest, leaf_impurity=found)
@@ -76,15 +78,27 @@ def node_impurity(forest: Forest, tree: int, criterion: Criterion) -> np.ndarray
     for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
         at = parents[~leaf[parents - begin]] - begin
         left, right = children[0::2] - begin, children[1::2] - begin
-        total[at] = total[left] + total[right]
-        if criterion.id == SQUARED_ERROR:
-            # not a difference of squares: deep nodes would lose all digits
-            share = weight[left] * weight[right] / weight[at]
-            total[at] += share * (mean[left] - mean[right]) ** 2
-        else:
-            for side in (left, right):
-                total[at] += weight[side] * xlogy(mean[side], mean[side] / mean[at])
+        gain = _total_gain(weight, mean, at, left, right, criterion)
+        total[at] = total[left] + total[right] + gain
     return np.maximum(total / weight, 0.0)
+
+
+def _total_gain(
+    weight: np.ndarray,
+    mean: np.ndarray,
+    at: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    criterion: Criterion,
+) -> np.ndarray:
+    """What the splits of the nodes `at` take off impurity times weight, f64[...]."""
+    if criterion.id == SQUARED_ERROR:
+        # not a difference of squares: deep nodes would lose all digits
+        share = weight[left] * weight[right] / weight[at]
+        with np.errstate(over="ignore"):
+            return np.asarray(share * (mean[left] - mean[right]) ** 2)
+    sides = (weight[side] * xlogy(mean[side], mean[side] / mean[at]) for side in (left, right))
+    return np.asarray(sum(sides))
 
 
 def leaf_rows(leaves: np.ndarray) -> np.ndarray:
