@@ -185,7 +185,7 @@ def test_a_forests_trees_are_a_sequence_that_is_not_pickled():
     assert not hasattr(forest, "estimators_")
     trees = forest.fit(*IRIS).estimators_
     plain = len(pickle.dumps(forest))
-    assert len(trees) == 5
+    assert (len(trees), repr(trees)) == (5, "<5 trees>")
     assert trees[1] is trees[1] is trees[1:3][0] is trees[-4]
     assert [t is trees[i] for i, t in enumerate(trees)] == [True] * 5
     with pytest.raises(IndexError):

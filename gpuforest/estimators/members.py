@@ -29,6 +29,9 @@ class Members(Sequence[Any]):
         places = range(len(self))[index]
         return [self._get(i) for i in places] if isinstance(places, range) else self._get(places)
 
+    def __repr__(self) -> str:
+        return f"<{len(self)} trees>"
+
     def _get(self, tree: int) -> Any:
         if tree not in self._made:
             self._made[tree] = member(self._estimator, tree)

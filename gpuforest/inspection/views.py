@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -51,7 +51,7 @@ class TreeView:
     backend : str, what rows are walked down the tree on
     """
 
-    forest: Forest
+    forest: Forest = field(repr=False)
     tree: int
     criterion: Criterion
     backend: str = "auto"
