@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest import estimators
 from gpuforest.assembly import leaf_table, pairs
 from gpuforest.binning import BinEdges
-from gpuforest.criteria import CRITERIA
+from gpuforest.criteria import CRITERIA, criterion_of
 from gpuforest.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
 from gpuforest.forest import Forest
 from gpuforest.inspection.views import TreeView
@@ -28,6 +28,8 @@ from gpuforest.validate import check_forest
 HOMES = {  # in scikit-learn, of what has the same name there and here
     "DecisionTreeClassifier": "sklearn.tree",
     "DecisionTreeRegressor": "sklearn.tree",
+    "ExtraTreesClassifier": "sklearn.ensemble",
+    "ExtraTreesRegressor": "sklearn.ensemble",
     "RandomForestClassifier": "sklearn.ensemble",
     "RandomForestRegressor": "sklearn.ensemble",
 }
@@ -55,20 +57,24 @@ def to_sklearn(estimator: Any) -> Any:
 
     Returns
     -------
-    sklearn.tree.DecisionTree* or sklearn.ensemble.RandomForest*
+    sklearn.tree.DecisionTree* or sklearn.ensemble.RandomForest* or ExtraTrees*
 
     Raises
     ------
     ValueError : an estimator that is not fitted
+    TypeError : one that is not among those
     """
     check_is_fitted(estimator)
     name, forest = type(estimator).__name__, estimator.forest_
+    if name not in HOMES:
+        raise TypeError(f"a {name} is not converted: only {', '.join(HOMES)} are")
     found = getattr(import_module(HOMES[name]), name)(**_shared(estimator, name, HOMES[name]))
     criterion = estimator.criterion_
     if criterion == "misclassification":
         criterion = "gini"
     found.set_params(criterion=criterion)
-    views = [TreeView(forest, t, CRITERIA[criterion]) for t in range(forest.n_trees)]
+    measure = criterion_of(criterion, forest.coding.n_outputs)
+    views = [TreeView(forest, t, measure) for t in range(forest.n_trees)]
     _set_fitted(found, estimator, getattr(estimator, "classes_", None))
     if HOMES[name] == "sklearn.tree":
         found.tree_ = _sklearn_tree(views[0])
@@ -86,20 +92,24 @@ def _shared(estimator: Any, name: str, home: str) -> dict[str, Any]:
 
 def _set_fitted(found: Any, estimator: Any, classes: np.ndarray | None) -> None:
     """The attributes that scikit-learn's fit sets, but for the trees."""
-    found.n_features_in_, found.n_outputs_ = estimator.n_features_in_, 1
+    found.n_features_in_, found.n_outputs_ = estimator.n_features_in_, estimator.n_outputs_
     if hasattr(estimator, "feature_names_in_"):
         found.feature_names_in_ = estimator.feature_names_in_
     if classes is not None:
-        found.classes_, found.n_classes_ = classes, len(classes)
+        several = isinstance(classes, list)
+        found.classes_ = classes
+        found.n_classes_ = [len(c) for c in classes] if several else len(classes)
 
 
 def _sklearn_member(forest: Any, view: TreeView) -> Any:
     """A tree of a fitted forest of scikit-learn; its classes are their numbers, as there."""
     found = type(forest.estimator_)(**{p: getattr(forest, p) for p in forest.estimator_params})
-    found.n_features_in_, found.n_outputs_ = forest.n_features_in_, 1
+    found.n_features_in_, found.n_outputs_ = forest.n_features_in_, forest.n_outputs_
     if hasattr(forest, "classes_"):
-        found.n_classes_ = len(forest.classes_)
-        found.classes_ = np.arange(found.n_classes_, dtype=np.float64)
+        found.n_classes_ = forest.n_classes_
+        several = isinstance(found.n_classes_, list)
+        numbers = [np.arange(n, dtype=np.float64) for n in np.atleast_1d(found.n_classes_)]
+        found.classes_ = numbers if several else numbers[0]
     found.tree_ = _sklearn_tree(view)
     return found
 
@@ -127,7 +137,7 @@ def from_sklearn(model: Any) -> Any:
 
     Parameters
     ----------
-    model : sklearn.tree.DecisionTree* or sklearn.ensemble.RandomForest*, fitted
+    model : sklearn.tree.DecisionTree* or sklearn.ensemble.RandomForest* or ExtraTrees*, fitted
 
     Returns
     -------
@@ -159,7 +169,8 @@ def from_sklearn(model: Any) -> Any:
     found = getattr(estimators, name)(**_shared(model, name, "gpuforest.estimators"))
     forest = _forest(model)
     _set_fitted(found, model, None)
-    found._keep(forest, (None, forest.coding.classes))
+    found._keep(forest)
+    found.criterion_ = model.criterion
     return found
 
 

@@ -27,7 +27,7 @@ error is then the Gini impurity, and their information the entropy, of all outpu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Array = Any
@@ -65,21 +65,24 @@ CRITERIA = {
 }
 
 
-def criterion_of(name: str, n_class_outputs: int = 1) -> Criterion:
-    """The criterion of a name; of several class outputs the one of their mean.
+def criterion_of(name: str, n_outputs: int = 1) -> Criterion:
+    """The criterion of a name; of several outputs their mean.
 
     Raises
     ------
     ValueError : there is none for several outputs
     """
-    if n_class_outputs == 1:
-        return CRITERIA[name]
+    found = CRITERIA[name]
+    if n_outputs == 1:
+        return found
+    if found.task == "regression":
+        return replace(found, unit=found.unit / n_outputs)
     if name == "misclassification":
         raise ValueError(
             "criterion='misclassification' is for one output: choose 'gini' or 'entropy'"
         )
     id, unit = (SQUARED_ERROR, 1.0) if name == "gini" else (INFORMATION, 1.0 / LN2)
-    return Criterion(name, id, "classification", unit / n_class_outputs)
+    return Criterion(name, id, "classification", unit / n_outputs)
 
 
 def criterion_names(task: str) -> list[str]:

@@ -15,8 +15,8 @@ from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinnedMatrix
-from gpuforest.estimators.base import Classifier, Regressor
 from gpuforest.estimators.members import Members
+from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.inspection.oob import out_of_bag_means
 from gpuforest.inspection.paths import decision_paths

@@ -16,7 +16,6 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
-from gpuforest.estimators.base import Numbers
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, ManyTrees
 from gpuforest.estimators.settings import (
     CLASS_WEIGHT,
@@ -26,6 +25,7 @@ from gpuforest.estimators.settings import (
     criterion_constraint,
     keep,
 )
+from gpuforest.estimators.tasks import Numbers
 from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf
 

@@ -252,7 +252,7 @@ def rules_of(
     params: dict[str, Any], n_features: int, sampling: Sampling, coding: TargetCoding
 ) -> Rules:
     """What a tree may do."""
-    criterion = criterion_of(params["criterion"], len(coding.several) or 1)
+    criterion = criterion_of(params["criterion"], coding.n_outputs)
     split, leaf, least, share = (
         params[p]
         for p in (

@@ -7,13 +7,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
-from gpuforest.criteria import CRITERIA
-from gpuforest.estimators.base import Classifier, Regressor
+from gpuforest.criteria import Criterion
 from gpuforest.estimators.settings import (
     CLASS_WEIGHT,
     SPLITTER,
@@ -21,10 +22,12 @@ from gpuforest.estimators.settings import (
     criterion_constraint,
     keep,
 )
+from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.inspection.paths import decision_paths
 from gpuforest.inspection.views import TreeView
 from gpuforest.nodes import is_leaf
+from gpuforest.pruning import pruning_path
 
 
 class SingleTree:
@@ -32,14 +35,14 @@ class SingleTree:
 
     forest_: Forest
     _walk: Callable[..., Any]
-    criterion_: str
+    _criterion: Criterion
     backend: str
 
     @cached_property
     def tree_(self) -> TreeView:
         """The tree with the attributes of scikit-learn's `tree_`."""
         check_is_fitted(self)
-        return TreeView(self.forest_, 0, CRITERIA[self.criterion_], self.backend)
+        return TreeView(self.forest_, 0, self._criterion, self.backend)
 
     def apply(self, X: Any) -> Any:
         """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
@@ -58,6 +61,23 @@ class SingleTree:
         """
         leaves = to_host(self._walk(X, prediction.apply))
         return decision_paths(self.forest_, leaves)
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """The nested subtrees of minimal cost-complexity pruning (Breiman et al. 1984, ch. 3).
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for `fit`
+
+        Returns
+        -------
+        Bunch with `ccp_alphas`, ascending from zero: at each one more node is a leaf; and
+        `impurities`, of the leaves of the subtree from there on. float64 of shape (n_subtrees,)
+        """
+        whole = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        alphas, decreases = pruning_path(whole.forest_, whole._criterion)
+        root = whole.tree_.impurity[0]
+        return Bunch(ccp_alphas=alphas, impurities=np.maximum(root - decreases, 0.0))
 
     def get_depth(self) -> int:
         """Levels below the root."""

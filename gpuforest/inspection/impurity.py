@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from gpuforest.backends.arrays import to_host
-from gpuforest.criteria import ENTROPY, GINI, SQUARED_ERROR, Criterion
+from gpuforest.criteria import ENTROPY, GINI, INFORMATION, SQUARED_ERROR, Criterion
 from gpuforest.forest import Forest
 from gpuforest.nodes import LEAF_MASK, is_leaf
 
@@ -41,17 +41,21 @@ def with_leaf_impurity(
 
     Parameters
     ----------
-    matrix, y, sampling : the training rows, their targets f64[N], and their weights
+    matrix, y, sampling : the training rows, their targets f64[N] or f64[N, K], and their
+        weights
     """
-    y, nodes = to_host(y), backend.asnumpy(backend.apply(forest, matrix.codes))[:, 0]
+    y, nodes = (
+        to_host(y).reshape(len(matrix.codes), -1),
+        backend.asnumpy(backend.apply(forest, matrix.codes))[:, 0],
+    )
     leaf = leaf_rows(forest.nodes[nodes])
-    mean, V = forest.values[leaf, 0], len(forest.leaf_sums)
+    mean, V = forest.values[leaf], len(forest.leaf_sums)
     weights = np.ones(len(y)) if sampling.weights is None else sampling.weights
-    y = np.where(weights > 0, y, mean)  # rows that never count may lie anywhere
+    y = np.where((weights > 0)[:, None], y, mean)  # rows that never count may lie anywhere
     with np.errstate(over="ignore"):  # a spread beyond all numbers is infinite
         # of a leaf's deviance the other terms add up to zero
         each = (y - mean) ** 2 if criterion.id == SQUARED_ERROR else xlogy(y, y / mean)
-        total = np.bincount(leaf, weights * each, minlength=V)
+        total = np.bincount(leaf, weights * each.mean(axis=1), minlength=V)
     # no leaf is without weight; a deviance of zero may come out below it by rounding
     found = np.maximum(total / np.bincount(leaf, weights, minlength=V), 0.0)
     return replace(forest, leaf_impurity=found)
@@ -64,10 +68,14 @@ def node_impurity(forest: Forest, tree: int, criterion: Criterion) -> np.ndarray
     tree explains: leaves have none, and above them lies what the splits gained.
     """
     sums = forest.node_sums(tree, tree + 1)
-    values = forest.coding.values(sums)
-    if forest.coding.is_classes:
+    coding = replace(forest.coding, votes=False)
+    values = coding.values(sums)
+    if coding.is_classes:
         return _class_impurity(values, criterion)
-    weight, mean = sums[:, 0].astype(np.float64), values[:, 0]
+    if coding.several:
+        each = [_class_impurity(shares, criterion) for shares in coding.split(values)]
+        return np.asarray(np.mean(each, axis=0))
+    weight, mean = sums[:, 0].astype(np.float64), values
     begin = forest.tree_offsets[tree]
     nodes = forest.nodes[begin : forest.tree_offsets[tree + 1]]
     leaf = is_leaf(nodes)
@@ -96,8 +104,11 @@ def _total_gain(
         # not a difference of squares: deep nodes would lose all digits
         share = weight[left] * weight[right] / weight[at]
         with np.errstate(over="ignore"):
-            return np.asarray(share * (mean[left] - mean[right]) ** 2)
-    sides = (weight[side] * xlogy(mean[side], mean[side] / mean[at]) for side in (left, right))
+            return np.asarray(share * ((mean[left] - mean[right]) ** 2).mean(axis=1))
+    sides = (
+        weight[side] * xlogy(mean[side], mean[side] / mean[at]).mean(axis=1)
+        for side in (left, right)
+    )
     return np.asarray(sum(sides))
 
 
@@ -108,8 +119,8 @@ def leaf_rows(leaves: np.ndarray) -> np.ndarray:
 
 def _class_impurity(shares: np.ndarray, criterion: Criterion) -> np.ndarray:
     """f64[m] from the classes' shares f64[m, C]."""
-    if criterion.id == GINI:
+    if criterion.id in (GINI, SQUARED_ERROR):  # of several outputs, as moments
         return np.asarray(1.0 - (shares**2).sum(axis=1))
-    if criterion.id == ENTROPY:
+    if criterion.id in (ENTROPY, INFORMATION):
         return np.asarray(-xlogy(shares, shares).sum(axis=1) / np.log(2.0)) + 0.0
     return np.asarray(1.0 - shares.max(axis=1))

@@ -94,12 +94,15 @@ class TreeView:
 
     @property
     def max_n_classes(self) -> int:
-        return self.forest.coding.n_values // self.n_outputs
+        return int(self.n_classes.max())
 
     @property
     def n_classes(self) -> np.ndarray:
         """i64[n_outputs]; 1: a number"""
-        return np.full(self.n_outputs, self.max_n_classes)
+        coding = self.forest.coding
+        if coding.several:
+            return np.array([len(labels) for labels in coding.several])
+        return np.full(self.n_outputs, coding.n_values // self.n_outputs)
 
     @cached_property
     def feature(self) -> np.ndarray:
@@ -131,7 +134,12 @@ class TreeView:
     @cached_property
     def value(self) -> np.ndarray:
         """Shares of the classes, or means: f64[node_count, n_outputs, max_n_classes]"""
-        return self.forest.coding.values(self._sums).reshape(self.node_count, self.n_outputs, -1)
+        coding, widest = self.forest.coding, self.max_n_classes
+        found = coding.values(self._sums)
+        if not coding.several:
+            return found.reshape(self.node_count, self.n_outputs, -1)
+        parts = [np.pad(p, [(0, 0), (0, widest - p.shape[1])]) for p in coding.split(found)]
+        return np.stack(parts, axis=1)
 
     @cached_property
     def n_node_samples(self) -> np.ndarray:

@@ -1,0 +1,216 @@
+"""What a target asks of an estimator: classes, or real numbers."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+
+from gpuforest import predict as prediction
+from gpuforest.backends.arrays import to_host
+from gpuforest.backends.base import Backend
+from gpuforest.estimators.base import Trees
+from gpuforest.estimators.settings import Labels
+from gpuforest.estimators.validation import check_labels, check_numbers
+from gpuforest.forest import Forest
+from gpuforest.sampling import Sampling
+from gpuforest.target import TargetCoding, encode_classes, encode_moments, encode_several
+
+Array = Any
+
+COARSE = 2**20  # points of the grid that an output should take at least
+
+
+class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
+    """Adds class targets."""
+
+    class_weight: Any
+    voting: str = "soft"
+    classes_: Any
+    n_classes_: Any
+
+    def predict(self, X: Any) -> Any:
+        """The class of the highest mean probability; the first among equals.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Array of shape (n_samples,) or (n_samples, n_outputs), of the dtype of `classes_` and
+        of the kind of X: where X is on a GPU, a result on it; but strings and several outputs
+        are in a NumPy array always
+
+        Raises
+        ------
+        ValueError
+            Other features than in training, infinities, no numbers; X on another GPU
+            than the current one.
+        """
+        return self._walk(X, prediction.predict_classes)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Mean over the trees of the class proportions in the leaves, or of their votes.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples, n_classes), in the order of `classes_`, or a list
+        of them, one for each of several outputs; on a GPU where X is on one
+
+        Raises
+        ------
+        ValueError
+            Other features than in training, infinities, no numbers; X on another GPU
+            than the current one.
+        """
+        found, coding = self._walk(X, prediction.predict), self.forest_.coding
+        return coding.split(found) if coding.several else found
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithm of `predict_proba(X)`, -inf where that is 0.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples, n_classes), or a list of them; on a GPU where X is
+        on one
+        """
+        found = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            if isinstance(found, list):
+                return [array_namespace(f).log(f) for f in found]
+            return array_namespace(found).log(found)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict(X)`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), true labels
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        y, found, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
+        return float(accuracy_score(y, found, sample_weight=weight))
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
+        return check_labels(y, n_rows, backend)
+
+    def _labels(self, coded: tuple[Any, ...]) -> Labels | None:
+        if self.class_weight is None:
+            return None
+        codes, classes = coded
+        host = [to_host(c) for c in codes] if isinstance(codes, list) else to_host(codes)
+        return host, classes
+
+    def _encode_target(
+        self, coded: tuple[Any, ...], sampling: Sampling, backend: Backend
+    ) -> tuple[TargetCoding, Array]:
+        codes, classes = coded
+        several = isinstance(classes, list)
+        coding, y = (
+            encode_several(codes, classes, backend) if several else encode_classes(codes, classes)
+        )
+        return replace(coding, votes=self.voting == "hard"), y
+
+    def _keep(self, forest: Forest) -> None:
+        super()._keep(forest)
+        coding = forest.coding
+        self.classes_ = list(coding.several) if coding.several else coding.classes
+        self.n_classes_ = [len(c) for c in coding.several] or len(self.classes_)
+
+
+class Numbers(Trees):
+    """Adds a target of real numbers."""
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
+        return (check_numbers(y, n_rows, self.criterion, backend),)
+
+    def _encode_target(
+        self, coded: tuple[Any, ...], sampling: Sampling, backend: Backend
+    ) -> tuple[TargetCoding, Array]:
+        y = backend.asarray(coded[0])
+        if sampling.weights is not None and not sampling.weights.all():
+            # rows that never count must not widen the range of the fixed point
+            counts = sampling.weights > 0
+            here = backend.asarray(counts)
+            here = here if y.ndim == 1 else here[:, None]
+            y = backend.xp.where(here, y, y[int(np.argmax(counts)), ...])
+        centred = self.criterion != "poisson"
+        y = y[:, None] if y.ndim == 1 else y
+        coding, moments = encode_moments(y, sampling.bag_weight, centred=centred, backend=backend)
+        if y.shape[1] > 1:
+            _warn_of_coarse(moments, backend)
+        return coding, moments
+
+
+class Regressor(RegressorMixin, Numbers):  # type: ignore[misc]
+    """Adds real targets."""
+
+    def predict(self, X: Any) -> Any:
+        """Mean over the trees of the mean target in the leaves.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples,) or (n_samples, n_outputs); on a GPU where X is on
+        one
+
+        Raises
+        ------
+        ValueError
+            Other features than in training, infinities, no numbers; X on another GPU
+            than the current one.
+        """
+        found = self._walk(X, prediction.predict)
+        return found[:, 0] if self.n_outputs_ == 1 else found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of `predict(X)`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), true values
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        y, found, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
+        return float(r2_score(y, found, sample_weight=weight))
+
+
+def _warn_of_coarse(moments: Array, backend: Backend) -> None:
+    """Outputs share a grid, and one of a far smaller range would lie on few of its points."""
+    xp = backend.xp
+    spread = backend.asnumpy(xp.max(moments, axis=0) - xp.min(moments, axis=0))
+    coarse = np.flatnonzero((spread > 0) & (spread < COARSE) & (spread.max() > COARSE**1.5))
+    if len(coarse):
+        warnings.warn(
+            f"output {coarse[0]} of y has a range so small beside another's that its "
+            "predictions are coarse: scale the outputs to similar ranges",
+            UserWarning,
+            stacklevel=2,
+        )
