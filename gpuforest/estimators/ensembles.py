@@ -15,7 +15,7 @@ from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinnedMatrix
-from gpuforest.estimators.members import Members
+from gpuforest.estimators.members import Members, template
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.inspection.oob import out_of_bag_means
@@ -36,6 +36,12 @@ class ManyTrees:
         """The trees as fitted estimators, made when they are asked for."""
         check_is_fitted(self)
         return Members(self)
+
+    @property
+    def estimator_(self) -> Any:
+        """The tree, not fitted, with the parameters that each was grown by."""
+        check_is_fitted(self)
+        return template(self)
 
     def __getstate__(self) -> Any:
         """What is derived need not travel."""

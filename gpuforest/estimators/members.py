@@ -38,21 +38,24 @@ class Members(Sequence[Any]):
         return self._made[tree]
 
 
-def member(estimator: Any, tree: int) -> Any:
-    """A tree of a fitted forest as a fitted DecisionTreeClassifier or DecisionTreeRegressor.
+def template(estimator: Any) -> Any:
+    """The DecisionTreeClassifier or DecisionTreeRegressor, not fitted, of a fitted forest's trees.
 
-    It has the parameters that both know but `class_weight`, which counts in the forest's bags,
-    and shares the edges and the leaf table.
+    It has the parameters that both know but `class_weight`, which counts in the forest's bags.
     """
-    forest = one_tree(estimator.forest_, tree)
-    coding = replace(forest.coding, votes=False)
+    coding = estimator.forest_.coding
     is_classes = coding.is_classes or coding.several
     kind = DecisionTreeClassifier if is_classes else DecisionTreeRegressor
     shared = set(kind._get_param_names()) - {"class_weight", "random_state"}
     grown_by = estimator._growing(estimator.n_features_in_)
     params = {k: v for k, v in grown_by.items() if k in shared}
-    found = kind(**params, random_state=estimator.seed_)
-    found._keep(replace(forest, coding=coding))
+    return kind(**params, random_state=estimator.seed_)
+
+
+def member(estimator: Any, tree: int) -> Any:
+    """A tree of a fitted forest as a fitted estimator, which shares edges and leaf table."""
+    found, forest = template(estimator), one_tree(estimator.forest_, tree)
+    found._keep(replace(forest, coding=replace(forest.coding, votes=False)))
     for name in ("criterion_", "backend_", "n_features_in_", "feature_names_in_"):
         if hasattr(estimator, name):  # there are no names without a frame
             setattr(found, name, getattr(estimator, name))

@@ -20,6 +20,7 @@ from gpuforest.estimators.settings import (
     SPLITTER,
     TREE_CONSTRAINTS,
     criterion_constraint,
+    features_tried,
     keep,
 )
 from gpuforest.estimators.tasks import Classifier, Regressor
@@ -37,6 +38,8 @@ class SingleTree:
     _walk: Callable[..., Any]
     _criterion: Criterion
     backend: str
+    max_features: Any
+    n_features_in_: int
 
     @cached_property
     def tree_(self) -> TreeView:
@@ -78,6 +81,12 @@ class SingleTree:
         alphas, decreases = pruning_path(whole.forest_, whole._criterion)
         root = whole.tree_.impurity[0]
         return Bunch(ccp_alphas=alphas, impurities=np.maximum(root - decreases, 0.0))
+
+    @property
+    def max_features_(self) -> int:
+        """Features tried at a split."""
+        check_is_fitted(self)
+        return features_tried(self.max_features, self.n_features_in_)
 
     def get_depth(self) -> int:
         """Levels below the root."""
