@@ -51,6 +51,23 @@ def report(done: int, total: int) -> None:
 
 
 @contextmanager
+def also(listener: Listener) -> Iterator[None]:
+    """Send reports to one listener more."""
+    before = _listener.get()
+
+    def both(stage: str, done: int, total: int) -> None:
+        if before is not None:
+            before(stage, done, total)
+        listener(stage, done, total)
+
+    token = _listener.set(both)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+@contextmanager
 def printing(verbose: int) -> Iterator[None]:
     """Print each stage as it begins, and from verbose=2 on how far it is; 0: nothing."""
     if not verbose:
@@ -63,8 +80,5 @@ def printing(verbose: int) -> Iterator[None]:
         elif verbose > 1:
             print(f"gpuforest: {stage}, {done} of {total}", flush=True)
 
-    token = _listener.set(show)
-    try:
+    with also(show):
         yield
-    finally:
-        _listener.reset(token)

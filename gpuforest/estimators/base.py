@@ -18,6 +18,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.criteria import Criterion, criterion_of
+from gpuforest.estimators.callbacks import CallbackSupport, told, with_callbacks
 from gpuforest.estimators.settings import (
     Labels,
     draw_seed,
@@ -44,7 +45,7 @@ from gpuforest.target import (
 Array = Any
 
 
-class Trees(BaseEstimator):  # type: ignore[misc]
+class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     """Trees over the stages: a thin shell. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest
@@ -66,6 +67,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         """Parameters as the engine knows them."""
         return {"splitter": self._splitter, **self.get_params(deep=False)}
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Grow the trees.
 
@@ -104,7 +106,9 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         fitted = self._forget()  # a fit that fails must leave no half of an earlier one
         try:
-            with progress.printing(self.verbose):
+            n_new = getattr(self, "n_estimators", 1) - (0 if earlier is None else earlier.n_trees)
+            data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+            with progress.printing(self.verbose), told(self, n_new, **data):
                 self._run(X, lambda backend: self._fit(X, y, sample_weight, seed, backend, earlier))
         except BaseException:
             if earlier is not None:  # nor lose the trees that it was to add to
