@@ -183,6 +183,33 @@ def test_trees_that_cannot_be_shown(forest, arguments, message):
         tree_text(forest.forest_, *arguments)
 
 
+def test_several_outputs_bags_and_embeddings(tmp_path, capsys):
+    X = np.arange(20.0)[:, None]
+    y = np.stack([X[:, 0] > 9, X[:, 0] // 5], axis=1).astype(int)
+    for model, task, leaf in (
+        (
+            gpuforest.ExtraTreesClassifier(3),
+            "classification (2 outputs of 2, 4 classes)",
+            "classes: ",
+        ),
+        (RandomForestRegressor(3), "regression", "value: ["),
+        (gpuforest.BaggingClassifier(), "classification (2 outputs of 2, 4 classes)", "classes: "),
+        (gpuforest.RandomTreesEmbedding(3), "embedding", "value: "),
+    ):
+        model.fit(X, y).save(tmp_path / "model")
+        assert main(["inspect", str(tmp_path / "model")]) == 0
+        assert f"task        {task}\n" in capsys.readouterr().out
+        assert main(["inspect", str(tmp_path / "model"), "--tree", "0"]) == 0
+        assert leaf in capsys.readouterr().out
+    bags = gpuforest.BaggingClassifier(DecisionTreeClassifier(max_depth=2)).fit(X, y)
+    bags.save(tmp_path / "model")
+    assert main(["inspect", str(tmp_path / "model")]) == 0
+    out = capsys.readouterr().out
+    assert re.search(
+        r"^settings +estimator=DecisionTreeClassifier\(max_depth=2\)$", out, re.MULTILINE
+    )
+
+
 def test_json_is_the_model(forest, capsys):
     assert main(["inspect", "model", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -195,6 +222,7 @@ def test_json_is_the_model(forest, capsys):
         "estimator": "RandomForestClassifier",
         "seed": 9,
         "task": "classification",
+        "outputs": 1,
         "features": 4,
         "classes": ["high", "low", "mid"],
         "trees": 25,

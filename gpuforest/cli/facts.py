@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
 from gpuforest.inspection.shape import tree_depths
 from gpuforest.nodes import is_leaf
@@ -16,14 +17,16 @@ def model_facts(estimator: Any) -> dict[str, Any]:
     """What a fitted estimator is, as JSON has it (see `plain`)."""
     forest = estimator.forest_
     depths = tree_depths(forest)
-    is_classes = forest.coding.is_classes
+    is_classes, several = is_classifier(estimator), forest.coding.several
+    task = "classification" if is_classes else "regression"
     importances = zip(feature_names(estimator), estimator.feature_importances_, strict=True)
     return {
         "estimator": type(estimator).__name__,
         "seed": estimator.seed_,
-        "task": "classification" if is_classes else "regression",
+        "task": task if is_classes or is_regressor(estimator) else "embedding",
+        "outputs": estimator.n_outputs_,
         "features": estimator.n_features_in_,
-        "classes": list(estimator.classes_) if is_classes else None,
+        "classes": list(map(list, several)) or (list(estimator.classes_) if is_classes else None),
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
         "leaves": int(is_leaf(forest.nodes).sum()),
@@ -60,6 +63,8 @@ def named(classes: list[Any] | None, most: int = 6) -> str:
     """Classes in brackets, the first few by name."""
     if classes is None:
         return ""
+    if isinstance(classes[0], list):
+        return f" ({len(classes)} outputs of {', '.join(str(len(c)) for c in classes)} classes)"
     names = ", ".join(str(c) for c in classes[:most])
     return f" ({len(classes)} classes: {names}{', ...' if len(classes) > most else ''})"
 

@@ -57,12 +57,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 def describe(model: Any) -> dict[str, Any]:
     """A model as a script reads it; `settings` are the parameters that are not the defaults."""
-    model.set_params(backend="numpy")  # nothing to compile, no GPU to wake
     settings = {
         name: getattr(model, name)
         for name, parameter in signature(type(model)).parameters.items()
         if name not in WHERE_IT_RUNS and getattr(model, name) != parameter.default
     }
+    # nothing to compile, no GPU to wake
+    if "backend" in model.get_params(deep=False):
+        model.set_params(backend="numpy")
+    else:
+        model.estimator = model.estimator_.set_params(backend="numpy")
     return {**model_facts(model), "settings": settings}
 
 
