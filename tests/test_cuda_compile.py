@@ -14,7 +14,8 @@ from gpuforest.backends.cuda_kernels import RESERVED
 from gpuforest.kernels.source import OPTIONS, cuda_source
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
-WIDE_CODES = "sm_90"  # u16 differs from u8 in loads alone: once is enough, for the time it takes
+ALL_MACROS = "sm_90"  # values that change few instructions once only, for the time it takes
+RARE = {("CODE", "u16"), ("SPECIAL", "1")}
 
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
@@ -105,7 +106,7 @@ CASES = [
     for operation in MACROS
     for macros in variants(operation)
     for names in [[f"{name}={value}" for name, value in macros.items()]]
-    if architecture == WIDE_CODES or macros.get("CODE") != "u16"
+    if architecture == ALL_MACROS or not RARE & macros.items()
 ]
 
 

@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+import sklearn
 from engine import same_forest
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.metrics import balanced_accuracy_score, mean_absolute_error
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier as SklearnTree
 
 from gpuforest import (
@@ -12,6 +17,7 @@ from gpuforest import (
     DecisionTreeRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    RandomTreesEmbedding,
 )
 
 X, y = load_wine(return_X_y=True)
@@ -111,3 +117,22 @@ def test_a_callable_scores_out_of_bag(backend):
     assert forest.oob_score_ == balanced_accuracy_score(names, found)
     forest = RandomForestRegressor(20, oob_score=mean_absolute_error, **params).fit(*DIABETES)
     assert forest.oob_score_ == mean_absolute_error(DIABETES[1], forest.oob_prediction_)
+
+
+def test_metadata_routing_takes_weights_through_a_pipeline(backend):
+    weights = np.arange(len(y)) % 4
+    with sklearn.config_context(enable_metadata_routing=True):
+        forest = RandomForestClassifier(3, random_state=0, backend=backend, bootstrap=False)
+        model = make_pipeline(StandardScaler(), forest.set_fit_request(sample_weight=True))
+        model.fit(X, y, sample_weight=weights)
+        scores = cross_val_score(model, X, y, params={"sample_weight": weights}, cv=3)
+    plain = clone(forest).fit(StandardScaler().fit_transform(X), y, weights)
+    assert same_forest(model[-1].forest_, plain.forest_)
+    assert scores.min() > 0.8
+
+
+def test_set_output_names_the_leaves(backend):
+    trees = RandomTreesEmbedding(2, sparse_output=False, random_state=0, backend=backend)
+    frame = trees.set_output(transform="pandas").fit_transform(X)
+    assert list(frame.columns) == list(trees.get_feature_names_out())
+    assert (frame.sum(axis=1) == 2).all()
