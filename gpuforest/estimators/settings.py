@@ -230,9 +230,10 @@ def _weigh_draws(
 
 def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.ndarray:
     """Signs i8[F] of monotonic constraints; i8[0]: there are none."""
-    signs = np.zeros(0) if monotonic_cst is None else np.asarray(monotonic_cst)
-    if not signs.any() and (monotonic_cst is None or signs.shape == (n_features,)):
-        return np.zeros(0, np.int8)
+    none = np.zeros(0, np.int8)
+    if monotonic_cst is None:
+        return none
+    signs = np.asarray(monotonic_cst)
     if signs.shape != (n_features,):
         raise ValueError(
             f"monotonic_cst has shape {signs.shape}, but X has {n_features} features: pass one "
@@ -240,6 +241,8 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
         )
     if not np.isin(signs, [-1, 0, 1]).all():
         raise ValueError("monotonic_cst must hold nothing but -1, 0 and 1")
+    if not signs.any() or coding.n_channels < 2:  # one class alone: nothing rises
+        return none
     if coding.n_channels > 2:
         raise ValueError(
             "monotonic_cst is for two classes, or for a regression of one output: Monotonicity "

@@ -64,7 +64,9 @@ def _check_sparse(estimator: Any, X: Any, reset: bool) -> Any:
         estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
     )
     _refuse_large(X.shape)
-    X.sum_duplicates()
+    if not X.has_canonical_format:
+        X = X.copy()  # the user's stays as it is
+        X.sum_duplicates()
     if X.dtype.kind == "f" and (infinite := np.isinf(X.data)).any():
         raise ValueError(
             f"Input X contains infinity: {_column(int(X.indices[infinite.argmax()]), None)}; NaN "
