@@ -1,0 +1,197 @@
+"""Sparse X: the forest of the dense array, without ever making it."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from engine import same_forest
+
+from gpuforest import (
+    BaggingRegressor,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+    binning,
+)
+
+FORMATS = [
+    sp.csr_matrix,
+    sp.csc_matrix,
+    sp.coo_matrix,
+    sp.csr_array,
+    sp.csc_array,
+    sp.coo_array,
+    sp.lil_matrix,
+    sp.dok_array,
+    sp.bsr_array,
+]
+RNG = np.random.default_rng(0)
+DENSE = np.where(RNG.random((150, 6)) < 0.4, RNG.normal(size=(150, 6)).round(2), 0)
+Y = (DENSE[:, 0] + DENSE[:, 1] + RNG.normal(size=150) / 3 > 0).astype(int)
+
+
+def grown(X, backend, **params):
+    params = {"n_estimators": 3, "random_state": 0, "backend": backend, **params}
+    return RandomForestClassifier(**params).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_gives_the_forest_of_the_dense_array(backend, kind):
+    dense, sparse = grown(DENSE, backend), grown(kind(DENSE), backend)
+    assert same_forest(sparse.forest_, dense.forest_)
+    assert sparse.n_features_in_ == 6
+    for method in ("predict", "predict_proba", "apply"):
+        found = [
+            getattr(model, method)(X) for model in (dense, sparse) for X in (DENSE, kind(DENSE))
+        ]
+        assert all(np.array_equal(found[0], other) for other in found[1:])
+    assert sparse.score(kind(DENSE), Y) == dense.score(DENSE, Y)
+    paths = [model.decision_path(kind(DENSE))[0].toarray() for model in (dense, sparse)]
+    assert np.array_equal(*paths)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64, np.uint16, np.float32, np.float64])
+def test_every_dtype(backend, dtype):
+    X = np.abs(DENSE * 10).astype(dtype)
+    dense = grown(X, backend)
+    assert same_forest(grown(sp.csr_array(X), backend).forest_, dense.forest_)
+    assert dense.forest_.n_nodes > 20
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestRegressor(3, random_state=0),
+        ExtraTreesClassifier(3, random_state=0, bootstrap=True, oob_score=True),
+        DecisionTreeRegressor(random_state=0),
+        RandomTreesEmbedding(3, random_state=0),
+        BaggingRegressor(n_estimators=3, max_features=0.5, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_every_estimator_and_weights(model):
+    weights = np.where(RNG.random(150) < 0.3, 0, RNG.random(150))
+    forests = []
+    for name in ("numpy", "numba"):
+        if hasattr(model, "estimator"):
+            model.set_params(estimator=DecisionTreeRegressor(backend=name))
+        else:
+            model.set_params(backend=name)
+        both = (DENSE, sp.csr_matrix(DENSE))
+        forests += [model.fit(X, Y, sample_weight=weights).forest_ for X in both]
+    assert all(same_forest(forests[0], other) for other in forests[1:])
+
+
+def test_stored_zeros_are_zeros(backend):
+    X = sp.csr_array(DENSE)
+    X.data[::3] = 0
+    assert (X.data == 0).any()
+    assert same_forest(grown(X, backend).forest_, grown(X.toarray(), backend).forest_)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.coo_array, sp.csc_array])
+def test_values_of_a_place_that_is_there_twice_add_up(backend, kind):
+    once = sp.coo_array(DENSE)
+    row, column = once.coords
+    order = RNG.permutation(2 * once.nnz)
+    halves = np.tile(once.data / 2, 2)[order]
+    places = np.tile(row, 2)[order], np.tile(column, 2)[order]
+    twice = sp.coo_array((halves, places), DENSE.shape)
+    if kind is not sp.coo_array:
+        major, minor = places if kind is sp.csr_array else places[::-1]
+        by_major = np.argsort(major, kind="stable")
+        starts = np.searchsorted(major[by_major], np.arange(DENSE.shape[kind is sp.csc_array] + 1))
+        twice = kind((halves[by_major], minor[by_major], starts), DENSE.shape)
+    assert twice.nnz == 2 * once.nnz
+    assert same_forest(grown(twice, backend).forest_, grown(DENSE, backend).forest_)
+    assert twice.nnz == 2 * once.nnz  # it is left as it was
+
+
+def test_read_only_and_unsorted(backend):
+    X = sp.csr_array(DENSE)
+    for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        X.data[begin:end], X.indices[begin:end] = (
+            a[begin:end][::-1].copy() for a in (X.data, X.indices)
+        )
+    X = sp.csr_array((X.data, X.indices, X.indptr), DENSE.shape)
+    assert not X.has_sorted_indices
+    before = X.indices.copy()
+    for part in (X.data, X.indices, X.indptr):
+        part.flags.writeable = False
+    model = grown(X, backend)
+    assert same_forest(model.forest_, grown(DENSE, backend).forest_)
+    assert np.array_equal(model.predict(X), model.predict(DENSE))
+    assert np.array_equal(X.indices, before)
+
+
+def test_stored_nan_is_missing(backend):
+    dense = DENSE.copy()
+    dense[RNG.random(dense.shape) < 0.2] = np.nan
+    X = sp.csc_matrix(dense)
+    model = grown(X, backend)
+    assert same_forest(model.forest_, grown(dense, backend).forest_)
+    assert np.array_equal(model.predict_proba(X), model.predict_proba(dense))
+
+
+def test_infinities_are_refused(backend):
+    dense = DENSE.copy()
+    dense[70, 4] = -np.inf
+    with pytest.raises(ValueError, match="contains infinity: column 4"):
+        grown(sp.csr_matrix(dense), backend)
+    model = grown(DENSE, backend)
+    with pytest.raises(ValueError, match="contains infinity: column 4"):
+        model.predict(sp.coo_array(dense))
+
+
+@pytest.mark.parametrize("bad", [sp.csr_array(DENSE + 1j), sp.csr_array(DENSE[:, :5])])
+def test_complex_and_other_widths_are_refused(bad):
+    model = grown(sp.csr_array(DENSE), "numpy")
+    with pytest.raises(ValueError, match=r"Complex data|5 features"):
+        model.predict(bad)
+
+
+def test_64_bit_indices(backend):
+    X = sp.csr_array(DENSE)
+    wide = sp.csr_array(X.shape)
+    wide.data, wide.indices, wide.indptr = (
+        X.data,
+        X.indices.astype(np.int64),
+        X.indptr.astype(np.int64),
+    )
+    assert wide.indices.dtype == wide.indptr.dtype == np.int64
+    assert same_forest(grown(wide, backend).forest_, grown(DENSE, backend).forest_)
+
+
+@pytest.mark.parametrize("max_bins", [5, 1000])
+def test_blocks_and_samples_change_nothing(monkeypatch, backend, max_bins):
+    X = sp.random_array((400, 30), density=0.2, rng=np.random.default_rng(1), format="csr")
+    y = RNG.integers(0, 3, 400)
+    params = {"max_bins": max_bins, "random_state": 1, "backend": backend}
+    whole = RandomForestClassifier(2, **params).fit(X.toarray(), y)
+    monkeypatch.setattr(binning, "BLOCK_VALUES", 30 * 7)
+    blocks = RandomForestClassifier(2, **params).fit(X, y)
+    assert same_forest(blocks.forest_, whole.forest_)
+    assert np.array_equal(blocks.predict_proba(X), whole.predict_proba(X.toarray()))
+
+
+def test_many_columns_take_little_memory(monkeypatch, backend):
+    # the reference goes column by column, so it has fewer and more rows
+    n_rows, n_columns = (400, 70_000) if backend == "numba" else (14_000, 2000)
+    X = sp.random_array((n_rows, n_columns), density=2e-4, rng=np.random.default_rng(2)).tocsr()
+    y = (X[:, :2000].sum(axis=1) > 0).astype(int)
+    monkeypatch.setattr(binning, "BLOCK_VALUES", 2**20)
+    model = RandomForestClassifier(1, max_depth=2, max_features=50, random_state=0, backend=backend)
+    tracemalloc.start()
+    try:
+        model.fit(X, y)
+        model.predict(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # codes take a byte a value, and are there twice at the most; a dense float32 takes four
+    assert peak < 3 * n_rows * n_columns
+    assert model.n_features_in_ == n_columns
