@@ -43,9 +43,16 @@ class Sampling:
     @property
     def bag_weight(self) -> int:
         """Total weight of a tree's rows, the same for every tree, or so in the mean."""
-        if self.n_draws and not (self.distinct and self.weights is not None):
-            return round(self.n_draws * self.draw_weight)
-        return self.n_rows if self.weights is None else int(self.weights.sum(dtype=np.int64))
+        weighed = self.distinct and self.weights is not None
+        share = self.n_draws / self.n_rows if weighed else self.draw_weight
+        return round(self.most_weight * share)
+
+    @property
+    def most_weight(self) -> int:
+        """The most that a tree's rows can weigh, where a draw adds one."""
+        if self.weights is None or (self.n_draws and not self.distinct):
+            return self.n_draws or self.n_rows
+        return int(self.weights.sum(dtype=np.int64))
 
     @property
     def bag_rows(self) -> int:

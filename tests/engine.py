@@ -96,7 +96,7 @@ class Task:
             return encode_classes(self.y, np.arange(int(self.y.max()) + 1))
         y = self.y.reshape(len(self.y), -1).astype(np.float64)
         centred = self.criterion != "poisson"
-        return encode_moments(y, self.sampling.bag_weight, centred=centred)
+        return encode_moments(y, self.sampling.most_weight, centred=centred)
 
     def prepared(self, backend: Backend) -> tuple[BinnedMatrix, Target]:
         edges = fit_edges(

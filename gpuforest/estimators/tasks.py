@@ -155,7 +155,7 @@ class Numbers(Trees):
             y = backend.xp.where(here, y, y[int(np.argmax(counts)), ...])
         centred = self.criterion != "poisson"
         y = y[:, None] if y.ndim == 1 else y
-        coding, moments = encode_moments(y, sampling.bag_weight, centred=centred, backend=backend)
+        coding, moments = encode_moments(y, sampling.most_weight, centred=centred, backend=backend)
         if y.shape[1] > 1:
             _warn_of_coarse(moments, backend)
         return coding, moments

@@ -1,0 +1,297 @@
+"""Bagged trees: what rows and features each one sees, and what scikit-learn's bags do."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+import sklearn.ensemble
+from engine import same_forest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_digits, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.tree import DecisionTreeClassifier as SklearnTree
+
+import gpuforest
+from gpuforest import (
+    BaggingClassifier,
+    BaggingRegressor,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+)
+from gpuforest.nodes import is_leaf, unpack
+from gpuforest.predict import apply
+
+X, y = load_wine(return_X_y=True)
+DIABETES = load_diabetes(return_X_y=True)
+
+
+def bag(backend, n_estimators=5, tree=None, **params):
+    tree = DecisionTreeClassifier() if tree is None else clone(tree)
+    return BaggingClassifier(
+        tree.set_params(backend=backend), n_estimators, **{"random_state": 0, **params}
+    )
+
+
+def tree_values(model, X):
+    """What each tree's leaves say of each row: f64[T, N, C]."""
+    forest, leaves = model.forest_, model.apply(X)
+    child = unpack(np, forest.nodes)[3]
+    return np.stack(
+        [forest.values[child[forest.tree_offsets[t] + own]] for t, own in enumerate(leaves.T)]
+    )
+
+
+# rows
+
+
+@pytest.mark.parametrize(("max_samples", "n"), [(0.4, 71), (30, 30), (177, 177), (178, 178)])
+def test_rows_without_replacement_are_distinct(backend, max_samples, n):
+    model = bag(backend, bootstrap=False, max_samples=max_samples).fit(X, y)
+    for t, rows in enumerate(model.estimators_samples_):
+        assert len(rows) == len(np.unique(rows)) == n
+        counts = np.bincount(y[rows], minlength=3)
+        assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
+    drawn = {tuple(rows) for rows in model.estimators_samples_}
+    assert len(drawn) == (1 if n == len(X) else 5)
+
+
+def test_each_row_is_drawn_as_often_as_another():
+    model = bag("numba", 400, bootstrap=False, max_samples=0.5).fit(X, y)
+    counts = np.bincount(np.concatenate(model.estimators_samples_), minlength=len(X))
+    # 200 of 400 in the mean, with a standard deviation of 10: five of them
+    assert counts.sum() == 400 * 89
+    assert abs(counts - 200).max() < 50
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"max_samples": 50},
+        {"max_samples": 0.5, "bootstrap": False},
+        {"bootstrap": False},
+    ],
+)
+def test_a_tree_is_the_one_grown_from_its_rows(backend, params):
+    model = bag(backend, 4, **params).fit(X, y)
+    # the bins are those of all rows: these have few enough values to be bins of their own
+    assert max(len(np.unique(x)) for x in X.T) <= 255
+    for t, rows in enumerate(model.estimators_samples_):
+        counts = np.bincount(rows, minlength=len(X))
+        alone = DecisionTreeClassifier(backend=backend).fit(X[rows], y[rows])
+        weighted = DecisionTreeClassifier(backend=backend).fit(X, y, sample_weight=counts)
+        values = tree_values(model, X[rows])[t]
+        assert np.array_equal(values, weighted.predict_proba(X[rows]))
+        assert np.array_equal(values, alone.predict_proba(X[rows]))
+        assert np.array_equal(counts[counts > 0], np.unique(rows, return_counts=True)[1])
+
+
+def test_weights_are_chances_with_replacement_and_statistics_without(backend):
+    weights = np.where(np.arange(len(y)) % 3 == 0, 0, 2)
+    for rows in bag(backend).fit(X, y, weights).estimators_samples_:
+        assert (weights[rows] == 2).all()
+    model = bag(backend, bootstrap=False, max_samples=100).fit(X, y, weights)
+    for t, rows in enumerate(model.estimators_samples_):
+        counts = np.bincount(y[rows], weights[rows], minlength=3)
+        assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
+
+
+def test_shares_of_a_weighted_bag_are_of_the_bag(backend):
+    # equal weights change nothing, whatever they are
+    weights = np.full(len(y), 3)
+    for limit in ({"min_weight_fraction_leaf": 0.2}, {"min_impurity_decrease": 0.02}):
+        tree = DecisionTreeClassifier(**limit)
+        model = bag(backend, tree=tree, bootstrap=False, max_samples=60)
+        plain, weighted = model.fit(X, y).forest_, clone(model).fit(X, y, weights).forest_
+        assert np.array_equal(plain.tree_offsets, weighted.tree_offsets)
+        assert np.array_equal(plain.node_sums(0, 5) * 3, weighted.node_sums(0, 5))
+
+
+# features
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(("max_features", "n"), [(0.5, 6), (1, 1), (4, 4), (1.0, 13), (0.01, 1)])
+def test_trees_use_no_other_features(backend, max_features, n, again):
+    params = {"max_features": max_features, "bootstrap_features": again}
+    model = bag(backend, 12, **params).fit(X, y)
+    used = unpack(np, model.forest_.nodes)[0]
+    for t, features in enumerate(model.estimators_features_):
+        assert np.array_equal(features, np.unique(features))
+        assert len(features) <= n if again else len(features) == n
+        own = used[slice(*model.forest_.tree_offsets[t : t + 2])]
+        assert set(own[own >= 0]) <= set(features)
+    if n < 13:
+        assert len({tuple(f) for f in model.estimators_features_}) > 5
+
+
+def test_a_tree_is_the_one_grown_from_its_features(backend):
+    model = bag(backend, 4, max_features=5, bootstrap=False).fit(X, y)
+    for t, features in enumerate(model.estimators_features_):
+        alone = DecisionTreeClassifier(backend=backend).fit(X[:, features], y)
+        assert np.array_equal(tree_values(model, X)[t], alone.predict_proba(X[:, features]))
+
+
+def test_features_drawn_again_are_fewer():
+    model = bag("numba", 300, bootstrap_features=True).fit(X, y)
+    sizes = [len(features) for features in model.estimators_features_]
+    # 13 (1 - (12 / 13)^13) = 8.41 in the mean of 300
+    assert abs(np.mean(sizes) - 8.41) < 0.3
+    assert len(np.unique(np.concatenate(model.estimators_features_))) == 13
+
+
+def test_a_part_of_the_features_drawn_is_tried(backend):
+    # of four drawn for a tree two are tried at a node, so the root's is not always the best
+    tree = DecisionTreeClassifier(max_features=0.5, max_depth=1)
+    some = bag(backend, 30, tree=tree, max_features=4).fit(X, y)
+    every = bag(backend, 30, max_features=4, tree=DecisionTreeClassifier(max_depth=1)).fit(X, y)
+    roots = [unpack(np, m.forest_.nodes[m.forest_.tree_offsets[:-1]])[0] for m in (some, every)]
+    assert some.estimators_features_[7].tolist() == every.estimators_features_[7].tolist()
+    assert (roots[0] != roots[1]).any()
+
+
+@pytest.mark.parametrize("max_features", [0, 14, 0.0, 1.5, -1, "sqrt", None])
+def test_numbers_of_features_that_are_none(max_features):
+    with pytest.raises(ValueError, match="max_features"):
+        bag("numpy", max_features=max_features).fit(X, y)
+
+
+# as scikit-learn
+
+
+@pytest.mark.parametrize("name", ["BaggingClassifier", "BaggingRegressor"])
+def test_defaults_are_scikit_learns(name):
+    ours, theirs = (
+        inspect.signature(getattr(module, name)).parameters
+        for module in (gpuforest, sklearn.ensemble)
+    )
+    assert set(theirs) <= set(ours)
+    assert [p for p in ours if p in theirs and ours[p].default != theirs[p].default] == []
+    assert set(ours) - set(theirs) == ({"voting"} if name == "BaggingClassifier" else set())
+
+
+def test_accuracy_is_near_scikit_learns():
+    X, y = load_digits(return_X_y=True)
+    parts = train_test_split(X, y, random_state=0)
+    params = {"max_samples": 0.7, "max_features": 0.5, "random_state": 0}
+    ours = BaggingClassifier(None, 30, **params).fit(*parts[::2])
+    theirs = sklearn.ensemble.BaggingClassifier(SklearnTree(), 30, **params).fit(*parts[::2])
+    # of 450 rows about 20 are wrong: 0.03 are three standard deviations of such a difference
+    assert abs(ours.score(*parts[1::2]) - theirs.score(*parts[1::2])) < 0.03
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_backends_agree(hard):
+    params = {"max_samples": 0.6, "max_features": 0.4, "bootstrap": False}
+    if hard:
+        params |= {"voting": "hard", "bootstrap": True, "bootstrap_features": True}
+    a, b = (bag(name, 8, **params).fit(X, y) for name in ("numpy", "numba"))
+    assert same_forest(a.forest_, b.forest_)
+    assert np.array_equal(a.predict_proba(X), b.predict_proba(X))
+    pairs = (
+        (a.estimators_samples_, b.estimators_samples_),
+        (
+            a.estimators_features_,
+            b.estimators_features_,
+        ),
+    )
+    for ours, theirs in pairs:
+        assert all(np.array_equal(*pair) for pair in zip(ours, theirs, strict=True))
+
+
+# votes
+
+
+@pytest.mark.parametrize("kind", ["forest", "bag"])
+def test_hard_votes_are_the_majority_of_the_trees(backend, kind):
+    params = {"voting": "hard", "random_state": 0}
+    if kind == "forest":
+        model = RandomForestClassifier(7, max_depth=2, backend=backend, **params)
+    else:
+        model = bag(backend, 7, tree=DecisionTreeClassifier(max_depth=2), **params)
+    labels = np.array(["a", "b", "c"])[y]
+    model.fit(X, labels)
+    forest, leaves = model.forest_, model.apply(X)
+    votes = np.zeros((len(X), 3))
+    for t in range(7):
+        sums = forest.node_sums(t, t + 1)
+        assert is_leaf(forest.nodes[forest.tree_offsets[t] + leaves[:, t]]).all()
+        votes[np.arange(len(X)), sums[leaves[:, t]].argmax(axis=1)] += 1
+    assert np.array_equal(model.predict_proba(X), votes / 7)
+    assert np.array_equal(model.predict(X), model.classes_[votes.argmax(axis=1)])
+    soft = clone(model).set_params(voting="soft").fit(X, labels)
+    assert np.array_equal(soft.apply(X), leaves)
+    assert not np.array_equal(soft.predict_proba(X), votes / 7)
+
+
+def test_out_of_bag_votes(backend):
+    model = bag(backend, 40, voting="hard", oob_score=True).fit(X, y)
+    out = np.stack([np.bincount(r, minlength=len(X)) == 0 for r in model.estimators_samples_])
+    votes = (tree_values(model, X) * out[:, :, None]).sum(axis=0) / out.sum(axis=0)[:, None]
+    assert np.array_equal(model.oob_decision_function_, votes)
+    assert model.oob_score_ == np.mean(votes.argmax(axis=1) == y)
+
+
+# an estimator among others
+
+
+@pytest.mark.parametrize(
+    "tree", [LogisticRegression(), SklearnTree(), DecisionTreeRegressor(), DecisionTreeClassifier]
+)
+def test_other_estimators_are_refused(tree):
+    with pytest.raises(ValueError, match=r"'estimator' parameter|must be a gpuforest.Decision"):
+        BaggingClassifier(tree).fit(X, y)
+
+
+def test_a_wrong_parameter_of_the_tree_is_named():
+    with pytest.raises(ValueError, match="'max_depth' parameter of DecisionTreeClassifier"):
+        bag("numpy", tree=DecisionTreeClassifier(max_depth=0)).fit(X, y)
+
+
+def test_parameters_of_the_tree(backend):
+    model = bag(backend, tree=DecisionTreeClassifier(max_depth=2, criterion="entropy"))
+    params = model.get_params(deep=True)
+    assert params["estimator__max_depth"] == 2
+    assert params["estimator__criterion"] == "entropy"
+    copy = clone(model).set_params(estimator__max_depth=1)
+    assert copy.fit(X, y).forest_.depth == 1
+    assert model.estimator.max_depth == 2
+    assert model.fit(X, y).forest_.depth == 2
+    assert model.criterion_ == "entropy"
+    assert model.estimator_.get_params() == model.estimator.get_params()
+    assert model.estimator_ is not model.estimator
+
+
+def test_a_search_over_the_trees_depth():
+    grid = GridSearchCV(bag("numba"), {"estimator__max_depth": [1, 4]}, cv=3).fit(X, y)
+    assert grid.best_params_ == {"estimator__max_depth": 4}
+    assert grid.best_estimator_.forest_.depth == 4
+
+
+@pytest.mark.parametrize("Model", [BaggingClassifier, BaggingRegressor])
+def test_files_and_pickles(tmp_path, Model):
+    data = (X, y) if Model is BaggingClassifier else DIABETES
+    model = Model(None, 4, max_features=0.5, random_state=0).fit(*data)
+    model.save(tmp_path / "bag")
+    for again in (gpuforest.load(tmp_path / "bag"), pickle.loads(pickle.dumps(model))):
+        assert type(again) is Model
+        assert same_forest(again.forest_, model.forest_)
+        assert np.array_equal(again.predict(data[0]), model.predict(data[0]))
+        assert [f.tolist() for f in again.estimators_features_] == [
+            f.tolist() for f in model.estimators_features_
+        ]
+    with pytest.raises(AttributeError, match="only to the estimator that was fitted"):
+        _ = gpuforest.load(tmp_path / "bag").estimators_samples_
+
+
+def test_more_trees_later(backend):
+    params = {"max_samples": 0.5, "bootstrap": False, "max_features": 3}
+    whole = bag(backend, 6, **params).fit(X, y)
+    grown = bag(backend, 2, **params, warm_start=True).fit(X, y)
+    grown.set_params(n_estimators=6).fit(X, y)
+    assert same_forest(grown.forest_, whole.forest_)
+    leaves = apply(whole.forest_, X, gpuforest.backends.get_backend(backend))
+    assert np.array_equal(grown.apply(X), leaves)
