@@ -124,7 +124,7 @@ class ForestClassifier(ManyTrees, Classifier):
             widest = max(p.shape[1] for p in parts)
             padded = [np.pad(p, [(0, 0), (0, widest - p.shape[1])]) for p in parts]
             self.oob_decision_function_ = np.stack(padded, axis=2)
-            default = _mean_accuracy
+            default = _subset_accuracy
         else:
             y, predicted = _labels(to_host(codes), classes, means, seen)
             self.oob_decision_function_, default = means, accuracy_score
@@ -140,9 +140,10 @@ def _labels(
     return classes[codes[seen]], classes[means[seen].argmax(axis=1)]
 
 
-def _mean_accuracy(y: np.ndarray, found: np.ndarray) -> float:
-    """Over rows and outputs, as scikit-learn's forests."""
-    return float(np.mean(y == found))
+def _subset_accuracy(y: np.ndarray, found: np.ndarray) -> float:
+    """Share of the rows whose outputs are all right, as scikit-learn's `accuracy_score` where it
+    takes the outputs: it refuses several of more than two classes."""
+    return float(np.mean((y == found).all(axis=1)))
 
 
 class ForestRegressor(ManyTrees, Regressor):

@@ -1,0 +1,375 @@
+"""Several outputs: what their trees equal, and the shapes and labels of what they answer."""
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn.ensemble
+from engine import same_forest
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import r2_score
+from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
+from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
+from sklearn.utils.class_weight import compute_sample_weight
+
+import gpuforest
+from gpuforest import (
+    BaggingClassifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from gpuforest.nodes import is_leaf
+
+X, WINE = load_wine(return_X_y=True)
+X = X[:, :6]
+# three classes, two, and three of other names
+TWO = np.stack([WINE, (X[:, 1] > 2).astype(int)], axis=1)
+NAMES = np.array([["low", "no"], ["mid", "yes"], ["high", "maybe"]])
+DIABETES, SUGAR = load_diabetes(return_X_y=True)
+PAIR = np.stack([SUGAR, 500 * DIABETES[:, 2] + SUGAR / 2], axis=1)
+SEVERAL = [RandomForestClassifier, ExtraTreesClassifier]
+
+
+def grown(Model, backend, target, *weights, **params):
+    params = {"n_estimators": 4, "random_state": 0, "backend": backend, **params}
+    return Model(**params).fit(X if len(target) == len(X) else DIABETES, target, *weights)
+
+
+def same_splits(a, b):
+    """Whether two forests split alike, whatever their leaves hold."""
+    leaf = is_leaf(a.nodes)
+    return (
+        np.array_equal(a.tree_offsets, b.tree_offsets)
+        and np.array_equal(leaf, is_leaf(b.nodes))
+        and np.array_equal(a.nodes[~leaf], b.nodes[~leaf])
+    )
+
+
+# what the trees equal
+
+
+@pytest.mark.parametrize("Model", [RandomForestRegressor, ExtraTreesRegressor])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_output_twice_is_the_output(backend, Model, sign):
+    # every score doubles; the mirrored output has the same squares
+    single = grown(Model, backend, SUGAR)
+    double = grown(Model, backend, np.stack([SUGAR, sign * SUGAR], axis=1))
+    assert same_splits(single.forest_, double.forest_)
+    once, twice = single.predict(DIABETES), double.predict(DIABETES)
+    assert np.array_equal(twice, np.stack([once, sign * once], axis=1))
+    assert single.score(DIABETES, SUGAR) == double.score(
+        DIABETES, np.stack([SUGAR, sign * SUGAR], axis=1)
+    )
+
+
+def test_counts_twice_are_the_counts(backend):
+    counts = np.random.default_rng(0).poisson(SUGAR / 50).astype(float)
+    params = {"criterion": "poisson", "max_depth": 5}
+    single = grown(RandomForestRegressor, backend, counts, **params)
+    double = grown(RandomForestRegressor, backend, np.stack([counts, counts], axis=1), **params)
+    assert same_splits(single.forest_, double.forest_)
+    assert np.array_equal(double.predict(DIABETES), single.predict(DIABETES)[:, None] * [1, 1])
+
+
+@pytest.mark.parametrize("Model", SEVERAL)
+@pytest.mark.parametrize("times", [2, 4])
+def test_classes_twice_are_the_classes(backend, Model, times):
+    # Gini impurities are sums of squares of whole numbers: every score is doubled exactly
+    single = grown(Model, backend, WINE)
+    double = grown(Model, backend, np.stack([WINE] * times, axis=1))
+    assert same_splits(single.forest_, double.forest_)
+    assert all(np.array_equal(p, single.predict_proba(X)) for p in double.predict_proba(X))
+    assert np.array_equal(double.predict(X), single.predict(X)[:, None].repeat(times, axis=1))
+    # a decrease is the mean over the outputs
+    assert np.allclose(double.feature_importances_, single.feature_importances_, rtol=1e-12)
+    limit = {"min_impurity_decrease": 0.02}
+    single = grown(Model, backend, WINE, **limit)
+    double = grown(Model, backend, np.stack([WINE] * times, axis=1), **limit)
+    assert same_splits(single.forest_, double.forest_)
+
+
+def test_entropies_twice_are_the_entropies(backend):
+    # of one output entropies are in fixed point, of several they are not: large nodes, no ties
+    params = {"criterion": "entropy", "min_samples_leaf": 8}
+    single = grown(RandomForestClassifier, backend, WINE, **params)
+    double = grown(RandomForestClassifier, backend, np.stack([WINE, WINE], axis=1), **params)
+    assert same_splits(single.forest_, double.forest_)
+    assert all(np.array_equal(p, single.predict_proba(X)) for p in double.predict_proba(X))
+    assert np.allclose(double.feature_importances_, single.feature_importances_, rtol=1e-6)
+
+
+def test_the_order_of_two_outputs_does_not_matter(backend):
+    a, b = (grown(RandomForestRegressor, backend, PAIR[:, order]) for order in ([0, 1], [1, 0]))
+    assert same_splits(a.forest_, b.forest_)
+    assert np.array_equal(a.predict(DIABETES), b.predict(DIABETES)[:, ::-1])
+    a, b = (grown(RandomForestClassifier, backend, TWO[:, order]) for order in ([0, 1], [1, 0]))
+    assert same_splits(a.forest_, b.forest_)
+    assert np.array_equal(a.predict(X), b.predict(X)[:, ::-1])
+
+
+def test_an_output_that_is_constant_adds_nothing(backend):
+    # squared errors and impurities of it are the same on both sides of every cut: but their
+    # sum is rounded, so that only large nodes without ties are sure to be cut alike
+    params = {"min_samples_leaf": 20}
+    single = grown(RandomForestRegressor, backend, SUGAR, **params)
+    double = grown(
+        RandomForestRegressor, backend, np.stack([SUGAR, np.full(442, 7)], axis=1), **params
+    )
+    assert same_splits(single.forest_, double.forest_)
+    assert (double.predict(DIABETES)[:, 1] == 7).all()
+
+
+@pytest.mark.parametrize("params", [{"max_depth": 4}, {"min_impurity_decrease": 0.01}])
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_class_trees_are_scikit_learns(backend, criterion, params):
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 40, (600, 4)).astype(np.float32)
+    signal = table[:, :2] + rng.normal(size=(600, 2)) * 6
+    target = np.stack([np.digitize(signal[:, 0], [12, 25]), signal[:, 1] > 20], axis=1).astype(int)
+    params = {"criterion": criterion, "min_samples_leaf": 5, **params}
+    weights = rng.integers(1, 5, 600)
+    ours = DecisionTreeClassifier(**params, backend=backend).fit(table, target, weights)
+    theirs = SklearnClassifier(**params, random_state=0).fit(table, target, sample_weight=weights)
+    assert ours.forest_.n_nodes == theirs.tree_.node_count > 8
+    pairs = zip(ours.predict_proba(table), theirs.predict_proba(table), strict=True)
+    assert all(np.allclose(*pair, rtol=1e-12) for pair in pairs)
+    assert np.allclose(ours.feature_importances_, theirs.feature_importances_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("params", [{"max_depth": 5}, {"min_impurity_decrease": 30.0}])
+def test_regression_trees_are_scikit_learns(backend, params):
+    table = DIABETES.astype(np.float32)
+    ours = DecisionTreeRegressor(max_bins=1000, **params, backend=backend).fit(table, PAIR)
+    theirs = SklearnRegressor(**params, random_state=0).fit(table, PAIR)
+    assert ours.forest_.n_nodes == theirs.tree_.node_count > 20
+    assert np.allclose(ours.predict(table), theirs.predict(table), rtol=1e-9)
+
+
+# weights
+
+
+@pytest.mark.parametrize(
+    "class_weight",
+    ["balanced", [{0: 1, 1: 3, 2: 2}, {0: 0.5, 1: 1.5}], ["balanced", None], [None, {0: 2, 1: 1}]],
+)
+def test_class_weights_are_sample_weights(backend, class_weight):
+    own = np.linspace(0.5, 2, len(X))
+    weights = compute_sample_weight(
+        [w or dict.fromkeys(range(3), 1) for w in class_weight]
+        if isinstance(class_weight, list)
+        else class_weight,
+        TWO,
+    )
+    for Model in (DecisionTreeClassifier, ExtraTreesClassifier):
+        for sample_weight, product in ((None, weights), (own, weights * own)):
+            params = {"random_state": 0, "backend": backend}
+            plain = Model(**params).fit(X, TWO, product).forest_
+            weighted = Model(**params, class_weight=class_weight).fit(X, TWO, sample_weight)
+            assert same_forest(weighted.forest_, plain)
+
+
+def test_class_weights_with_bags(backend):
+    weights = [{0: 1, 1: 3, 2: 2}, {0: 2, 1: 1}]
+    model = grown(RandomForestClassifier, backend, TWO, class_weight=weights)
+    each = np.array([1, 3, 2])[TWO[:, 0]] * np.array([2, 1])[TWO[:, 1]]
+    for t, rows in enumerate(model.estimators_samples_):
+        assert model.forest_.node_sums(t, t + 1)[0, 0] == each[rows].sum()
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ({0: 1, 1: 2, 2: 1}, "list of a dict for each of the 2 outputs"),
+        ([{0: 1, 1: 2, 2: 1}], "list of a dict for each of the 2 outputs"),
+        ("balanced_subsample", "for one output"),
+    ],
+)
+def test_class_weights_of_one_output_are_refused(class_weight, message):
+    with pytest.raises(ValueError, match=message):
+        grown(RandomForestClassifier, "numpy", TWO, class_weight=class_weight)
+
+
+def test_sample_weights_without_bags_are_repeated_rows(backend):
+    weights = np.random.default_rng(0).integers(0, 3, 442)
+    rows = np.repeat(np.arange(442), weights)
+    model = DecisionTreeRegressor(max_bins=1000, backend=backend)
+    weighted = model.fit(DIABETES, PAIR, weights).predict(DIABETES)
+    assert np.array_equal(weighted, model.fit(DIABETES[rows], PAIR[rows]).predict(DIABETES))
+
+
+# shapes and labels
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")  # scikit-learn's logarithms
+@pytest.mark.parametrize("target", [WINE, TWO, np.stack([WINE, WINE, WINE], axis=1)])
+@pytest.mark.parametrize("Model", SEVERAL)
+def test_class_answers_have_scikit_learns_shapes(backend, Model, target):
+    ours = grown(Model, backend, target)
+    theirs = getattr(sklearn.ensemble, Model.__name__)(4, random_state=0).fit(X, target)
+    for method in ("predict", "predict_proba", "predict_log_proba", "apply"):
+        found, expected = (getattr(model, method)(X) for model in (ours, theirs))
+        assert type(found) is type(expected)
+        if isinstance(found, list):
+            assert [(f.shape, f.dtype) for f in found] == [(e.shape, e.dtype) for e in expected]
+        else:
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert type(ours.classes_) is type(theirs.classes_)
+    assert np.concatenate(ours.classes_, axis=None).tolist() == (
+        np.concatenate(theirs.classes_, axis=None).tolist()
+    )
+    assert np.array_equal(ours.n_classes_, theirs.n_classes_)
+    assert ours.n_outputs_ == theirs.n_outputs_
+
+
+@pytest.mark.parametrize("target", [SUGAR, PAIR])
+def test_regressions_have_scikit_learns_shapes(backend, target):
+    ours = grown(RandomForestRegressor, backend, target)
+    theirs = sklearn.ensemble.RandomForestRegressor(4, random_state=0).fit(DIABETES, target)
+    found, expected = (model.predict(DIABETES) for model in (ours, theirs))
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert ours.n_outputs_ == theirs.n_outputs_
+    assert ours.score(DIABETES, target) == r2_score(target, found)
+
+
+def test_scores_are_scikit_learns(backend):
+    binary = (TWO > 0).astype(int)
+    model = grown(RandomForestClassifier, backend, binary, max_depth=2)
+    right = (model.predict(X) == binary).all(axis=1)
+    assert model.score(X, binary) == right.mean() < 1
+    three = grown(RandomForestClassifier, backend, TWO)
+    theirs = sklearn.ensemble.RandomForestClassifier(4).fit(X, TWO)
+    for other in (three, theirs):
+        with pytest.raises(ValueError, match="multiclass-multioutput is not supported"):
+            other.score(X, TWO)
+
+
+def test_probabilities_lead_to_labels(backend):
+    model = grown(RandomForestClassifier, backend, TWO, max_depth=3)
+    parts = model.predict_proba(X)
+    assert all(np.allclose(part.sum(axis=1), 1) for part in parts)
+    best = [c[p.argmax(axis=1)] for c, p in zip(model.classes_, parts, strict=True)]
+    assert np.array_equal(model.predict(X), np.stack(best, axis=1))
+    with np.errstate(divide="ignore"):
+        logs = [np.log(part) for part in parts]
+    assert all(np.array_equal(*p) for p in zip(model.predict_log_proba(X), logs, strict=True))
+
+
+def test_votes_are_of_each_output(backend):
+    tree = DecisionTreeClassifier(max_depth=2, backend=backend)
+    model = BaggingClassifier(tree, 5, voting="hard", random_state=0).fit(X, TWO)
+    for part, each in zip(model.predict_proba(X), model.classes_, strict=True):
+        assert part.shape == (len(X), len(each))
+        assert set(np.unique(part * 5)) <= {0, 1, 2, 3, 4, 5}
+        assert np.allclose(part.sum(axis=1), 1)
+
+
+def test_strings(backend):
+    names = np.stack([NAMES[TWO[:, 0], 0], NAMES[TWO[:, 1], 1]], axis=1)
+    plain = grown(RandomForestClassifier, backend, TWO)
+    for target in (names, names.astype(object)):
+        model = grown(RandomForestClassifier, backend, target)
+        assert [c.tolist() for c in model.classes_] == [["high", "low", "mid"], ["no", "yes"]]
+        assert same_splits(model.forest_, plain.forest_)
+        found = model.predict(X)
+        assert found.shape == names.shape
+        assert np.mean(found == names) > 0.9
+
+
+def test_labels_of_several_kinds(backend, tmp_path):
+    target = np.stack([NAMES[TWO[:, 0], 0].astype(object), TWO[:, 1].astype(object)], axis=1)
+    model = grown(RandomForestClassifier, backend, target)
+    assert [c.dtype.kind for c in model.classes_] in (["O", "i"], ["U", "i"])
+    found = model.predict(X)
+    assert found.dtype == object
+    assert {type(label) for label in found[:, 1]} <= {int, np.int64}
+    assert np.mean(found == target) > 0.9
+    model.save(tmp_path / "model")
+    assert np.array_equal(gpuforest.load(tmp_path / "model").predict(X), found)
+
+
+def test_a_column_is_one_output(backend):
+    for Model, target in ((RandomForestClassifier, WINE), (RandomForestRegressor, SUGAR)):
+        with pytest.warns(DataConversionWarning):
+            model = grown(Model, backend, target[:, None])
+        assert model.n_outputs_ == 1
+        assert same_forest(model.forest_, grown(Model, backend, target).forest_)
+        assert model.predict(X if Model is RandomForestClassifier else DIABETES).ndim == 1
+
+
+# out of bag, files, backends, errors
+
+
+def test_out_of_bag_answers_have_scikit_learns_shapes(backend):
+    params = {"n_estimators": 60, "oob_score": True, "random_state": 0}
+    target = np.stack([WINE > 0, X[:, 1] > 2], axis=1)
+    ours = RandomForestClassifier(**params, backend=backend).fit(X, target)
+    theirs = sklearn.ensemble.RandomForestClassifier(**params).fit(X, target)
+    decision = ours.oob_decision_function_
+    assert decision.shape == theirs.oob_decision_function_.shape == (178, 2, 2)
+    assert ours.oob_score_ == np.mean((decision.argmax(axis=1) == target).all(axis=1))
+    assert abs(ours.oob_score_ - theirs.oob_score_) < 0.05
+    ours = RandomForestRegressor(**params, backend=backend).fit(DIABETES, PAIR)
+    theirs = sklearn.ensemble.RandomForestRegressor(**params).fit(DIABETES, PAIR)
+    assert ours.oob_prediction_.shape == theirs.oob_prediction_.shape == (442, 2)
+    assert ours.oob_score_ == r2_score(PAIR, ours.oob_prediction_)
+    assert abs(ours.oob_score_ - theirs.oob_score_) < 0.05
+    # outputs of unlike numbers of classes stand side by side, with room for the most
+    ours = RandomForestClassifier(**params, backend=backend).fit(X, TWO)
+    assert ours.oob_decision_function_.shape == (178, 3, 2)
+    assert not ours.oob_decision_function_[:, 2, 1].any()
+    right = ours.oob_decision_function_.argmax(axis=1) == TWO
+    assert ours.oob_score_ == np.mean(right.all(axis=1)) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("Model", "target"),
+    [
+        (ExtraTreesRegressor, PAIR),
+        (RandomForestClassifier, TWO),
+        (ExtraTreesClassifier, NAMES[TWO, 0]),
+    ],
+)
+def test_files_and_pickles(tmp_path, Model, target):
+    model = grown(Model, "numba", target)
+    model.save(tmp_path / "model")
+    table = X if len(target) == len(X) else DIABETES
+    for again in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert same_forest(again.forest_, model.forest_)
+        assert again.n_outputs_ == 2
+        assert np.array_equal(again.predict(table), model.predict(table))
+        if target is not PAIR:
+            assert all(np.array_equal(*c) for c in zip(again.classes_, model.classes_, strict=True))
+            assert again.n_classes_ == model.n_classes_
+            assert len(again.predict_proba(table)) == 2
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "poisson"])
+def test_backends_agree(criterion):
+    is_classes = criterion in ("gini", "entropy")
+    Model = RandomForestClassifier if is_classes else RandomForestRegressor
+    target = TWO if is_classes else np.abs(PAIR)
+    weights = np.random.default_rng(0).random(len(target))
+    params = {"criterion": criterion, "n_jobs": 2, "max_features": 3, "max_leaf_nodes": 20}
+    a, b = (grown(Model, name, target, weights, **params) for name in ("numpy", "numba"))
+    assert same_forest(a.forest_, b.forest_)
+    assert np.array_equal(a.feature_importances_, b.feature_importances_)
+
+
+def test_a_far_smaller_output_is_warned_of():
+    far = np.stack([SUGAR, SUGAR * 1e-12], axis=1)
+    with pytest.warns(UserWarning, match="output 1 of y has a range so small"):
+        grown(RandomForestRegressor, "numpy", far)
+    grown(RandomForestRegressor, "numpy", np.stack([SUGAR, SUGAR * 1e-3], axis=1))
+
+
+def test_misclassification_is_for_one_output():
+    for Model in (DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier):
+        with pytest.raises(ValueError, match="'misclassification' is for one output"):
+            Model(criterion="misclassification").fit(X, TWO)
+    with pytest.raises(ValueError, match="no positive value"):
+        grown(RandomForestRegressor, "numpy", np.stack([SUGAR, 0 * SUGAR], 1), criterion="poisson")
