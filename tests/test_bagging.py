@@ -99,6 +99,25 @@ def test_weights_are_chances_with_replacement_and_statistics_without(backend):
         assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
 
 
+def test_class_weights_of_the_tree(backend):
+    weights = {0: 1, 1: 3, 2: 2}
+    tree = DecisionTreeClassifier(class_weight=weights)
+    for params in ({"bootstrap": False, "max_samples": 90}, {}):
+        model = bag(backend, tree=tree, **params).fit(X, y)
+        for t, rows in enumerate(model.estimators_samples_):
+            counts = np.bincount(y[rows], minlength=3) * [1, 3, 2]
+            assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
+
+
+def test_one_row_of_one_feature(backend):
+    model = bag(backend, bootstrap=False, max_samples=1, max_features=1).fit(X[:, :1], y)
+    assert model.forest_.n_nodes == 5
+    drawn = y[np.concatenate(model.estimators_samples_)]
+    assert model.predict_proba(X[:1, :1]).tolist() == [
+        (np.bincount(drawn, minlength=3) / 5).tolist()
+    ]
+
+
 def test_shares_of_a_weighted_bag_are_of_the_bag(backend):
     # equal weights change nothing, whatever they are
     weights = np.full(len(y), 3)

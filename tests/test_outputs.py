@@ -124,7 +124,9 @@ def test_an_output_that_is_constant_adds_nothing(backend):
     assert (double.predict(DIABETES)[:, 1] == 7).all()
 
 
-@pytest.mark.parametrize("params", [{"max_depth": 4}, {"min_impurity_decrease": 0.01}])
+@pytest.mark.parametrize(
+    "params", [{"max_depth": 4}, {"min_impurity_decrease": 0.01}, {"ccp_alpha": 0.005}]
+)
 @pytest.mark.parametrize("criterion", ["gini", "entropy"])
 def test_class_trees_are_scikit_learns(backend, criterion, params):
     rng = np.random.default_rng(0)
@@ -141,7 +143,9 @@ def test_class_trees_are_scikit_learns(backend, criterion, params):
     assert np.allclose(ours.feature_importances_, theirs.feature_importances_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("params", [{"max_depth": 5}, {"min_impurity_decrease": 30.0}])
+@pytest.mark.parametrize(
+    "params", [{"max_depth": 5}, {"min_impurity_decrease": 30.0}, {"ccp_alpha": 30.0}]
+)
 def test_regression_trees_are_scikit_learns(backend, params):
     table = DIABETES.astype(np.float32)
     ours = DecisionTreeRegressor(max_bins=1000, **params, backend=backend).fit(table, PAIR)

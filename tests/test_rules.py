@@ -200,8 +200,8 @@ def assert_monotonic(model, X, signs, predicted):
         values = np.unique(X[~np.isnan(X[:, f]), f])
         values = np.concatenate([[-1e9], values, [1e9]])
         rows = np.repeat(X[:12], len(values), axis=0)
-        rows[:, f] = np.tile(values, 12)
-        steps = np.diff(predicted(model, rows).reshape(12, -1), axis=1)
+        rows[:, f] = np.tile(values, len(X[:12]))
+        steps = np.diff(predicted(model, rows).reshape(-1, len(values)), axis=1)
         assert (steps * sign >= 0).all()
 
 
@@ -222,7 +222,8 @@ def test_predictions_are_monotonic(seed, kind, which, signs):
     params = {"criterion": kind, "random_state": seed % 5, "monotonic_cst": signs}
     if which:
         params["n_estimators"] = 3
-    models = [Model(**params, backend=name).fit(X, y) for name in ("numpy", "numba")]
+    weights = None if seed % 2 else rng.random(len(X))
+    models = [Model(**params, backend=name).fit(X, y, weights) for name in ("numpy", "numba")]
     assert same_forest(models[0].forest_, models[1].forest_)
     assert_monotonic(
         models[0], X, signs, lambda m, x: m.predict_proba(x)[:, -1] if is_classes else m.predict(x)
