@@ -93,19 +93,13 @@ class TargetCoding:
 
         Infinite where float64 has no such number: the square of a scale has a wider range.
         """
-        gain = decrease * self._n_summed / criterion.unit * self.scale
+        gain = decrease / criterion.unit * self.scale
         return gain * self.scale if criterion.name == "squared_error" else gain
 
     def decrease(self, gain: float, criterion: Criterion) -> float:
         """The total impurity decrease, in the target's unit, of a score difference."""
-        decrease = gain * criterion.unit / self._n_summed / self.scale
+        decrease = gain * criterion.unit / self.scale
         return decrease / self.scale if criterion.name == "squared_error" else decrease
-
-    @property
-    def _n_summed(self) -> int:
-        """Outputs of a regression, whose scores add up; impurity is their mean. Of classes the
-        criterion's unit counts them."""
-        return 1 if self.several else len(self.centre)
 
 
 def _one_hot(codes: np.ndarray, n: int) -> np.ndarray:

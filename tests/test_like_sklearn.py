@@ -124,7 +124,8 @@ def test_metadata_routing_takes_weights_through_a_pipeline(backend):
     with sklearn.config_context(enable_metadata_routing=True):
         forest = RandomForestClassifier(3, random_state=0, backend=backend, bootstrap=False)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
-        model = make_pipeline(scaler, forest.set_fit_request(sample_weight=True))
+        forest.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        model = make_pipeline(scaler, forest)
         model.fit(X, y, sample_weight=weights)
         scores = cross_val_score(model, X, y, params={"sample_weight": weights}, cv=3)
     plain = clone(forest).fit(StandardScaler().fit_transform(X), y, weights)
