@@ -26,6 +26,8 @@ class Forest:
     coding : how channel sums turn into predictions
     seed : what it was grown from
     leaf_impurity : f64[V] or None, of a single regression tree how its leaves' rows spread
+    leaf_means : f64[V] or None, means of the second channel that leaves predict in place of
+        their own, so that predictions are monotonic
     """
 
     nodes: np.ndarray
@@ -35,6 +37,7 @@ class Forest:
     coding: TargetCoding
     seed: int
     leaf_impurity: np.ndarray | None = None
+    leaf_means: np.ndarray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived need not travel."""
@@ -56,7 +59,12 @@ class Forest:
     @cached_property
     def values(self) -> np.ndarray:
         """Predictions of the leaf table's rows, f64[V, n_values]."""
-        return self.coding.values(self.leaf_sums)
+        found = self.coding.values(self.leaf_sums)
+        if self.leaf_means is not None:
+            others = self.coding.of_means(self.leaf_means)
+            moved = self.leaf_means != self.coding.second_means(self.leaf_sums)
+            found = np.where(moved[:, None], others, found)
+        return found
 
     @cached_property
     def sparse_values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

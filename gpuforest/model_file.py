@@ -7,6 +7,7 @@
     leaf_weights   int[V]       of regression; as these all in the smallest integers that
     leaf_sums      int[V, C]    hold them: class sums, or moments
     leaf_impurity  f64[V]       of a single regression tree
+    leaf_means     f64[V]       of monotonic predictions
     edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
@@ -45,6 +46,7 @@ ARRAYS: Layout = {
     "leaf_weights": (INTEGERS, 1),
     "leaf_sums": (INTEGERS, 2),
     "leaf_impurity": (("F64",), 1),
+    "leaf_means": (("F64",), 1),
     "edge_values": (("F64",), 1),
     "edge_offsets": (("I64",), 1),
     "edge_kinds": (("U8",), 1),
@@ -64,7 +66,8 @@ HEADER = {
     "outputs": list,
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs"}
-SOMETIMES = {"leaves", "leaf_weights", "leaf_impurity", "oob_score", *NAMES}
+OF_LEAVES = {"leaves", "leaf_weights", "leaf_impurity", "leaf_means"}
+SOMETIMES = {"oob_score", *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
@@ -90,8 +93,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     }
     if "classes" not in header and forest.coding.is_classes:
         arrays["classes"] = forest.coding.classes
-    if forest.leaf_impurity is not None:
-        arrays["leaf_impurity"] = forest.leaf_impurity
+    for name in ("leaf_impurity", "leaf_means"):
+        if (found := getattr(forest, name)) is not None:
+            arrays[name] = found
     write(Path(path), json.dumps(header), arrays)
 
 
@@ -313,6 +317,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
         ),
         seed=header["seed"],
         leaf_impurity=arrays.get("leaf_impurity"),
+        leaf_means=arrays.get("leaf_means"),
     )
 
 

@@ -78,6 +78,19 @@ class TargetCoding:
         means = sums[:, 1:] / np.maximum(sums[:, :1], 1)
         return np.asarray(means / self.scale + self.centre)
 
+    def second_means(self, sums: np.ndarray) -> np.ndarray:
+        """Means f64[V] of the second channel: of two classes the second's share."""
+        weight = sums.sum(axis=1) if self.is_classes else sums[:, 0]
+        return np.asarray(sums[:, 1] / np.maximum(weight, 1))
+
+    def of_means(self, means: np.ndarray) -> np.ndarray:
+        """Predictions f64[V, n_values] of such means, of two classes or one real output."""
+        if not self.is_classes:
+            return np.asarray(means[:, None] / self.scale + self.centre)
+        if self.votes:
+            return _one_hot(means > 0.5, 2)
+        return np.stack([1.0 - means, means], axis=1)
+
     def split(self, values: Array) -> list[Array]:
         """Of several class outputs each one's part [N, C] of values [N, n_values], or of
         channel sums."""

@@ -33,6 +33,7 @@ def check_forest(forest: Forest) -> None:
         _check_coding(forest.coding)
         _check_leaves(forest.leaf_sums, forest.coding)
         _check_leaf_impurity(forest)
+        _check_leaf_means(forest)
         _check_trees(forest)
     except ModelFormatError:
         raise
@@ -106,6 +107,15 @@ def _check_leaf_impurity(forest: Forest) -> None:
     need(found.dtype == np.float64, "an impurity of leaves that is no list of numbers")
     need(found.shape == (len(forest.leaf_sums),), "an impurity of leaves that does not fit")
     need(bool((found >= 0).all()), "an impurity of leaves out of range")
+
+
+def _check_leaf_means(forest: Forest) -> None:
+    if (found := forest.leaf_means) is None:
+        return
+    need(forest.leaf_sums.shape[1] == 2, "means of leaves beside several outputs or classes")
+    need(found.dtype == np.float64, "means of leaves that are no list of numbers")
+    need(found.shape == (len(forest.leaf_sums),), "means of leaves that do not fit")
+    need(bool(np.isfinite(found).all()), "a mean of a leaf that is no finite number")
 
 
 def _check_trees(forest: Forest) -> None:

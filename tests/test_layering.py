@@ -23,7 +23,7 @@ LAYERS = [
     {"assembly", "predict"},
     {"grow"},
     {"inspection"},
-    {"pruning"},
+    {"monotonic", "pruning"},
     {"estimators"},
     {"convert", "model_file"},
     {"gpuforest"},  # what users import

@@ -1,5 +1,6 @@
 """What rules forbid a split: least weight, monotonic predictions, few leaves; and random cuts."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from sklearn_trees import compare_trees
 
+import gpuforest
 from gpuforest import (
     BaggingClassifier,
     DecisionTreeClassifier,
@@ -127,11 +129,12 @@ def test_monotonic_signs_by_hand(engine):
     assert cut(engine, counts, bounds=wide, signs=(1,)) == best
     assert cut(engine, counts, bounds=wide, signs=(-1,)) == falling
     assert cut(engine, counts, bounds=wide, signs=(0,)) == best
-    # bounds hold for free features too, and touch
-    assert cut(engine, counts, bounds=(0.5, 1), signs=(0,)) == best
-    assert cut(engine, counts, bounds=(0.55, 1), signs=(0,)) == falling
+    # bounds hold for features that have a sign, and touch
+    assert cut(engine, counts, bounds=(0.5, 1), signs=(1,)) == best
+    assert cut(engine, counts, bounds=(0.55, 1), signs=(-1,)) == falling
     assert cut(engine, counts, bounds=(0.55, 1), signs=(1,)) is None
-    assert cut(engine, counts, bounds=(0, 0.9), signs=(0,)) is None
+    assert cut(engine, counts, bounds=(0, 0.9), signs=(-1,)) is None
+    assert cut(engine, counts, bounds=(0.55, 0.9), signs=(0,)) == best
 
 
 # least weight
@@ -243,9 +246,7 @@ def test_monotonic_forests_learn_still(voting):
     assert bound.score(X, y) > 0.85
 
 
-# scikit-learn holds free features to no bounds, and clips what leaves predict in their stead:
-# the trees are the same where every feature has a sign
-@pytest.mark.parametrize("signs", [[1, -1, 1, -1], [1, -1, -1, 1], [1, 1, 1, 1]])
+@pytest.mark.parametrize("signs", [[1, -1, 1, -1], [1, -1, 0, 0], [0, 0, 0, 1], [1, 1, 1, 1]])
 def test_monotonic_regressions_are_scikit_learns(backend, signs):
     rng = np.random.default_rng(2)
     X = rng.integers(0, 12, (500, 4)).astype(np.float32)
@@ -259,7 +260,7 @@ def test_monotonic_regressions_are_scikit_learns(backend, signs):
         assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
 
 
-@pytest.mark.parametrize("signs", [[1, -1, 1, -1], [1, -1, -1, 1]])
+@pytest.mark.parametrize("signs", [[1, -1, 1, -1], [1, -1, 0, 0], [0, 0, 0, -1]])
 def test_monotonic_classes_are_scikit_learns(backend, signs):
     rng = np.random.default_rng(3)
     X = rng.integers(0, 12, (500, 4)).astype(np.float32)
@@ -363,3 +364,25 @@ def test_few_leaves_and_least_decreases_stand_side_by_side(backend):
     few = RandomForestRegressor(**params, min_impurity_decrease=50, max_leaf_nodes=4).fit(X, y)
     assert np.diff(few.forest_.tree_offsets).max() <= 7
     assert few.forest_.n_nodes < least.forest_.n_nodes
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+def test_clipped_leaves_stay_with_the_model(tmp_path, kind):
+    X, y = load_diabetes(return_X_y=True)
+    y = y > 120 if kind is RandomForestClassifier else y
+    signs = [0, 0, 1, 1, 0, 0, 0, 0, 0, 0]
+    model = kind(5, monotonic_cst=signs, random_state=0).fit(X, y)
+    assert model.forest_.leaf_means is not None
+    model.save(tmp_path / "model")
+    ask = "predict_proba" if kind is RandomForestClassifier else "predict"
+    found = getattr(model, ask)(X)
+    for other in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(getattr(other, ask)(X), found)
+    mean = sum(getattr(tree, ask)(X) for tree in model.estimators_) / 5
+    assert np.array_equal(mean, found)
+    X = X.astype(np.float32)
+    assert np.array_equal(getattr(model.to_sklearn(), ask)(X), getattr(model, ask)(X))
+    model.set_params(warm_start=True, n_estimators=8).fit(load_diabetes().data, y)
+    whole = kind(8, monotonic_cst=signs, random_state=0).fit(load_diabetes().data, y)
+    assert same_forest(model.forest_, whole.forest_)
+    assert np.array_equal(model.forest_.leaf_means, whole.forest_.leaf_means)

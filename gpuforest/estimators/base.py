@@ -35,6 +35,7 @@ from gpuforest.forest import Forest
 from gpuforest.grow import grow
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.impurity import with_leaf_impurity
+from gpuforest.monotonic import clip_leaves
 from gpuforest.pruning import best_first, prune
 from gpuforest.sampling import Sampling
 from gpuforest.target import (
@@ -172,6 +173,9 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             n_trees = int(params.get("n_estimators", 1))
             forest = grow(matrix, target, sampling, rules, n_trees, seed, backend, earlier)
             forest = _pruned(forest, params)
+            if len(rules.signs):
+                criterion = criterion_of(params["criterion"])
+                forest = clip_leaves(forest, rules.signs, criterion)
             if not coding.is_classes and "n_estimators" not in params and not coding.several:
                 given = (
                     coded[0],

@@ -105,15 +105,18 @@ def leaf_text(forest: Forest, leaf: int) -> str:
     sums, values, classes = forest.leaf_sums[leaf], forest.values[leaf], forest.coding.classes
     if forest.coding.several:
         parts = forest.coding.split(sums[None]), forest.coding.several
-        each = [_shares(labels, part[0]) for part, labels in zip(*parts, strict=True)]
+        each = [
+            _shares(labels, part[0], int(np.argmax(part)))
+            for part, labels in zip(*parts, strict=True)
+        ]
         return "classes: " + "; ".join(each)
     if classes is None:
         shown = values.tolist() if len(values) > 1 else float(values[0])
         return f"value: {shown!r} (weight: {sums[0]})"
-    return f"class: {_shares(classes, sums)}"
+    return f"class: {_shares(classes, sums, int(np.argmax(values)))}"
 
 
-def _shares(classes: np.ndarray, sums: np.ndarray) -> str:
-    """The heaviest class, and the weights of all that occur."""
+def _shares(classes: np.ndarray, sums: np.ndarray, first: int) -> str:
+    """The class predicted, and the weights of all that occur."""
     found = ", ".join(f"{classes[i]}: {sums[i]}" for i in np.flatnonzero(sums))
-    return f"{classes[np.argmax(sums)]} ({found})"
+    return f"{classes[first]} ({found})"

@@ -136,6 +136,9 @@ class TreeView:
         """Shares of the classes, or means: f64[node_count, n_outputs, max_n_classes]"""
         coding, widest = self.forest.coding, self.max_n_classes
         found = coding.values(self._sums)
+        if self.forest.leaf_means is not None:
+            leaf = self._parts[0] < 0
+            found[leaf] = self.forest.values[self._parts[3][leaf]]
         if not coding.several:
             return found.reshape(self.node_count, self.n_outputs, -1)
         parts = [np.pad(p, [(0, 0), (0, widest - p.shape[1])]) for p in coding.split(found)]

@@ -41,9 +41,9 @@ struct Limits {
 
   __device__ __forceinline__ bool allow(i64 n_left, i64 a_left, i64 n_right, i64 a_right) const {
     if (n_left < min_weight || n_right < min_weight) return false;
-    if (sign == 0 && low == MINUS_INFINITY && high == -MINUS_INFINITY) return true;
+    if (sign == 0) return true;
     double left = (double)a_left / (double)n_left, right = (double)a_right / (double)n_right;
-    if ((sign > 0 && left > right) || (sign < 0 && left < right)) return false;
+    if (sign > 0 ? left > right : left < right) return false;
     return (left < right ? left : right) >= low && (left < right ? right : left) <= high;
   }
 };

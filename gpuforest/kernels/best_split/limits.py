@@ -23,11 +23,11 @@ def may_part(n_left, a_left, n, a, limits):
     _, min_weight, sign, low, high = limits
     if n_left < min_weight or n - n_left < min_weight:
         return False
-    if sign == 0 and low == -np.inf and high == np.inf:
+    if sign == 0:
         return True
     left = np.float64(a_left) / np.float64(n_left)
     right = np.float64(a - a_left) / np.float64(n - n_left)
-    in_order = left <= right if sign > 0 else left >= right if sign < 0 else True
+    in_order = left <= right if sign > 0 else left >= right
     return in_order and min(left, right) >= low and max(left, right) <= high
 
 

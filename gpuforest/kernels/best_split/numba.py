@@ -102,7 +102,7 @@ def first_highest(scores, upto, last, whole, more, limits, side, found):
             rows_left = upto[ROWS, i] + rows_more
             if rows_left < min_rows or n_rows - rows_left < min_rows:
                 scores[i] = -np.inf
-    if limits[1] > 1 or limits[2] != 0 or limits[3] > -np.inf or limits[4] < np.inf:
+    if limits[1] > 1 or limits[2] != 0:
         for i in range(last):
             n_left, a_left = upto[WEIGHT, i] + n_more, upto[SECOND, i] + a_more
             if not may_part(n_left, a_left, n, a, limits):

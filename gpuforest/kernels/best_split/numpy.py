@@ -41,7 +41,7 @@ def best_split(
     keys : u64[S], random keys: each feature has one cut, drawn at random; u64[0]: all cuts
     signs : i8[F], -1 or 1: the mean of the second channel must not rise, or fall, from left
         to right; i8[0]: there are no such constraints
-    bounds : f64[S, 2], with them: between what the means of both sides must lie
+    bounds : f64[S, 2], with them: between what the means of both sides must then lie
 
     Returns
     -------
@@ -151,10 +151,12 @@ def _is_monotonic(
     signs: np.ndarray,
     bounds: np.ndarray,
 ) -> np.ndarray:
-    """Whether the means of the two sides i64[S, k, ..., C] are in order, and in bounds."""
+    """Whether the means of the two sides i64[S, k, ..., C] are in order, and in bounds, where
+    the feature has a sign."""
     low, high = (side_value(xp, side, criterion) for side in (left, right))
     sign = signs[np.maximum(features, 0)][:, :, None, None]
     least, most = (bounds[:, i][:, None, None, None] for i in (0, 1))
-    inside = (np.minimum(low, high) >= least) & (np.maximum(low, high) <= most)
+    free = sign == 0
+    inside = free | ((np.minimum(low, high) >= least) & (np.maximum(low, high) <= most))
     in_order: np.ndarray = inside & ((sign <= 0) | (low <= high)) & ((sign >= 0) | (low >= high))
     return in_order
