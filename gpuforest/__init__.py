@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         RandomForestRegressor,
         RandomTreesEmbedding,
     )
+    from gpuforest.estimators.memory import estimate_memory
+    from gpuforest.memory import MemoryEstimate
     from gpuforest.model_file import load
 
     __version__: str
@@ -32,12 +34,14 @@ __all__ = [
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "MemoryEstimate",
     "ModelFormatError",
     "RandomForestClassifier",
     "RandomForestRegressor",
     "RandomTreesEmbedding",
     "__version__",
     "available_backends",
+    "estimate_memory",
     "from_sklearn",
     "load",
     "register_backend",
@@ -48,6 +52,8 @@ _homes = {
     "ModelFormatError": "errors",
     "available_backends": "backends",
     "register_backend": "backends",
+    "MemoryEstimate": "memory",
+    "estimate_memory": "estimators.memory",
     "from_sklearn": "convert",
     "load": "model_file",
 }

@@ -57,10 +57,7 @@ def grow(
     """
     begin = 0 if earlier is None else earlier.n_trees
     n_new = n_trees - begin
-    n_workers, worker = backend.workers(n_new)
-    size = worker.wave_trees(sampling, target.coding.n_channels, -(-n_new // n_workers))
-    rounds = -(-n_new // (size * n_workers))
-    size = -(-n_new // (rounds * n_workers))
+    n_workers, worker, size = waves_of(backend, sampling, target.coding.n_channels, n_new)
 
     def wave(first: int) -> WaveTrees:
         last = min(first + size, n_trees)
@@ -74,6 +71,16 @@ def grow(
         waves.insert(0, WaveTrees(earlier.nodes, sizes, earlier.leaf_sums))
     nodes, tree_offsets, leaf_sums = merge_waves(waves, target.coding, backend.n_threads)
     return Forest(nodes, tree_offsets, leaf_sums, matrix.edges, target.coding, seed)
+
+
+def waves_of(
+    backend: Backend, sampling: Sampling, n_channels: int, n_trees: int
+) -> tuple[int, Backend, int]:
+    """Waves that grow beside one another, the backend of each, and the trees of a wave."""
+    n_workers, worker = backend.workers(n_trees)
+    size = worker.wave_trees(sampling, n_channels, -(-n_trees // n_workers))
+    rounds = -(-n_trees // (size * n_workers))
+    return n_workers, worker, -(-n_trees // (rounds * n_workers))
 
 
 def grow_wave(

@@ -36,7 +36,7 @@ from gpuforest.nodes import LEAF_MASK, LEAF_WORD, is_leaf
 from gpuforest.target import TargetCoding
 from gpuforest.validate import check_forest, check_offsets
 
-WHERE_IT_RUNS = ("backend", "n_jobs")  # parameters that are the reader's own matter
+WHERE_IT_RUNS = ("backend", "n_jobs", "memory_limit")  # parameters that are the reader's own matter
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
 ARRAYS: Layout = {
     "is_leaf": (("U8",), 1),
@@ -76,7 +76,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, which is replaced as a whole or not at all.
 
     What describes the training rows one by one (out-of-bag predictions), and where the
-    estimator ran (`backend`, `n_jobs`), is left out.
+    estimator ran (`backend`, `n_jobs`, `memory_limit`), is left out.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    The fitted estimator, with the default `backend` and `n_jobs`.
+    The fitted estimator, with the default `backend`, `n_jobs` and `memory_limit`.
 
     Raises
     ------

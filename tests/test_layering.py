@@ -22,7 +22,7 @@ LAYERS = [
     {"backends"},
     {"assembly", "predict"},
     {"grow"},
-    {"inspection"},
+    {"inspection", "memory"},
     {"monotonic", "pruning"},
     {"estimators"},
     {"convert", "model_file"},

@@ -8,6 +8,7 @@ benchmark to show for it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,11 +36,18 @@ class Backend(ABC):
 
     name: str
     xp: Any  # an array-API namespace
+    room: int | None = None  # bytes that waves may take of a device's memory; None: all free
     device: Any = None  # what `xp`'s functions take as device=
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
         self.n_threads = n_threads
         self.memory_budget = memory_budget
+
+    def within(self, n_threads: int, memory_budget: int, room: int) -> Backend:
+        """This backend, with other threads, another budget and no more room for growing."""
+        other = copy(self)
+        other.n_threads, other.memory_budget, other.room = n_threads, memory_budget, room
+        return other
 
     # doors
 

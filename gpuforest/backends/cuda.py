@@ -93,6 +93,8 @@ class CudaBackend(CudaKernels):
                 f"bytes of device memory, of which {self.free_bytes()} are free: lower "
                 "max_samples, free memory, or use backend='numba'"
             )
+        if self.room is not None:
+            free = min(free, self.room - self.memory_budget)
         return max(1, min(n_trees, free // each))
 
     def level(

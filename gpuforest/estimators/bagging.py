@@ -48,8 +48,8 @@ class Bagging(Trees):
     def _of_tree(name: str) -> Any:
         return property(lambda self: getattr(self.estimator or self._tree(), name))
 
-    criterion, max_bins, backend, class_weight = map(
-        _of_tree, ("criterion", "max_bins", "backend", "class_weight")
+    criterion, max_bins, backend, memory_limit, class_weight = map(
+        _of_tree, ("criterion", "max_bins", "backend", "memory_limit", "class_weight")
     )
 
     def _validate_params(self) -> None:
@@ -106,8 +106,8 @@ class BaggingClassifier(Bagging, ForestClassifier):
     Parameters
     ----------
     estimator : DecisionTreeClassifier or None, default=None
-        How each tree is grown, on which backend; None: `DecisionTreeClassifier()`. Its
-        random_state is not looked at.
+        How each tree is grown, on which backend, in what memory; None:
+        `DecisionTreeClassifier()`. Its random_state is not looked at.
     n_estimators : int, default=10
         Trees.
     max_samples : int, float or None, default=None
@@ -165,8 +165,8 @@ class BaggingRegressor(Bagging, ForestRegressor):
     Parameters
     ----------
     estimator : DecisionTreeRegressor or None, default=None
-        How each tree is grown, on which backend; None: `DecisionTreeRegressor()`. Its
-        random_state is not looked at.
+        How each tree is grown, on which backend, in what memory; None:
+        `DecisionTreeRegressor()`. Its random_state is not looked at.
     n_estimators, max_samples, max_features, bootstrap, bootstrap_features
         As for `BaggingClassifier`.
     oob_score, warm_start, n_jobs, random_state, verbose

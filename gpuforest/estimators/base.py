@@ -19,6 +19,7 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.criteria import Criterion, criterion_of
 from gpuforest.estimators.callbacks import CallbackSupport, told, with_callbacks
+from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
     Labels,
     draw_seed,
@@ -59,6 +60,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     criterion: str
     max_bins: int
     backend: str
+    memory_limit: int | None
     random_state: Any
     verbose: int = 0
     _sampling_: Sampling
@@ -156,6 +158,8 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             sampling = sampling_of(params, X.shape[0], weights, self._labels(coded))
             coding, codes = self._encode_target(coded, sampling, backend)
             rules = rules_of(params, X.shape[1], sampling, coding)
+            fit = fit_of(params, X, sampling, rules, coding)
+            backend = fitted_to_memory(fit, backend, params["memory_limit"])
         with progress.stage("binning"):
             edges = fit_edges(
                 X,

@@ -54,7 +54,7 @@ class ExtraTreesClassifier(ForestClassifier):
         As for `RandomForestClassifier`.
     max_samples, oob_score, class_weight, voting
         As for `RandomForestClassifier`.
-    random_state, warm_start, n_jobs, verbose, max_bins, backend
+    random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
 
     Attributes
@@ -102,6 +102,7 @@ class ExtraTreesClassifier(ForestClassifier):
         verbose: int = 0,
         max_bins: int = 255,
         backend: str = "auto",
+        memory_limit: int | None = None,
     ) -> None:
         keep(self, locals())
 
@@ -123,7 +124,7 @@ class ExtraTreesRegressor(ForestRegressor):
         As for `RandomForestRegressor`.
     max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst, max_samples, oob_score
         As for `RandomForestRegressor`.
-    random_state, warm_start, n_jobs, verbose, max_bins, backend
+    random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
 
     Attributes
@@ -161,6 +162,7 @@ class ExtraTreesRegressor(ForestRegressor):
         verbose: int = 0,
         max_bins: int = 255,
         backend: str = "auto",
+        memory_limit: int | None = None,
     ) -> None:
         keep(self, locals())
 
@@ -183,7 +185,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         As for `RandomForestRegressor`.
     max_leaf_nodes, min_impurity_decrease
         As for `RandomForestRegressor`.
-    random_state, warm_start, n_jobs, verbose, max_bins, backend
+    random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
 
     Attributes
@@ -230,6 +232,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         verbose: int = 0,
         max_bins: int = 255,
         backend: str = "auto",
+        memory_limit: int | None = None,
     ) -> None:
         keep(self, locals())
 

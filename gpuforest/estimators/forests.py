@@ -77,6 +77,9 @@ class RandomForestClassifier(ForestClassifier):
         Bins of a feature at the most, 2 to 65535; above 255 codes take two bytes.
     backend : str, default="auto"
         See `gpuforest.available_backends`.
+    memory_limit : int or None, default=None
+        Bytes that a fit may take, about, beside X and y; fewer trees then grow at once, and the
+        same ones. See `gpuforest.estimate_memory`. None: no limit.
 
     Attributes
     ----------
@@ -138,6 +141,7 @@ class RandomForestClassifier(ForestClassifier):
         verbose: int = 0,
         max_bins: int = 255,
         backend: str = "auto",
+        memory_limit: int | None = None,
     ) -> None:
         keep(self, locals())
 
@@ -164,7 +168,7 @@ class RandomForestRegressor(ForestRegressor):
         1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either.
     bootstrap, max_samples, oob_score
         As for `RandomForestClassifier`.
-    random_state, warm_start, n_jobs, verbose, max_bins, backend
+    random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
 
     Attributes
@@ -213,5 +217,6 @@ class RandomForestRegressor(ForestRegressor):
         verbose: int = 0,
         max_bins: int = 255,
         backend: str = "auto",
+        memory_limit: int | None = None,
     ) -> None:
         keep(self, locals())

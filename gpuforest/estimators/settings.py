@@ -50,6 +50,7 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both")],
     "backend": [str],
+    "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
 }
 FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],

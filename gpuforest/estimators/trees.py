@@ -141,6 +141,9 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         Bins of a feature at the most, 2 to 65535; above 255 codes take two bytes.
     backend : str, default="auto"
         See `gpuforest.available_backends`.
+    memory_limit : int or None, default=None
+        Bytes that a fit may take, about, beside X and y; fewer trees then grow at once, and the
+        same ones. See `gpuforest.estimate_memory`. None: no limit.
 
     Attributes
     ----------
@@ -189,6 +192,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         random_state: int | np.random.RandomState | None = None,
         max_bins: int = 255,
         backend: str = "auto",
+        memory_limit: int | None = None,
     ) -> None:
         keep(self, locals())
 
@@ -208,7 +212,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         As for `DecisionTreeClassifier`.
     max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
         As for `DecisionTreeClassifier`.
-    random_state, max_bins, backend
+    random_state, max_bins, backend, memory_limit
         As for `DecisionTreeClassifier`.
 
     Attributes
@@ -247,5 +251,6 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         random_state: int | np.random.RandomState | None = None,
         max_bins: int = 255,
         backend: str = "auto",
+        memory_limit: int | None = None,
     ) -> None:
         keep(self, locals())

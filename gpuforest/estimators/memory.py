@@ -1,0 +1,152 @@
+"""What a fit with an estimator's parameters takes of the memory, before it begins."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import get_backend
+from gpuforest.estimators.settings import rules_of, sampling_of, thread_count
+from gpuforest.frontier import Rules
+from gpuforest.memory import ON_HOST, Fit, MemoryEstimate, estimate, within
+from gpuforest.sampling import Sampling
+from gpuforest.target import TargetCoding
+
+logger = logging.getLogger("gpuforest")
+_warned: set[str] = set()  # what was said already in this process
+
+
+def estimate_memory(
+    estimator: Any,
+    n_samples: int,
+    n_features: int,
+    n_classes: int = 2,
+    n_outputs: int = 1,
+    dtype: Any = np.float32,
+    backend: str | None = None,
+) -> MemoryEstimate:
+    """The memory that a fit will take, from its parameters alone.
+
+    Parameters
+    ----------
+    estimator : of this package, need not be fitted
+    n_samples, n_features : int
+    n_classes : int, of a classifier, in each output
+    n_outputs : int, outputs of y
+    dtype : of X
+    backend : str or None, its name; None: the estimator's own
+
+    Returns
+    -------
+    MemoryEstimate
+        In bytes, beside X and y. The trees are taken to grow as large as labels need that have
+        little to do with the features; from others a smaller forest grows.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of its range; sizes below one.
+    BackendError
+        The backend cannot run on this machine.
+
+    Examples
+    --------
+    >>> from gpuforest import RandomForestRegressor, estimate_memory
+    >>> found = estimate_memory(RandomForestRegressor(), 10_000, 50, backend="numpy")
+    >>> found.codes
+    500000
+    """
+    sizes = {"n_samples": n_samples, "n_features": n_features}
+    for name, size in (sizes | {"n_classes": n_classes, "n_outputs": n_outputs}).items():
+        if size < 1:
+            raise ValueError(f"{name}={size} must be at least 1")
+    estimator._validate_params()
+    coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
+    if is_classifier(estimator):
+        classes = np.arange(n_classes)
+        if n_outputs == 1:
+            coding = TargetCoding(classes, np.zeros(1), 1.0)
+        else:
+            several = (classes,) * n_outputs
+            coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, several)
+    params = estimator._growing(n_features)
+    sampling = sampling_of(params, n_samples, None)
+    rules = rules_of(params, n_features, sampling, coding)
+    X = np.broadcast_to(np.zeros((), dtype), (n_samples, n_features))
+    fit = fit_of(params, X, sampling, rules, coding)
+    name = estimator.backend if backend is None else backend
+    threads = thread_count(getattr(estimator, "n_jobs", 1))
+    return estimate(fit, get_backend(name, threads, n_rows=n_samples))
+
+
+def fit_of(
+    params: dict[str, Any], X: Any, sampling: Sampling, rules: Rules, coding: TargetCoding
+) -> Fit:
+    """What the engine's parameters tell of a fit.
+
+    X : anything with the shape and the dtype of the table
+    """
+    labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
+    coded = 4 if coding.is_classes else 8 * len(coding.centre)
+    weights = 0 if sampling.weights is None else 12
+    return Fit(
+        n_rows=X.shape[0],
+        n_features=X.shape[1],
+        n_trees=int(params.get("n_estimators", 1)),
+        n_channels=coding.n_channels,
+        is_classes=coding.is_classes,
+        max_bins=params["max_bins"],
+        target_bytes=8 * labels + coded + weights,
+        value_bytes=min(8, max(4, X.dtype.itemsize)),
+        copied=X.dtype not in (np.float32, np.float64),
+        scores_bytes=8 * coding.n_values if params.get("oob_score", False) else 0,
+        sampling=sampling,
+        rules=rules,
+    )
+
+
+def fitted_to_memory(fit: Fit, backend: Backend, limit: int | None) -> Backend:
+    """The backend, so that the fit stays within the limit; the log says once in a process
+    that a fit may take more than the machine has.
+
+    Raises
+    ------
+    ValueError : it takes more than the limit whatever is done
+    """
+    backend = within(fit, backend, limit)
+    if limit is None and backend.name in ON_HOST and "available" not in _warned:
+        needed, free = estimate(fit, backend).total, available_bytes()
+        if free is not None and needed > free:
+            _warned.add("available")
+            logger.warning(
+                "this fit takes about %d MB, but only %d MB of memory are available: lower "
+                "max_depth, n_estimators, max_samples or max_bins, or free memory",
+                needed / 1e6, free / 1e6,
+            )  # fmt: skip
+    return backend
+
+
+def available_bytes() -> int | None:
+    """Memory that new work may take on this machine; None: unknown."""
+    for ask in (_meminfo, _sysconf):
+        try:
+            return ask()
+        except (OSError, ValueError, AttributeError, StopIteration):
+            continue
+    return None
+
+
+def _meminfo() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    line = next(line for line in lines if line.startswith("MemAvailable:"))
+    return int(line.split()[1]) * 1024
+
+
+def _sysconf() -> int:
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,252 @@
+"""What a fit takes of the memory: told before it, and kept within a limit."""
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.utils._param_validation import InvalidParameterError
+
+import gpuforest
+from gpuforest import MemoryEstimate, estimate_memory, load
+from gpuforest.estimators import memory
+from gpuforest.memory import truncated_tree
+
+ROWS, FEATURES = 3000, 8
+ALL = [
+    gpuforest.DecisionTreeClassifier,
+    gpuforest.DecisionTreeRegressor,
+    gpuforest.RandomForestClassifier,
+    gpuforest.RandomForestRegressor,
+    gpuforest.ExtraTreesClassifier,
+    gpuforest.ExtraTreesRegressor,
+    gpuforest.RandomTreesEmbedding,
+]
+
+
+def table(n_classes: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(ROWS, FEATURES)).astype(np.float32)
+    y = X[:, 0] + rng.normal(size=ROWS)
+    return X, (np.digitize(y, np.linspace(-1, 1, n_classes - 1)) if n_classes else y)
+
+
+def assert_same_forest(a, b):
+    for name in ("nodes", "tree_offsets", "leaf_sums"):
+        assert np.array_equal(getattr(a.forest_, name), getattr(b.forest_, name))
+
+
+# ------------------------------------------------------------------ the estimate
+
+
+def test_codes_take_a_byte_up_to_255_bins_and_two_above():
+    forest = gpuforest.RandomForestClassifier(max_bins=255, backend="numpy")
+    assert estimate_memory(forest, 1000, 7).codes == 7000
+    assert estimate_memory(forest.set_params(max_bins=256), 1000, 7).codes == 14000
+
+
+def test_the_total_is_what_there_is_at_once():
+    parts = {"codes": 1, "target": 2, "bags": 8, "growing": 16, "forest": 32}
+    assert MemoryEstimate(binning=4, **parts).total == 59
+    assert MemoryEstimate(binning=100, **parts).total == 103
+
+
+def test_the_table_names_every_part():
+    lines = str(MemoryEstimate(1_000_000, 0, 0, 0, 0, 2_000_000)).splitlines()
+    assert [line.split() for line in lines] == [
+        ["codes", "1.0", "MB"],
+        ["target", "0.0", "MB"],
+        ["binning", "0.0", "MB"],
+        ["bags", "0.0", "MB"],
+        ["growing", "0.0", "MB"],
+        ["forest", "2.0", "MB"],
+        ["total", "3.0", "MB"],
+    ]
+
+
+def test_a_random_search_tree_of_few_levels_is_full_and_of_many_is_whole():
+    assert truncated_tree(10**6, 3) == (8, 8)
+    assert truncated_tree(1000, 10**9) == (1000, 0)
+    assert truncated_tree(1.0, 5) == (1, 1)
+    leaves = [truncated_tree(1000, depth)[0] for depth in range(1, 60)]
+    assert leaves == sorted(leaves)
+    assert leaves[-1] == 1000
+
+
+@pytest.mark.parametrize(
+    "smaller",
+    [{"max_depth": 4}, {"min_samples_leaf": 50}, {"min_samples_split": 100}, {"max_samples": 100}],
+    ids=str,
+)
+def test_what_makes_trees_small_makes_the_estimate_small(backend, smaller):
+    forest = gpuforest.RandomForestRegressor(backend=backend)
+    most = estimate_memory(forest, 10_000, 5)
+    assert estimate_memory(forest.set_params(**smaller), 10_000, 5).forest < most.forest / 10
+
+
+def test_a_regression_has_as_many_leaves_as_a_bag_has_rows(backend):
+    X, y = table()
+    forest = gpuforest.RandomForestRegressor(5, backend=backend, random_state=0).fit(X, y)
+    found = estimate_memory(forest, *X.shape).forest
+    grown = forest.forest_.nodes.nbytes + forest.forest_.leaf_sums.nbytes
+    assert 0.95 < found / grown < 1.05
+
+
+@pytest.mark.parametrize("name", ["n_samples", "n_features", "n_classes", "n_outputs"])
+def test_sizes_below_one_are_refused(name):
+    sizes = {"n_samples": 10, "n_features": 2, name: 0}
+    with pytest.raises(ValueError, match=f"{name}=0 must be at least 1"):
+        estimate_memory(gpuforest.RandomForestClassifier(), **sizes)
+
+
+def test_several_outputs_count_their_classes_as_moments():
+    forest = gpuforest.RandomForestClassifier(backend="numpy")
+    found = estimate_memory(forest, 1000, 4, n_classes=3, n_outputs=2)
+    assert found.target == 1000 * (6 * 8 + 2 * 8)
+
+
+# ------------------------------------------------------------------ against real fits
+
+MEASURED = """
+import json, sys
+import numpy as np
+from benchmarks.one_fit import Memory
+import gpuforest
+name, backend, N, F, C, parameters = json.loads(sys.argv[1])
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, F)).astype(np.float32)
+y = X[:, 0] + X[:, 1] + rng.normal(size=N)
+if C:
+    y = y.argsort().argsort() * C // N
+forest = getattr(gpuforest, name)(backend=backend, random_state=0, n_jobs=2, **parameters)
+forest.fit(X[:1000], y[:1000])
+found = gpuforest.estimate_memory(forest, N, F, n_classes=max(C, 1))
+memory = Memory()
+before = memory.restart()
+forest.fit(X, y)
+peak = memory.peak() - before
+print(json.dumps([memory.exact, peak, found.total / 1e6]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "n_rows", "n_features", "n_classes", "parameters"),
+    [
+        ("RandomForestClassifier", 60_000, 20, 2, {"n_estimators": 20}),
+        ("RandomForestClassifier", 30_000, 20, 10, {"n_estimators": 20}),
+        ("RandomForestRegressor", 40_000, 20, 0, {"n_estimators": 20}),
+    ],
+)
+def test_estimates_are_right_with_numba(name, n_rows, n_features, n_classes, parameters):
+    pytest.importorskip("numba", reason="no numba here")
+    compare(name, "numba", n_rows, n_features, n_classes, parameters)
+
+
+def test_estimates_are_right_with_numpy():
+    few = {"n_estimators": 3, "max_depth": 7}
+    compare("RandomForestClassifier", "numpy", 30_000, 20, 2, few)
+    compare("RandomForestRegressor", "numpy", 10_000, 20, 0, few | {"max_depth": 11})
+
+
+def compare(*fit) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, json.dumps(fit)],
+        cwd=Path(__file__).parents[1],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    exact, peak, found = json.loads(done.stdout)
+    if not exact:
+        pytest.skip("this system does not tell the peak of a process's memory")
+    assert 0.8 < found / peak < (1.6 if fit[1] == "numba" else 1.8)
+
+
+# ------------------------------------------------------------------ the limit
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_the_forest_is_the_same_with_any_limit(backend, estimator):
+    X, y = table(3 if estimator.__name__.endswith("Classifier") else 0)
+    given = {"max_depth": 5, "random_state": 0, "backend": backend}
+    if "n_estimators" in estimator._parameter_constraints:
+        given |= {"n_estimators": 6, "n_jobs": 4}
+    free = estimator(**given).fit(X, y)
+    most = estimate_memory(free, *X.shape, n_classes=3).total
+    least = least_limit(lambda limit: estimator(**given, memory_limit=limit).fit(X, y), most)
+    for limit in (most, (most + least) // 2, least):
+        assert_same_forest(estimator(**given, memory_limit=limit).fit(X, y), free)
+
+
+def least_limit(fit, most: int) -> int:
+    """The limit of which the error says that it would do."""
+    with pytest.raises(ValueError, match="memory_limit=1 bytes is too little") as refused:
+        fit(1)
+    needed = int(str(refused.value).split("takes about ")[1].split()[0])
+    assert needed <= most
+    return needed
+
+
+def test_a_bagging_takes_the_limit_of_its_tree(backend):
+    X, y = table()
+    tree = gpuforest.DecisionTreeRegressor(memory_limit=1, backend=backend)
+    bagging = gpuforest.BaggingRegressor(tree, 3, random_state=0)
+    assert bagging.memory_limit == 1
+    with pytest.raises(ValueError, match="memory_limit=1 bytes is too little"):
+        bagging.fit(X, y)
+    tree.set_params(memory_limit=10**9)
+    limited = bagging.fit(X, y)
+    tree = gpuforest.DecisionTreeRegressor(backend=backend)
+    assert_same_forest(gpuforest.BaggingRegressor(tree, 3, random_state=0).fit(X, y), limited)
+
+
+def test_the_error_says_what_is_needed_and_what_to_change():
+    X, y = table(2)
+    with pytest.raises(ValueError, match=r"lower max_depth, .* or raise the limit") as refused:
+        gpuforest.RandomForestClassifier(memory_limit=5000).fit(X, y)
+    assert f"{ROWS * FEATURES} of them for the binned features" in str(refused.value)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, "2GB"])
+def test_limits_that_are_no_bytes_are_refused(limit):
+    X, y = table(2)
+    with pytest.raises(InvalidParameterError, match="'memory_limit' parameter"):
+        gpuforest.RandomForestClassifier(memory_limit=limit).fit(X, y)
+
+
+def test_a_limit_is_not_saved(tmp_path):
+    X, y = table(2)
+    tree = gpuforest.DecisionTreeClassifier(memory_limit=10**9, max_depth=2).fit(X, y)
+    tree.save(tmp_path / "tree")
+    assert load(tmp_path / "tree").memory_limit is None
+
+
+# ------------------------------------------------------------------ the machine
+
+
+def test_the_log_says_once_that_a_machine_has_too_little(monkeypatch, caplog):
+    monkeypatch.setattr(memory, "_warned", set())
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10**6)
+    X, y = table(2)
+    with caplog.at_level(logging.WARNING, "gpuforest"):
+        for _ in range(2):
+            gpuforest.DecisionTreeClassifier(backend="numpy").fit(X, y)
+    (record,) = caplog.records
+    assert "only 1 MB of memory are available" in record.getMessage()
+
+
+def test_an_unknown_machine_is_not_warned_of(monkeypatch, caplog):
+    def unknown() -> int:
+        raise OSError
+
+    monkeypatch.setattr(memory, "_warned", set())
+    monkeypatch.setattr(memory, "_meminfo", unknown)
+    monkeypatch.setattr(memory, "_sysconf", unknown)
+    assert memory.available_bytes() is None
+    X, y = table(2)
+    with caplog.at_level(logging.WARNING, "gpuforest"):
+        gpuforest.DecisionTreeClassifier(backend="numpy").fit(X, y)
+    assert not caplog.records
