@@ -12,6 +12,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 import gpuforest
 from gpuforest import MemoryEstimate, estimate_memory, load
+from gpuforest.cli import main
+from gpuforest.cli.options import byte_count
 from gpuforest.estimators import memory
 from gpuforest.memory import truncated_tree
 
@@ -222,6 +224,57 @@ def test_a_limit_is_not_saved(tmp_path):
     tree = gpuforest.DecisionTreeClassifier(memory_limit=10**9, max_depth=2).fit(X, y)
     tree.save(tmp_path / "tree")
     assert load(tmp_path / "tree").memory_limit is None
+
+
+# ------------------------------------------------------------------ the command line
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"),
+    [("2GB", 2 * 10**9), ("1.5 GiB", 3 * 2**29), ("500mb", 5 * 10**8), ("7kB", 7000)],
+)
+def test_sizes_have_units(text, n_bytes):
+    assert byte_count(text) == n_bytes
+
+
+@pytest.mark.parametrize("text", ["", "2", "GB", "-2GB", "2.GB", "2 G", "2GBs"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(ValueError, match="is no number with a unit"):
+        byte_count(text)
+
+
+@pytest.fixture
+def csv(tmp_path):
+    X, y = table(3)
+    names = ",".join(f"x{i}" for i in range(FEATURES))
+    rows = np.column_stack([X, y])
+    path = tmp_path / "table.csv"
+    np.savetxt(path, rows, delimiter=",", header=f"{names},y", comments="")
+    arguments = ["train", str(path), "--target", "y", "--out", str(tmp_path / "model")]
+    return [*arguments, "--task", "classification", "--n-estimators", "3", "--no-oob-score"]
+
+
+def test_the_command_line_tells_the_memory_before_and_after(csv, capsys, monkeypatch):
+    assert main([*csv, "--memory-limit", "2GB", "--json"]) == 0
+    shown = capsys.readouterr()
+    facts = json.loads(shown.out)
+    assert shown.err == ""
+    assert facts["parameters"]["memory_limit"] == 2 * 10**9
+    forest = gpuforest.RandomForestClassifier(**facts["parameters"])
+    found = estimate_memory(forest, ROWS, FEATURES, n_classes=3, dtype=np.float64)
+    assert facts["memory"] == {**vars(found), "total": found.total}
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(csv) == 0
+    shown = capsys.readouterr()
+    about = f"about {found.total / 1e6:,.1f} MB"
+    assert f"training takes {about} of memory\n" in shown.err
+    (line,) = (line for line in shown.out.splitlines() if line.startswith("memory"))
+    assert line.split(maxsplit=1)[1] == f"{about}, as estimated before"
+
+
+def test_the_command_line_keeps_within_the_limit(csv, capsys):
+    assert main([*csv, "--memory-limit", "1kB"]) == 2
+    assert "memory_limit=1000 bytes is too little" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------ the machine

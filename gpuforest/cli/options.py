@@ -27,6 +27,7 @@ class Kinds:
 
     none: bool = False
     boolean: bool = False
+    size: bool = False  # bytes, with a unit or without
     integer: bool = False
     real: bool = False
     literal: bool = False  # a list or dict, written as in Python
@@ -68,6 +69,7 @@ class Kinds:
         if self.boolean and text.lower() in ("true", "false"):
             return text.lower() == "true"
         for allowed, convert in (
+            (self.size, byte_count),
             (self.integer, int),
             (self.real, float),
             (self.literal, ast.literal_eval),
@@ -83,6 +85,7 @@ class Kinds:
 
     def __str__(self) -> str:
         names = [
+            *(["bytes as 500MB or 2GiB"] if self.size else []),
             *(["an integer"] if self.integer else []),
             *(["a number"] if self.real else []),
             *(["true or false"] if self.boolean else []),
@@ -94,13 +97,23 @@ class Kinds:
         return ", ".join(names[:-1]) + (" or " if names[1:] else "") + names[-1]
 
 
+def byte_count(text: str) -> int:
+    """The bytes that a number with a unit stands for: 500MB, 1.5 GiB."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT])(I?)B", text.upper())
+    if found is None:
+        raise ValueError(f"{text!r} is no number with a unit")
+    base = 1024 if found[3] else 1000
+    power = 1 + "KMGT".index(found[2])
+    return round(float(found[1]) * float(base**power))
+
+
 def add_estimator_options(command: argparse.ArgumentParser) -> None:
     """Give a command one option for every parameter of any estimator."""
     group = command.add_argument_group(
         "the estimator's parameters", "As in Python, with - for _ in their names."
     )
     for name, users in parameters().items():
-        kinds = Kinds()
+        kinds = Kinds(size=name == "memory_limit")
         for estimator in users:
             for constraint in estimator._parameter_constraints[name]:
                 kinds.add(constraint)

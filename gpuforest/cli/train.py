@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
+from gpuforest import estimate_memory
 from gpuforest.cli.facts import finite, importance_rows, model_facts, named, oob_rows, plain
 from gpuforest.cli.options import add_estimator_options, given_parameters, make_estimator
 from gpuforest.cli.show import print_rows, progress_bar
@@ -69,6 +72,9 @@ def run(arguments: argparse.Namespace) -> None:
         if task == "auto":
             task = "classification" if is_class_target(table.y) else "regression"
         estimator = make_estimator(arguments.model, task, given)
+        memory = memory_of(estimator, table)
+        if sys.stderr.isatty():  # before the work, so that it can be ended
+            print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
         estimator.fit(table.X, table.y, sample_weight=table.weight)
         with stage("saving"):
             estimator.save(out)
@@ -76,7 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
         if test is not None:
             score = finite(estimator.score(test.X, test.y, sample_weight=test.weight))
     facts = describe(estimator, table)
-    facts |= {"data": arguments.data, "target": arguments.target}
+    facts |= {"data": arguments.data, "target": arguments.target, "memory": memory}
     if test is not None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
@@ -97,6 +103,17 @@ def describe(estimator: Any, table: Table) -> dict[str, Any]:
     }
 
 
+def memory_of(estimator: Any, table: Table) -> dict[str, int]:
+    """What training will take, in bytes."""
+    n_classes = len(np.unique(table.y)) if is_classifier(estimator) else 1
+    found = estimate_memory(estimator, *table.X.shape, n_classes=n_classes, dtype=np.float64)
+    return {**vars(found), "total": found.total}
+
+
+def about(n_bytes: int) -> str:
+    return f"about {n_bytes / 1e6:,.1f} MB"
+
+
 def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """The facts as lines for a reader."""
     rows = [
@@ -107,6 +124,7 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
             "size",
             f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, depth {facts['depth']:,}",
         ),
+        ("memory", f"{about(facts['memory']['total'])}, as estimated before"),
         ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in facts["seconds"].items())),
     ]
     rows += oob_rows(facts)
