@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gpuforest import DecisionTreeClassifier, RandomForestClassifier, RandomForestRegressor
+from gpuforest import (
+    BaggingClassifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
 
 HERE = Path(__file__).parent
 
@@ -36,15 +43,37 @@ def models():
         "classifier": (RandomForestClassifier(20, **weighed, **given), names[y % 3]),
         "regressor": (RandomForestRegressor(5, **given), y / 4),
         "tree": (DecisionTreeClassifier(max_depth=4, **given), y % 3),
+        "outputs": (
+            RandomForestClassifier(4, criterion="entropy", max_depth=4, **given),
+            np.stack([names[y % 3], names[y // 3 % 2]], axis=1),
+        ),
+        "bags": (
+            BaggingClassifier(
+                DecisionTreeClassifier(max_depth=3, backend="numpy"),
+                5,
+                max_features=2,
+                voting="hard",
+                random_state=7,
+            ),
+            y % 3,
+        ),
+        "monotonic": (
+            DecisionTreeRegressor(max_depth=5, monotonic_cst=[1, 0, 0], **given),
+            y + 5.0 * (y % 3),
+        ),
+        "embedding": (RandomTreesEmbedding(3, max_depth=3, **given), None),
     }
 
 
 def answers(model):
     """What a model says of the table, as JSON holds it to the last bit."""
     X, _ = table()
-    found = {"predict": model.predict(X).tolist(), "apply": model.apply(X).tolist()}
-    if hasattr(model, "predict_proba"):
-        found["predict_proba"] = model.predict_proba(X).tolist()
+    found = {"apply": model.apply(X).tolist()}
+    for name in ("predict", "predict_proba"):
+        if hasattr(model, name):
+            answer = getattr(model, name)(X)
+            outputs = answer if isinstance(answer, list) else [answer]
+            found[name] = [output.tolist() for output in outputs]
     return found
 
 
