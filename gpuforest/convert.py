@@ -40,7 +40,7 @@ class Leaves(NamedTuple):
 
     weight: np.ndarray  # f64[v]
     impurity: np.ndarray  # f64[v]
-    value: np.ndarray  # f64[v, C], the classes' shares, or the mean
+    value: np.ndarray  # f64[v, n_outputs, C], the classes' shares, or the mean
 
 
 def to_sklearn(estimator: Any) -> Any:
@@ -148,8 +148,8 @@ def from_sklearn(model: Any) -> Any:
     TypeError
         Another kind of model.
     ValueError
-        A model that is not fitted, of several outputs, of a criterion that is none here, with
-        more than 65,534 thresholds of a feature, or with leaves of no weight.
+        A model that is not fitted, of a criterion that is none here, with more than 65,534
+        thresholds of a feature, or with leaves of no weight.
     """
     name = type(model).__name__
     if not type(model).__module__.startswith("sklearn.") or name not in HOMES:
@@ -157,10 +157,6 @@ def from_sklearn(model: Any) -> Any:
             f"from_sklearn takes a fitted {', '.join(HOMES)} of scikit-learn, not {name}"
         )
     check_is_fitted(model)
-    if model.n_outputs_ != 1:
-        raise ValueError(
-            f"the model has {model.n_outputs_} outputs: convert models of one output each"
-        )
     if model.criterion not in CRITERIA:
         raise ValueError(
             f"criterion={model.criterion!r} is none of gpuforest's: train the model with one of "
@@ -186,8 +182,7 @@ def _forest(model: Any) -> Forest:
         raise ValueError("the model has leaves without weight: train it with weights above 0")
     spread = None
     if hasattr(model, "classes_"):
-        coding = TargetCoding(np.asarray(model.classes_), np.zeros(1), 1.0)
-        sums = np.concatenate([_class_sums(at) for at in leaves])
+        coding, sums = _classes(leaves, model.classes_)
     else:
         coding, sums = _moments(leaves, model.criterion)
         # scikit-learn's may lie below zero by rounding
@@ -267,24 +262,38 @@ def _leaves(tree: Any, place: np.ndarray) -> Leaves:
     """The leaves of scikit-learn's tree in the order of ours."""
     order = np.argsort(place)
     at = order[tree.children_left[order] < 0]
-    return Leaves(tree.weighted_n_node_samples[at], tree.impurity[at], tree.value[at, 0])
+    return Leaves(tree.weighted_n_node_samples[at], tree.impurity[at], tree.value[at])
 
 
 def _class_sums(leaves: Leaves) -> np.ndarray:
     """Channel sums i64[v, C] of a tree's leaves."""
     weight = leaves.weight[:, None]
-    sums = leaves.value * weight
+    sums = leaves.value[:, 0] * weight
     whole = np.round(sums)
     if (np.abs(sums - whole) <= 2.0**-50 * weight).all():  # but for rounding
         sums = whole
     return integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
 
 
+def _classes(leaves: list[Leaves], classes: Any) -> tuple[TargetCoding, np.ndarray]:
+    """Coding and channel sums i64[V, C] of the leaves of all trees."""
+    if not isinstance(classes, list):
+        coding = TargetCoding(np.asarray(classes), np.zeros(1), 1.0)
+        return coding, np.concatenate([_class_sums(at) for at in leaves])
+    weight = np.concatenate([integer_weights(at.weight) for at in leaves]).astype(np.int64)
+    value = np.concatenate([at.value for at in leaves])
+    parts = [value[:, k, : len(labels)] for k, labels in enumerate(classes)]
+    sums = np.round(np.concatenate(parts, axis=1) * weight[:, None]).astype(np.int64)
+    several = tuple(np.asarray(labels) for labels in classes)
+    coding = TargetCoding(None, np.zeros(sums.shape[1]), 1.0, several)
+    return coding, np.column_stack([weight, sums])
+
+
 def _moments(leaves: list[Leaves], criterion: str) -> tuple[TargetCoding, np.ndarray]:
-    """Coding and channel sums i64[V, 2] of the leaves of all trees."""
+    """Coding and channel sums i64[V, 1 + K] of the leaves of all trees."""
     weights = [integer_weights(at.weight).astype(np.int64) for at in leaves]
     total, weight = max(int(w.sum()) for w in weights), np.concatenate(weights)
-    mean = np.concatenate([at.value for at in leaves])
+    mean = np.concatenate([at.value[:, :, 0] for at in leaves])
     coding, _ = encode_moments(mean, total, centred=criterion != "poisson")
-    moments = np.round((mean[:, 0] - coding.centre[0]) * coding.scale * weight)
-    return coding, np.stack([weight, moments.astype(np.int64)], axis=1)
+    moments = np.round((mean - coding.centre) * coding.scale * weight[:, None])
+    return coding, np.column_stack([weight, moments.astype(np.int64)])

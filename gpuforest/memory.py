@@ -156,9 +156,8 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
         rows = min(rows, deepest * size + PURE_SUMS * C)
     wave = _deep(fit, worker, size) if backend.name == "numba" else _levels(fit, worker, size)
     growing = n_workers * wave
-    if (
-        n_waves > 1 and backend.name in ON_HOST
-    ):  # what the waves made is copied, and sums are looked up by keys
+    if n_waves > 1 and backend.name in ON_HOST:
+        # what the waves made is copied, and sums are looked up by keys
         growing += T * nodes + n_waves * rows * (8 * C + (48 if fit.is_classes else 0))
     return MemoryEstimate(
         codes=N * fit.n_features * fit.code_bytes,

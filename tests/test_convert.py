@@ -113,6 +113,24 @@ def test_there_and_back(name, tmp_path):
         assert (other.seed_, other.n_features_in_, other.n_outputs_) == (0, 5, 1)
 
 
+@pytest.mark.parametrize("kind", [ensemble.RandomForestClassifier, ensemble.ExtraTreesRegressor])
+def test_several_outputs(kind):
+    is_classes = kind is ensemble.RandomForestClassifier
+    y = np.stack([LABELS, NUMBERS > 0] if is_classes else [NUMBERS, COUNTS], axis=1)
+    full = np.nan_to_num(X)
+    theirs = kind(5, max_depth=4, random_state=0).fit(full, y)
+    ours = from_sklearn(theirs)
+    for other in (ours, ours.to_sklearn()):
+        assert other.n_outputs_ == 2
+        if is_classes:
+            assert np.array_equal(other.predict(full), theirs.predict(full))
+            assert [list(c) for c in other.classes_] == [list(c) for c in theirs.classes_]
+            for a, b in zip(other.predict_proba(full), theirs.predict_proba(full), strict=True):
+                assert np.allclose(a, b, rtol=1e-12)  # their shares are of rounded sums
+        else:  # means are rounded to the grid
+            assert np.allclose(other.predict(full), theirs.predict(full), rtol=1e-12, atol=1e-12)
+
+
 def test_impurity_travels():
     theirs = tree.DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, NUMBERS)
     ours = from_sklearn(theirs)
@@ -181,8 +199,6 @@ def test_a_tree_is_drawn():
 @pytest.mark.parametrize(
     ("model", "y", "what"),
     [
-        (tree.DecisionTreeRegressor(), np.stack([NUMBERS, COUNTS], axis=1), "2 outputs"),
-        (ensemble.RandomForestClassifier(2), np.stack([LABELS, LABELS], axis=1), "2 outputs"),
         (tree.DecisionTreeRegressor(criterion="absolute_error", max_depth=2), NUMBERS, "criterion"),
     ],
 )

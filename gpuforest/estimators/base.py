@@ -33,6 +33,7 @@ from gpuforest.estimators.validation import (
     check_weights,
 )
 from gpuforest.forest import Forest
+from gpuforest.frontier import Rules
 from gpuforest.grow import grow
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.impurity import with_leaf_impurity
@@ -176,24 +177,13 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         with progress.stage("growing"):
             n_trees = int(params.get("n_estimators", 1))
             forest = grow(matrix, target, sampling, rules, n_trees, seed, backend, earlier)
-            forest = _pruned(forest, params)
-            if len(rules.signs):
-                criterion = criterion_of(params["criterion"])
-                forest = clip_leaves(forest, rules.signs, criterion)
-            if not coding.is_classes and "n_estimators" not in params and not coding.several:
-                given = (
-                    coded[0],
-                    sampling,
-                    criterion_of(params["criterion"], coding.n_outputs),
-                    backend,
-                )
-                forest = with_leaf_impurity(forest, matrix, *given)
+            forest = _finished(forest, params, rules)
+            if not (coding.is_classes or coding.several or "n_estimators" in params):
+                criterion = criterion_of(params["criterion"], coding.n_outputs)
+                forest = with_leaf_impurity(forest, matrix, coded[0], sampling, criterion, backend)
         self._keep(forest)
-        self.criterion_, self.backend_, self._sampling_ = (
-            params["criterion"],
-            backend.name,
-            sampling,
-        )
+        self.criterion_, self.backend_ = params["criterion"], backend.name
+        self._sampling_ = sampling
         if params.get("oob_score", False):
             with progress.stage("out of bag"):
                 self._set_oob(matrix, coded, sampling, backend)
@@ -297,10 +287,11 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _pruned(forest: Forest, params: dict[str, Any]) -> Forest:
+def _finished(forest: Forest, params: dict[str, Any], rules: Rules) -> Forest:
+    """The trees, pruned, and with leaves within their bounds."""
     criterion = criterion_of(params["criterion"], forest.coding.n_outputs)
     if params["max_leaf_nodes"] is not None:
         forest = best_first(forest, criterion, params["max_leaf_nodes"])
     if params["ccp_alpha"] > 0:
         forest = prune(forest, criterion, params["ccp_alpha"])
-    return forest
+    return clip_leaves(forest, rules.signs, criterion) if len(rules.signs) else forest
