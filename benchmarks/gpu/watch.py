@@ -18,7 +18,7 @@ from unittest.mock import patch
 from benchmarks.gpu.traffic import TRAFFIC
 from gpuforest import grow
 from gpuforest.backends import registry
-from gpuforest.estimators import base
+from gpuforest.estimators import base, tasks
 
 NAME = "watched"
 
@@ -139,7 +139,7 @@ def watching(device: Any) -> Iterator[Watch]:
         for module, name, shown in STAGES:
             wrapped = watch.wrap(shown, getattr(module, name))
             patches.enter_context(patch.object(module, name, wrapped))
-        for owner in (base.Classifier, base.Regressor):
+        for owner in (tasks.Classifier, tasks.Regressor):
             for name, shown in METHODS:
                 wrapped = watch.wrap(shown, getattr(owner, name))
                 patches.enter_context(patch.object(owner, name, wrapped))
