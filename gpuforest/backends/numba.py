@@ -311,7 +311,7 @@ class NumbaBackend(NumpyBackend):
         columns = np.ascontiguousarray(matrix.codes.T)
         limits = (
             rules.criterion, rules.n_tried, rules.max_depth, fewest, rules.min_rows_leaf,
-            float(rules.min_gain), rules.random,
+            float(rules.min_gain),
         )  # fmt: skip
 
         def part(s: slice) -> tuple[Array, ...]:
@@ -331,6 +331,7 @@ class NumbaBackend(NumpyBackend):
                 columns, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s],
                 f.depth[s], f.tree[s], allowed_of(f), matrix.n_bins, limits,
                 matrix.edges.n_codes, scratch, offsets, leaf_offsets,
+                True if rules.random else None,
             )  # fmt: skip
             nodes = scratch.nodes[: offsets[-1]].copy()
             leaf_sums = scratch.leaf_sums[: leaf_offsets[-1]].copy()

@@ -116,7 +116,7 @@ def best_cut(
 
     hist : scratch, unless it is filled
     """
-    criterion, _, _, _, min_rows, _, _ = rules
+    criterion, _, _, _, min_rows, _ = rules
     code, keys, spare_keys, counts, _, _, scratch = work
     C, missing, bins, labels = len(sums), B - 1, np.int64(n_bins[f]), has_labels(own)
     channels = np.int64(C + (min_rows > 1))

@@ -221,14 +221,14 @@ def set_pair(own, sums, totals):
 @device
 def grow_block(
     blocks, upto, n_rows, root_key, depth, order, spare, n_bins, rules, B, work, open_nodes,
-    known, all_sums, pure, nodes, leaf_sums, n_nodes, n_leaves,
+    known, all_sums, pure, nodes, leaf_sums, n_nodes, n_leaves, random,
 ):  # fmt: skip
     """Grow the subtree of one block; its nodes and leaves are written from n_nodes, n_leaves.
 
     blocks, upto : three blocks, and up to which row of the order each is in use, i64[3]
     order .. leaf_sums : see scratch.py
     """
-    criterion, k, max_depth, fewest, _, min_gain, is_random = rules
+    criterion, k, max_depth, fewest, _, min_gain = rules
     (stack, stack_keys), (constant, trail), (places, own) = open_nodes, known, order
     sums, left_sums = all_sums
     F, C, missing = len(constant), len(sums), B - 1
@@ -260,11 +260,11 @@ def grow_block(
         # perfect one are leaves
         perfect = -np.inf if n == 2 else perfect_score(criterion, n_weight)
         enough = perfect
-        if criterion == SQUARED_ERROR and C == 2 and n > 2 and not is_random:
+        if criterion == SQUARED_ERROR and C == 2 and n > 2 and random is None:
             enough = highest_score(own, low, n, n_weight, sums[1], k, work[6])
         level = 2 if low < upto[2] else 1 if low < upto[1] else 0
         if n >= fewest and depth < max_depth and not is_pure(own, low, high, sums, n_weight):
-            in_batches = n > most_sorted(B - 1, channels) and not is_random
+            in_batches = n > most_sorted(B - 1, channels) and random is None
             for smaller in range(2, level, -1):
                 if FEWEST_COPIED <= n <= blocks[smaller].shape[1]:
                     copy_block(blocks[level], places, low, n, constant, blocks[smaller])
@@ -285,15 +285,15 @@ def grow_block(
                             hists, batch, m, table, places, own, low, n, n_bins, B, C, channels
                         )
                 f = np.int64(batch[at])
-                if is_random:
-                    varies, score, code, side, left = random_cut(
-                        table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, key
-                    )
-                else:
+                if random is None:
                     varies, score, code, side, left = best_cut(
                         table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work,
                         hists[at], in_batches,
                     )  # fmt: skip
+                else:
+                    varies, score, code, side, left = random_cut(
+                        table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, key
+                    )
                 at += 1
                 tried += varies
                 if not varies:
@@ -346,14 +346,14 @@ def grow_block(
 @kernel
 def grow_subtrees(
     columns, y, rows, weights, begin, end, keys, depth, tree, allowed, n_bins, rules, B,
-    scratch, offsets, leaf_offsets,
+    scratch, offsets, leaf_offsets, random,
 ):  # fmt: skip
     """Subtrees of slots of fewer than 2**31 rows, to `nodes` and `leaf_sums` of the scratch.
 
     columns : codes [F, N]
     allowed : bool[T, F], features that were drawn for each tree; bool[0, 0]: all are
-    rules : criterion, k, max_depth, fewest rows to split, min_rows of a side, min_gain,
-        whether cuts are random
+    rules : criterion, k, max_depth, fewest rows to split, min_rows of a side, min_gain
+    random : True: cuts are random. None: they are not, and what draws them is not compiled
     scratch : see there
     offsets, leaf_offsets : i64[D + 1], zeros; they are filled
     """
@@ -362,10 +362,12 @@ def grow_subtrees(
     pure[:] = -1
     for d in range(len(begin)):
         load_rows(y, rows, weights, begin[d], end[d], *order)
-        if len(allowed):
-            known[0][:] = ~allowed[tree[d]]
+        for f in range(allowed.shape[1]):
+            known[0][f] = not allowed[tree[d], f]
         offsets[d + 1], leaf_offsets[d + 1] = grow_block(
             blocks, upto, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, B,
             work, open_nodes, known, sums, pure, nodes, leaf_sums, offsets[d], leaf_offsets[d],
+            random,
         )  # fmt: skip
-    known[0][:] = False
+    for f in range(len(known[0])):
+        known[0][f] = False
