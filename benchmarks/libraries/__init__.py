@@ -13,8 +13,11 @@ from benchmarks.libraries.forest import Forest
 LIBRARIES: dict[str, type[Forest]] = {
     "gpuforest": estimators.Gpuforest,
     "gpuforest-entropy": estimators.GpuforestEntropy,
+    "gpuforest-extra": estimators.GpuforestExtra,
     "sklearn": estimators.Sklearn,
+    "sklearn-extra": estimators.SklearnExtra,
     "sklearnex": estimators.Sklearnex,
+    "sklearnex-extra": estimators.SklearnexExtra,
     "lightgbm": estimators.LightGBM,
     "xgboost": estimators.XGBoost,
     "xgboost-vector": estimators.XGBoostVector,

@@ -70,8 +70,18 @@ class GpuforestEntropy(Gpuforest):
         return {**super().parameters(), **({"criterion": "entropy"} if self.wanted.classes else {})}
 
 
+class GpuforestExtra(Gpuforest):
+    prefix = "ExtraTrees"
+    title, note = "gpuforest, extra trees", "one random cut a feature, all rows for each tree"
+
+
 class Sklearn(Estimator):
     title, module, packages = "scikit-learn", "sklearn.ensemble", ("scikit-learn",)
+
+
+class SklearnExtra(Sklearn):
+    prefix = "ExtraTrees"
+    title, note = "scikit-learn, extra trees", "one random cut a feature, all rows for each tree"
 
 
 class Sklearnex(Estimator):
@@ -84,6 +94,12 @@ class Sklearnex(Estimator):
 
     def remarks(self) -> dict[str, Any]:
         return {"fell_back": self.fallbacks.seen}
+
+
+class SklearnexExtra(Sklearnex):
+    prefix = "ExtraTrees"
+    title = "scikit-learn-intelex, extra trees"
+    note = "one random cut a feature, all rows for each tree"
 
 
 class Fallbacks(logging.Handler):
