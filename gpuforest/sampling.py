@@ -29,7 +29,8 @@ class Sampling:
     balance : in their stead, what classes drawn n times in all add if each adds the same,
         n * balance together; 0: a draw adds one
     draw_weight : what a draw adds in the mean
-    distinct : rows are drawn without replacement, and weights enter the statistics
+    distinct : rows of some weight are drawn without replacement, and weights enter the
+        statistics
     """
 
     n_rows: int
@@ -43,9 +44,10 @@ class Sampling:
     @property
     def bag_weight(self) -> int:
         """Total weight of a tree's rows, the same for every tree, or so in the mean."""
-        weighed = self.distinct and self.weights is not None
-        share = self.n_draws / self.n_rows if weighed else self.draw_weight
-        return round(self.most_weight * share)
+        if not self.distinct or self.weights is None:
+            return round(self.most_weight * self.draw_weight)
+        some = int(np.count_nonzero(self.weights))
+        return round(self.most_weight * min(1.0, self.n_draws / some))
 
     @property
     def most_weight(self) -> int:
@@ -72,10 +74,14 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
         return xp.broadcast_to(backend.asarray(row), (last - first, n))
     keys = hashing.hash_at(hashing.tree_keys(xp, seed, first, last, backend.device), hashing.BAG)
     if sampling.distinct:
-        drawn = xp.astype(drawn_once(xp, keys, sampling.n_draws, n, backend), xp.int32)
         if sampling.weights is None:
-            return drawn
-        return drawn * backend.asarray(sampling.weights)[None, :]
+            return xp.astype(drawn_once(xp, keys, sampling.n_draws, n, backend), xp.int32)
+        some = sampling.weights > 0  # the others would leave a bag empty
+        drawn = drawn_once(xp, keys, sampling.n_draws, int(some.sum()), backend)
+        place = backend.asarray(np.maximum(np.cumsum(some) - 1, 0))
+        return xp.take(xp.astype(drawn, xp.int32), place, axis=1) * backend.asarray(
+            sampling.weights
+        )
     cumulative = None
     if sampling.weights is not None:
         cumulative = backend.asarray(np.cumsum(sampling.weights, dtype=np.int64))

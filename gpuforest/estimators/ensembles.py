@@ -90,15 +90,12 @@ class ManyTrees:
             raise AttributeError(
                 "estimators_samples_ is known only to the estimator that was fitted"
             )
-        drawn, forest = self._sampling_, self.forest_
-        host = NumpyBackend()
-        weights = drawn.weights if drawn.n_draws and not drawn.distinct else None
-        plain = Sampling(drawn.n_rows, drawn.n_draws, weights, distinct=drawn.distinct)
+        drawn, forest, host = self._sampling_, self.forest_, NumpyBackend()
         rows = np.arange(drawn.n_rows)
-        return [
-            np.repeat(rows, draw_bags(plain, forest.seed, t, t + 1, host)[0])
-            for t in range(forest.n_trees)
-        ]
+        if not drawn.n_draws:
+            return [rows] * forest.n_trees
+        bags = (draw_bags(drawn, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
+        return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
 
 
 class ForestClassifier(ManyTrees, Classifier):

@@ -89,15 +89,13 @@ def random_of_bins(hist, f, bins, B, sums, n, n_rows, criterion, limits, labels,
     cut, side = draw_cut(key, f, low, high, bins)
     side &= n_missing > 0
     left_of(hist, missing, C, channels, min(cut, high), side, left)
-    n_left, rows_left = np.int64(0), n_rows
+    n_left, rows_left = np.int64(0), np.int64(1)
     for c in range(C if labels else 1):
         n_left += left[c]
     if limits[0] > 1:
         rows_left = np.int64(hist[missing * channels + C]) if side else np.int64(0)
         for b in range(min(cut, high) + 1):
             rows_left += np.int64(hist[b * channels + C])
-    else:
-        rows_left = np.int64(1)
     score = score_parts(left, sums, n_left, n, rows_left, n_rows, criterion, limits)
     return True, score, cut, side if n_missing > 0 else n_left > n - n_left
 
