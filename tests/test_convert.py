@@ -109,6 +109,7 @@ def test_there_and_back(name, tmp_path):
         if y is LABELS:
             assert np.array_equal(other.forest_.leaf_sums, ours.forest_.leaf_sums)
         assert np.array_equal(other.apply(NEW), ours.apply(NEW))
+        # means are put on a grid anew
         assert np.allclose(predictions(other, NEW)[-1], predictions(ours, NEW)[-1], 1e-12, 1e-12)
         assert (other.seed_, other.n_features_in_, other.n_outputs_) == (0, 5, 1)
 
@@ -222,6 +223,7 @@ def test_too_many_thresholds_are_refused():
     few = tree.DecisionTreeRegressor().fit(values[1:], values[1:, 0])
     found = from_sklearn(few)
     assert found.forest_.edges.n_bins.tolist() == [65_535]
+    # means lie on the grid of the fixed point
     assert np.allclose(found.predict(values[1:]), values[1:, 0], 1e-12)
     with pytest.raises(ValueError, match="feature 0 has 65535 distinct thresholds"):
         from_sklearn(tree.DecisionTreeRegressor().fit(values, values[:, 0]))

@@ -100,6 +100,7 @@ def test_entropies_twice_are_the_entropies(backend):
     double = grown(RandomForestClassifier, backend, np.stack([WINE, WINE], axis=1), **params)
     assert same_splits(single.forest_, double.forest_)
     assert all(np.array_equal(p, single.predict_proba(X)) for p in double.predict_proba(X))
+    # one sums logarithms, the other a fixed-point table of 26 bits
     assert np.allclose(double.feature_importances_, single.feature_importances_, rtol=1e-6)
 
 
@@ -139,6 +140,7 @@ def test_class_trees_are_scikit_learns(backend, criterion, params):
     theirs = SklearnClassifier(**params, random_state=0).fit(table, target, sample_weight=weights)
     assert ours.forest_.n_nodes == theirs.tree_.node_count > 8
     pairs = zip(ours.predict_proba(table), theirs.predict_proba(table), strict=True)
+    # scikit-learn divides sums of floats
     assert all(np.allclose(*pair, rtol=1e-12) for pair in pairs)
     assert np.allclose(ours.feature_importances_, theirs.feature_importances_, rtol=1e-6)
 
@@ -151,6 +153,7 @@ def test_regression_trees_are_scikit_learns(backend, params):
     ours = DecisionTreeRegressor(max_bins=1000, **params, backend=backend).fit(table, PAIR)
     theirs = SklearnRegressor(**params, random_state=0).fit(table, PAIR)
     assert ours.forest_.n_nodes == theirs.tree_.node_count > 20
+    # our means lie on the grid of the fixed point
     assert np.allclose(ours.predict(table), theirs.predict(table), rtol=1e-9)
 
 
@@ -255,6 +258,7 @@ def test_scores_are_scikit_learns(backend):
 def test_probabilities_lead_to_labels(backend):
     model = grown(RandomForestClassifier, backend, TWO, max_depth=3)
     parts = model.predict_proba(X)
+    # a mean of shares rounds
     assert all(np.allclose(part.sum(axis=1), 1) for part in parts)
     best = [c[p.argmax(axis=1)] for c, p in zip(model.classes_, parts, strict=True)]
     assert np.array_equal(model.predict(X), np.stack(best, axis=1))
@@ -269,6 +273,7 @@ def test_votes_are_of_each_output(backend):
     for part, each in zip(model.predict_proba(X), model.classes_, strict=True):
         assert part.shape == (len(X), len(each))
         assert set(np.unique(part * 5)) <= {0, 1, 2, 3, 4, 5}
+        # a mean of shares rounds
         assert np.allclose(part.sum(axis=1), 1)
 
 

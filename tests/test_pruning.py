@@ -155,6 +155,7 @@ def test_best_first_is_scikit_learns(backend, n):
     full.forest_ = best_first(full.forest_, CRITERIA["entropy"], n)
     assert full.get_n_leaves() == theirs.get_n_leaves() == n
     assert full.get_depth() == theirs.get_depth()
+    # scikit-learn divides sums of floats
     assert np.allclose(full.predict_proba(X), theirs.predict_proba(X), rtol=1e-12)
     X, y = load_diabetes(return_X_y=True)
     X = X.astype(np.float32)
@@ -334,6 +335,7 @@ def test_a_big_tree():
     assert leaf_counts(forest) == [20_000]
     c = CRITERIA["squared_error"]
     alphas, decreases = pruning_path(forest, c)
+    # a variance of floats rounds
     assert decreases[0] == pytest.approx(y.var(), rel=1e-9)
     middle = len(alphas) // 2
     pruned = prune(forest, c, alphas[middle])

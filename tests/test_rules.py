@@ -189,6 +189,7 @@ def test_the_share_counts_weights_as_scikit_learn_does(backend, share):
     ours = DecisionTreeRegressor(**params, backend=backend).fit(X, y, w)
     theirs = SklearnRegressor(**params, random_state=0).fit(X, y, sample_weight=w)
     assert ours.forest_.n_nodes == theirs.tree_.node_count > 3
+    # our means lie on the grid of the fixed point
     assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
 
 
@@ -257,6 +258,7 @@ def test_monotonic_regressions_are_scikit_learns(backend, signs):
         ours = DecisionTreeRegressor(**params, backend=backend).fit(X, target)
         theirs = SklearnRegressor(**params, random_state=0).fit(X, target)
         assert ours.forest_.n_nodes == theirs.tree_.node_count > 20
+        # our means lie on the grid of the fixed point
         assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
 
 
