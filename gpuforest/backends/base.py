@@ -190,6 +190,15 @@ class Backend(ABC):
         rows = xp.astype(xp.nonzero(some)[1], xp.int32)
         return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
 
+    def special(self, frontier: Frontier, rules: Rules) -> tuple[Array, Array, Array]:
+        """Of what few forests have: keys u64[S] of random cuts, signs i8[F], and bounds
+        f64[S, 2] of means; where there are none, empty arrays."""
+        bounds = frontier.bounds
+        if bounds is None:
+            bounds = self.xp.empty((0, 2), dtype=self.xp.float64, device=self.device)
+        keys = frontier.key if rules.random else frontier.key[:0]
+        return keys, self.asarray(rules.signs), bounds
+
     def level(
         self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
     ) -> Splits:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.numpy import NumpyBackend, special
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import value_dtype
 from gpuforest.frontier import Frontier, Rules, Splits, Subtrees
 from gpuforest.kernels.bag.numba import bag, in_bag
@@ -222,14 +222,14 @@ class NumbaBackend(NumpyBackend):
     ) -> Splits:
         S, k, B, _ = hist.shape
         out = self._no_splits(frontier)
-        cut_keys, bounds = special(frontier, rules)
+        cut_keys, signs, bounds = self.special(frontier, rules)
         flat = hist.reshape(S, k, -1)
 
         def part(s: slice) -> None:
             best_split(
                 flat[s], features[s], need[s], frontier.sums[s], frontier.n_rows[s], matrix.n_bins,
                 rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
-                cut_keys[s], rules.signs, bounds[s], B, *(a[s] for a in vars(out).values()),
+                cut_keys[s], signs, bounds[s], B, *(a[s] for a in vars(out).values()),
             )  # fmt: skip
 
         parallel_map(part, cut_evenly(np.ones(S), -(-S // self.n_threads)), self.n_threads)
@@ -255,13 +255,13 @@ class NumbaBackend(NumpyBackend):
         if f.n_slots < 2 * self.n_threads and self.n_threads > 1:
             return super().level(matrix, target, frontier, rules)
         out = self._no_splits(f)
-        cut_keys, bounds = special(f, rules)
+        cut_keys, signs, bounds = self.special(f, rules)
 
         def part(slots: slice) -> None:
             level(
                 matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, f.key,
                 f.sums, matrix.n_bins, rules.criterion, rules.n_tried, rules.min_rows_leaf,
-                rules.count_rows, rules.min_weight_leaf, cut_keys, rules.signs, bounds, f.tree,
+                rules.count_rows, rules.min_weight_leaf, cut_keys, signs, bounds, f.tree,
                 allowed_of(f), matrix.edges.n_codes, coding.n_channels,
                 np.arange(slots.start, slots.stop), *vars(out).values(),
             )  # fmt: skip

@@ -113,15 +113,11 @@ class NumbaCudaBackend(Backend):
         frontier: Frontier,
         rules: Rules,
     ) -> Splits:
-        bounds = frontier.bounds
-        if bounds is None:
-            bounds = self.xp.empty((0, 2), dtype=np.float64)
         return Splits(
             *best_split(
                 hist, features, need, frontier.sums, frontier.n_rows, matrix.n_bins,
                 rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
-                frontier.key if rules.random else frontier.key[:0], self.asarray(rules.signs),
-                bounds, self,
+                *self.special(frontier, rules), self,
             )
         )  # fmt: skip
 

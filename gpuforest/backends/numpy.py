@@ -68,12 +68,11 @@ class NumpyBackend(Backend):
         frontier: Frontier,
         rules: Rules,
     ) -> Splits:
-        cut_keys, bounds = special(frontier, rules)
         return Splits(
             *best_split(
                 hist, features, need, frontier.sums, frontier.n_rows, matrix.n_bins,
                 rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
-                cut_keys, rules.signs, bounds,
+                *self.special(frontier, rules),
             )
         )  # fmt: skip
 
@@ -105,9 +104,3 @@ class NumpyBackend(Backend):
     ) -> Array:
         offsets, missing = forest.tree_offsets[first : last + 1], forest.edges.missing_code
         return accumulate(forest.nodes, offsets, forest.values, codes, missing, skip, total)
-
-
-def special(frontier: Frontier, rules: Rules) -> tuple[Array, Array]:
-    """Keys u64[S] of random cuts and bounds f64[S, 2] of means; of no slots if there are none."""
-    bounds = np.empty((0, 2)) if frontier.bounds is None else frontier.bounds
-    return frontier.key if rules.random else frontier.key[:0], bounds
