@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest import hashing
-from gpuforest.dtypes import CODE8, CODE16, OFFSET
+from gpuforest.dtypes import CODE8, CODE16, MAX_BINS, OFFSET
 from gpuforest.kernels.edges.numpy import edges as edges_of
 from gpuforest.parallel import parallel_map
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 Array = Any
 
-NUMERIC = 0  # the kind of a feature whose bins are ranges; categories come beside it
+NUMERIC, CATEGORICAL = 0, 1  # kinds of features: bins are ranges, or a category each
+MAX_CATEGORIES = MAX_BINS - 1  # of a feature; one bin more is for those that come later
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
 BLOCK_ROWS = 65_536  # rows encoded at once, of no more values than
 BLOCK_VALUES = 2**24  # 64 MiB of float32
@@ -44,12 +45,16 @@ class BinEdges:
 
     values : f64[E], each feature's ascending edges, one feature after another
     offsets : i64[F + 1], feature f's edges are values[offsets[f]:offsets[f + 1]]
-    kinds : u8[F], NUMERIC
+    kinds : u8[F], NUMERIC or CATEGORICAL
+    categories : what the codes 0 .. n - 1 of each categorical feature stand for: strings,
+        numbers or truth values. Its values in a matrix are these places; n is any other
+        value, which training never sees. So its edges are 0 .. n - 1
     """
 
     values: np.ndarray
     offsets: np.ndarray
     kinds: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
+    categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived need not travel."""
@@ -85,6 +90,17 @@ class BinEdges:
     @property
     def code_dtype(self) -> type[np.unsignedinteger[Any]]:
         return CODE8 if self.n_codes <= 256 else CODE16
+
+    @cached_property
+    def set_words(self) -> np.ndarray:
+        """Words of 64 bits that a set of each feature's bins takes, i64[F]; zero if numeric."""
+        words = (self.n_bins.astype(np.int64) + 63) // 64
+        return np.where(self.kinds == CATEGORICAL, words, 0)
+
+    @property
+    def most_words(self) -> int:
+        """W: words that a set takes at the most; zero where no feature is categorical."""
+        return int(self.set_words.max())
 
     def threshold(self, feature: np.ndarray, bin: np.ndarray) -> np.ndarray:
         """Thresholds f64[...]: x <= threshold goes left. +inf: all but missing do."""
@@ -158,6 +174,7 @@ def fit_edges(
     sample_rows: int = SAMPLE_ROWS,
     n_threads: int = 1,
     backend: Backend | None = None,
+    categories: dict[int, tuple[Any, ...]] | None = None,
 ) -> BinEdges:
     """Choose the bin edges of every feature.
 
@@ -172,6 +189,7 @@ def fit_edges(
     sample_rows : int; of more rows than this, a random sample is looked at
     n_threads : int, of the work on the host where no backend is given
     backend : chooses them faster, and the same; needed where X is on a device
+    categories : of the categorical features, see `BinEdges`; `max_bins` is not for them
     """
     rows = None
     if weights is not None and not weights.all():
@@ -188,8 +206,11 @@ def fit_edges(
         columns = column_edges(sample, weights, max_bins, n_threads)
     else:
         columns = backend.column_edges(X, rows, weights, max_bins)
+    kinds, categories = np.zeros(len(columns), np.uint8), categories or {}
+    for f, values in categories.items():
+        columns[f], kinds[f] = np.arange(len(values), dtype=np.float64), CATEGORICAL
     offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(OFFSET)
-    return BinEdges(np.concatenate(columns), offsets, np.zeros(len(columns), np.uint8))
+    return BinEdges(np.concatenate(columns), offsets, kinds, categories)
 
 
 def draw_rows(seed: int, n_rows: int, count: int) -> np.ndarray:
