@@ -16,11 +16,20 @@ import numpy as np
 from gpuforest.dtypes import OFFSET
 from gpuforest.frontier import Subtrees
 from gpuforest.hashing import hash_at
-from gpuforest.nodes import CHILD_SHIFT, LEAF_MASK, LEAF_WORD, is_leaf, pack_splits
+from gpuforest.nodes import (
+    CHILD_SHIFT,
+    FEATURE_SHIFT,
+    LEAF_MASK,
+    LEAF_WORD,
+    has_set,
+    is_leaf,
+    pack_splits,
+)
 from gpuforest.parallel import parallel_map
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
+    from gpuforest.binning import BinEdges
     from gpuforest.target import TargetCoding
 
 Array = Any
@@ -44,6 +53,7 @@ class Level:
     feature, bin, missing_left : i32[W], i32[W], bool[W], their splits; feature -1: refused,
         and the slot is a leaf. Two slots of the next level, 2 i and 2 i + 1, belong to the
         i-th of them
+    sets : u64[W, ...], the sets of splits by categories, see frontier.Splits
     n_deep : int, deep slots
     """
 
@@ -55,6 +65,7 @@ class Level:
     feature: Array
     bin: Array
     missing_left: Array
+    sets: Array
     n_deep: int
 
 
@@ -65,11 +76,13 @@ class WaveTrees:
     nodes : u64[M]; leaves point into leaf_sums
     tree_sizes : i64[T]
     leaf_sums : i64[V, C], the canonical table, see `leaf_table`
+    sets : u64[...], see `Forest`
     """
 
     nodes: np.ndarray
     tree_sizes: np.ndarray
     leaf_sums: np.ndarray
+    sets: np.ndarray
 
 
 def exclusive(xp: Any, mask: Array) -> Array:
@@ -127,7 +140,11 @@ def node_places(levels: list[Level], sizes: list[Array], xp: Any) -> list[tuple[
 
 
 def assemble(
-    levels: list[Level], trees: Subtrees, coding: TargetCoding, backend: Backend
+    levels: list[Level],
+    trees: Subtrees,
+    edges: BinEdges,
+    coding: TargetCoding,
+    backend: Backend,
 ) -> WaveTrees:
     """Trees of a wave from its levels, of which the first holds the roots, one a tree."""
     xp = backend.xp
@@ -136,9 +153,9 @@ def assemble(
     place, below = (
         xp.concat(list(part)) for part in zip(*node_places(levels, sizes, xp), strict=True)
     )
-    kind, tree, sums, feature, bin, missing_left = (
+    kind, tree, sums, feature, bin, missing_left, sets = (
         xp.concat([getattr(level, name) for level in levels], axis=0)
-        for name in ("kind", "tree", "sums", "feature", "bin", "missing_left")
+        for name in ("kind", "tree", "sums", "feature", "bin", "missing_left", "sets")
     )
     root = xp.take(xp.cumulative_sum(sizes[0]) - sizes[0], xp.astype(tree, xp.int64))
     at = root + place
@@ -160,17 +177,32 @@ def assemble(
     children, leaves = below - 1, trees.leaf_offsets[:-1] + leaf_sums.shape[0]
     nodes = xp.concat([words, numbers, trees.nodes])
     leaf_sums = xp.concat([leaf_sums, trees.leaf_sums])
+    set_at = None
+    if sets.shape[1]:
+        at = xp.arange(wide.shape[0], dtype=xp.int64, device=backend.device) * sets.shape[1]
+        sets, set_at = xp.reshape(sets, (-1,)), xp.concat([at, xp.zeros_like(leaf)])
+        if trees.sets is not None:
+            set_at = xp.concat([set_at, trees.set_at + sets.shape[0]])
+            sets = xp.concat([sets, trees.sets])
     del trees
     # 3. all in one order; the trees leave the device here
-    nodes = in_order(nodes, begin, length, children, leaves, backend)
+    nodes, set_at = in_order(nodes, set_at, begin, length, children, leaves, backend)
+    sets = set_table(nodes, set_at, sets, edges, backend)
     nodes, leaf_sums = leaf_table(xp, nodes, leaf_sums, coding)
-    return WaveTrees(*(backend.asnumpy(a) for a in (nodes, sizes[0], leaf_sums)))
+    return WaveTrees(*(backend.asnumpy(a) for a in (nodes, sizes[0], leaf_sums, sets)))
 
 
 def in_order(
-    nodes: Array, begin: Array, length: Array, children: Array, leaves: Array, backend: Backend
-) -> Array:
-    """Pieces of `nodes` u64[M], given one after another by their lengths, sorted by `begin`.
+    nodes: Array,
+    set_at: Array | None,
+    begin: Array,
+    length: Array,
+    children: Array,
+    leaves: Array,
+    backend: Backend,
+) -> tuple[Array, Array | None]:
+    """Pieces of `nodes` u64[M], and of `set_at` i64[M], given one after another by their lengths,
+    sorted by `begin`.
 
     The last pieces, two for each of `children` and `leaves` i64[D], count their children
     and leaves from there on.
@@ -190,11 +222,29 @@ def in_order(
     source = xp.take(move, piece)
     source += xp.arange(nodes.shape[0], dtype=xp.int64, device=device)
     nodes = xp.take(nodes, source)
+    set_at = None if set_at is None else xp.take(set_at, source)
     del source
     piece *= 2
     piece += xp.astype(is_leaf(nodes), xp.int64)
     nodes += xp.take(added, piece)
-    return nodes
+    return nodes, set_at
+
+
+def set_table(
+    nodes: Array, set_at: Array | None, sets: Array, edges: BinEdges, backend: Backend
+) -> Array:
+    """Sets u64[...] in the order of the nodes u64[M], which begin at `set_at` i64[M] now."""
+    xp = backend.xp
+    if set_at is None:
+        return xp.reshape(sets, (-1,))
+    own = xp.nonzero(has_set(nodes))[0]
+    feature = xp.astype(xp.take(nodes, own) >> FEATURE_SHIFT, xp.int64)
+    words = xp.take(backend.asarray(edges.set_words), feature)
+    upto = xp.cumulative_sum(words)
+    move = xp.take(set_at, own) - (upto - words)
+    source = xp.repeat(move, words)
+    source += xp.arange(source.shape[0], dtype=xp.int64, device=backend.device)
+    return xp.take(sets, source)
 
 
 def leaf_table(xp: Any, nodes: Array, sums: Array, coding: TargetCoding) -> tuple[Array, Array]:
@@ -249,16 +299,17 @@ def _distinct_sorted(xp: Any, sums: Array) -> tuple[Array, Array]:
 
 def merge_waves(
     waves: list[WaveTrees], coding: TargetCoding, n_threads: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes u64[M], tree offsets i64[T + 1] and leaf sums i64[V, C] of all waves' trees.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes u64[M], tree offsets i64[T + 1], leaf sums i64[V, C] and sets of all waves' trees.
 
     `waves` is emptied, and each part given up when it is copied: this is where a fit holds
     most.
     """
     offsets = np.cumsum(np.concatenate([[0], *(w.tree_sizes for w in waves)])).astype(OFFSET)
     if len(waves) == 1:
-        return waves[0].nodes, offsets, waves[0].leaf_sums
+        return waves[0].nodes, offsets, waves[0].leaf_sums, waves[0].sets
     parts, tables = [w.nodes for w in waves], [w.leaf_sums for w in waves]
+    sets = np.concatenate([w.sets for w in waves])
     waves.clear()
     first, sums = np.cumsum([0] + [len(t) for t in tables]), np.concatenate(tables)
     tables.clear()
@@ -279,4 +330,4 @@ def merge_waves(
             own[leaf] = words[first[i] : first[i + 1]][wave[leaf] & np.uint64(LEAF_MASK)]
 
     parallel_map(place, range(len(parts)), n_threads)
-    return nodes, offsets, sums
+    return nodes, offsets, sums, sets

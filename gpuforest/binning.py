@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest import hashing
-from gpuforest.dtypes import CODE8, CODE16, MAX_BINS, OFFSET
+from gpuforest.dtypes import CATEGORICAL, CODE8, CODE16, MAX_BINS, OFFSET
 from gpuforest.kernels.edges.numpy import edges as edges_of
 from gpuforest.parallel import parallel_map
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Array = Any
 
-NUMERIC, CATEGORICAL = 0, 1  # kinds of features: bins are ranges, or a category each
 MAX_CATEGORIES = MAX_BINS - 1  # of a feature; one bin more is for those that come later
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
 BLOCK_ROWS = 65_536  # rows encoded at once, of no more values than

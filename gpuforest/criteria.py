@@ -58,6 +58,8 @@ CRITERIA = {
         Criterion("gini", GINI, "classification", 1.0),
         Criterion("entropy", ENTROPY, "classification", 1.0 / (XLOGX_SCALE * LN2)),
         Criterion("log_loss", ENTROPY, "classification", 1.0 / (XLOGX_SCALE * LN2)),
+        # entropy, but features are chosen by the gain over the split's information, see multiway.py
+        Criterion("gain_ratio", ENTROPY, "classification", 1.0 / (XLOGX_SCALE * LN2)),
         Criterion("misclassification", MISCLASSIFICATION, "classification", 1.0),
         Criterion("squared_error", SQUARED_ERROR, "regression", 1.0),
         Criterion("poisson", POISSON, "regression", 1.0),
@@ -77,10 +79,8 @@ def criterion_of(name: str, n_outputs: int = 1) -> Criterion:
         return found
     if found.task == "regression":
         return replace(found, unit=found.unit / n_outputs)
-    if name == "misclassification":
-        raise ValueError(
-            "criterion='misclassification' is for one output: choose 'gini' or 'entropy'"
-        )
+    if name in ("misclassification", "gain_ratio"):
+        raise ValueError(f"criterion={name!r} is for one output: choose 'gini' or 'entropy'")
     id, unit = (SQUARED_ERROR, 1.0) if name == "gini" else (INFORMATION, 1.0 / LN2)
     return Criterion(name, id, "classification", unit / n_outputs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.binning import BinEdges
-from gpuforest.nodes import is_leaf, unpack
+from gpuforest.nodes import is_leaf, set_starts, unpack
 from gpuforest.target import TargetCoding
 from gpuforest.validate import check_forest
 
@@ -28,6 +28,7 @@ class Forest:
     leaf_impurity : f64[V] or None, of a single regression tree how its leaves' rows spread
     leaf_means : f64[V] or None, means of the second channel that leaves predict in place of
         their own, so that predictions are monotonic
+    sets : u64[...], the categories that go left at splits by a set, see nodes.py
     """
 
     nodes: np.ndarray
@@ -38,6 +39,7 @@ class Forest:
     seed: int
     leaf_impurity: np.ndarray | None = None
     leaf_means: np.ndarray | None = None
+    sets: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived need not travel."""
@@ -55,6 +57,15 @@ class Forest:
     @property
     def n_nodes(self) -> int:
         return len(self.nodes)
+
+    @cached_property
+    def set_at(self) -> np.ndarray:
+        """Where each node's set begins in `sets`, if it has one: i64[M], or i64[0] where none has.
+        They follow one another in the order of the nodes."""
+        if not len(self.sets):
+            return np.zeros(0, np.int64)
+        found: np.ndarray = set_starts(xp, self.nodes, self.edges.set_words)
+        return found
 
     @cached_property
     def values(self) -> np.ndarray:

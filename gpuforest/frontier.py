@@ -29,6 +29,8 @@ class Rules:
         feature; i8[0]: there are no such constraints
     n_features_tree : features drawn for each tree; 0: it has all
     features_again : they are drawn with replacement
+    multiway : categorical features have a branch for each category, see multiway.py
+    gain_ratio : splits are chosen by C4.5's gain ratio; of multiway ones
     """
 
     criterion: int
@@ -42,6 +44,8 @@ class Rules:
     signs: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int8))
     n_features_tree: int = 0
     features_again: bool = False
+    multiway: bool = False
+    gain_ratio: bool = False
 
     @property
     def is_regression(self) -> bool:
@@ -50,7 +54,7 @@ class Rules:
     @property
     def deep(self) -> bool:
         """Whether the deep phases know these rules; they leave out what small trees need."""
-        return self.min_weight_leaf == 1 and not len(self.signs)
+        return self.min_weight_leaf == 1 and not len(self.signs) and not self.multiway
 
     @property
     def count_rows(self) -> bool:
@@ -75,6 +79,9 @@ class Frontier:
     bounds : f64[S, 2], between what the means of a slot's second channel must lie, where
         predictions are to be monotonic; else None
     allowed : bool[T, F], features drawn for each tree, where they are; else None
+    pending : i32[S], the feature whose multiway split goes on in the slot, or -1; None where
+        there are no such splits
+    used : bool[S, F], categorical features split on above; None likewise
     """
 
     tree: Array
@@ -89,6 +96,8 @@ class Frontier:
     n_held: int
     bounds: Array | None = None
     allowed: Array | None = None
+    pending: Array | None = None
+    used: Array | None = None
 
     @property
     def n_slots(self) -> int:
@@ -97,7 +106,7 @@ class Frontier:
     @property
     def per_slot(self) -> tuple[str, ...]:
         """Names of the arrays that hold something for each slot."""
-        return PER_SLOT if self.bounds is None else (*PER_SLOT, "bounds")
+        return *PER_SLOT, *(name for name in SOMETIMES if getattr(self, name) is not None)
 
     @cached_property
     def n_rows(self) -> Array:
@@ -141,9 +150,10 @@ class Frontier:
         if rules.min_weight_leaf > 1:
             weight = side_weight(xp, self.sums, rules.criterion)
             end = end | (weight < 2 * rules.min_weight_leaf)
-        return end
+        return end if self.pending is None else end & (self.pending < 0)
 
 
+SOMETIMES = ("bounds", "pending", "used")
 PER_SLOT = ("tree", "key", "begin", "end", "sums", "constant", "depth")
 
 
@@ -197,6 +207,8 @@ class Splits:
     missing_left : bool[S]
     left : i64[S, C], channel sums of the left side
     tried : i64[S], features that varied and were tried
+    sets : u64[S, W], of splits whose bin is SET_BIN the codes that go left, a bit each; W is
+        zero where no feature is categorical
     """
 
     score: Array
@@ -205,13 +217,16 @@ class Splits:
     missing_left: Array
     left: Array
     tried: Array
+    sets: Array
 
     @classmethod
-    def empty(cls, xp: Any, frontier: Frontier) -> Splits:
+    def empty(cls, xp: Any, frontier: Frontier, n_words: int) -> Splits:
         """Of no slots."""
         none = frontier.tree[:0]
         score, no = xp.astype(none, xp.float64), xp.astype(none, xp.bool)
-        return cls(score, none, none, no, frontier.sums[:0, ...], xp.astype(none, xp.int64))
+        sums, tried = frontier.sums[:0, ...], xp.astype(none, xp.int64)
+        sets = xp.zeros((0, n_words), dtype=xp.uint64, device=none.device)
+        return cls(score, none, none, no, sums, tried, sets)
 
     def better(self, xp: Any, other: Splits) -> Splits:
         """Slot by slot the higher score, of equal ones the earlier, own; `tried` adds up."""
@@ -223,6 +238,7 @@ class Splits:
             xp.where(wins, other.missing_left, self.missing_left),
             xp.where(wins[:, None], other.left, self.left),
             self.tried + other.tried,
+            xp.where(wins[:, None], other.sets, self.sets),
         )
 
 
@@ -234,9 +250,13 @@ class Subtrees:
     nodes : u64[...], in the order of nodes.py; children and leaves counted in the block
     leaf_offsets : i64[D + 1]
     leaf_sums : i64[..., C]
+    set_at : i64[...] or None, where in `sets` u64[...] each node's set begins, if it has one;
+        None where no feature is categorical
     """
 
     offsets: Array
     nodes: Array
     leaf_offsets: Array
     leaf_sums: Array
+    set_at: Array | None = None
+    sets: Array | None = None

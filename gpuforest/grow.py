@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from gpuforest import hashing
+from gpuforest import hashing, multiway
 from gpuforest.assembly import (
     DEEP,
     LEAF,
@@ -68,9 +68,10 @@ def grow(
     )
     if earlier is not None:
         sizes = earlier.tree_offsets[1:] - earlier.tree_offsets[:-1]
-        waves.insert(0, WaveTrees(earlier.nodes, sizes, earlier.leaf_sums))
-    nodes, tree_offsets, leaf_sums = merge_waves(waves, target.coding, backend.n_threads)
-    return Forest(nodes, tree_offsets, leaf_sums, matrix.edges, target.coding, seed)
+        waves.insert(0, WaveTrees(earlier.nodes, sizes, earlier.leaf_sums, earlier.sets))
+    nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, target.coding, backend.n_threads)
+    edges, coding = matrix.edges, target.coding
+    return Forest(nodes, tree_offsets, leaf_sums, edges, coding, seed, sets=sets)
 
 
 def waves_of(
@@ -97,7 +98,7 @@ def grow_wave(
     levels, deep = grow_levels(matrix, target, sampling, rules, first, last, seed, backend)
     subtrees = [backend.grow_subtrees(matrix, target, deep, rules)]
     del deep  # its rows make room
-    return assemble(levels, subtrees.pop(), target.coding, backend)
+    return assemble(levels, subtrees.pop(), matrix.edges, target.coding, backend)
 
 
 def grow_levels(
@@ -115,7 +116,9 @@ def grow_levels(
     bags = tree_weights(sampling, target, seed, first, last, backend)
     frontier = roots(target, bags, rules, matrix.n_features, seed, first, backend)
     del bags
-    deep_rows = backend.deep_rows(matrix, target, frontier.n_held) if rules.deep else 0
+    deep_rows = 0
+    if rules.deep and (backend.deep_sets or not matrix.edges.most_words):
+        deep_rows = backend.deep_rows(matrix, target, frontier.n_held)
     levels: list[Level] = []
     handed_over = []
     while frontier.n_slots:
@@ -123,7 +126,11 @@ def grow_levels(
         handed_over.append(deep)
         if not levels and wide.n_slots:
             wide = wide.with_room(xp)
-        splits = backend.level(matrix, target, wide, rules)
+        goes_on = None
+        if rules.multiway:
+            splits, goes_on = multiway.level(matrix, target, wide, rules, backend)
+        else:
+            splits = backend.level(matrix, target, wide, rules)
         accepted = splits.feature >= 0
         if rules.min_gain > -math.inf:
             gain = splits.score - side_score(xp, wide.sums, rules.criterion)
@@ -139,10 +146,13 @@ def grow_levels(
                 feature=feature,
                 bin=splits.bin,
                 missing_left=splits.missing_left,
+                sets=splits.sets,
                 n_deep=deep.n_slots,
             )
         )
         frontier = advance(matrix, target, wide, splits, feature, rules, backend)
+        if goes_on is not None:
+            frontier = multiway.below(frontier, wide, feature, goes_on, matrix, backend)
     return levels, Frontier.join(xp, handed_over, frontier.rows, frontier.weights)
 
 
@@ -166,6 +176,10 @@ def roots(
     if len(rules.signs):
         ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64, device=backend.device)
         bounds = xp.broadcast_to(ends, (T, 2))
+    pending = used = None
+    if rules.multiway:
+        pending = xp.full((T,), -1, dtype=xp.int32, device=backend.device)
+        used = xp.zeros((T, n_features), dtype=xp.bool, device=backend.device)
     return Frontier(
         tree=xp.arange(T, dtype=xp.int32, device=backend.device),
         key=hashing.hash_at(keys, hashing.ROOT),
@@ -179,6 +193,8 @@ def roots(
         n_held=rows.shape[0],
         bounds=bounds,
         allowed=tree_features(keys, rules, n_features, backend),
+        pending=pending,
+        used=used,
     )
 
 
@@ -221,7 +237,7 @@ def advance(
     """Two slots for each wide one, left before right, without rows where it is a leaf."""
     xp = backend.xp
     rows, weights, n_left = backend.partition(
-        matrix, wide, feature, splits.bin, splits.missing_left
+        matrix, wide, feature, splits.bin, splits.missing_left, splits.sets
     )
     size = rows.shape[0]
     begin = (wide.begin + size // 2) % size  # in the other half

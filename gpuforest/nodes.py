@@ -4,7 +4,9 @@
     | feature | missing_left | child   | bin    |     a split
     | 1 ... 1 |             leaf                |     a leaf
 
-A row goes left where its code <= bin, a missing one where missing_left. `child` is the
+A row goes left where its code <= bin, a missing one where missing_left. Of a categorical
+feature the bin is SET_BIN, and codes go left that are in the node's set, which is kept beside
+the nodes: u64 words, bit c for code c, one node's after another's in their order. `child` is the
 left child's number in its tree; the right child is the next one. `leaf` is a row of the
 forest's leaf table. A tree lies in the order
 
@@ -23,6 +25,7 @@ CHILD_SHIFT, MISSING_SHIFT, FEATURE_SHIFT = 16, 46, 47
 BIN_MASK, CHILD_MASK, LEAF_MASK = 2**16 - 1, 2**30 - 1, 2**47 - 1
 LEAF = 2**17 - 1  # in the place of a leaf's feature
 LEAF_WORD = LEAF << FEATURE_SHIFT
+SET_BIN = BIN_MASK  # in the place of a bin: no feature has so many
 
 
 def pack_splits(xp: Any, feature: Array, bin: Array, missing_left: Array) -> Array:
@@ -35,6 +38,22 @@ def pack_splits(xp: Any, feature: Array, bin: Array, missing_left: Array) -> Arr
 def is_leaf(nodes: Array) -> Array:
     """bool[...]"""
     return nodes >= LEAF_WORD
+
+
+def has_set(nodes: Array) -> Array:
+    """bool[...], whether nodes are splits by a set of categories."""
+    return ((nodes & BIN_MASK) == SET_BIN) & ~is_leaf(nodes)
+
+
+def set_starts(xp: Any, nodes: Array, set_words: Array) -> Array:
+    """Where the set of each node begins, the sets before it one after another: i64[M].
+
+    set_words : i64[F], words that a set of each feature takes
+    """
+    own = has_set(nodes)
+    feature = xp.astype(nodes >> FEATURE_SHIFT, xp.int64)
+    words = xp.where(own, xp.take(set_words, xp.where(own, feature, 0)), 0)
+    return xp.cumulative_sum(words) - words
 
 
 def unpack(xp: Any, nodes: Array) -> tuple[Array, Array, Array, Array]:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
+import numpy as np
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -61,3 +63,15 @@ def parallel_map(
         # is not waited for: it writes to arrays that nobody will read
         stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:
+    """Consecutive slices of items whose sizes add up to `most`, or of one item."""
+    total = np.cumsum(sizes)
+    slices, first = [], 0
+    while first < len(sizes):
+        before = total[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(total, before + most, side="right")))
+        slices.append(slice(first, last))
+        first = last
+    return slices

@@ -31,7 +31,7 @@ from gpuforest.criteria import Criterion, side_weight
 from gpuforest.forest import Forest
 from gpuforest.frontier import Subtrees
 from gpuforest.inspection.gains import gains_by_levels, tree_groups
-from gpuforest.nodes import is_leaf, unpack
+from gpuforest.nodes import has_set, is_leaf, unpack
 
 
 def split_gains(forest: Forest, criterion: Criterion) -> np.ndarray:
@@ -57,11 +57,17 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     """
     backend, coding = NumpyBackend(), forest.coding
     waves = [
-        assemble(_kept_levels(forest, keep, first, last), _no_subtrees(forest), coding, backend)
+        assemble(
+            _kept_levels(forest, keep, first, last),
+            _no_subtrees(forest),
+            forest.edges,
+            coding,
+            backend,
+        )
         for first, last in tree_groups(forest)
     ]
-    nodes, tree_offsets, leaf_sums = merge_waves(waves, coding, 1)
-    return replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums)
+    nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, 1)
+    return replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
 
 
 def _kept_levels(forest: Forest, keep: np.ndarray, first: int, last: int) -> list[Level]:
@@ -86,12 +92,24 @@ def _kept_levels(forest: Forest, keep: np.ndarray, first: int, last: int) -> lis
                 feature=feature[above].astype(np.int32),
                 bin=bin[above].astype(np.int32),
                 missing_left=missing_left[above],
+                sets=_sets_of(forest, begin + above),
                 n_deep=0,
             )
         )
         tree = np.repeat(tree[wide], 2)
         at = base + pairs(xp, child[above], child[above] + 1)
     return levels
+
+
+def _sets_of(forest: Forest, nodes: np.ndarray) -> np.ndarray:
+    """Sets of these nodes, zeros where they have none, u64[n, W]."""
+    found = np.zeros((len(nodes), forest.edges.most_words), np.uint64)
+    own = np.flatnonzero(has_set(forest.nodes[nodes]))
+    feature = unpack(xp, forest.nodes[nodes[own]])[0]
+    for w in range(found.shape[1]):
+        some = own[w < forest.edges.set_words[feature]]
+        found[some, w] = forest.sets[forest.set_at[nodes[some]] + w]
+    return found
 
 
 def _no_subtrees(forest: Forest) -> Subtrees:

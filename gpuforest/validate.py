@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuforest.binning import NUMERIC, BinEdges
-from gpuforest.dtypes import MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT
+from gpuforest.binning import BinEdges
+from gpuforest.dtypes import MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT, NUMERIC
 from gpuforest.errors import ModelFormatError, damaged, need
 from gpuforest.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, is_leaf
 from gpuforest.target import SUM_BITS, TargetCoding

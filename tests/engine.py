@@ -57,6 +57,8 @@ class Task:
     features_again: bool = False
     n_trees: int = 1
     seed: int = 0
+    multiway: bool = False
+    categorical: tuple[int, ...] = ()  # columns of X that hold places of categories
 
     def but(self, **changes: Any) -> Task:
         return replace(self, **changes)
@@ -80,6 +82,8 @@ class Task:
             signs=np.array(self.signs, np.int8),
             n_features_tree=self.n_features_tree,
             features_again=self.features_again,
+            multiway=self.multiway,
+            gain_ratio=self.criterion == "gain_ratio",
         )
 
     @property
@@ -105,9 +109,14 @@ class Task:
             weights=self.weights,
             seed=self.seed,
             backend=backend,
+            categories={f: self.categories_of(f) for f in self.categorical},
         )
         coding, y = self.coded()
         return bin_matrix(self.X, edges, backend), Target(coding, backend.asarray(y))
+
+    def categories_of(self, f: int) -> tuple[int, ...]:
+        some = self.X[~np.isnan(self.X[:, f]), f]
+        return tuple(range(int(some.max()) + 1 if len(some) else 0))
 
     def grow(self, backend: Backend) -> Forest:
         matrix, target = self.prepared(backend)
@@ -122,6 +131,7 @@ def same_forest(a: Forest, b: Forest) -> bool:
             (a.nodes, b.nodes),
             (a.tree_offsets, b.tree_offsets),
             (a.leaf_sums, b.leaf_sums),
+            (a.sets, b.sets),
             (a.edges.values, b.edges.values),
             (a.edges.offsets, b.edges.offsets),
         )

@@ -20,7 +20,7 @@ LAYERS = [
     {"validate"},
     {"forest"},
     {"backends"},
-    {"assembly", "predict"},
+    {"assembly", "multiway", "predict"},
     {"grow"},
     {"inspection", "memory"},
     {"monotonic", "pruning"},

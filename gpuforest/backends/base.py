@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest import binning
+from gpuforest.dtypes import CATEGORICAL
 from gpuforest.frontier import Frontier, Rules, Splits, Subtrees, draw_features
+from gpuforest.kernels.best_split.categories import as_sets, in_order
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges, BinnedMatrix
@@ -37,6 +39,7 @@ class Backend(ABC):
     name: str
     xp: Any  # an array-API namespace
     room: int | None = None  # bytes that waves may take of a device's memory; None: all free
+    deep_sets = False  # whether its deep phase knows categorical features
     device: Any = None  # what `xp`'s functions take as device=
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
@@ -106,6 +109,7 @@ class Backend(ABC):
         feature: Array,
         bin: Array,
         missing_left: Array,
+        sets: Array,
     ) -> tuple[Array, Array, Array]:
         """Move the slots' rows to the other half, left ones first; feature -1: none.
 
@@ -204,7 +208,7 @@ class Backend(ABC):
     ) -> Splits:
         """Best splits of all slots, by chunks of slots whose histograms fit the budget."""
         if not frontier.n_slots:
-            return Splits.empty(self.xp, frontier)
+            return Splits.empty(self.xp, frontier, matrix.edges.most_words)
         each = 8 * rules.n_tried * matrix.edges.n_codes * (frontier.sums.shape[1] + 1)
         chunk = max(1, self.memory_budget // each)
         S = frontier.n_slots
@@ -215,6 +219,25 @@ class Backend(ABC):
         return Splits(
             *(self.xp.concat(p) for p in zip(*(vars(p).values() for p in parts), strict=True))
         )
+
+    def _best_of_all_kinds(
+        self,
+        matrix: BinnedMatrix,
+        hist: Array,
+        features: Array,
+        need: Array,
+        slots: Frontier,
+        rules: Rules,
+    ) -> Splits:
+        """`best_split`, also of categorical features."""
+        n_words = matrix.edges.most_words
+        if not n_words:
+            return self.best_split(matrix, hist, features, need, slots, rules)
+        xp, is_set = self.xp, self.asarray(matrix.edges.kinds == CATEGORICAL)
+        keys = self.special(slots, rules)[0]
+        hist, order = in_order(xp, hist, features, is_set, slots.sums.shape[1], rules, keys)
+        found = self.best_split(matrix, hist, features, need, slots, rules)
+        return as_sets(xp, found, hist, order, features, is_set, matrix.n_bins, n_words, rules)
 
     def _level_chunk(
         self, matrix: BinnedMatrix, target: Target, slots: Frontier, rules: Rules
@@ -230,7 +253,7 @@ class Backend(ABC):
             if best is not None:
                 features = xp.where((need > 0)[:, None], features, -1)
             hist = self.histogram(matrix, target, slots, features, rules)
-            found = self.best_split(matrix, hist, features, need, slots, rules)
+            found = self._best_of_all_kinds(matrix, hist, features, need, slots, rules)
             need = need - found.tried
             best = found if best is None else best.better(xp, found)
             if not bool(xp.any(need > 0)):

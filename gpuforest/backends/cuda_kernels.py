@@ -248,6 +248,7 @@ class CudaKernels(Backend):
             self.zeros(S, xp.bool),
             xp.zeros_like(frontier.sums),
             self.zeros(S, xp.int64),
+            self.xp.zeros((S, 0), dtype=xp.uint64, device=self.device),
         )
 
     def improve(
@@ -296,6 +297,7 @@ class CudaKernels(Backend):
         feature: Array,
         bin: Array,
         missing_left: Array,
+        sets: Array,
     ) -> tuple[Array, Array, Array]:
         xp, f, S = self.xp, frontier, frontier.n_slots
         n_rows = xp.where(feature >= 0, f.n_rows, 0)

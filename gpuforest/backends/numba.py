@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest.backends.numba_deep import Kept, allowed_of, grow_parts
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import value_dtype
 from gpuforest.frontier import Frontier, Rules, Splits, Subtrees
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.numba import best_split
+from gpuforest.kernels.best_split.sets import category_arrays
 from gpuforest.kernels.edges.numba import edges as edges_of
 from gpuforest.kernels.encode.numba import encode
-from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
-from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, new_scratch
+from gpuforest.kernels.grow_subtrees.scratch import SPARSE
 from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.level.numba import level
 from gpuforest.kernels.partition.numba import partition
 from gpuforest.kernels.totals.numba import totals
 from gpuforest.kernels.traverse.numba import accumulate, apply
-from gpuforest.parallel import parallel_map
+from gpuforest.parallel import cut_evenly, parallel_map
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -50,27 +51,17 @@ NONE_LEFT_OUT = np.zeros((0, 0), np.bool_)
 ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
 
-def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:
-    """Consecutive slices of items whose sizes add up to `most`, or of one item."""
-    total = np.cumsum(sizes)
-    slices, first = [], 0
-    while first < len(sizes):
-        before = total[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(total, before + most, side="right")))
-        slices.append(slice(first, last))
-        first = last
-    return slices
-
-
 class NumbaBackend(NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
     name = "numba"
+    deep_sets = True
     n_workers = 1  # beside one another, this backend is one of them
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.kept: deque[Scratch] = deque(maxlen=0)  # to be used again; only workers keep any
+        # scratch, to be used again; only workers keep any
+        self.kept: Kept = deque(maxlen=0)
 
     def workers(self, n_trees: int) -> tuple[int, Backend]:
         """Many trees are shared out by waves: threads that need not wait for one another."""
@@ -221,7 +212,7 @@ class NumbaBackend(NumpyBackend):
         rules: Rules,
     ) -> Splits:
         S, k, B, _ = hist.shape
-        out = self._no_splits(frontier)
+        out = self._no_splits(frontier, 0)
         cut_keys, signs, bounds = self.special(frontier, rules)
         flat = hist.reshape(S, k, -1)
 
@@ -229,14 +220,14 @@ class NumbaBackend(NumpyBackend):
             best_split(
                 flat[s], features[s], need[s], frontier.sums[s], frontier.n_rows[s], matrix.n_bins,
                 rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
-                cut_keys[s], signs, bounds[s], B, *(a[s] for a in vars(out).values()),
+                cut_keys[s], signs, bounds[s], B, *(a[s] for a in list(vars(out).values())[:-1]),
             )  # fmt: skip
 
         parallel_map(part, cut_evenly(np.ones(S), -(-S // self.n_threads)), self.n_threads)
         return out
 
     @staticmethod
-    def _no_splits(frontier: Frontier) -> Splits:
+    def _no_splits(frontier: Frontier, n_words: int) -> Splits:
         S = frontier.n_slots
         return Splits(
             np.full(S, -np.inf),
@@ -245,16 +236,17 @@ class NumbaBackend(NumpyBackend):
             np.zeros(S, np.bool_),
             np.zeros_like(frontier.sums),
             np.zeros(S, np.int64),
+            np.zeros((S, n_words), np.uint64),
         )
 
     def level(
         self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
     ) -> Splits:
         """Slot by slot; a few large slots are shared out by features instead."""
-        f, coding = frontier, target.coding
+        f, C = frontier, target.coding.n_channels
         if f.n_slots < 2 * self.n_threads and self.n_threads > 1:
             return super().level(matrix, target, frontier, rules)
-        out = self._no_splits(f)
+        out = self._no_splits(f, matrix.edges.most_words)
         cut_keys, signs, bounds = self.special(f, rules)
 
         def part(slots: slice) -> None:
@@ -262,8 +254,8 @@ class NumbaBackend(NumpyBackend):
                 matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, f.key,
                 f.sums, matrix.n_bins, rules.criterion, rules.n_tried, rules.min_rows_leaf,
                 rules.count_rows, rules.min_weight_leaf, cut_keys, signs, bounds, f.tree,
-                allowed_of(f), matrix.edges.n_codes, coding.n_channels,
-                np.arange(slots.start, slots.stop), *vars(out).values(),
+                allowed_of(f), matrix.edges.n_codes, C,
+                np.arange(slots.start, slots.stop), *vars(out).values(), *work_of(matrix, rules, C),
             )  # fmt: skip
 
         parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)
@@ -276,6 +268,7 @@ class NumbaBackend(NumpyBackend):
         feature: Array,
         bin: Array,
         missing_left: Array,
+        sets: Array,
     ) -> tuple[Array, Array, Array]:
         f = frontier
         n_left = np.zeros(f.n_slots, np.int64)
@@ -283,7 +276,7 @@ class NumbaBackend(NumpyBackend):
         def part(s: slice) -> None:
             partition(
                 matrix.codes, f.rows, f.weights, f.begin[s], f.end[s], feature[s], bin[s],
-                missing_left[s], matrix.edges.missing_code, n_left[s],
+                missing_left[s], matrix.edges.missing_code, sets[s], n_left[s],
             )  # fmt: skip
 
         parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)
@@ -304,55 +297,19 @@ class NumbaBackend(NumpyBackend):
     def grow_subtrees(
         self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
     ) -> Subtrees:
-        f, C = frontier, target.coding.n_channels
-        if not f.n_slots:
+        if not frontier.n_slots:
             return super().grow_subtrees(matrix, target, frontier, rules)
-        fewest = max(rules.min_rows_split, 2 * rules.min_rows_leaf)
-        columns = np.ascontiguousarray(matrix.codes.T)
-        limits = (
-            rules.criterion, rules.n_tried, rules.max_depth, fewest, rules.min_rows_leaf,
-            float(rules.min_gain),
-        )  # fmt: skip
-
-        def part(s: slice) -> tuple[Array, ...]:
-            most, total = int(f.n_rows[s].max()), int(f.n_rows[s].sum())
-            try:
-                scratch = self.kept.pop()
-            except IndexError:
-                scratch = None
-            if scratch is None or not scratch.holds(most, total):
-                # somewhat more, as another tree may need
-                scratch = new_scratch(
-                    columns, target.y, most + most // 32, total + total // 32, rules.n_tried,
-                    matrix.edges.n_codes, C, C + rules.count_rows,
-                )  # fmt: skip
-            offsets, leaf_offsets = np.zeros((2, s.stop - s.start + 1), np.int64)
-            grow_subtrees(
-                columns, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s],
-                f.depth[s], f.tree[s], allowed_of(f), matrix.n_bins, limits,
-                matrix.edges.n_codes, scratch, offsets, leaf_offsets,
-                True if rules.random else None,
-            )  # fmt: skip
-            nodes = scratch.nodes[: offsets[-1]].copy()
-            leaf_sums = scratch.leaf_sums[: leaf_offsets[-1]].copy()
-            self.kept.append(scratch)
-            return nodes, offsets, leaf_sums, leaf_offsets
-
-        parts = parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)
-        nodes, offsets, leaf_sums, leaf_offsets = zip(*parts, strict=True)
-        return Subtrees(
-            joined_offsets(offsets),
-            np.concatenate(nodes),
-            joined_offsets(leaf_offsets),
-            np.concatenate(leaf_sums),
-        )
+        slices = cut_evenly(frontier.n_rows, TASK_ROWS)
+        return grow_parts(matrix, target, frontier, rules, slices, self.n_threads, self.kept)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         out = np.empty((len(codes), forest.n_trees), np.int64)
 
         def part(rows: slice) -> None:
             columns, missing = np.ascontiguousarray(codes[rows].T), forest.edges.missing_code
-            apply(forest.nodes, forest.tree_offsets, columns, missing, out[rows])
+            apply(
+                forest.nodes, forest.tree_offsets, columns, missing, *sets_of(forest), out[rows]
+            )  # fmt: skip
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -377,7 +334,8 @@ class NumbaBackend(NumpyBackend):
             columns = np.ascontiguousarray(codes[rows].T)
             left_out = NONE_LEFT_OUT if skip is None else skip[:, rows]
             accumulate(
-                forest.nodes, offsets, values, columns, missing, left_out, total[rows],
+                forest.nodes, offsets, values, columns, missing, *sets_of(forest), left_out,
+                total[rows],
                 begin, column,
             )  # fmt: skip
 
@@ -386,11 +344,14 @@ class NumbaBackend(NumpyBackend):
         return total
 
 
-def joined_offsets(parts: tuple[Array, ...]) -> Array:
-    """Offsets of blocks put one behind another, from each part's own."""
-    return np.cumsum(np.concatenate([[0], *(np.diff(p) for p in parts)]))
+def work_of(matrix: BinnedMatrix, rules: Rules, C: int) -> tuple[Array, Any] | tuple[None, None]:
+    """Kinds of the features u8[F], and what a kernel works on; None: all are numeric."""
+    edges = matrix.edges
+    if not edges.most_words:
+        return None, None
+    return edges.kinds, category_arrays(edges.n_codes, C, C + rules.count_rows)
 
 
-def allowed_of(frontier: Frontier) -> Array:
-    """Features drawn for each tree, bool[T, F]; bool[0, 0]: all."""
-    return NONE_LEFT_OUT if frontier.allowed is None else frontier.allowed
+def sets_of(forest: Forest) -> tuple[Array, Array] | tuple[None, None]:
+    """Where each node's set begins, and the sets; None: no node has one."""
+    return (forest.set_at, forest.sets) if len(forest.sets) else (None, None)

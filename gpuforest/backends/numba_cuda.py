@@ -113,13 +113,13 @@ class NumbaCudaBackend(Backend):
         frontier: Frontier,
         rules: Rules,
     ) -> Splits:
-        return Splits(
-            *best_split(
-                hist, features, need, frontier.sums, frontier.n_rows, matrix.n_bins,
-                rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
-                *self.special(frontier, rules), self,
-            )
+        found = best_split(
+            hist, features, need, frontier.sums, frontier.n_rows, matrix.n_bins,
+            rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
+            *self.special(frontier, rules), self,
         )  # fmt: skip
+        no_sets = self.xp.zeros((frontier.n_slots, 0), dtype=np.uint64)
+        return Splits(*(*found, no_sets))
 
     def partition(
         self,
@@ -128,6 +128,7 @@ class NumbaCudaBackend(Backend):
         feature: Array,
         bin: Array,
         missing_left: Array,
+        sets: Array,
     ) -> tuple[Array, Array, Array]:
         f = frontier
         return partition(

@@ -68,13 +68,12 @@ class NumpyBackend(Backend):
         frontier: Frontier,
         rules: Rules,
     ) -> Splits:
-        return Splits(
-            *best_split(
-                hist, features, need, frontier.sums, frontier.n_rows, matrix.n_bins,
-                rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
-                *self.special(frontier, rules),
-            )
+        found = best_split(
+            hist, features, need, frontier.sums, frontier.n_rows, matrix.n_bins,
+            rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
+            *self.special(frontier, rules),
         )  # fmt: skip
+        return Splits(*(*found, np.zeros((frontier.n_slots, 0), np.uint64)))
 
     def partition(
         self,
@@ -83,15 +82,17 @@ class NumpyBackend(Backend):
         feature: Array,
         bin: Array,
         missing_left: Array,
+        sets: Array,
     ) -> tuple[Array, Array, Array]:
         f = frontier
         return partition(
             matrix.codes, f.rows, f.weights, f.begin, f.end,
-            feature, bin, missing_left, matrix.edges.missing_code,
+            feature, bin, missing_left, matrix.edges.missing_code, sets,
         )  # fmt: skip
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply(forest.nodes, forest.tree_offsets, codes, forest.edges.missing_code)
+        missing = forest.edges.missing_code
+        return apply(forest.nodes, forest.tree_offsets, codes, missing, forest.set_at, forest.sets)
 
     def accumulate(
         self,
@@ -103,4 +104,7 @@ class NumpyBackend(Backend):
         total: Array,
     ) -> Array:
         offsets, missing = forest.tree_offsets[first : last + 1], forest.edges.missing_code
-        return accumulate(forest.nodes, offsets, forest.values, codes, missing, skip, total)
+        return accumulate(
+            forest.nodes, offsets, forest.values, codes, missing, forest.set_at, forest.sets,
+            skip, total,
+        )  # fmt: skip

@@ -49,6 +49,7 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "random_state": ["random_state"],
     "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both")],
+    "categorical_split": [StrOptions({"subset", "multiway"})],
     "backend": [str],
     "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
 }
@@ -275,6 +276,9 @@ def rules_of(
         decrease = float(least - EPSILON) * sampling.bag_weight
         min_gain = coding.score_gain(decrease, criterion)
     drawn = params.get("features_drawn", 0)
+    multiway = params["categorical_split"] == "multiway"
+    if params["criterion"] == "gain_ratio" and not multiway:
+        raise ValueError("criterion='gain_ratio' is for categorical_split='multiway': pass both")
     return Rules(
         criterion=criterion.id,
         n_tried=features_tried(params["max_features"], n_features, drawn),
@@ -287,4 +291,6 @@ def rules_of(
         signs=signs_of(params["monotonic_cst"], n_features, coding),
         n_features_tree=drawn,
         features_again=params.get("bootstrap_features", False),
+        multiway=multiway,
+        gain_ratio=params["criterion"] == "gain_ratio",
     )

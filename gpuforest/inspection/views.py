@@ -24,7 +24,15 @@ TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leav
 def one_tree(forest: Forest, tree: int) -> Forest:
     """A tree as a forest of its own, which shares all but the offsets with the whole one."""
     begin, end = forest.tree_offsets[tree], forest.tree_offsets[tree + 1]
-    found = replace(forest, nodes=forest.nodes[begin:end], tree_offsets=np.array([0, end - begin]))
+    first = last = 0
+    if len(forest.sets):
+        first, last = np.append(forest.set_at, len(forest.sets))[[begin, end]]
+    found = replace(
+        forest,
+        nodes=forest.nodes[begin:end],
+        tree_offsets=np.array([0, end - begin]),
+        sets=forest.sets[first:last],
+    )
     # the leaf table is the same, so what follows from it is worked out once for all trees
     vars(found)["values"] = forest.values
     if "sparse_values" in vars(forest):

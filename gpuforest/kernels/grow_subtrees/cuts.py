@@ -10,10 +10,13 @@ The same candidates, in the same order and with the same scores, each way.
 import numpy as np
 
 from gpuforest.kernels.best_split.limits import by_rows, draw_cut, score_parts
-from gpuforest.kernels.best_split.numba import NO_SUMS, best_of_bins, best_pair
+from gpuforest.kernels.best_split.scan import NO_SUMS, best_of_bins, best_pair
+from gpuforest.kernels.best_split.sets import best_set, compact_bins, has_code
 from gpuforest.kernels.compile import device
 from gpuforest.kernels.grow_subtrees.sorting import (
     MOST_SORTED,
+    PLACE,
+    SIXTEEN,
     compact_sorted,
     scan_sorted_classes,
     scan_sorted_outputs,
@@ -21,6 +24,7 @@ from gpuforest.kernels.grow_subtrees.sorting import (
 )
 from gpuforest.kernels.hashing.numba import U
 from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.nodes import SET_BIN
 
 # A histogram is for nodes of more rows than a quarter of its cells, and than 24: against
 # a sixteenth, two classes took 0.70 to 1.01 of the time and six 0.62 to 0.93 (three runs)
@@ -151,18 +155,76 @@ def best_cut(
 
 
 @device
-def goes_left(code, cut, missing_left, missing):
+def set_of_rows(
+    table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, hist, is_filled,
+    is_random, key, sets,
+):  # fmt: skip
+    """As best_cut, of a categorical feature: (m, score, place, heavier, left) of its m occupied
+    categories, see `best_set`.
+
+    sets : work on categories, see sets.py
+    """
+    criterion, min_rows, labels = rules[0], rules[4], has_labels(own)
+    code, keys, spare_keys, counts, _, _, scratch = work
+    C, missing, bins = len(sums), B - 1, np.int64(n_bins[f])
+    channels = np.int64(C + (min_rows > 1))
+    column, limits = table[f], by_rows(min_rows)
+    if is_filled or n > most_sorted(bins, channels):
+        if not is_filled:
+            clear(hist, bins, missing, channels)
+            fill(hist, column, places, own, low, n, C, channels)
+        m = compact_bins(hist, bins, missing, C, channels, labels, sets)
+    else:
+        first, varies = column[U(places[U(low)])], False
+        for i in range(n):
+            c = column[U(places[U(low + i)])]
+            code[U(i)] = c
+            varies |= c != first
+        if not varies:
+            return 0, -np.inf, np.int64(0), False, NO_SUMS
+        sort_by_code(code, n, keys, spare_keys, counts)
+        m = compact_rows(keys, n, own, low, C, channels, sets)
+    if m < 2:
+        return m, -np.inf, np.int64(0), False, NO_SUMS
+    score, at, side, left = best_set(
+        m, f, sums, n_weight, n, C, channels, criterion, limits, labels, is_random, key, scratch,
+        sets,
+    )  # fmt: skip
+    return m, score, at, side, left
+
+
+@device
+def compact_rows(keys, n, own, low, C, channels, sets):
+    """As compact_bins, from a node's rows sorted by code."""
+    codes, some, m = sets[0], sets[4], 0
+    for i in range(n):
+        key = keys[U(i)]
+        code, row = np.int64(key >> SIXTEEN), low + np.int64(key & PLACE)
+        if m == 0 or codes[m - 1] != code:
+            codes[m] = code
+            for c in range(channels):
+                some[m * channels + c] = 0
+            m += 1
+        add_all(some, m - 1, own, row, C, channels)
+    return m
+
+
+@device
+def goes_left(code, cut, missing_left, missing, words):
+    """words : a set, which a cut SET_BIN asks; None: no feature is categorical"""
+    if words is not None and cut == SET_BIN and code != missing:
+        return has_code(words, 0, code)
     return missing_left if code == missing else code <= cut
 
 
 @device
-def left_totals(column, places, own, low, high, cut, missing_left, missing, left):
+def left_totals(column, places, own, low, high, cut, missing_left, missing, words, left):
     """Fill the channel sums of the rows that go left."""
     for c in range(len(left)):
         left[c] = 0
     for i in range(low, high):
         code = np.int64(column[U(places[U(i)])])
-        if goes_left(code, cut, missing_left, missing):
+        if goes_left(code, cut, missing_left, missing, words):
             if has_labels(own):
                 left[U(own[U(i), 0])] += np.int64(own[U(i), 1])
             else:

@@ -17,7 +17,9 @@ trees are the same.
 import numpy as np
 
 from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION, SQUARED_ERROR
-from gpuforest.kernels.best_split.numba import NO_SUMS, SECOND, WEIGHT, score_pairs
+from gpuforest.dtypes import CATEGORICAL
+from gpuforest.kernels.best_split.scan import NO_SUMS, SECOND, WEIGHT, score_pairs
+from gpuforest.kernels.best_split.sets import write_set
 from gpuforest.kernels.compile import device, kernel
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,
@@ -26,12 +28,13 @@ from gpuforest.kernels.grow_subtrees.cuts import (
     left_totals,
     most_sorted,
     random_cut,
+    set_of_rows,
 )
 from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS
 from gpuforest.kernels.hashing.numba import U, domain, hash_at, order_of, permute
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.scoring.numba import node_score
-from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT
+from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
 
 LEAF = U(LEAF_WORD)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
@@ -101,7 +104,7 @@ def is_pure(own, low, high, sums, n_weight):
 
 
 @device
-def split_rows(table, f, order, spare, low, high, cut, missing_left, missing):
+def split_rows(table, f, order, spare, low, high, cut, missing_left, missing, words):
     """Move a node's left rows before its right rows, both in their order; how many go left.
 
     Every row is written to both places, and the one that counts moves on: no branch.
@@ -111,7 +114,7 @@ def split_rows(table, f, order, spare, low, high, cut, missing_left, missing):
     for i in range(low, high):
         place = places[U(i)]
         c = np.int64(table[U(f), U(place)])
-        is_left = goes_left(c, cut, missing_left, missing)
+        is_left = goes_left(c, cut, missing_left, missing, words)
         spare_places[U(right)] = place
         places[U(left)] = place
         if width == 2:
@@ -213,6 +216,14 @@ def put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums, own, pure):
 
 
 @device
+def put_set(set_words, n_words, words, bins):
+    """Write a set of so many bins; how many words are then in use."""
+    for w in range((np.int64(bins) + 63) >> 6):
+        set_words[n_words + w] = words[w]
+    return n_words + ((np.int64(bins) + 63) >> 6)
+
+
+@device
 def set_pair(own, sums, totals):
     """Two channel sums from weight and second channel."""
     sums[0], sums[1] = totals[0] - totals[1] if has_labels(own) else totals[0], totals[1]
@@ -221,12 +232,14 @@ def set_pair(own, sums, totals):
 @device
 def grow_block(
     blocks, upto, n_rows, root_key, depth, order, spare, n_bins, rules, B, work, open_nodes,
-    known, all_sums, pure, nodes, leaf_sums, n_nodes, n_leaves, random,
+    known, all_sums, pure, nodes, leaf_sums, n_nodes, n_leaves, random, kinds, sets, words,
+    set_at, set_words, n_words,
 ):  # fmt: skip
     """Grow the subtree of one block; its nodes and leaves are written from n_nodes, n_leaves.
 
     blocks, upto : three blocks, and up to which row of the order each is in use, i64[3]
     order .. leaf_sums : see scratch.py
+    kinds .. set_words : see grow_subtrees; `n_words` of the sets are in use
     """
     criterion, k, max_depth, fewest, _, min_gain = rules
     (stack, stack_keys), (constant, trail), (places, own) = open_nodes, known, order
@@ -285,7 +298,16 @@ def grow_block(
                             hists, batch, m, table, places, own, low, n, n_bins, B, C, channels
                         )
                 f = np.int64(batch[at])
-                if random is None:
+                if kinds is not None and kinds[f] == CATEGORICAL:
+                    m_sets, score, place, heavier, left = set_of_rows(
+                        table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work,
+                        hists[at], in_batches, random is not None, key, sets,
+                    )  # fmt: skip
+                    varies, code, side = m_sets > 1, np.int64(SET_BIN), False
+                    if score > best:
+                        bins = np.int64(n_bins[f])
+                        side = write_set(m_sets, place, heavier, bins, B - 1, sets, words)
+                elif random is None:
                     varies, score, code, side, left = best_cut(
                         table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work,
                         hists[at], in_batches,
@@ -305,6 +327,9 @@ def grow_block(
         if best_f < 0 or best - node_score(criterion, sums, n_weight, C) < min_gain:
             n_leaves = put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums, own, pure)
             continue
+        if kinds is not None and cut == SET_BIN:
+            set_at[number] = n_words
+            n_words = put_set(set_words, n_words, words, n_bins[best_f])
         word = (U(best_f) << FEATURE) | (U(missing_left) << MISSING) | U(cut)
         nodes[number] = word | (U(n_nodes - base) << CHILD)
         n_nodes += 2
@@ -315,8 +340,9 @@ def grow_block(
                 set_pair(own, left_sums, totals)
             else:
                 left_totals(
-                    table[best_f], places, own, low, high, cut, missing_left, missing, left_sums
-                )
+                    table[best_f], places, own, low, high, cut, missing_left, missing, words,
+                    left_sums,
+                )  # fmt: skip
             for c in range(C):
                 sums[c] -= left_sums[c]
             for child, child_sums in ((n_nodes - 2, left_sums), (n_nodes - 1, sums)):
@@ -326,7 +352,7 @@ def grow_block(
             continue
         # 5. or into nodes; the left one is taken next, and all below it before the right
         middle = low + split_rows(
-            table, best_f, order, spare, low, high, cut, missing_left, missing
+            table, best_f, order, spare, low, high, cut, missing_left, missing, words
         )
         rest = (n_weight - totals[0], stack[n_stack, 6] - totals[1])
         n_stack = push(
@@ -340,13 +366,14 @@ def grow_block(
     while n_trail > 0:
         n_trail -= 1
         constant[trail[n_trail]] = False
-    return n_nodes, n_leaves
+    return n_nodes, n_leaves, n_words
 
 
 @kernel
 def grow_subtrees(
     columns, y, rows, weights, begin, end, keys, depth, tree, allowed, n_bins, rules, B,
-    scratch, offsets, leaf_offsets, random,
+    scratch, offsets, leaf_offsets, random, kinds, sets, words, set_at,
+    set_words,
 ):  # fmt: skip
     """Subtrees of slots of fewer than 2**31 rows, to `nodes` and `leaf_sums` of the scratch.
 
@@ -356,18 +383,24 @@ def grow_subtrees(
     random : True: cuts are random. None: they are not, and what draws them is not compiled
     scratch : see there
     offsets, leaf_offsets : i64[D + 1], zeros; they are filled
+    kinds : u8[F], of features. None: all are numeric, and what follows is None too
+    sets, words : work on categories, see sets.py, and room for a set
+    set_at, set_words : i64[...], where each node's set begins, if it has one, and the sets
+        u64[...]; how many words there are is returned
     """
     (some, few), order, spare, work, open_nodes, known, sums, pure, nodes, leaf_sums = scratch
     blocks, upto = (columns, some, few), np.empty(3, np.int64)
     pure[:] = -1
+    n_words = 0
     for d in range(len(begin)):
         load_rows(y, rows, weights, begin[d], end[d], *order)
         for f in range(allowed.shape[1]):
             known[0][f] = not allowed[tree[d], f]
-        offsets[d + 1], leaf_offsets[d + 1] = grow_block(
+        offsets[d + 1], leaf_offsets[d + 1], n_words = grow_block(
             blocks, upto, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, B,
             work, open_nodes, known, sums, pure, nodes, leaf_sums, offsets[d], leaf_offsets[d],
-            random,
+            random, kinds, sets, words, set_at, set_words, n_words,
         )  # fmt: skip
     for f in range(len(known[0])):
         known[0][f] = False
+    return n_words

@@ -5,12 +5,16 @@ that is new for each would cost more time than it takes to fill it.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.best_split.numba import scan_arrays
+from gpuforest.kernels.best_split.scan import scan_arrays
+from gpuforest.kernels.best_split.sets import category_arrays
 from gpuforest.kernels.grow_subtrees.sorting import MOST_SORTED, RANK_ROWS
+
+if TYPE_CHECKING:
+    from gpuforest.binning import BinEdges
 
 CACHE_BYTES = 2**19  # of the last block: half of a core's second-level cache
 COLUMN_GAP = 72  # bytes or more, so that columns do not begin 4,096 bytes apart
@@ -49,6 +53,37 @@ class Scratch(NamedTuple):
 
     def holds(self, most: int, total: int) -> bool:
         return len(self.order[0]) >= most and len(self.leaf_sums) >= total
+
+
+class Sets(NamedTuple):
+    """What sets of categories need beside it, as the kernel takes it.
+
+    kinds : u8[F], of features
+    work : of `best_set`
+    best : u64[W], a set
+    at : i64[2 * total], where a node's set begins
+    words : u64[...], the sets; what is not written takes no memory
+    """
+
+    kinds: np.ndarray
+    work: tuple[np.ndarray, ...]
+    best: np.ndarray
+    at: np.ndarray
+    words: np.ndarray
+
+
+def new_sets(scratch: Scratch, edges: BinEdges, C: int, channels: int) -> Sets | None:
+    """For the nodes that the scratch holds; None where all features are numeric."""
+    if not edges.most_words:
+        return None
+    n_nodes = len(scratch.nodes)
+    return Sets(
+        edges.kinds,
+        category_arrays(edges.n_codes, C, channels),
+        np.empty(edges.most_words, np.uint64),
+        np.empty(n_nodes, np.int64),
+        np.empty(n_nodes // 2 * edges.most_words, np.uint64),
+    )
 
 
 def new_scratch(

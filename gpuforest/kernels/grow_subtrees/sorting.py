@@ -5,7 +5,7 @@ The same candidates, in the same order and with the same scores, as from a histo
 
 import numpy as np
 
-from gpuforest.kernels.best_split.numba import (
+from gpuforest.kernels.best_split.scan import (
     CODE,
     NO_MORE,
     NOTHING,

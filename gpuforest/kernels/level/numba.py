@@ -7,7 +7,8 @@ fewer than k of those tried varied.
 import numpy as np
 
 from gpuforest.kernels.best_split.limits import special_of
-from gpuforest.kernels.best_split.numba import new_scratch, slot_best
+from gpuforest.kernels.best_split.numba import slot_best
+from gpuforest.kernels.best_split.scan import new_scratch
 from gpuforest.kernels.compile import kernel
 from gpuforest.kernels.hashing.numba import domain, order_of, permute
 from gpuforest.kernels.histogram.numba import accumulate, has_labels
@@ -19,9 +20,13 @@ HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a c
 def level(
     codes, y, rows, weights, begin, end, keys, sums, n_bins, criterion, k, min_rows,
     count_rows, min_weight, cut_keys, signs, bounds, tree, allowed, B, C, slots, score,
-    feature, bin, missing_left, left, tried,
+    feature, bin, missing_left, left, tried, sets, kinds, work,
 ):  # fmt: skip
-    """Best splits of `slots`, written to the last six arguments at the slots' places."""
+    """Best splits of `slots`, written to `score` .. `sets` at the slots' places.
+
+    kinds : u8[F], of features. None: all are numeric, and `work` is None too
+    work : on categories, see best_split/sets.py
+    """
     F = codes.shape[1]
     mask, shift = domain(F)
     width = B * (C + count_rows)
@@ -46,6 +51,7 @@ def level(
                 hist, features[:n], need, sums[s], end[s] - begin[s], n_bins, criterion, min_rows,
                 count_rows, has_labels(y), B,
                 signs, special_of(s, min_weight, cut_keys, bounds), best, left[s], scratch,
+                kinds, work, sets[s],
             )  # fmt: skip
             need -= varied
             position += n

@@ -1,13 +1,19 @@
 """Partition, compiled. The specification is numpy.py beside this file."""
 
+import numpy as np
+
+from gpuforest.kernels.best_split.sets import has_code
 from gpuforest.kernels.compile import kernel
 from gpuforest.kernels.hashing.numba import U
+from gpuforest.nodes import SET_BIN
 
 
 @kernel
-def partition(codes, rows, weights, begin, end, feature, bin, missing_left, missing, n_left):
+def partition(
+    codes, rows, weights, begin, end, feature, bin, missing_left, missing, sets, n_left
+):  # fmt: skip
     """Changes rows and weights in place; n_left i64[S] holds zeros."""
-    half = len(rows) // 2
+    half, flat = len(rows) // 2, sets.reshape(-1)
     for s in range(len(begin)):
         f, cut, missing_goes = feature[s], bin[s], missing_left[s]
         if f < 0:
@@ -20,6 +26,8 @@ def partition(codes, rows, weights, begin, end, feature, bin, missing_left, miss
             r, w = rows[U(i)], weights[U(i)]
             code = codes[U(r), U(f)]
             goes_left = missing_goes if code == missing else code <= cut
+            if cut == SET_BIN and code != missing:
+                goes_left = has_code(flat, s * sets.shape[1], np.int64(code))
             at = left if goes_left else right
             rows[U(at)], weights[U(at)] = r, w
             left += goes_left

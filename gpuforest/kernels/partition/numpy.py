@@ -1,8 +1,11 @@
 """Partition: the rows of each split slot, left side first."""
 
+import array_api_compat.numpy as xp
 import numpy as np
 
+from gpuforest.kernels.best_split.categories import has_code
 from gpuforest.kernels.totals.numpy import slots_and_rows
+from gpuforest.nodes import SET_BIN
 
 
 def partition(
@@ -15,6 +18,7 @@ def partition(
     bin: np.ndarray,
     missing_left: np.ndarray,
     missing: int,
+    sets: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows and weights i32[2 R] with the slots' rows moved, and rows that went left i64[S].
 
@@ -33,12 +37,18 @@ def partition(
     feature, bin : i32[S]; of feature -1 nothing moves and nothing goes left
     missing_left : bool[S]
     missing : int, the code of a missing value
+    sets : u64[S, W], of slots whose bin is SET_BIN the codes that go left, see nodes.py
     """
     half = len(rows) // 2
     slot, place = slots_and_rows(rows, begin, np.where(feature < 0, begin, end))
     # 1. which way each row goes
     code = codes[rows[place], feature[slot]]
-    left = np.where(code == missing, missing_left[slot], code <= bin[slot])
+    left = code <= bin[slot]
+    if sets.size:
+        code = np.minimum(code, 64 * sets.shape[1] - 1).astype(np.int64)  # a missing one may exceed
+        in_set = has_code(xp, sets.reshape(-1), slot * sets.shape[1], code)
+        left = np.where(bin[slot] == SET_BIN, in_set, left)
+    left = np.where(codes[rows[place], feature[slot]] == missing, missing_left[slot], left)
     # 2. stable: by slot, left before right
     order = np.argsort(slot * 2 + ~left, kind="stable")
     new_place = np.where(place < half, place + half, place - half)

@@ -8,6 +8,7 @@ read, so that no step waits for memory.
 
 import numpy as np
 
+from gpuforest.kernels.best_split.sets import has_code
 from gpuforest.kernels.compile import device, kernel
 from gpuforest.kernels.hashing.numba import U
 from gpuforest.kernels.prefetch import prefetch
@@ -30,16 +31,18 @@ FEW = 32  # fewer rows than this are no vector work
 
 
 @device
-def step(word, code, missing):
-    """The child that a row with this code in the word's feature goes to."""
+def step(word, code, missing, at, set_at, sets):
+    """The child that a row with this code in the feature of the word, the node `at`, goes to."""
     right = U(code > np.int64(word & BIN_BITS))
+    if sets is not None and word & BIN_BITS == BIN_BITS and code != missing:
+        right = ONE - U(has_code(sets, set_at[U(at)], code))
     if code == missing:
         right = ONE - ((word >> MISSING) & ONE)
     return np.int64(((word >> CHILD) & CHILD_BITS) + right)
 
 
 @device
-def top(nodes, root, codes, first, n, missing, node, slot):
+def top(nodes, root, codes, first, n, missing, set_at, sets, node, slot):
     """The group's rows through the top levels: the `slot` u8[n] of each, and the `node`
     i32[SLOTS] of each slot."""
     for i in range(n):
@@ -57,6 +60,15 @@ def top(nodes, root, codes, first, n, missing, node, slot):
             bin = codes.dtype.type(U(shift) + (word & BIN_BITS))
             here, ahead = np.uint8(s), np.uint8(used - s)
             column = codes[np.int64(word >> FEATURE), first : first + n]
+            if sets is not None and word & BIN_BITS == BIN_BITS:
+                for i in range(n):
+                    if slot[i] == here:
+                        code, at = np.int64(column[i]), root + node[s]
+                        right = step(word, code, missing, at, set_at, sets) - child
+                        slot[i] += np.uint8(ahead + np.uint8(right))
+                used += 2
+                s += 1
+                continue
             for i in range(n):  # a sum of bytes: a choice between two becomes wider ones
                 right = np.uint8(codes.dtype.type(column[i] + shift) > bin)
                 slot[i] += np.uint8(ahead + right) if slot[i] == here else np.uint8(0)
@@ -65,12 +77,14 @@ def top(nodes, root, codes, first, n, missing, node, slot):
 
 
 @device
-def walk(nodes, root, codes, first, n, missing, node, slot, row, moving, word, at):
+def walk(
+    nodes, root, codes, first, n, missing, set_at, sets, node, slot, row, moving, word, at
+):  # fmt: skip
     """The leaves of some of the rows first .. first + n - 1 in one tree, to `at` i32[n].
 
     row : u8[n], of which the first `moving` are those rows; it is overwritten
     """
-    top(nodes, root, codes, first, n, missing, node, slot)
+    top(nodes, root, codes, first, n, missing, set_at, sets, node, slot)
     for i in range(n):
         at[i] = node[slot[i]]
     while moving > 0:
@@ -86,13 +100,13 @@ def walk(nodes, root, codes, first, n, missing, node, slot, row, moving, word, a
         for i in range(moving):
             r = U(row[i])
             code = np.int64(codes[word[i] >> FEATURE, U(first) + r])
-            at[r] = step(word[i], code, missing)
+            at[r] = step(word[i], code, missing, root + at[r], set_at, sets)
             prefetch(nodes, root + at[r])
 
 
 @kernel
-def apply(nodes, offsets, codes, missing, out):
-    """`codes` [F, N], `out` i64[N, T]."""
+def apply(nodes, offsets, codes, missing, set_at, sets, out):
+    """`codes` [F, N], `out` i64[N, T]; set_at and sets None: no node has a set."""
     node, slot = np.empty(SLOTS, np.int32), np.empty(GROUP, np.uint8)
     row, word, at = np.empty(GROUP, np.uint8), np.empty(GROUP, np.uint64), np.empty(GROUP, np.int32)
     N = codes.shape[1]
@@ -101,13 +115,18 @@ def apply(nodes, offsets, codes, missing, out):
             n = min(GROUP, N - first)
             for i in range(n):
                 row[i] = i
-            walk(nodes, offsets[t], codes, first, n, missing, node, slot, row, n, word, at)
+            walk(
+                nodes, offsets[t], codes, first, n, missing, set_at, sets, node, slot, row, n,
+                word, at,
+            )  # fmt: skip
             for i in range(n):
                 out[first + i, t] = at[i]
 
 
 @kernel
-def accumulate(nodes, offsets, values, codes, missing, skip, total, begin, column):
+def accumulate(
+    nodes, offsets, values, codes, missing, set_at, sets, skip, total, begin, column
+):  # fmt: skip
     """`codes` [F, N]; `skip` bool[T, N] may be empty; the sums are added to `total`
     f64[N, n_values].
 
@@ -126,7 +145,10 @@ def accumulate(nodes, offsets, values, codes, missing, skip, total, begin, colum
             for i in range(n):
                 row[n_added] = added[n_added] = i
                 n_added += not (len(skip) and skip[t, first + i])
-            walk(nodes, root, codes, first, n, missing, node, slot, row, n_added, word, at)
+            walk(
+                nodes, root, codes, first, n, missing, set_at, sets, node, slot, row, n_added,
+                word, at,
+            )  # fmt: skip
             for i in range(n_added):
                 word[i] = nodes[U(root + at[added[i]])] & LEAF_BITS
                 prefetch(begin, word[i]) if len(begin) else prefetch(values, word[i] * U(K))

@@ -3,10 +3,18 @@
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.nodes import LEAF_MASK, unpack
+from gpuforest.kernels.best_split.categories import has_code
+from gpuforest.nodes import LEAF_MASK, SET_BIN, unpack
 
 
-def apply(nodes: np.ndarray, offsets: np.ndarray, codes: np.ndarray, missing: int) -> np.ndarray:
+def apply(
+    nodes: np.ndarray,
+    offsets: np.ndarray,
+    codes: np.ndarray,
+    missing: int,
+    set_at: np.ndarray,
+    sets: np.ndarray,
+) -> np.ndarray:
     """The leaf that each row reaches in each tree, numbered within the tree: i64[N, T].
 
     Parameters
@@ -15,6 +23,8 @@ def apply(nodes: np.ndarray, offsets: np.ndarray, codes: np.ndarray, missing: in
     offsets : i64[T + 1], tree t is nodes[offsets[t]:offsets[t + 1]], its root first
     codes : u8 or u16 [N, F]
     missing : int, the code of a missing value
+    set_at : i64[M], where the set of each node whose bin is SET_BIN begins in `sets`
+    sets : u64[...], bit c of a set is there where code c goes left
     """
     N, T = len(codes), len(offsets) - 1
     out = np.zeros((N, T), np.int64)
@@ -22,12 +32,16 @@ def apply(nodes: np.ndarray, offsets: np.ndarray, codes: np.ndarray, missing: in
         at, row = out[:, t], np.arange(N)
         while len(row):
             # 1. drop the rows that have arrived
-            feature, bin, missing_left, child = unpack(xp, nodes[offsets[t] + at[row]])
+            node = offsets[t] + at[row]
+            feature, bin, missing_left, child = unpack(xp, nodes[node])
             moves = feature >= 0
             row = row[moves]
             # 2. one step down: children are adjacent
             code = codes[row, feature[moves]]
-            left = np.where(code == missing, missing_left[moves], code <= bin[moves])
+            left = code <= bin[moves]
+            own = (bin[moves] == SET_BIN) & (code != missing)
+            left[own] = has_code(xp, sets, set_at[node[moves][own]], code[own].astype(np.int64))
+            left = np.where(code == missing, missing_left[moves], left)
             at[row] = child[moves] + ~left
     return out
 
@@ -38,6 +52,8 @@ def accumulate(
     values: np.ndarray,
     codes: np.ndarray,
     missing: int,
+    set_at: np.ndarray,
+    sets: np.ndarray,
     skip: np.ndarray | None,
     total: np.ndarray,
 ) -> np.ndarray:
@@ -51,7 +67,7 @@ def accumulate(
     The other parameters are those of `apply`.
     """
     for t in range(len(offsets) - 1):
-        leaf = apply(nodes, offsets[t : t + 2], codes, missing)[:, 0]
+        leaf = apply(nodes, offsets[t : t + 2], codes, missing, set_at, sets)[:, 0]
         value = values[(nodes[offsets[t] + leaf] & LEAF_MASK).astype(np.int64)]
         total = total + (value if skip is None else np.where(skip[t][:, None], 0.0, value))
     return total

@@ -1,0 +1,249 @@
+"""The best set of a categorical feature, compiled. The specification is categories.py beside
+this file: the bins that hold rows are put in order, and the cuts between them scored.
+
+Work on a feature is a tuple of arrays, `category_arrays`:
+
+    codes, keys    the occupied codes, and what they are ordered by
+    spare          the same, for merging
+    bins, ordered  their sums [m * channels], by code and in order; an empty place follows, where
+                   `best_of_bins` looks for missing values
+    vectors, side  of the power method, and the sums of a side
+"""
+
+import numpy as np
+
+from gpuforest.kernels.best_split.categories import ITERATIONS, MOST_TRIED
+from gpuforest.kernels.best_split.limits import left_of, random_of_bins
+from gpuforest.kernels.best_split.scan import best_of_bins
+from gpuforest.kernels.compile import device, rare
+from gpuforest.kernels.hashing.numba import CUT, U, hash_at
+from gpuforest.kernels.scoring.numba import node_score
+
+SHORT = 24  # so many are sorted by insertion
+U11 = U(11)
+
+
+def category_arrays(B: int, C: int, channels: int) -> tuple[np.ndarray, ...]:
+    """Work on a feature of B - 1 bins."""
+    return (
+        np.empty(B, np.int64),
+        np.empty(B, np.float64),
+        np.empty(B, np.int64),
+        np.empty(B, np.float64),
+        np.zeros((B + 1) * channels, np.int64),
+        np.zeros((B + 1) * channels, np.int64),
+        np.zeros((2, C), np.float64),
+        np.zeros(C, np.int64),
+    )
+
+
+@device
+def has_code(sets, first, code):
+    """Whether the set that begins at word `first` has the code."""
+    return (sets[U(first + (code >> 6))] >> U(code & 63)) & U(1) == U(1)
+
+
+@device
+def compact_bins(hist, bins, missing, C, channels, labels, work):
+    """The occupied ones of a histogram's bins to `work`; how many."""
+    codes, some, m = work[0], work[4], 0
+    for i in range(bins + 1):
+        b = i if i < bins else missing
+        n = np.int64(0)
+        for c in range(C if labels else 1):
+            n += np.int64(hist[b * channels + c])
+        if n > 0:
+            codes[m] = b
+            for c in range(channels):
+                some[m * channels + c] = hist[b * channels + c]
+            m += 1
+    return m
+
+
+@device
+def insertion_sort(keys, codes, m):
+    """Sort by key, equal ones in their order."""
+    for i in range(1, m):
+        key, code, j = keys[i], codes[i], i
+        while j > 0 and keys[j - 1] > key:
+            keys[j], codes[j] = keys[j - 1], codes[j - 1]
+            j -= 1
+        keys[j], codes[j] = key, code
+
+
+@rare
+def merge_sort(keys, codes, spare_keys, spare_codes, m):
+    """The same of many."""
+    width = 1
+    while width < m:
+        for low in range(0, m, 2 * width):
+            middle, high = min(low + width, m), min(low + 2 * width, m)
+            i, j = low, middle
+            for at in range(low, high):
+                if j >= high or (i < middle and keys[i] <= keys[j]):
+                    spare_keys[at], spare_codes[at] = keys[i], codes[i]
+                    i += 1
+                else:
+                    spare_keys[at], spare_codes[at] = keys[j], codes[j]
+                    j += 1
+        for at in range(m):
+            keys[at], codes[at] = spare_keys[at], spare_codes[at]
+        width *= 2
+
+
+@rare
+def best_of_all(m, sums, n, n_rows, C, channels, criterion, limits, labels, work):
+    """Keys: zero for the categories of the best set, one for the others."""
+    keys, some, side = work[1], work[4], work[7]
+    best, best_score, min_rows, min_weight = 0, -np.inf, limits[0], limits[1]
+    for s in range(1, 1 << (m - 1)):
+        rows_left = np.int64(0)
+        for c in range(C):
+            total = np.int64(0)
+            for i in range(m):
+                if s >> i & 1:
+                    total += some[i * channels + c]
+            side[c] = total
+        if min_rows > 1:
+            for i in range(m):
+                if s >> i & 1:
+                    rows_left += some[i * channels + C]
+            if rows_left < min_rows or n_rows - rows_left < min_rows:
+                continue
+        n_left = np.int64(0)
+        for c in range(C if labels else 1):
+            n_left += side[c]
+        if n_left < min_weight or n - n_left < min_weight:
+            continue
+        score = node_score(criterion, side, n_left, C)
+        for c in range(C):
+            side[c] = sums[c] - side[c]
+        score += node_score(criterion, side, n - n_left, C)
+        if score > best_score:
+            best, best_score = s, score
+    for i in range(m):
+        keys[i] = 0.0 if best >> i & 1 else 1.0
+
+
+@device
+def share_off(some, i, c, channels, n, whole, total):
+    """How far a category's share, or mean, lies from that of all."""
+    return np.float64(some[i * channels + c]) / n - np.float64(whole[c]) / total
+
+
+@rare
+def along(m, sums, n, C, channels, labels, work):
+    """Keys: each category's place on the first principal direction of the shares."""
+    keys, weights, some, vectors = work[1], work[3], work[4], work[6]
+    first, total = 0 if labels else 1, np.float64(n)
+    direction, found = vectors[0], vectors[1]
+    most, at = -1.0, 0
+    for i in range(m):
+        weight = np.int64(0)
+        for c in range(C if labels else 1):
+            weight += some[i * channels + c]
+        weights[i], matters = np.float64(weight), 0.0
+        for c in range(first, C):
+            off = share_off(some, i, c, channels, weights[i], sums, total)
+            matters += off * off
+        if matters * weights[i] > most:
+            most, at = matters * weights[i], i
+    for c in range(first, C):
+        direction[c] = share_off(some, at, c, channels, weights[at], sums, total)
+    for step in range(ITERATIONS + 1):
+        for i in range(m):
+            place = 0.0
+            for c in range(first, C):
+                off = share_off(some, i, c, channels, weights[i], sums, total)
+                place += off * direction[c]
+            keys[i] = place
+        if step == ITERATIONS:
+            break
+        for c in range(first, C):
+            found[c] = 0.0
+        for i in range(m):
+            pull = keys[i] * weights[i]
+            for c in range(first, C):
+                found[c] += pull * share_off(some, i, c, channels, weights[i], sums, total)
+        largest = 0.0
+        for c in range(first, C):
+            largest = max(largest, abs(found[c]))
+        if largest > 0.0:
+            for c in range(first, C):
+                direction[c] = found[c] / largest
+
+
+@rare
+def put_in_order(
+    m, f, sums, n, n_rows, C, channels, criterion, limits, labels, is_random, key, work
+):  # fmt: skip
+    """Sort the `codes` of the compact bins, and put these into `ordered`."""
+    codes, keys, spare_codes, spare_keys, some, ordered, _, _ = work
+    if is_random:
+        h = hash_at(key, CUT + np.int64(f))
+        for i in range(m):
+            keys[i] = np.float64(hash_at(h, codes[i]) >> U11)
+    elif C == 2:
+        for i in range(m):
+            a, b = some[i * channels], some[i * channels + 1]
+            keys[i] = np.float64(b) / np.float64(a + b if labels else a)
+    elif m <= MOST_TRIED:
+        best_of_all(m, sums, n, n_rows, C, channels, criterion, limits, labels, work)
+    else:
+        along(m, sums, n, C, channels, labels, work)
+    # the codes ascend, and are moved with the places that they come from above them
+    for i in range(m):
+        codes[i] |= np.int64(i) << 32
+    if m <= SHORT:
+        insertion_sort(keys, codes, m)
+    else:
+        merge_sort(keys, codes, spare_keys, spare_codes, m)
+    for i in range(m):
+        at, codes[i] = codes[i] >> 32, codes[i] & 0xFFFFFFFF
+        for c in range(channels):
+            ordered[i * channels + c] = some[at * channels + c]
+    for c in range(channels):
+        ordered[m * channels + c] = 0
+
+
+@device
+def best_set(
+    m, f, sums, n, n_rows, C, channels, criterion, limits, labels, is_random, key, scratch, work
+):  # fmt: skip
+    """Best set of a feature whose compact bins are in `work`: (score, place, heavier, left), the
+    places up to which go left, and whether they are the heavier side."""
+    put_in_order(
+        m, f, sums, n, n_rows, C, channels, criterion, limits, labels, is_random, key, work
+    )
+    if is_random:
+        _, score, cut, heavier = random_of_bins(
+            work[5], f, m, m + 1, sums, n, n_rows, criterion, limits, labels, key, scratch[0]
+        )
+        left = scratch[0]
+        left_of(work[5], m, C, channels, cut, False, left)
+        n_left = np.int64(left[0])
+        for c in range(1, C if labels else 1):
+            n_left += left[c]
+        return score, np.int64(cut), heavier, (n_left, left[C - 1])
+    _, score, cut, heavier, left = best_of_bins(
+        work[5], m, m + 1, sums, n, n_rows, criterion, limits, labels, scratch
+    )
+    return score, np.int64(cut), heavier, left
+
+
+@device
+def write_set(m, cut, heavier, bins, missing, work, words):
+    """The set whose last place is `cut`, to `words`; whether missing values go left."""
+    codes, missing_left = work[0], heavier
+    for w in range(len(words)):
+        words[w] = U(0)
+    if heavier:
+        for b in range(bins):
+            words[b >> 6] |= U(1) << U(b & 63)
+    for i in range(m):
+        b = codes[i]
+        if b == missing:
+            missing_left = i <= cut
+        elif (i <= cut) != heavier:
+            words[b >> 6] ^= U(1) << U(b & 63)
+    return missing_left

@@ -1,0 +1,256 @@
+"""Multiway splits: a branch for each category, as ID3 and C4.5 grow them (Quinlan 1986, 1993).
+
+In a forest such a split is a chain of binary ones on one feature, each of the lowest category
+that is left against the others, so that predicting, pruning and importances need not know:
+
+    outlook: sunny | overcast | rainy        x in {sunny}?  -- yes: its branch
+                                                 no: x in {overcast}?  -- yes, no: theirs
+
+The slot of "the others" is pending: at the next level it takes the next link of its chain, and
+is no deeper. A feature that was split so is used up below. What is missing is a category like
+the others, the last one; categories that the node does not hold go with the heaviest branch.
+
+All of it is O(nodes) work in any array-API namespace; numbers are cut in two as ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gpuforest.criteria import ENTROPY, side_score, side_weight, xlogx
+from gpuforest.dtypes import CATEGORICAL
+from gpuforest.frontier import Frontier, Rules, Splits, draw_features
+from gpuforest.kernels.best_split.categories import packed
+from gpuforest.nodes import SET_BIN
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+    from gpuforest.binning import BinnedMatrix
+    from gpuforest.target import Target
+
+Array = Any
+
+
+def level(
+    matrix: BinnedMatrix, target: Target, slots: Frontier, rules: Rules, backend: Backend
+) -> tuple[Splits, Array]:
+    """Best splits of all slots, and the feature whose chain goes on to the right i32[S], -1: none.
+
+    By chunks of slots whose histograms fit the budget, as `Backend.level`.
+    """
+    xp, S = backend.xp, slots.n_slots
+    if not S:
+        return Splits.empty(xp, slots, matrix.edges.most_words), slots.tree
+    each = 8 * matrix.n_features * matrix.edges.n_codes * (slots.sums.shape[1] + 1)
+    size = max(1, backend.memory_budget // each)
+    found, more = [], []
+    for s in range(0, S, size):
+        part = slots.part(slice(s, min(s + size, S)))
+        splits, goes_on = _level_chunk(matrix, target, part, rules, backend)
+        found.append(vars(splits).values())
+        more.append(goes_on)
+    return Splits(*(xp.concat(p) for p in zip(*found, strict=True))), xp.concat(more)
+
+
+def _level_chunk(
+    matrix: BinnedMatrix, target: Target, slots: Frontier, rules: Rules, backend: Backend
+) -> tuple[Splits, Array]:
+    """Histograms of all features in the slot's order; of those that vary the first k are tried."""
+    xp, F, C = backend.xp, matrix.n_features, slots.sums.shape[1]
+    pending, used = slots.pending, slots.used
+    assert pending is not None
+    assert used is not None
+    features = draw_all(xp, slots.key, F, rules.n_tried < F)
+    if slots.allowed is not None:
+        features = slots.only_allowed(xp, features)
+    features = xp.where(_per_slot(xp, used, features), -1, features)
+    first = xp.arange(F, dtype=xp.int64, device=backend.device)[None, :] == 0
+    features = xp.where(pending[:, None] >= 0, xp.where(first, pending[:, None], -1), features)
+    hist = backend.histogram(matrix, target, slots, features, rules)
+    weight = side_weight(xp, hist[..., :C], rules.criterion)
+    varies = (xp.sum(xp.astype(weight > 0, xp.int64), axis=2) > 1) & (features >= 0)
+    tried = varies & (xp.cumulative_sum(xp.astype(varies, xp.int64), axis=1) <= rules.n_tried)
+    is_set = backend.asarray(matrix.edges.kinds == CATEGORICAL)
+    is_set = xp.take(is_set, xp.reshape(xp.where(features < 0, 0, features), (-1,)))
+    is_set = xp.reshape(is_set, features.shape) & tried
+    # 1. each feature's split: of all its categories, or the best cut
+    ways, spread = all_branches(xp, hist, C, rules)
+    cuts = [
+        _cut(matrix, hist, xp.where(tried & ~is_set, features, -1), j, slots, rules, backend)
+        for j in range(F)
+    ]
+    scores = xp.stack([cut.score for cut in cuts], axis=1)
+    scores = xp.where(is_set, ways, scores)
+    if rules.gain_ratio:
+        spread = xp.where(is_set, spread, _cut_spread(xp, slots, cuts, rules))
+    # 2. the best feature
+    worth = xp.where(pending[:, None] >= 0, 0.0, _worth(xp, scores, spread, slots, rules))
+    worth = xp.where(tried, worth, -xp.inf)
+    j = xp.argmax(worth, axis=1)
+    rows = xp.arange(slots.n_slots, dtype=xp.int64, device=backend.device)
+    at = rows * F + j
+    ok = xp.take(xp.reshape(worth, (-1,)), at) > -xp.inf
+    mine = xp.take(xp.reshape(is_set, (-1,)), at) & ok
+    best = Splits(
+        score=xp.take(xp.reshape(scores, (-1,)), at),
+        feature=xp.where(ok, xp.take(xp.reshape(features, (-1,)), at), -1),
+        bin=_taken(xp, [cut.bin for cut in cuts], at),
+        missing_left=_taken(xp, [cut.missing_left for cut in cuts], at),
+        left=xp.take(xp.reshape(xp.stack([c.left for c in cuts], axis=1), (-1, C)), at, axis=0),
+        tried=xp.sum(xp.astype(tried, xp.int64), axis=1),
+        sets=xp.zeros((slots.n_slots, 0), dtype=xp.uint64, device=backend.device),
+    )
+    own = xp.take(xp.reshape(hist, (-1, *hist.shape[2:])), at, axis=0)
+    return first_link(xp, best, own, mine, pending, matrix, rules)
+
+
+def below(
+    slots: Frontier,
+    above: Frontier,
+    feature: Array,
+    goes_on: Array,
+    matrix: BinnedMatrix,
+    backend: Backend,
+) -> Frontier:
+    """The two slots of each split by `feature` i32[S], as links of chains."""
+    xp, n_features = backend.xp, matrix.n_features
+    assert above.used is not None
+    goes_on = xp.where(feature >= 0, goes_on, -1)
+    none = xp.full_like(goes_on, -1)
+    pending = xp.reshape(xp.stack([none, goes_on], axis=1), (-1,))
+    is_set = backend.asarray(matrix.edges.kinds == CATEGORICAL)
+    is_set = xp.take(is_set, xp.where(feature < 0, 0, feature)) & (feature >= 0)
+    numbers = xp.arange(n_features, dtype=xp.int32, device=backend.device)
+    own = is_set[:, None] & (feature[:, None] == numbers[None, :])
+    used = xp.repeat(above.used | own, 2, axis=0)
+    depth = xp.where(pending >= 0, slots.depth - 1, slots.depth)
+    return replace(slots, pending=pending, used=used, depth=depth)
+
+
+def draw_all(xp: Any, keys: Array, n_features: int, random: bool) -> Array:
+    """Every slot's order of the features, i32[S, F]; where all are tried it is not random."""
+    if not random:
+        return draw_features(xp, keys, 0, n_features, n_features)
+    parts = [draw_features(xp, keys, i, 1, n_features) for i in range(n_features)]
+    return xp.concat(parts, axis=1)
+
+
+def all_branches(xp: Any, hist: Array, C: int, rules: Rules) -> tuple[Array, Array]:
+    """Score of a split of each feature into all its categories, -inf if some branch is too small,
+    and C4.5's split information, both f64[S, k].
+
+    hist : i64[S, k, B, C] or [S, k, B, C + 1]
+
+    The information is in the unit of entropy's scores: n ln n - sum of n_b ln n_b.
+    """
+    S, k, B, _ = hist.shape
+    score = xp.zeros((S, k), dtype=xp.float64, device=hist.device)
+    parts = xp.zeros((S, k), dtype=xp.int64, device=hist.device)
+    total = xp.zeros_like(parts)
+    for b in range(B):  # one bin after another: a fixed order
+        sums = hist[:, :, b, :]
+        weight = side_weight(xp, sums[..., :C], rules.criterion)
+        enough = weight >= rules.min_weight_leaf
+        if rules.count_rows:
+            enough = enough & (sums[..., C] >= rules.min_rows_leaf)
+        own = xp.where(enough, side_score(xp, sums[..., :C], rules.criterion), -xp.inf)
+        score = xp.where(weight > 0, score + own, score)
+        parts, total = parts + xlogx(xp, weight), total + weight
+    return score, xp.astype(xlogx(xp, total) - parts, xp.float64)
+
+
+def _cut(
+    matrix: BinnedMatrix,
+    hist: Array,
+    features: Array,
+    j: int,
+    slots: Frontier,
+    rules: Rules,
+    backend: Backend,
+) -> Splits:
+    """The best cut of the j-th of the features i32[S, F]."""
+    need = backend.xp.ones_like(slots.begin)
+    own, feature = hist[:, j : j + 1, ...], features[:, j : j + 1]
+    return backend.best_split(matrix, own, feature, need, slots, rules)
+
+
+def _cut_spread(xp: Any, slots: Frontier, cuts: list[Splits], rules: Rules) -> Array:
+    """Split information of cuts, f64[S, F]."""
+    found = []
+    whole = side_weight(xp, slots.sums, rules.criterion)
+    for cut in cuts:
+        left = side_weight(xp, cut.left, rules.criterion)
+        parts = xlogx(xp, left) + xlogx(xp, whole - left)
+        found.append(xp.astype(xlogx(xp, whole) - parts, xp.float64))
+    return xp.stack(found, axis=1)
+
+
+def _worth(xp: Any, scores: Array, spread: Array, slots: Frontier, rules: Rules) -> Array:
+    """What features are chosen by f64[S, F]: the score, or C4.5's gain ratio of those whose gain
+    is no less than the mean of all that gain (Quinlan 1993, 2.2)."""
+    if not rules.gain_ratio:
+        return scores
+    gain = scores - side_score(xp, slots.sums, ENTROPY)[:, None]
+    some = gain > -xp.inf
+    total, count = xp.zeros_like(gain[:, 0]), xp.zeros_like(gain[:, 0])
+    for j in range(gain.shape[1]):  # a fixed order
+        total = total + xp.where(some[:, j], gain[:, j], 0.0)
+        count = count + xp.astype(some[:, j], xp.float64)
+    mean = total / xp.where(count > 0, count, 1.0)
+    # a rounding's worth below the mean is the mean
+    worthy = some & (gain >= (mean - 1e-9 * xp.abs(mean))[:, None]) & (spread > 0)
+    return xp.where(worthy, gain / xp.where(spread > 0, spread, 1.0), -xp.inf)
+
+
+def first_link(
+    xp: Any,
+    best: Splits,
+    hist: Array,
+    mine: Array,
+    pending: Array,
+    matrix: BinnedMatrix,
+    rules: Rules,
+) -> tuple[Splits, Array]:
+    """Splits by a categorical feature (`mine` bool[S]) as the first link of their chain, and the
+    feature whose chain goes on to the right i32[S], -1: none.
+
+    hist : i64[S, B, ...], of each slot's best feature
+    """
+    S, B, _ = hist.shape
+    C = best.left.shape[1]
+    weight = side_weight(xp, hist[..., :C], rules.criterion)
+    occupied = weight > 0
+    first = xp.argmax(xp.astype(occupied, xp.int8), axis=1)
+    heaviest = xp.argmax(weight, axis=1)
+    code = xp.arange(B, dtype=xp.int64, device=hist.device)[None, :]
+    left = (code == first[:, None]) | (~occupied & (first == heaviest)[:, None])
+    feature = xp.where(best.feature < 0, 0, best.feature)
+    inside = code < xp.take(matrix.n_bins, feature)[:, None]
+    rows = xp.arange(S, dtype=xp.int64, device=hist.device) * B + first
+    sums = xp.take(xp.reshape(hist, (S * B, -1)), rows, axis=0)[:, :C]
+    n = xp.sum(xp.astype(occupied, xp.int64), axis=1)
+    found = Splits(
+        score=xp.where(pending >= 0, xp.inf, best.score),  # its chain was chosen as a whole
+        feature=best.feature,
+        bin=xp.where(mine, SET_BIN, best.bin),
+        missing_left=xp.where(mine, left[:, -1], best.missing_left),
+        left=xp.where(mine[:, None], sums, best.left),
+        tried=best.tried,
+        sets=packed(xp, left & mine[:, None] & inside, matrix.edges.most_words),
+    )
+    return found, xp.where(mine & (n > 2), best.feature, -1)
+
+
+def _taken(xp: Any, parts: list[Array], at: Array) -> Array:
+    """The places `at` i64[S] of arrays [S] side by side."""
+    return xp.take(xp.reshape(xp.stack(parts, axis=1), (-1,)), at)
+
+
+def _per_slot(xp: Any, flags: Array, features: Array) -> Array:
+    """flags bool[S, F] at features i32[S, k], False at -1."""
+    S, F = flags.shape
+    rows = xp.arange(S, dtype=xp.int64, device=flags.device)[:, None] * F
+    places = xp.reshape(rows + xp.where(features < 0, 0, features), (-1,))
+    found = xp.reshape(xp.take(xp.reshape(flags, (-1,)), places), features.shape)
+    return found & (features >= 0)
