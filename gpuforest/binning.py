@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Array = Any
 
+CATEGORY_TYPES = (str, int, float, bool)  # of what a category may be
 MAX_CATEGORIES = MAX_BINS - 1  # of a feature; one bin more is for those that come later
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
 BLOCK_ROWS = 65_536  # rows encoded at once, of no more values than

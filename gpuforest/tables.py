@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gpuforest.categories import CategoryReader
 
 Array = Any
 
 # what float() takes, or NumPy converts, but is no real number
 NOT_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
-CATEGORIES = "categorical features are not supported yet; encode it as numbers or drop it"
+CATEGORIES = "list it in categorical_features at fit, encode it as numbers or drop it"
 
 
 def is_frame(X: Any) -> bool:
@@ -40,19 +44,26 @@ def open_frame(X: Any) -> Any:
         ) from error
 
 
-def frame_to_array(X: Any) -> tuple[np.ndarray, list[Any]]:
+def frame_to_array(
+    X: Any, categories: CategoryReader | None = None
+) -> tuple[np.ndarray, list[Any]]:
     """Numbers f32 or f64 [N, F] of a frame, what is missing as NaN, and its column names.
 
     A pandas frame of one float dtype is not copied where pandas holds it in one block.
 
+    Parameters
+    ----------
+    X : frame
+    categories : what turns columns of categories into places; None: there are none
+
     Raises
     ------
     ValueError, TypeError : as `open_frame` and `frame_dtype` do, or a column of objects that
-        are no numbers
+        are no numbers, or of what cannot be categories
     """
-    frame = open_frame(X)
-    names, dtype = list(frame.columns), frame_dtype(frame)
-    if frame.implementation.is_pandas() and len(names):
+    frame, some = open_frame(X), [] if categories is None else categories.features
+    names, dtype = list(frame.columns), frame_dtype(frame, some)
+    if frame.implementation.is_pandas() and len(names) and not some:
         native = frame.to_native()
         if set(native.dtypes) == {np.dtype(dtype)}:
             return native.to_numpy(copy=False), names
@@ -61,9 +72,11 @@ def frame_to_array(X: Any) -> tuple[np.ndarray, list[Any]]:
     out = np.empty(frame.shape, dtype, order="F")
     wide = nw.Float32() if dtype == np.float32 else nw.Float64()
     for i, (column, native) in enumerate(
-        zip(frame.iter_columns(), _native_dtypes(frame), strict=True)
+        zip(frame.iter_columns(), native_dtypes(frame), strict=True)
     ):
-        if _is_object(column.dtype, native):
+        if categories is not None and i in some:
+            out[:, i] = categories.places(i, column, f"column {names[i]!r}")
+        elif is_object_column(column.dtype, native):
             out[:, i] = object_numbers(column.to_numpy(), f"column {names[i]!r}")
         elif _is_sparse(native):
             out[:, i] = np.asarray(column.to_native())
@@ -72,10 +85,11 @@ def frame_to_array(X: Any) -> tuple[np.ndarray, list[Any]]:
     return out, names
 
 
-def frame_dtype(frame: Any) -> type:
+def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
     """The dtype of a frame's numbers: float32 where every column fits it exactly.
 
-    Columns are numeric or boolean, empty, or hold objects (which may prove no numbers).
+    Columns are categorical (whose places fit it), numeric or boolean, empty, or hold objects
+    (which may prove no numbers).
 
     Raises
     ------
@@ -85,10 +99,14 @@ def frame_dtype(frame: Any) -> type:
 
     short = nw.Float32 | nw.Boolean | nw.Int8 | nw.Int16 | nw.UInt8 | nw.UInt16
     small = True
-    for (name, dtype), native in zip(frame.schema.items(), _native_dtypes(frame), strict=True):
+    for i, ((name, dtype), native) in enumerate(
+        zip(frame.schema.items(), native_dtypes(frame), strict=True)
+    ):
+        if i in categorical:
+            continue
         if _is_sparse(native) and native.subtype.kind in "biuf":
             small &= bool(np.can_cast(native.subtype, np.float32))
-        elif _is_object(dtype, native):
+        elif is_object_column(dtype, native):
             small = False
         elif isinstance(dtype, nw.Categorical | nw.Enum | nw.String | nw.Binary):
             raise ValueError(f"column {name!r} holds {dtype}: {CATEGORIES}")
@@ -102,14 +120,14 @@ def frame_dtype(frame: Any) -> type:
     return np.float32 if small else np.float64
 
 
-def _native_dtypes(frame: Any) -> list[Any]:
+def native_dtypes(frame: Any) -> list[Any]:
     """What pandas calls the columns' dtypes; None in other frames."""
     if frame.implementation.is_pandas():
         return list(frame.to_native().dtypes)
     return [None] * frame.shape[1]
 
 
-def _is_object(dtype: Any, native: Any) -> bool:
+def is_object_column(dtype: Any, native: Any) -> bool:
     """Whether a column holds Python objects; of pandas' narwhals may say what they are."""
     import narwhals.stable.v2 as nw
 

@@ -57,11 +57,11 @@ BAD_X = [
     (with_value("red", object), ValueError, "column 1 of X holds no numbers.*'red'"),
     (X.astype("M8[s]"), ValueError, "datetime64"),
     (pl.DataFrame(X).lazy(), TypeError, "LazyFrame"),
-    (pd.DataFrame({"a": X[:, 0], "b": ["x"] * 20}), ValueError, "column 'b'.*not supported yet"),
+    (pd.DataFrame({"a": X[:, 0], "b": ["x"] * 20}), ValueError, "column 'b'.*encode"),
     (
         pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(["x", "y"] * 10)}),
         ValueError,
-        "column 'kind'.*categorical features are not supported yet; encode",
+        "column 'kind' holds .*: list it in categorical_features at fit, encode it",
     ),
     (pl.DataFrame({"a": X[:, 0], "s": ["x"] * 20}), ValueError, "column 's'.*encode"),
     (
@@ -78,7 +78,7 @@ BAD_X = [
 @pytest.mark.parametrize(("bad", "error", "message"), BAD_X)
 def test_x(kind, bad, error, message):
     with pytest.raises(error, match=message):
-        kind().fit(bad, Y)
+        kind(categorical_features=None).fit(bad, Y)
 
 
 def test_too_many_rows(monkeypatch):

@@ -17,7 +17,7 @@ LAYERS = [
     {"criteria"},
     {"kernels"},
     {"binning", "container", "frontier", "loading", "sampling", "tables", "target"},
-    {"validate"},
+    {"categories", "validate"},
     {"forest"},
     {"backends"},
     {"assembly", "multiway", "predict"},

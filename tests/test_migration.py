@@ -78,7 +78,7 @@ def test_parameters(name):
     for parameter, (_, _, text, _) in listed.items():
         if not text.startswith("different"):
             assert own[parameter].default == other[parameter].default
-    new = {"max_bins", "backend", "memory_limit", "voting"}
+    new = {"max_bins", "backend", "memory_limit", "voting", "categorical_features"}
     assert own.keys() - other.keys() <= new
 
 

@@ -15,7 +15,7 @@ from gpuforest import (
 )
 from gpuforest.backends import get_backend
 from gpuforest.binning import bin_matrix, fit_edges
-from gpuforest.estimators.validation import check_table
+from gpuforest.estimators.validation import learn_table
 from gpuforest.predict import apply, predict
 
 
@@ -136,7 +136,7 @@ def test_checking_copies_no_array(order, dtype):
     X = np.zeros((300_000, 10), dtype, order=order)
     X[5, 5] = np.nan  # a finite sum alone does not settle it
     tracemalloc.start()
-    checked = check_table(DecisionTreeClassifier(), X, get_backend("numpy"), reset=True)
+    checked = learn_table(DecisionTreeClassifier(), X, get_backend("numpy"))[0]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.shares_memory(checked, X)

@@ -193,14 +193,15 @@ def test_strings_in_a_column(backend, kind):
     bad = X.astype(object)
     bad[17, 1] = "red"
     message = (
-        "column 1 of X holds no numbers: 'red' is a str; categorical features are not supported "
-        "yet; encode it as numbers or drop it"
+        "column 1 of X holds no numbers: 'red' is a str; list it in categorical_features at fit, "
+        "encode it as numbers or drop it"
     )
     assert_refused(kind, message, lambda: fitted(kind, backend, bad))
     model = fitted(kind, backend, X)
     assert_refused(kind, message, lambda: model.predict(bad))
+    frame = pd.DataFrame({"a": X[:, 0], "b": ["red"] * len(X)})
     with pytest.raises(ValueError, match=r"column 'b'.*encode"):
-        fitted(kind, backend, pd.DataFrame({"a": X[:, 0], "b": ["red"] * len(X)}))
+        fitted(kind, backend, frame, categorical_features=None)
 
 
 @both_kinds
@@ -208,8 +209,8 @@ def test_objects_beyond_float64(backend, kind):
     bad = X.astype(object)
     bad[17, 1] = 10**400
     message = (
-        "column 1 of X holds no numbers: int too large to convert to float; categorical features "
-        "are not supported yet; encode it as numbers or drop it"
+        "column 1 of X holds no numbers: int too large to convert to float; list it in "
+        "categorical_features at fit, encode it as numbers or drop it"
     )
     assert_refused(kind, message, lambda: fitted(kind, backend, bad))
 

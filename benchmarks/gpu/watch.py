@@ -24,7 +24,7 @@ NAME = "watched"
 
 # a function, by the name under which its caller has it, and what the table calls it
 STAGES: list[tuple[ModuleType, str, str]] = [
-    (base, "check_table", "check X"),
+    (base, "learn_table", "check X"),
     (base, "fit_edges", "edges"),
     (base, "bin_matrix", "encode"),
     (base, "grow", "grow"),

@@ -16,7 +16,7 @@ from gpuforest import progress
 from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
+from gpuforest.binning import CATEGORICAL, BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.criteria import Criterion, criterion_of
 from gpuforest.estimators.callbacks import CallbackSupport, told, with_callbacks
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
@@ -31,6 +31,7 @@ from gpuforest.estimators.validation import (
     check_same,
     check_table,
     check_weights,
+    learn_table,
 )
 from gpuforest.forest import Forest
 from gpuforest.frontier import Rules
@@ -78,10 +79,11 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Real numbers; NaN (null in a frame) means missing. NumPy arrays of any
-            layout and real dtype, pandas, polars and other frames; arrays on a GPU
-            (CuPy, torch, JAX, DLPack, `__cuda_array_interface__`, cuDF), where they are;
-            SciPy's sparse matrices and arrays, made dense by blocks.
+            Real numbers, or categories (see `categorical_features`); NaN (null in a frame)
+            means missing. NumPy arrays of any layout and real dtype, pandas, polars and
+            other frames; arrays on a GPU (CuPy, torch, JAX, DLPack,
+            `__cuda_array_interface__`, cuDF), where they are; SciPy's sparse matrices and
+            arrays, made dense by blocks.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Class labels of any kind that sorts, or real numbers.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -152,14 +154,14 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         earlier: Forest | None,
     ) -> None:
         with progress.stage("checking"):
-            X = check_table(self, X, backend, reset=True)
+            X, categories = learn_table(self, X, backend)
             params = self._growing(X.shape[1])
             coded = self._check_target(y, X.shape[0], backend)
             weights = check_weights(sample_weight, X.shape[0])
             sampling = sampling_of(params, X.shape[0], weights, self._labels(coded))
             coding, codes = self._encode_target(coded, sampling, backend)
             rules = rules_of(params, X.shape[1], sampling, coding)
-            fit = fit_of(params, X, sampling, rules, coding)
+            fit = fit_of(params, X, sampling, rules, coding, categories)
             backend = fitted_to_memory(fit, backend, params["memory_limit"])
         with progress.stage("binning"):
             edges = fit_edges(
@@ -169,6 +171,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 seed=seed,
                 n_threads=backend.n_threads,
                 backend=backend,
+                categories=categories,
             )
             matrix = bin_matrix(X, edges, backend)
             if earlier is not None:
@@ -191,6 +194,13 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     def _keep(self, forest: Forest) -> None:
         self.forest_, self.seed_ = forest, forest.seed
         self.n_outputs_ = forest.coding.n_outputs
+
+    @property
+    def is_categorical_(self) -> np.ndarray | None:
+        """Which features are categorical, bool of shape (n_features,); None: none is."""
+        check_is_fitted(self)
+        mask = self.forest_.edges.kinds == CATEGORICAL
+        return mask if mask.any() else None
 
     @property
     def _criterion(self) -> Criterion:
@@ -233,7 +243,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
 
         def work(backend: Backend) -> Any:
-            table = check_table(self, X, backend, reset=False)
+            table = check_table(self, X, backend)
             with progress.stage("predicting"):
                 return in_kind_of(X, stage(self.forest_, table, backend))
 

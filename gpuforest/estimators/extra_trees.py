@@ -52,7 +52,7 @@ class ExtraTreesClassifier(ForestClassifier):
         As for `RandomForestClassifier`.
     max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
         As for `RandomForestClassifier`.
-    max_samples, oob_score, class_weight, voting
+    categorical_features, max_samples, oob_score, class_weight, voting
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -91,6 +91,7 @@ class ExtraTreesClassifier(ForestClassifier):
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
         bootstrap: bool = False,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
@@ -122,7 +123,9 @@ class ExtraTreesRegressor(ForestRegressor):
         Each tree sees rows drawn with replacement; False: all rows.
     criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As for `RandomForestRegressor`.
-    max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst, max_samples, oob_score
+    max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst, categorical_features
+        As for `RandomForestRegressor`.
+    max_samples, oob_score
         As for `RandomForestRegressor`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -153,6 +156,7 @@ class ExtraTreesRegressor(ForestRegressor):
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
         bootstrap: bool = False,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
@@ -183,7 +187,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         A sparse matrix; False: an array.
     min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As for `RandomForestRegressor`.
-    max_leaf_nodes, min_impurity_decrease
+    max_leaf_nodes, min_impurity_decrease, categorical_features
         As for `RandomForestRegressor`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -192,6 +196,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
     ----------
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
+    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     seed_ : int, what random draws came from
     backend_ : str, the name of the backend that grew the trees
     forest_ : gpuforest.forest.Forest
@@ -225,6 +230,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         min_weight_fraction_leaf: float = 0.0,
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
+        categorical_features: Any = "from_dtype",
         sparse_output: bool = True,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,

@@ -50,6 +50,10 @@ class RandomForestClassifier(ForestClassifier):
     monotonic_cst : array-like of int of shape (n_features,) or None, default=None
         1: the probability of the second class must not fall as the feature rises, -1: it must
         not rise, 0: either. For two classes, or one real output.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Features whose values are categories: a mask of shape (n_features,), indices, or names of
+        columns. "from_dtype": columns of a frame that hold strings or are of a categorical
+        dtype. None: no feature is.
     bootstrap : bool, default=True
         Each tree sees rows drawn with replacement; False: all rows.
     max_samples : int, float or None, default=None
@@ -88,6 +92,7 @@ class RandomForestClassifier(ForestClassifier):
     n_outputs_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
+    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
     oob_score_ : float, accuracy (or `oob_score`) over the rows that are out of some bag
     oob_decision_function_ : float64 ndarray of shape (n_samples, n_classes[, n_outputs])
@@ -130,6 +135,7 @@ class RandomForestClassifier(ForestClassifier):
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
@@ -166,7 +172,7 @@ class RandomForestRegressor(ForestRegressor):
         As for `RandomForestClassifier`.
     monotonic_cst : array-like of int of shape (n_features,) or None, default=None
         1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either.
-    bootstrap, max_samples, oob_score
+    categorical_features, bootstrap, max_samples, oob_score
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -176,6 +182,7 @@ class RandomForestRegressor(ForestRegressor):
     n_outputs_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
+    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
     oob_score_ : float, R^2 (or `oob_score`) over the rows that are out of some bag
     oob_prediction_ : float64 ndarray of shape (n_samples[, n_outputs])
@@ -208,6 +215,7 @@ class RandomForestRegressor(ForestRegressor):
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,

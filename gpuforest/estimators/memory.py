@@ -86,12 +86,19 @@ def estimate_memory(
 
 
 def fit_of(
-    params: dict[str, Any], X: Any, sampling: Sampling, rules: Rules, coding: TargetCoding
+    params: dict[str, Any],
+    X: Any,
+    sampling: Sampling,
+    rules: Rules,
+    coding: TargetCoding,
+    categories: dict[int, tuple[Any, ...]] | None = None,
 ) -> Fit:
     """What the engine's parameters tell of a fit.
 
     X : anything with the shape and the dtype of the table
+    categories : as `binning.BinEdges` has them; they may be more than `max_bins`
     """
+    most = max(map(len, (categories or {}).values()), default=0)
     labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
     coded = 4 if coding.is_classes else 8 * len(coding.centre)
     weights = 0 if sampling.weights is None else 12
@@ -101,7 +108,7 @@ def fit_of(
         n_trees=int(params.get("n_estimators", 1)),
         n_channels=coding.n_channels,
         is_classes=coding.is_classes,
-        max_bins=params["max_bins"],
+        max_bins=max(params["max_bins"], most + 1),
         target_bytes=8 * labels + coded + weights,
         value_bytes=min(8, max(4, X.dtype.itemsize)),
         copied=X.dtype not in (np.float32, np.float64),

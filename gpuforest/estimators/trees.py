@@ -132,6 +132,10 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     monotonic_cst : array-like of int of shape (n_features,) or None, default=None
         1: the probability of the second class (the prediction) must not fall as the feature
         rises, -1: it must not rise, 0: either. For two classes, or one real output.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Features whose values are categories: a mask of shape (n_features,), indices, or names of
+        columns. "from_dtype": columns of a frame that hold strings or are of a categorical
+        dtype. None: no feature is.
     class_weight : "balanced", dict, list of dict or None, default=None
         What each row of a class adds to the statistics: {label: weight}, or "balanced",
         rows / (classes * rows of the class). A list is for several outputs.
@@ -152,6 +156,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     n_outputs_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
+    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
     seed_ : int, what random draws came from
     criterion_ : str, what the tree was grown with
@@ -188,6 +193,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
         class_weight: dict[Any, float] | list[Any] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
         max_bins: int = 255,
@@ -212,7 +218,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         As for `DecisionTreeClassifier`.
     max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
         As for `DecisionTreeClassifier`.
-    random_state, max_bins, backend, memory_limit
+    categorical_features, random_state, max_bins, backend, memory_limit
         As for `DecisionTreeClassifier`.
 
     Attributes
@@ -220,6 +226,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
     n_outputs_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
+    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
     seed_ : int, what random draws came from
     criterion_ : str, what the tree was grown with
@@ -248,6 +255,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
         random_state: int | np.random.RandomState | None = None,
         max_bins: int = 255,
         backend: str = "auto",

@@ -13,7 +13,8 @@ from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.arrays import bring, is_on_device, stack_columns, to_host
 from gpuforest.backends.base import Backend
-from gpuforest.binning import DEVICE_VALUES, BinEdges
+from gpuforest.binning import DEVICE_VALUES, BinEdges, value_dtype
+from gpuforest.categories import CategoryReader
 from gpuforest.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
 from gpuforest.forest import Forest
 from gpuforest.tables import frame_dtype, frame_to_array, is_frame, object_numbers, open_frame
@@ -25,27 +26,54 @@ LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
 BLOCK_VALUES = 2**22  # values looked at at once; a copy of so many stays small
 
 
-def check_table(estimator: Any, X: Any, backend: Backend, *, reset: bool) -> Array:
+def learn_table(
+    estimator: Any, X: Any, backend: Backend
+) -> tuple[Array, dict[int, tuple[Any, ...]]]:
+    """`check_table` in a fit: sets what that one checks, and learns the features' categories.
+
+    Returns
+    -------
+    X : as of `check_table`
+    categories : as `binning.BinEdges` has them
+
+    Raises
+    ------
+    ValueError : as `check_table`; `categorical_features` that do not fit, or are constrained
+    """
+    categories = CategoryReader(estimator.categorical_features)
+    X, names = _read(estimator, X, backend, categories, reset=True)
+    if categories.features:
+        signs = np.asarray(estimator._growing(X.shape[1])["monotonic_cst"])
+        for f in categories.features if signs.shape == X.shape[1:] else ():
+            if signs[f]:
+                raise ValueError(
+                    "Categorical features cannot have monotonic constraints: set that of "
+                    f"{_column(f, names)} in monotonic_cst to 0"
+                )
+    return X, categories.categories
+
+
+def check_table(estimator: Any, X: Any, backend: Backend) -> Array:
     """X as a real array [N, F] of any layout; NaN is missing, infinities are refused.
 
-    On the host, or, where X came on a device, on that of the backend. An array of
-    numbers is not copied. Sets (`reset`) or checks the estimator's number and names of
-    features.
+    On the host, or, where X came on a device and has no categories, on that of the backend. An
+    array of numbers is not copied. Checks the number and names of features that the fitted
+    estimator has; what categorical ones hold becomes places, see `binning.BinEdges`.
     """
-    names: list[Any] | None = None
+    categories = CategoryReader(None, known=estimator.forest_.edges.categories)
+    return _read(estimator, X, backend, categories, reset=False)[0]
+
+
+def _read(
+    estimator: Any, X: Any, backend: Backend, categories: CategoryReader, reset: bool
+) -> tuple[Array, list[Any] | None]:
+    """X as numbers, and the names of its columns."""
     if issparse(X):
-        return _check_sparse(estimator, X, reset)
+        return _check_sparse(estimator, X, categories, reset), None
+    names: list[Any] | None = None
     if is_frame(X):
-        frame = open_frame(X)
-        names = list(frame.columns)
-        if not reset:
-            _refuse_other_order(names, getattr(estimator, "feature_names_in_", ()))
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        if is_on_device(X):
-            X = stack_columns(frame, frame_dtype(frame))
-        else:
-            X, _ = frame_to_array(frame)
-    X = _real_array(bring(X, backend, "X"), names)
+        X, names = _read_frame(estimator, X, categories, reset)
+    X = _real_array(bring(X, backend, "X"), categories)
     if X.ndim != 2 and not isinstance(X, np.ndarray):
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X has shape {X.shape}")
     shown = _shadow(X)
@@ -53,17 +81,39 @@ def check_table(estimator: Any, X: Any, backend: Backend, *, reset: bool) -> Arr
     _refuse_large(X.shape)
     if names is None:
         validate_data(estimator, shown, reset=reset, skip_check_array=True)
+        categories.choose(X.shape[1])
+        X = _as_numbers(X, categories)
     if X.dtype.kind == "f":
         _refuse_infinities(X, names, backend.xp)
-    return X
+    return X, names
 
 
-def _check_sparse(estimator: Any, X: Any, reset: bool) -> Any:
+def _read_frame(
+    estimator: Any, X: Any, categories: CategoryReader, reset: bool
+) -> tuple[Array, list[Any]]:
+    """The numbers of a frame, where it is, and its names; categories are found on the host."""
+    frame = open_frame(X)
+    names = list(frame.columns)
+    if not reset:
+        _refuse_other_order(names, getattr(estimator, "feature_names_in_", ()))
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    categories.choose(len(names), frame)
+    if is_on_device(X) and not categories.features:
+        return stack_columns(frame, frame_dtype(frame)), names
+    return frame_to_array(to_host(X, "X"), categories)
+
+
+def _check_sparse(estimator: Any, X: Any, categories: CategoryReader, reset: bool) -> Any:
     """A sparse X by rows, each place once."""
     X = validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
     )
     _refuse_large(X.shape)
+    categories.choose(X.shape[1])
+    if categories.features:
+        raise ValueError(
+            "categorical features of sparse X are not supported: pass X.toarray(), or a frame"
+        )
     if not X.has_canonical_format:
         X = X.copy()  # the user's stays as it is
         X.sum_duplicates()
@@ -104,26 +154,46 @@ def _shadow(X: Array) -> np.ndarray:
     return np.broadcast_to(np.zeros((), X.dtype), X.shape)
 
 
-def _real_array(X: Any, names: list[Any] | None) -> Any:
-    """X as an array of bool, int or float up to 64 bits; no copy where it is one."""
+def _real_array(X: Any, categories: CategoryReader) -> Any:
+    """X as an array of bool, int or float up to 64 bits, or of objects; no copy where it is
+    one. Strings come as objects where there may be categories."""
     if hasattr(X, "toarray"):
         raise TypeError("of sparse X only SciPy's is supported: pass that, or a dense array")
-    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biufO":
+    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biufOU":
         # what is masked is missing; float16 widens no float
-        X = np.ma.filled(X.astype(np.result_type(X, np.float16)), np.nan)
-    X = X if is_on_device(X) else np.asarray(X)
+        wide = object if X.dtype.kind == "U" else np.result_type(X, np.float16)
+        X = np.ma.filled(X.astype(wide), np.nan)
+    listed = not hasattr(X, "dtype")
+    given, X = X, X if is_on_device(X) else np.asarray(X)
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must hold real numbers")
     if X.dtype.kind in "UST":
-        raise ValueError(f"X holds strings ({X.dtype}): encode them as numbers, or drop them")
-    if X.dtype.kind == "O" and X.ndim == 2:
-        out = np.empty(X.shape, VALUE)
-        for i in range(X.shape[1]):
-            out[:, i] = object_numbers(X[:, i], _column(i, names))
-        return out
+        if not categories.may_be:
+            raise ValueError(
+                f"X holds strings ({X.dtype}): list such columns in categorical_features at fit, "
+                "encode them as numbers or drop them"
+            )
+        # NumPy makes strings of the numbers in a list
+        return np.array(given, dtype=object) if listed else X.astype(object)
     if X.dtype.kind not in "biufO":
         raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported")
     return X.astype(VALUE) if X.dtype.itemsize > 8 and X.dtype.kind == "f" else X
+
+
+def _as_numbers(X: Array, categories: CategoryReader) -> Array:
+    """An array without names as numbers; categories are found on the host."""
+    if X.dtype.kind != "O" and not categories.features:
+        return X
+    X = to_host(X, "X")
+    out = np.empty(X.shape, VALUE if X.dtype.kind == "O" else value_dtype(X), order="F")
+    for f in range(X.shape[1]):
+        if f in categories.features:
+            out[:, f] = categories.places(f, X[:, f], _column(f, None))
+        elif X.dtype.kind == "O":
+            out[:, f] = object_numbers(X[:, f], _column(f, None))
+        else:
+            out[:, f] = X[:, f]
+    return out
 
 
 def _column(i: int, names: list[Any] | None) -> str:
@@ -297,11 +367,13 @@ def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
     ------
     ValueError : they cannot
     """
-    same = earlier.coding.scale == coding.scale and all(
+    same = earlier.edges.categories == edges.categories
+    same &= earlier.coding.scale == coding.scale and all(
         np.array_equal(a, b)
         for a, b in (
             (earlier.edges.values, edges.values),
             (earlier.edges.offsets, edges.offsets),
+            (earlier.edges.kinds, edges.kinds),
             (earlier.coding.centre, coding.centre),
         )
     )

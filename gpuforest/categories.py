@@ -1,0 +1,274 @@
+"""Categories: columns of strings or of chosen numbers as places in a list of their values.
+
+A column is factorized into its distinct values and their codes, so only the values, of which there
+are few, are ever Python objects. A fit learns the list of a feature; prediction looks values up
+in it. Places are what `binning.BinEdges` knows: 0 .. n - 1, n for any other value, NaN for missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuforest.binning import CATEGORY_TYPES, MAX_CATEGORIES
+from gpuforest.tables import is_object_column, native_dtypes
+
+
+class Factor(NamedTuple):
+    """A column as its distinct values and where they are."""
+
+    codes: np.ndarray  # int[N], places in `values`; -1: missing
+    values: list[Any]  # that occur, as plain Python values
+    in_order: bool  # whether their order is that of the column's dtype
+
+
+class CategoryReader:
+    """Turns columns of categories into places; learns the categories where they are not known.
+
+    Parameters
+    ----------
+    wanted : what a user passes as `categorical_features`
+    known : the categories of a fitted forest, by feature; then `wanted` is not looked at
+
+    Attributes
+    ----------
+    features : the categorical ones, ascending
+    categories : of the features that have been read, or that were known
+    """
+
+    def __init__(self, wanted: Any, known: dict[int, tuple[Any, ...]] | None = None) -> None:
+        self.wanted = wanted
+        self.is_learning = known is None
+        self.categories = {} if known is None else known
+        self.features = sorted(self.categories)
+
+    @property
+    def may_be(self) -> bool:
+        """Whether an array can have categorical features, before `choose`."""
+        return bool(self.features) or not (self.wanted is None or isinstance(self.wanted, str))
+
+    def choose(self, n_features: int, frame: Any = None) -> None:
+        """Decide in a fit which features are categorical, of a frame of narwhals or an array.
+
+        Raises
+        ------
+        ValueError : names, indices or a mask that do not fit
+        """
+        if self.is_learning:
+            names = None if frame is None else list(frame.columns)
+            if isinstance(self.wanted, str) and self.wanted == "from_dtype":
+                self.features = [] if frame is None else columns_of_categories(frame)
+            else:
+                self.features = sorted({*chosen_features(self.wanted, n_features, names)})
+
+    def places(self, feature: int, column: Any, name: str) -> np.ndarray:
+        """Places f32[N] of a column's values.
+
+        Parameters
+        ----------
+        column : array [N], or series of narwhals
+        name : what it is called in messages
+
+        Raises
+        ------
+        ValueError : values that cannot be categories, too many, or all of another type
+        """
+        factor = factorize(column, name)
+        if self.is_learning:
+            self.categories[feature] = learn(factor, name)
+        return find(factor, self.categories[feature], name)
+
+
+def columns_of_categories(frame: Any) -> list[int]:
+    """Which columns of a frame of narwhals hold strings, or are categorical by their dtype."""
+    import narwhals.stable.v2 as nw
+    from pandas.api.types import infer_dtype
+
+    found = []
+    for i, (column, native) in enumerate(
+        zip(frame.iter_columns(), native_dtypes(frame), strict=True)
+    ):
+        if native is not None and is_object_column(column.dtype, native):
+            # narwhals would look at the first values only
+            is_category = infer_dtype(column.to_native(), skipna=True) == "string"
+        else:
+            is_category = isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String)
+        if is_category:
+            found.append(i)
+    return found
+
+
+def chosen_features(wanted: Any, n_features: int, names: list[Any] | None) -> list[int]:
+    """The features that a mask, indices or names mean, in the words of scikit-learn's errors."""
+    if wanted is None:
+        return []
+    some = np.asarray(wanted)
+    if some.ndim != 1:
+        raise ValueError(
+            f"categorical_features must be one-dimensional, a mask, indices or names: {wanted!r}"
+        )
+    if some.size == 0:
+        return []
+    types = {type(each) for each in some.tolist()}
+    if len(types) > 1 or not types <= {bool, int, str}:
+        raise ValueError(
+            "categorical_features must be an array-like of bool, int or str, got: "
+            + ", ".join(sorted(each.__name__ for each in types))
+        )
+    if types == {str}:
+        return _named(some.tolist(), names)
+    if types == {bool}:
+        if len(some) != n_features:
+            raise ValueError(
+                "categorical_features set as a boolean mask must have shape (n_features,), "
+                f"got: {some.shape} for {n_features} features"
+            )
+        return np.flatnonzero(some).tolist()
+    if min(some) < 0 or max(some) >= n_features:
+        raise ValueError(
+            "categorical_features set as integer indices must be in [0, n_features - 1], "
+            f"got: {some.tolist()} for {n_features} features"
+        )
+    return list(some.tolist())
+
+
+def _named(wanted: list[str], names: list[Any] | None) -> list[int]:
+    if names is None:
+        raise ValueError(
+            "categorical_features should be passed as an array of integers or as a boolean mask "
+            "when the model is fitted on data without feature names."
+        )
+    for name in wanted:
+        if name not in names:
+            raise ValueError(
+                f"categorical_features has an item value {name!r} which is not a valid feature "
+                f"name of the training data. Observed feature names: {names}"
+            )
+    return [names.index(name) for name in wanted]
+
+
+def factorize(column: Any, name: str) -> Factor:
+    """A column's distinct values; no row becomes a Python object but of object arrays.
+
+    Parameters
+    ----------
+    column : array [N], or series of narwhals
+    name : what it is called in messages
+
+    Raises
+    ------
+    ValueError : a value that is no string, number or truth value, or is infinite
+    """
+    is_array = isinstance(column, np.ndarray)
+    if not is_array and column.implementation.is_pandas():
+        return _factorize_pandas(column.to_native(), name)
+    codes, found = (_factorize_array if is_array else _factorize_series)(column)
+    values, order = _plain(found, name), getattr(column.dtype, "categories", None)
+    if order is None:
+        return Factor(codes, values, False)
+    place = {value: i for i, value in enumerate(order)}
+    new = sorted(range(len(values)), key=lambda i: place[values[i]])
+    moved = np.append(np.argsort(new), -1)
+    return Factor(moved[codes], [values[i] for i in new], True)
+
+
+def _factorize_series(column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """As `_factorize_array`, of a series of narwhals that is not pandas'."""
+    import narwhals.stable.v2 as nw
+
+    if isinstance(column.dtype, nw.String) and column.implementation.is_polars():
+        column = column.cast(nw.Categorical())  # equal rows then share an object: twice as fast
+    if not (column.dtype.is_numeric() or isinstance(column.dtype, nw.Boolean)):
+        return _factorize_array(column.to_numpy().astype(object))
+    missing = column.is_null().to_numpy()  # with nulls there would be floats
+    codes = np.full(len(column), -1)
+    codes[~missing], values = _factorize_array(column.drop_nulls().to_numpy())
+    return codes, values
+
+
+def _factorize_array(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Codes i64[N] and distinct values of an array of any layout and byte order."""
+    import pandas as pd
+
+    kind = column.dtype.kind
+    if kind == "f":
+        column = column.astype(np.float64)
+    elif kind in "biu":
+        column = column.astype(column.dtype.newbyteorder("="))
+    elif kind != "O":
+        column = column.astype(object)
+    codes, values = pd.factorize(column)
+    return codes, np.asarray(values)
+
+
+def _factorize_pandas(column: Any, name: str) -> Factor:
+    import pandas as pd
+
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        codes, values = pd.factorize(column)
+        return Factor(codes, _plain(values, name), False)
+    # the dtype may list values that do not occur
+    codes = column.cat.codes.to_numpy().astype(np.int64)
+    used = np.bincount(codes + 1, minlength=len(column.cat.categories) + 1)[1:] > 0
+    number = np.append(np.cumsum(used) - 1, -1)
+    return Factor(number[codes], _plain(column.cat.categories[used], name), True)
+
+
+def _plain(values: Any, name: str) -> list[Any]:
+    """Distinct values as Python's own."""
+    found = [v.item() if isinstance(v, np.generic) else v for v in values.tolist()]
+    for value in found:
+        if type(value) not in CATEGORY_TYPES:
+            raise ValueError(
+                f"{name} holds {value!r}, a {type(value).__name__}: categories are strings, "
+                "numbers or booleans; convert it to strings, or drop it"
+            )
+        if isinstance(value, float) and math.isinf(value):
+            raise ValueError(
+                f"Input X contains infinity: {name}; NaN means missing, infinities must be replaced"
+            )
+    return found
+
+
+def learn(factor: Factor, name: str) -> tuple[Any, ...]:
+    """The categories of a feature: sorted, or in the order of the dtype.
+
+    Raises
+    ------
+    ValueError : too many, or strings among numbers
+    """
+    values = factor.values
+    if len(values) > MAX_CATEGORIES:
+        raise ValueError(
+            f"{name} has {len(values)} categories; at most {MAX_CATEGORIES} are supported: group "
+            "rare ones, or drop it"
+        )
+    if len({isinstance(value, str) for value in values}) > 1:
+        raise ValueError(
+            f"{name} mixes strings and numbers as categories: make all of them strings"
+        )
+    return tuple(values if factor.in_order else sorted(values))
+
+
+def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
+    """Places f32[N] of the values among the categories.
+
+    Raises
+    ------
+    ValueError : none is there, and all are of another type
+    """
+    n, place = len(categories), {value: i for i, value in enumerate(categories)}
+    found = [place.get(value, n) for value in factor.values]
+    if n and found and min(found) == n:
+        now, before = ({isinstance(v, str) for v in some} for some in (factor.values, categories))
+        if now.isdisjoint(before):
+            words = {True: "strings", False: "numbers"}
+            raise ValueError(
+                f"{name} holds {words[now.pop()]}, but its categories in training were "
+                f"{words[before.pop()]}: convert it to these"
+            )
+    table = np.array([*found, np.nan], np.float32)  # a code of -1 takes the last
+    return np.asarray(table[factor.codes])
