@@ -46,8 +46,8 @@ def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
 
     if len(json.dumps(text)) > MAX_HEADER - MAX_ENTRIES:
         raise ValueError(
-            f"names of features and classes of {len(text)} letters are more than a model file "
-            "holds: pickle the estimator instead"
+            f"names of features, categories and classes of {len(text)} letters are more than a "
+            "model file holds: pickle the estimator instead"
         )
     # safetensors holds little-endian, contiguous arrays
     arrays = {n: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for n, a in arrays.items()}

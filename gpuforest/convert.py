@@ -61,13 +61,18 @@ def to_sklearn(estimator: Any) -> Any:
 
     Raises
     ------
-    ValueError : an estimator that is not fitted
+    ValueError : an estimator that is not fitted, or that has categorical features
     TypeError : one that is not among those
     """
     check_is_fitted(estimator)
     name, forest = type(estimator).__name__, estimator.forest_
     if name not in HOMES:
         raise TypeError(f"a {name} is not converted: only {', '.join(HOMES)} are")
+    if forest.edges.categories:
+        raise ValueError(
+            "scikit-learn's trees have no categorical features: train with numbers in their place "
+            "(OneHotEncoder, OrdinalEncoder) to convert the model"
+        )
     found = getattr(import_module(HOMES[name]), name)(**_shared(estimator, name, HOMES[name]))
     criterion = estimator.criterion_
     if criterion == "misclassification":

@@ -12,6 +12,8 @@
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
 
+The categories of features are in the header: {"3": ["a", "b"]}.
+
 Nothing in a file is ever executed, and nothing is believed: a file is checked as a whole
 before an estimator is made of it, so that prediction cannot read out of bounds.
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,8 +67,9 @@ HEADER = {
     "classes": list,
     "classes_dtype": str,
     "outputs": list,
+    "categories": dict,
 }
-NAMES = {"feature_names", "classes", "classes_dtype", "outputs"}
+NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_impurity", "leaf_means"}
 SOMETIMES = {"oob_score", *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
@@ -148,7 +152,7 @@ def _plain(value: Any) -> Any:
     """A parameter as JSON has it; a dict, whose keys may be numbers, as a list of pairs."""
     if type(value).__name__ in NESTED:
         return {"tree": type(value).__name__, "parameters": _parameters(value)}
-    if isinstance(value, np.ndarray | list | tuple):
+    if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim > 0):
         return [_plain(each) for each in (value.tolist() if hasattr(value, "tolist") else value)]
     if isinstance(value, dict):
         return {"pairs": [[_plain(key), _plain(each)] for key, each in value.items()]}
@@ -207,6 +211,8 @@ def _header(estimator: Any) -> dict[str, Any]:
         header["feature_names"] = estimator.feature_names_in_.tolist()
     if hasattr(estimator, "oob_score_"):
         header["oob_score"] = estimator.oob_score_
+    if categories := estimator.forest_.edges.categories:
+        header["categories"] = {str(f): list(values) for f, values in categories.items()}
     coding = estimator.forest_.coding
     if coding.several:
         header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
@@ -301,6 +307,16 @@ def _outputs(described: list[Any]) -> tuple[np.ndarray, ...]:
     return tuple(found)
 
 
+def _edges(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BinEdges:
+    """The bins of a file; that its categories fit them is not checked yet."""
+    categories = {}
+    for key, values in header.get("categories", {}).items():
+        need(re.fullmatch(r"0|[1-9]\d{0,8}", key, re.ASCII) is not None, "categories of no feature")
+        need(type(values) is list, "categories that are no list")
+        categories[int(key)] = tuple(values)
+    return BinEdges(arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"], categories)
+
+
 def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
     """The forest of a file, not yet checked but for what making it needs."""
     offsets, classes = arrays["tree_offsets"], _classes(header, arrays)
@@ -311,7 +327,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
         nodes=nodes,
         tree_offsets=offsets,
         leaf_sums=sums,
-        edges=BinEdges(arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"]),
+        edges=_edges(header, arrays),
         coding=TargetCoding(
             classes, arrays["centre"], header["scale"], _outputs(header.get("outputs", []))
         ),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuforest.binning import BinEdges
-from gpuforest.dtypes import MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT, NUMERIC
+from gpuforest.binning import CATEGORY_TYPES, BinEdges
+from gpuforest.dtypes import CATEGORICAL, MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT, NUMERIC
 from gpuforest.errors import ModelFormatError, damaged, need
 from gpuforest.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, is_leaf
 from gpuforest.target import SUM_BITS, TargetCoding
@@ -54,12 +54,30 @@ def _check_edges(edges: BinEdges) -> None:
     check_offsets(offsets, len(values), "edge_offsets")
     need(edges.n_features <= MAX_FEATURES, "too many features")
     need(kinds.shape == (edges.n_features,), "kinds of features are missing")
-    need(kinds.dtype == np.uint8 and bool((kinds == NUMERIC).all()), "an unknown kind of feature")
+    need(kinds.dtype == np.uint8, "kinds of features that are none")
+    need(bool(np.isin(kinds, (NUMERIC, CATEGORICAL)).all()), "an unknown kind of feature")
     need(int(np.diff(offsets).max()) < MAX_BINS, "a feature with too many bins")
     need(bool(np.isfinite(values).all()), "an edge that is no finite number")
     inner = np.ones(len(values) + 1, bool)
     inner[offsets] = False  # where one feature's edges end and the next one's begin
     need(bool((values[1:] > values[:-1])[inner[1:-1]].all()), "edges that do not ascend")
+    _check_categories(edges)
+
+
+def _check_categories(edges: BinEdges) -> None:
+    """The categorical features have categories, whose places are their edges."""
+    found = edges.categories
+    need(type(found) is dict, "categories that are none")
+    need({*found} == {*np.flatnonzero(edges.kinds == CATEGORICAL).tolist()}, "categories amiss")
+    for feature, names in found.items():
+        need(type(names) is tuple, "categories that are no tuple")
+        own = edges.values[edges.offsets[feature] : edges.offsets[feature + 1]]
+        need(np.array_equal(own, np.arange(len(names))), "categories that do not fit their edges")
+        need(all(type(name) in CATEGORY_TYPES for name in names), "a category of another type")
+        need(len({isinstance(name, str) for name in names}) < 2, "categories of two types")
+        need(len({*names}) == len(names), "a category that comes twice")
+        numbers = [name for name in names if type(name) is float]
+        need(bool(np.isfinite(numbers).all()), "a category that is no finite number")
 
 
 def _check_coding(coding: TargetCoding) -> None:
