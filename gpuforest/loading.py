@@ -1,4 +1,4 @@
-"""Loading: a file becomes a frame of numeric features, a target and weights."""
+"""Loading: a file becomes a frame of numbers and categories, a target and weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from typing import IO, cast
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
+from pandas.api.types import (
+    infer_dtype,
+    is_bool_dtype,
+    is_integer_dtype,
+    is_numeric_dtype,
+    is_string_dtype,
+)
 
 from gpuforest.progress import stage
 
@@ -28,7 +34,7 @@ MAX_CLASSES = 20  # an integer target with more distinct values is a quantity
 class Table:
     """A file's columns by their part: host data.
 
-    X : numeric features [N, F], by name
+    X : features [N, F], by name: numbers, and strings or pandas' category
     y : target [N], without missing values
     weight : f64[N] or None
     """
@@ -45,6 +51,7 @@ def load_table(
     weight: str | None = None,
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
 ) -> Table:
     """Read a file to train on, or to test with.
 
@@ -55,6 +62,7 @@ def load_table(
     weight : name of the column of sample weights
     drop : names of columns to leave out
     features : names of the features, in their order; None: all columns that are left
+    categorical : names of features that hold categories though they are numbers
 
     Raises
     ------
@@ -64,7 +72,9 @@ def load_table(
     """
     frame = read_frame(path)
     with stage("load"):
-        return split_columns(frame, target, weight=weight, drop=drop, features=features)
+        return split_columns(
+            frame, target, weight=weight, drop=drop, features=features, categorical=categorical
+        )
 
 
 def read_frame(path: str | Path) -> pd.DataFrame:
@@ -91,9 +101,10 @@ def split_columns(
     weight: str | None = None,
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
 ) -> Table:
     """Features, target and weights of a frame; parameters and errors as in `load_table`."""
-    for name in (target, *drop, *([] if weight is None else [weight])):
+    for name in (target, *drop, *categorical, *([] if weight is None else [weight])):
         require_column(frame, name)
     if target in (weight, *drop):
         raise ValueError(f"column {target!r} is the target: it cannot be dropped or be the weight")
@@ -103,24 +114,28 @@ def split_columns(
         features = [c for c in frame.columns if c not in {target, weight, *drop}]
     if not features:
         raise ValueError("no column is left to be a feature")
-    return Table(select_features(frame, features)[0], y, weights)
+    if other := [name for name in categorical if name not in features]:
+        raise ValueError(f"{_count(other, 'categorical column')} no feature: {_listed(other)}")
+    X = select_features(frame, features)[0]
+    return Table(X.astype(dict.fromkeys(categorical, "category")), y, weights)
 
 
-def numeric_features(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with NumPy's dtypes only.
+def plain_features(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with its numbers in NumPy's dtypes, and its categories as they are.
 
     Raises
     ------
-    ValueError : columns that are not numeric, by name
+    ValueError : columns that are neither, by name
     """
-    other = [c for c in frame.columns if not is_numeric_dtype(frame[c])]
+    numeric = [c for c in frame.columns if is_numeric_dtype(frame[c])]
+    other = [c for c in frame.columns if c not in numeric and not _may_be_feature(frame[c])]
     if other:
         raise ValueError(
-            f"{_count(other, 'feature column')} not numeric: {_listed(other)}; "
+            f"{_count(other, 'feature column')} neither numeric nor of strings: {_listed(other)}; "
             "leave such columns out with --drop, or encode them as numbers first"
         )
     # nullable and Arrow columns: their missing values become NaN
-    foreign = [c for c in frame.columns if not isinstance(frame[c].dtype, np.dtype)]
+    foreign = [c for c in numeric if not isinstance(frame[c].dtype, np.dtype)]
     return frame.assign(**{c: frame[c].to_numpy(np.float64, na_value=np.nan) for c in foreign})
 
 
@@ -129,7 +144,7 @@ def select_features(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataF
 
     Raises
     ------
-    ValueError : columns that are absent, by name, or not numeric
+    ValueError : columns that are absent, by name, or neither numbers nor categories
     """
     absent = [name for name in names if name not in frame.columns]
     if absent:
@@ -137,7 +152,7 @@ def select_features(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataF
             f"the model needs {_count(absent, 'column')} absent from the data: {_listed(absent)}"
         )
     known = set(names)
-    return numeric_features(frame[list(names)]), [c for c in frame.columns if c not in known]
+    return plain_features(frame[list(names)]), [c for c in frame.columns if c not in known]
 
 
 def is_class_target(y: np.ndarray) -> bool:
@@ -236,6 +251,13 @@ def _target(column: pd.Series) -> np.ndarray:
         if is_kind(column.dtype):
             return column.to_numpy(dtype)
     return column.astype(str).to_numpy(np.str_)
+
+
+def _may_be_feature(column: pd.Series) -> bool:
+    """Whether a column that is not numeric holds categories, or truth values and missing ones."""
+    if column.dtype == object:
+        return infer_dtype(column, skipna=True) in ("string", "boolean", "empty")
+    return isinstance(column.dtype, pd.CategoricalDtype) or is_string_dtype(column.dtype)
 
 
 def _weights(column: pd.Series) -> np.ndarray:

@@ -162,6 +162,28 @@ def test_predictions_equal_the_model(data, capsys):
     assert sorted(p.name for p in data.iterdir() if p.name.startswith(".")) == []
 
 
+def test_strings_and_named_numbers_are_categories(data, capsys):
+    frame = pd.read_csv("data.csv")
+    frame["colour"] = np.where(frame["flag"], "red", None)
+    frame["month"] = np.arange(N) % 12
+    frame.drop(columns=["label", "flag"]).to_csv("data.csv", index=False)
+    arguments = ["train", "data.csv", "--target", "amount", "--categorical", "month"]
+    assert main([*arguments, "--out", "model", "--random-state", "0", "--test", "0.1"]) == 0
+    model = gpuforest.load("model")
+    assert model.feature_names_in_.tolist() == ["a", "b", "c[0]", "w", "colour", "month"]
+    assert model.forest_.edges.categories == {4: ("red",), 5: tuple(range(12))}
+    assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
+    found = model.predict(pd.read_csv("data.csv")[model.feature_names_in_])
+    assert pd.read_csv("p.csv")["prediction"].tolist() == found.tolist()
+    capsys.readouterr()
+    assert main(["inspect", "model"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^features +6, of which 2 categorical$", out, re.MULTILINE)
+    assert re.search(r"^categories +1 colour, 12 month$", out, re.MULTILINE)
+    assert main(["inspect", "model", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["categories"] == {"colour": 1, "month": 12}
+
+
 def test_boolean_classes_and_regression_predict(data, capsys):
     assert main(train(target="flag")) == 0
     assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
@@ -208,7 +230,10 @@ def test_all_cores_and_out_of_bag_by_default(data, capsys):
         (["train", "data.csv", "--target", "labl", "--out", "m"], "did you mean 'label'"),
         (["train", "data.csv", "--target", "label", "--out", "no/m"], "no: no such directory"),
         (["train", "data.csv", "--target", "label", "--out", "."], "is a directory"),
-        (["train", "data.csv", "--target", "w", "--out", "m"], "not numeric: 'label'"),
+        (
+            train("--categorical", "w,b"),
+            "categorical column that is no feature: 'w'",
+        ),
         (train("--n-estimators", "0"), "'n_estimators' parameter"),
         (train("--criterion", "poisson"), "'criterion' parameter"),
         (train("--backend", "abacus"), "backend='abacus'"),

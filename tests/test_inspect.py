@@ -224,6 +224,7 @@ def test_json_is_the_model(forest, capsys):
         "task": "classification",
         "outputs": 1,
         "features": 4,
+        "categories": {},
         "classes": ["high", "low", "mid"],
         "trees": 25,
         "nodes": forest.forest_.n_nodes,

@@ -11,7 +11,7 @@ from gpuforest import loading
 from gpuforest.loading import (
     is_class_target,
     load_table,
-    numeric_features,
+    plain_features,
     read_frame,
     select_features,
 )
@@ -72,10 +72,32 @@ def test_nullable_columns_become_plain_numbers(tmp_path):
     assert table.y.dtype == np.bool_
 
 
-def test_categories_are_a_target_but_no_feature(tmp_path):
-    frame = pd.DataFrame({"x": [1, 2], "c": pd.Categorical(["u", "v"])})
+def test_categories_are_a_target_and_a_feature():
+    frame = pd.DataFrame({"x": [1, 2], "c": pd.Categorical(["u", "v"]), "s": ["u", None]})
     assert loading.split_columns(frame, "c").y.tolist() == ["u", "v"]
-    with pytest.raises(ValueError, match="a feature column that is not numeric: 'c'"):
+    found = loading.split_columns(frame, "x").X
+    pd.testing.assert_frame_equal(found, frame[["c", "s"]])
+
+
+def test_numbers_become_categories_where_they_are_named():
+    frame = pd.DataFrame({"x": [2, 1], "n": pd.array([3, None], dtype="Int64"), "y": [0, 1]})
+    found = loading.split_columns(frame, "y", categorical=["x", "n"]).X
+    assert found["x"].cat.categories.tolist() == [1, 2]
+    assert found["n"].cat.categories.tolist() == [3]
+    assert found["n"].isna().tolist() == [False, True]
+
+
+def test_truth_values_beside_missing_ones_are_numbers():
+    frame = pd.DataFrame({"x": pd.Series([True, None], dtype=object), "y": [0, 1]})
+    pd.testing.assert_frame_equal(loading.split_columns(frame, "y").X, frame[["x"]])
+
+
+@pytest.mark.parametrize(
+    "values", [pd.to_datetime(["2020", "2021"]), [["u"], ["v"]], pd.to_timedelta([1, 2])]
+)
+def test_other_columns_are_no_features(values):
+    frame = pd.DataFrame({"x": [1, 2], "c": values})
+    with pytest.raises(ValueError, match=r"that is neither numeric nor of strings: 'c'; .*--drop"):
         loading.split_columns(frame, "x")
 
 
@@ -125,7 +147,12 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
         ("y", {"drop": ["y"]}, "'y' is the target"),
         ("y", {"weight": "y"}, "'y' is the target"),
         ("b", {}, "'b' is missing in 3 of 3 rows"),
-        ("a", {}, "not numeric: 'y'; leave such columns out with --drop"),
+        ("y", {"categorical": ["c"]}, "no column 'c'"),
+        (
+            "y",
+            {"categorical": ["b"], "drop": ["b"]},
+            "a categorical column that is no feature: 'b'",
+        ),
         ("a", {"weight": "y"}, "the weight column 'y' is not numeric"),
         ("y", {"weight": "b"}, "the weight column 'b' is missing in 3 of 3 rows"),
         ("y", {"drop": ["a", "b", "w"]}, "no column is left"),
@@ -165,7 +192,7 @@ def test_features_are_selected_by_name():
 
 def test_numeric_frames_are_not_copied():
     frame = pd.DataFrame({"a": [1.0, 2.0]})
-    assert np.shares_memory(numeric_features(frame)["a"].to_numpy(), frame["a"].to_numpy())
+    assert np.shares_memory(plain_features(frame)["a"].to_numpy(), frame["a"].to_numpy())
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,15 @@ def model_facts(estimator: Any) -> dict[str, Any]:
     depths = tree_depths(forest)
     is_classes, several = is_classifier(estimator), forest.coding.several
     task = "classification" if is_classes else "regression"
-    importances = zip(feature_names(estimator), estimator.feature_importances_, strict=True)
+    names = feature_names(estimator)
+    importances = zip(names, estimator.feature_importances_, strict=True)
     return {
         "estimator": type(estimator).__name__,
         "seed": estimator.seed_,
         "task": task if is_classes or is_regressor(estimator) else "embedding",
         "outputs": estimator.n_outputs_,
         "features": estimator.n_features_in_,
+        "categories": {names[f]: len(c) for f, c in forest.edges.categories.items()},
         "classes": list(map(list, several)) or (list(estimator.classes_) if is_classes else None),
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
@@ -43,6 +45,12 @@ def feature_names(estimator: Any) -> list[str]:
     """The features' names, or feature_0, feature_1, ... where the training data had none."""
     names = getattr(estimator, "feature_names_in_", None)
     return [f"feature_{i}" for i in range(estimator.n_features_in_)] if names is None else [*names]
+
+
+def category_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The categorical features and how many categories each has, if there are some."""
+    found = [f"{n:,} {name}" for name, n in facts["categories"].items()]
+    return [("categories", ", ".join(found))] if found else []
 
 
 def oob_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import gpuforest
 from gpuforest.cli.facts import (
+    category_rows,
     feature_names,
     importance_rows,
     model_facts,
@@ -77,7 +78,8 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("file", f"{facts['file']}, {facts['bytes']:,} bytes"),
         ("estimator", f"{facts['estimator']}, seed {facts['seed']}"),
         ("task", facts["task"] + named(facts["classes"])),
-        ("features", f"{facts['features']:,}"),
+        ("features", f"{facts['features']:,}, of which {len(facts['categories']):,} categorical"),
+        *category_rows(facts),
         ("trees", f"{facts['trees']:,}"),
         ("nodes", f"{facts['nodes']:,}, of which {facts['leaves']:,} leaves"),
         (

@@ -45,6 +45,14 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="columns to leave out, separated by commas; may be repeated",
     )
     command.add_argument(
+        "--categorical",
+        metavar="COLS",
+        action="append",
+        default=[],
+        help="columns of numbers that are categories, separated by commas; may be repeated "
+        "(columns of strings are categories by themselves)",
+    )
+    command.add_argument(
         "--test",
         metavar="FILE_OR_FRACTION",
         help="score the model on another file, or on a random fraction held out of DATA",
@@ -58,12 +66,16 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     out = writable(arguments.out)
-    drop = [name for names in arguments.drop for name in names.split(",")]
+    drop, categorical = (
+        [name for names in given for name in names.split(",")]
+        for given in (arguments.drop, arguments.categorical)
+    )
     fraction = as_fraction(arguments.test)
     given = given_parameters(arguments)
     with progress_bar() as seconds:
         names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
-        table, test = load_table(arguments.data, **names, drop=drop), None
+        table = load_table(arguments.data, **names, drop=drop, categorical=categorical)
+        test = None
         if fraction is not None:
             table, test = split(table, fraction, given.get("random_state"))
         elif arguments.test is not None:
