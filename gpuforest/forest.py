@@ -29,6 +29,7 @@ class Forest:
     leaf_means : f64[V] or None, means of the second channel that leaves predict in place of
         their own, so that predictions are monotonic
     sets : u64[...], the categories that go left at splits by a set, see nodes.py
+    multiway : whether such splits are links of chains, see multiway.py
     """
 
     nodes: np.ndarray
@@ -40,6 +41,7 @@ class Forest:
     leaf_impurity: np.ndarray | None = None
     leaf_means: np.ndarray | None = None
     sets: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
+    multiway: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived need not travel."""

@@ -71,7 +71,8 @@ def grow(
         waves.insert(0, WaveTrees(earlier.nodes, sizes, earlier.leaf_sums, earlier.sets))
     nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, target.coding, backend.n_threads)
     edges, coding = matrix.edges, target.coding
-    return Forest(nodes, tree_offsets, leaf_sums, edges, coding, seed, sets=sets)
+    multiway = rules.multiway and len(sets) > 0
+    return Forest(nodes, tree_offsets, leaf_sums, edges, coding, seed, sets=sets, multiway=multiway)
 
 
 def waves_of(

@@ -50,6 +50,7 @@ ARRAYS: Layout = {
     "leaf_sums": (INTEGERS, 2),
     "leaf_impurity": (("F64",), 1),
     "leaf_means": (("F64",), 1),
+    "sets": (("U64",), 1),
     "edge_values": (("F64",), 1),
     "edge_offsets": (("I64",), 1),
     "edge_kinds": (("U8",), 1),
@@ -71,7 +72,7 @@ HEADER = {
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_impurity", "leaf_means"}
-SOMETIMES = {"oob_score", *OF_LEAVES, *NAMES}
+SOMETIMES = {"oob_score", "sets", *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
@@ -100,6 +101,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     for name in ("leaf_impurity", "leaf_means"):
         if (found := getattr(forest, name)) is not None:
             arrays[name] = found
+    if len(forest.sets):
+        arrays["sets"] = forest.sets
     write(Path(path), json.dumps(header), arrays)
 
 
@@ -334,6 +337,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
         seed=header["seed"],
         leaf_impurity=arrays.get("leaf_impurity"),
         leaf_means=arrays.get("leaf_means"),
+        sets=arrays.get("sets", np.zeros(0, np.uint64)),
     )
 
 
@@ -347,6 +351,8 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
     need(is_classes == (task == "classification"), "classes and estimator disagree")
     if getattr(estimator, "voting", "soft") == "hard":
         forest = replace(forest, coding=replace(coding, votes=True))
+    split = estimator._growing(forest.edges.n_features)["categorical_split"]
+    forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
     need(header["criterion"] in criterion_names(task), "an unknown criterion")
     single = name.startswith("DecisionTree")
     need(forest.n_trees == 1 or not single, "a tree of many trees")

@@ -13,7 +13,14 @@ import numpy as np
 from gpuforest.binning import CATEGORY_TYPES, BinEdges
 from gpuforest.dtypes import CATEGORICAL, MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT, NUMERIC
 from gpuforest.errors import ModelFormatError, damaged, need
-from gpuforest.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, is_leaf
+from gpuforest.nodes import (
+    CHILD_MASK,
+    CHILD_SHIFT,
+    FEATURE_SHIFT,
+    LEAF_WORD,
+    SET_BIN,
+    is_leaf,
+)
 from gpuforest.target import SUM_BITS, TargetCoding
 
 if TYPE_CHECKING:
@@ -151,7 +158,7 @@ def _check_trees(forest: Forest) -> None:
     )
     need(int(nodes.max()) - LEAF_WORD < len(forest.leaf_sums), "a leaf outside the leaf table")
     met = np.zeros((len(nodes) - forest.n_trees) // 2, bool)
-    n_splits = 0
+    n_splits = n_words = 0
     for begin in range(0, len(nodes), BLOCK_NODES):
         block = nodes[begin : begin + BLOCK_NODES]
         at = np.flatnonzero(~is_leaf(block))
@@ -160,7 +167,10 @@ def _check_trees(forest: Forest) -> None:
         # 1. a split is on a bin of a feature
         feature = (word >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
         need(bool((feature < len(n_bins)).all()), "a split on no feature")
-        need(bool((word.astype(np.uint16) < n_bins[feature]).all()), "a split on no bin")
+        bin, is_set = word.astype(np.uint16), forest.edges.kinds[feature] == CATEGORICAL
+        need(bool(((bin == SET_BIN) == is_set).all()), "a set of numbers, or a cut of categories")
+        need(bool(((bin < n_bins[feature]) | is_set).all()), "a split on no bin")
+        n_words += int(forest.edges.set_words[feature[is_set]].sum())
         # 2. its children are a pair that lies behind it in its tree
         child = ((word >> np.uint64(CHILD_SHIFT)) & np.uint64(CHILD_MASK)).astype(np.int64)
         left = offsets[tree] + child
@@ -170,6 +180,8 @@ def _check_trees(forest: Forest) -> None:
         # 3. the trees before have one node each in no pair, and this one its root
         met[(left - tree) >> 1] = True
     need(n_splits == len(met) and bool(met.all()), "a node without its one parent")
+    need(forest.sets.dtype == np.uint64 and forest.sets.ndim == 1, "sets that are no words")
+    need(len(forest.sets) == n_words, "sets that do not fit their nodes")
 
 
 def _tree_of(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:

@@ -48,17 +48,10 @@ class Bagging(Trees):
     def _of_tree(name: str) -> Any:
         return property(lambda self: getattr(self.estimator or self._tree(), name))
 
-    criterion, max_bins, backend, memory_limit, class_weight, categorical_features = map(
-        _of_tree,
-        (
-            "criterion",
-            "max_bins",
-            "backend",
-            "memory_limit",
-            "class_weight",
-            "categorical_features",
-        ),
+    criterion, max_bins, backend, memory_limit = map(
+        _of_tree, ("criterion", "max_bins", "backend", "memory_limit")
     )
+    class_weight, categorical_features = map(_of_tree, ("class_weight", "categorical_features"))
 
     def _validate_params(self) -> None:
         super()._validate_params()

@@ -16,8 +16,9 @@ from gpuforest import progress
 from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.binning import CATEGORICAL, BinnedMatrix, bin_matrix, fit_edges
+from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.criteria import Criterion, criterion_of
+from gpuforest.dtypes import CATEGORICAL
 from gpuforest.estimators.callbacks import CallbackSupport, told, with_callbacks
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
@@ -160,7 +161,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             weights = check_weights(sample_weight, X.shape[0])
             sampling = sampling_of(params, X.shape[0], weights, self._labels(coded))
             coding, codes = self._encode_target(coded, sampling, backend)
-            rules = rules_of(params, X.shape[1], sampling, coding)
+            rules = rules_of(params, X.shape[1], sampling, coding, bool(categories))
             fit = fit_of(params, X, sampling, rules, coding, categories)
             backend = fitted_to_memory(fit, backend, params["memory_limit"])
         with progress.stage("binning"):

@@ -52,7 +52,7 @@ class ExtraTreesClassifier(ForestClassifier):
         As for `RandomForestClassifier`.
     max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
         As for `RandomForestClassifier`.
-    categorical_features, max_samples, oob_score, class_weight, voting
+    categorical_features, categorical_split, max_samples, oob_score, class_weight, voting
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -92,6 +92,7 @@ class ExtraTreesClassifier(ForestClassifier):
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        categorical_split: str = "subset",
         bootstrap: bool = False,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
@@ -125,7 +126,7 @@ class ExtraTreesRegressor(ForestRegressor):
         As for `RandomForestRegressor`.
     max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst, categorical_features
         As for `RandomForestRegressor`.
-    max_samples, oob_score
+    categorical_split, max_samples, oob_score
         As for `RandomForestRegressor`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -157,6 +158,7 @@ class ExtraTreesRegressor(ForestRegressor):
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        categorical_split: str = "subset",
         bootstrap: bool = False,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
@@ -187,7 +189,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         A sparse matrix; False: an array.
     min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As for `RandomForestRegressor`.
-    max_leaf_nodes, min_impurity_decrease, categorical_features
+    max_leaf_nodes, min_impurity_decrease, categorical_features, categorical_split
         As for `RandomForestRegressor`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -231,6 +233,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         categorical_features: Any = "from_dtype",
+        categorical_split: str = "subset",
         sparse_output: bool = True,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,

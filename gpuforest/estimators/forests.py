@@ -29,7 +29,7 @@ class RandomForestClassifier(ForestClassifier):
     ----------
     n_estimators : int, default=100
         Trees.
-    criterion : {"gini", "entropy", "log_loss", "misclassification"}, default="gini"
+    criterion : {"gini", "entropy", "log_loss", "misclassification", "gain_ratio"}, default="gini"
     max_depth : int or None, default=None
         Levels below the root; None: until leaves are pure or may not be split.
     min_samples_split : int or float, default=2
@@ -54,6 +54,9 @@ class RandomForestClassifier(ForestClassifier):
         Features whose values are categories: a mask of shape (n_features,), indices, or names of
         columns. "from_dtype": columns of a frame that hold strings or are of a categorical
         dtype. None: no feature is.
+    categorical_split : {"subset", "multiway"}, default="subset"
+        How a categorical feature splits: in two sets of its categories, the best of all sets or
+        near it; or in a branch for each category, as ID3 and C4.5 do, once on a path.
     bootstrap : bool, default=True
         Each tree sees rows drawn with replacement; False: all rows.
     max_samples : int, float or None, default=None
@@ -136,6 +139,7 @@ class RandomForestClassifier(ForestClassifier):
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        categorical_split: str = "subset",
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
@@ -172,7 +176,7 @@ class RandomForestRegressor(ForestRegressor):
         As for `RandomForestClassifier`.
     monotonic_cst : array-like of int of shape (n_features,) or None, default=None
         1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either.
-    categorical_features, bootstrap, max_samples, oob_score
+    categorical_features, categorical_split, bootstrap, max_samples, oob_score
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -216,6 +220,7 @@ class RandomForestRegressor(ForestRegressor):
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        categorical_split: str = "subset",
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,

@@ -255,9 +255,13 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
 
 
 def rules_of(
-    params: dict[str, Any], n_features: int, sampling: Sampling, coding: TargetCoding
+    params: dict[str, Any],
+    n_features: int,
+    sampling: Sampling,
+    coding: TargetCoding,
+    has_categories: bool = False,
 ) -> Rules:
-    """What a tree may do."""
+    """What a tree may do; `has_categories`: some features are categorical."""
     criterion = criterion_of(params["criterion"], coding.n_outputs)
     split, leaf, least, share = (
         params[p]
@@ -277,8 +281,11 @@ def rules_of(
         decrease = float(least - EPSILON) * sampling.bag_weight
         min_gain = coding.score_gain(decrease, criterion)
     drawn = params.get("features_drawn", 0)
-    multiway = params["categorical_split"] == "multiway"
-    if params["criterion"] == "gain_ratio" and not multiway:
+    multiway, ratio = (
+        params["categorical_split"] == "multiway",
+        params["criterion"] == "gain_ratio",
+    )
+    if ratio and not multiway:
         raise ValueError("criterion='gain_ratio' is for categorical_split='multiway': pass both")
     return Rules(
         criterion=criterion.id,
@@ -292,6 +299,6 @@ def rules_of(
         signs=signs_of(params["monotonic_cst"], n_features, coding),
         n_features_tree=drawn,
         features_again=params.get("bootstrap_features", False),
-        multiway=multiway,
-        gain_ratio=params["criterion"] == "gain_ratio",
+        multiway=ratio or (multiway and has_categories),
+        gain_ratio=ratio,
     )

@@ -108,7 +108,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 
     Parameters
     ----------
-    criterion : {"gini", "entropy", "log_loss", "misclassification"}, default="gini"
+    criterion : {"gini", "entropy", "log_loss", "misclassification", "gain_ratio"}, default="gini"
     splitter : {"best", "random"}, default="best"
         The best cut of each feature tried, or the best of one random cut of each.
     max_depth : int or None, default=None
@@ -136,6 +136,9 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         Features whose values are categories: a mask of shape (n_features,), indices, or names of
         columns. "from_dtype": columns of a frame that hold strings or are of a categorical
         dtype. None: no feature is.
+    categorical_split : {"subset", "multiway"}, default="subset"
+        How a categorical feature splits: in two sets of its categories, the best of all sets or
+        near it; or in a branch for each category, as ID3 and C4.5 do, once on a path.
     class_weight : "balanced", dict, list of dict or None, default=None
         What each row of a class adds to the statistics: {label: weight}, or "balanced",
         rows / (classes * rows of the class). A list is for several outputs.
@@ -194,6 +197,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        categorical_split: str = "subset",
         class_weight: dict[Any, float] | list[Any] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
         max_bins: int = 255,
@@ -218,7 +222,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         As for `DecisionTreeClassifier`.
     max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
         As for `DecisionTreeClassifier`.
-    categorical_features, random_state, max_bins, backend, memory_limit
+    categorical_features, categorical_split, random_state, max_bins, backend, memory_limit
         As for `DecisionTreeClassifier`.
 
     Attributes
@@ -256,6 +260,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        categorical_split: str = "subset",
         random_state: int | np.random.RandomState | None = None,
         max_bins: int = 255,
         backend: str = "auto",
