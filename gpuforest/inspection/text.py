@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.forest import Forest
+from gpuforest.inspection.conditions import Splits
 from gpuforest.inspection.shape import subtree_sizes
-from gpuforest.nodes import unpack
 
 INDENT = "|   "
 
@@ -53,51 +52,26 @@ def tree_lines(
     max_depth: int | None = None,
 ) -> Iterator[str]:
     """The lines of `tree_text` one by one; its errors come before the first."""
-    if not 0 <= tree < forest.n_trees:
-        raise ValueError(f"tree {tree} does not exist: choose one of 0 to {forest.n_trees - 1}")
     if max_depth is not None and max_depth < 0:
         raise ValueError(f"max_depth={max_depth} is negative: pass 0 or more, or None")
-    n_features = forest.edges.n_features
-    if feature_names is None:
-        feature_names = [f"feature_{i}" for i in range(n_features)]
-    if len(feature_names) != n_features:
-        raise ValueError(
-            f"feature_names has {len(feature_names)} names, the forest {n_features} features: "
-            "pass a name for each"
-        )
-    return _lines(forest, tree, feature_names, np.inf if max_depth is None else max_depth)
+    splits = Splits(forest, tree, feature_names)
+    return _lines(forest, tree, splits, np.inf if max_depth is None else max_depth)
 
 
-def _lines(
-    forest: Forest, tree: int, feature_names: Sequence[str], max_depth: float
-) -> Iterator[str]:
-    nodes = forest.nodes[forest.tree_offsets[tree] : forest.tree_offsets[tree + 1]]
-    feature, bin, missing_left, child = unpack(xp, nodes)
-    threshold = forest.edges.threshold(np.maximum(feature, 0), bin)
+def _lines(forest: Forest, tree: int, splits: Splits, max_depth: float) -> Iterator[str]:
     sizes = subtree_sizes(forest, tree)
     pending = [(0, 0, "")]  # nodes to show, the next one last: depth, and the way into them
     while pending:
         node, depth, way = pending.pop()
         if way:
             yield INDENT * (depth - 1) + way
-        if feature[node] < 0:
-            yield INDENT * depth + leaf_text(forest, int(child[node]))
+        branches = splits.branches(node)
+        if not branches:
+            yield INDENT * depth + leaf_text(forest, splits.leaf_row(node))
         elif depth >= max_depth:
             yield INDENT * depth + f"... {sizes[node] - 1} more nodes"
         else:
-            left, right = split_text(
-                feature_names[feature[node]], float(threshold[node]), bool(missing_left[node])
-            )
-            pending.append((int(child[node]) + 1, depth + 1, right))
-            pending.append((int(child[node]), depth + 1, left))
-
-
-def split_text(name: str, threshold: float, missing_left: bool) -> tuple[str, str]:
-    """The ways to the left and to the right child in words."""
-    if np.isinf(threshold) and not missing_left:
-        return f"{name} is not missing", f"{name} is missing"
-    left, right = f"{name} <= {threshold!r}", f"{name} > {threshold!r}"
-    return (f"{left} or missing", right) if missing_left else (left, f"{right} or missing")
+            pending += [(b.child, depth + 1, b.condition.words()) for b in reversed(branches)]
 
 
 def leaf_text(forest: Forest, leaf: int) -> str:

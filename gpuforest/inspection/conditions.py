@@ -1,0 +1,225 @@
+"""What sends rows from a node to its children: the one place that says it, in words or code."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, Self
+
+import array_api_compat.numpy as xp
+import numpy as np
+
+from gpuforest.forest import Forest
+from gpuforest.nodes import unpack
+
+Number = Callable[[float], str]  # how a number is written
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition(ABC):
+    """What a value of one feature must be. None and NaN are missing values.
+
+    feature : int, the feature's number
+    name : str, what it is called
+    missing : whether a missing value meets the condition
+    """
+
+    feature: int
+    name: str
+    missing: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value of the feature meets the condition."""
+        return self.missing if is_missing(value) else self._holds(value)
+
+    def words(self, number: Number = repr) -> str:
+        """The condition in words, on one line."""
+        return " or ".join(self.alternatives(number))
+
+    @abstractmethod
+    def _holds(self, value: Any) -> bool:
+        """Of a value that is not missing."""
+
+    @abstractmethod
+    def __and__(self, other: Self) -> Self:
+        """Both conditions, on the same feature, in one."""
+
+    @abstractmethod
+    def alternatives(self, number: Number = repr) -> list[str]:
+        """The words, at each "or" apart."""
+
+    @abstractmethod
+    def source(self, value: str) -> str:
+        """The condition as a Python expression, in which missing values are NaN.
+
+        Parameters
+        ----------
+        value : str, an expression for the feature's value; `is_missing` is a known function
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range(Condition):
+    """low < value <= high.
+
+    No number lies in it where low = high: the condition is then that the value is missing.
+    """
+
+    low: float = -inf
+    high: float = inf
+
+    def _holds(self, value: Any) -> bool:
+        return bool(self.low < value <= self.high)
+
+    def __and__(self, other: Range) -> Range:
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return replace(self, low=low, high=high, missing=self.missing and other.missing)
+
+    def alternatives(self, number: Number = repr) -> list[str]:
+        name, missing = one_line(self.name), ["missing"] if self.missing else []
+        if self.low >= self.high:
+            return [f"{name} is {'missing' if self.missing else 'nothing'}"]
+        if self.low == -inf and self.high == inf:
+            return [f"{name} is {'anything' if self.missing else 'not missing'}"]
+        if self.low == -inf:
+            return [f"{name} <= {number(self.high)}", *missing]
+        if self.high == inf:
+            return [f"{name} > {number(self.low)}", *missing]
+        return [f"{number(self.low)} < {name} <= {number(self.high)}", *missing]
+
+    def source(self, value: str) -> str:
+        if self.low >= self.high:
+            return f"is_missing({value})" if self.missing else "False"
+        if self.low == -inf and self.high == inf:
+            return "True" if self.missing else f"not is_missing({value})"
+        low = "" if self.low == -inf else f"{self.low!r} < "
+        high = "" if self.high == inf else f" <= {self.high!r}"
+        found = f"{low}{value}{high}" if high else f"{value} > {self.low!r}"
+        return f"{found} or is_missing({value})" if self.missing else found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Categories(Condition):
+    """The value is one of some categories.
+
+    values : the categories that meet the condition
+    known : all categories of the feature
+    others : whether a category that is not known meets it
+    """
+
+    values: tuple[Any, ...]
+    known: tuple[Any, ...]
+    others: bool = False
+
+    def _holds(self, value: Any) -> bool:
+        return value in self.values or (self.others and value not in self.known)
+
+    def __and__(self, other: Categories) -> Categories:
+        return replace(
+            self,
+            values=tuple(v for v in self.values if v in other.values),
+            others=self.others and other.others,
+            missing=self.missing and other.missing,
+        )
+
+    def alternatives(self, number: Number = repr) -> list[str]:
+        names = [one_line(v) for v in self.values]
+        found = [f"in {{{', '.join(names)}}}" if len(names) > 1 else f"is {n}" for n in names[:1]]
+        for flag, word in ((self.others, "other"), (self.missing, "missing")):
+            found += [word if found else f"is {word}"] if flag else []
+        return [f"{one_line(self.name)} {found[0] if found else 'is nothing'}", *found[1:]]
+
+    def source(self, value: str) -> str:
+        if not self.others:
+            found = f"{value} in {self.values!r}"
+            return f"{found} or is_missing({value})" if self.missing else found
+        refused = tuple(v for v in self.known if v not in self.values)
+        found = f"{value} not in {refused!r}"  # which NaN, a missing value, is not either
+        return found if self.missing else f"{found} and not is_missing({value})"
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A way out of a split: what rows must meet, and the number of the node it leads to."""
+
+    condition: Condition
+    child: int
+
+
+class Splits:
+    """The splits of one tree, by the numbers of their nodes.
+
+    Parameters
+    ----------
+    tree : int, the tree's number
+    feature_names : names of all features; None: feature_0, feature_1, ...
+
+    Raises
+    ------
+    ValueError : no such tree, a wrong number of names
+    """
+
+    def __init__(self, forest: Forest, tree: int, feature_names: Sequence[str] | None = None):
+        if not 0 <= tree < forest.n_trees:
+            raise ValueError(f"tree {tree} does not exist: choose one of 0 to {forest.n_trees - 1}")
+        n_features = forest.edges.n_features
+        if feature_names is None:
+            feature_names = [f"feature_{i}" for i in range(n_features)]
+        if len(feature_names) != n_features:
+            raise ValueError(
+                f"feature_names has {len(feature_names)} names, the forest {n_features} features: "
+                "pass a name for each"
+            )
+        self.names = [str(name) for name in feature_names]
+        nodes = forest.nodes[forest.tree_offsets[tree] : forest.tree_offsets[tree + 1]]
+        self._feature, bin, self._missing_left, self._child = unpack(xp, nodes)
+        self._threshold = forest.edges.threshold(np.maximum(self._feature, 0), bin)
+
+    def leaf_row(self, node: int) -> int:
+        """The row of the leaf table that a leaf points at."""
+        return int(self._child[node])
+
+    def branches(self, node: int) -> tuple[Branch, ...]:
+        """The ways out of a node: every value meets the condition of exactly one.
+
+        A leaf has none. This is where a kind of split is read from its node; what shows trees
+        knows only branches, of which a node may have more than two.
+        """
+        if self._feature[node] < 0:
+            return ()
+        feature, left = int(self._feature[node]), int(self._child[node])
+        threshold, missing_left = float(self._threshold[node]), bool(self._missing_left[node])
+        side = Range(feature=feature, name=self.names[feature])
+        return (
+            Branch(replace(side, high=threshold, missing=missing_left), left),
+            Branch(replace(side, low=threshold, missing=not missing_left), left + 1),
+        )
+
+
+def narrowed(path: tuple[Condition, ...], condition: Condition) -> tuple[Condition, ...]:
+    """A path's conditions, one a feature, and one more of them: merged with its feature's."""
+    found = {c.feature: c for c in path}
+    known = found.get(condition.feature)
+    found[condition.feature] = condition if known is None else known & condition
+    return tuple(found.values())
+
+
+def all_of(conditions: Sequence[Condition], number: Number = repr) -> str:
+    """That all conditions are met, in words; "" where there are none."""
+    parts = [c.alternatives(number) for c in conditions]
+    joined = [" or ".join(p) for p in parts]
+    if len(parts) > 1:
+        joined = [f"({j})" if len(p) > 1 else j for p, j in zip(parts, joined, strict=True)]
+    return " and ".join(joined)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None or NaN, which alone is not itself."""
+    return value is None or bool(value != value)
+
+
+def one_line(name: object) -> str:
+    """A name of any kind, with escapes in place of line ends and all else that cannot be seen."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(name))
