@@ -21,6 +21,11 @@ if TYPE_CHECKING:
         RandomTreesEmbedding,
     )
     from gpuforest.estimators.memory import estimate_memory
+    from gpuforest.inspection.graphviz import export_graphviz
+    from gpuforest.inspection.reading import tree_nodes
+    from gpuforest.inspection.rules import export_rules
+    from gpuforest.inspection.source import export_python
+    from gpuforest.inspection.text import export_text
     from gpuforest.memory import MemoryEstimate
     from gpuforest.model_file import load
 
@@ -42,9 +47,14 @@ __all__ = [
     "__version__",
     "available_backends",
     "estimate_memory",
+    "export_graphviz",
+    "export_python",
+    "export_rules",
+    "export_text",
     "from_sklearn",
     "load",
     "register_backend",
+    "tree_nodes",
 ]
 
 _homes = {
@@ -54,6 +64,11 @@ _homes = {
     "register_backend": "backends",
     "MemoryEstimate": "memory",
     "estimate_memory": "estimators.memory",
+    "export_graphviz": "inspection.graphviz",
+    "export_python": "inspection.source",
+    "export_rules": "inspection.rules",
+    "export_text": "inspection.text",
+    "tree_nodes": "inspection.reading",
     "from_sklearn": "convert",
     "load": "model_file",
 }

@@ -22,7 +22,8 @@ from gpuforest import (
     RandomForestRegressor,
 )
 
-NAMES = [n for n in gpuforest.__all__ if hasattr(sklearn.ensemble, n) or hasattr(sklearn.tree, n)]
+ESTIMATORS = [n for n in gpuforest.__all__ if n[0].isupper()]
+NAMES = [n for n in ESTIMATORS if hasattr(sklearn.ensemble, n) or hasattr(sklearn.tree, n)]
 PAGE = Path(__file__).parents[1] / "docs/migration.md"
 X, Y = load_iris(return_X_y=True)
 RNG = np.random.default_rng(0)
@@ -281,3 +282,30 @@ def test_fit():
     assert "check_input" not in signature(DecisionTreeClassifier.fit).parameters
     two = np.stack([Y, Y == 1], axis=1)
     assert BaggingClassifier(random_state=0).fit(X, two).predict(X).shape == (150, 2)
+
+
+def test_export_graphviz():
+    own = signature(gpuforest.export_graphviz).parameters
+    other = signature(sklearn.tree.export_graphviz).parameters
+    left_out = {"label", "leaves_parallel", "rotate", "special_characters", "fontname"}
+    assert other.keys() - own.keys() == {"decision_tree", *left_out}
+    assert own.keys() - other.keys() == {"estimator", "tree"}
+    for name in own.keys() & other.keys():
+        assert own[name].default == other[name].default
+    labels = np.array(["a", "b", "c"])[Y]
+    forest = RandomForestClassifier(2, random_state=0).fit(X, labels)
+    assert "class = b" in gpuforest.export_graphviz(forest, 1)
+
+
+def test_export_text():
+    labels = np.array(["a", "b", "c"])[Y]
+    text = gpuforest.export_text(DecisionTreeClassifier(max_depth=1).fit(X, labels))
+    assert text.splitlines()[:2] == ["feature_2 <= 2.45", "|   class: a (a: 50)"]
+
+
+def test_plot_tree():
+    assert not hasattr(gpuforest, "plot_tree")
+    tree = DecisionTreeClassifier(max_depth=1).fit(X, Y)
+    assert "petal" in sklearn.tree.export_text(
+        tree.to_sklearn(), feature_names=["sepal", "s", "petal", "p"]
+    )

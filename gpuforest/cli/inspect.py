@@ -19,34 +19,49 @@ from gpuforest.cli.facts import (
     plain,
 )
 from gpuforest.cli.show import print_rows
+from gpuforest.inspection.graphviz import export_graphviz
+from gpuforest.inspection.rules import export_rules
+from gpuforest.inspection.source import export_python
 from gpuforest.inspection.text import tree_lines
 from gpuforest.model_file import WHERE_IT_RUNS
+
+FORMS = ("text", "rules", "python", "dot")  # of one tree
+WHOLE = ("rules", "python")  # those that leave nothing out
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     command.add_argument("model", metavar="MODEL", help="a file that `gpuforest train` wrote")
     form = command.add_mutually_exclusive_group()
-    form.add_argument(
-        "--tree", metavar="N", type=int, help="print tree N as text; the first one is 0"
-    )
+    form.add_argument("--tree", metavar="N", type=int, help="print tree N; the first one is 0")
     form.add_argument(
         "--json", action="store_true", help="print one JSON object instead of the summary"
     )
     command.add_argument(
-        "--max-depth", metavar="D", type=int, help="with --tree: levels to show (default: all)"
+        "--as",
+        dest="form",
+        choices=FORMS,
+        help="with --tree: indented text (the default), rules in words, a Python function, or "
+        "dot for Graphviz",
+    )
+    command.add_argument(
+        "--max-depth",
+        metavar="D",
+        type=int,
+        help="with --tree, as text or dot: levels to show (default: all)",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Load and show."""
-    if arguments.max_depth is not None and arguments.tree is None:
-        raise ValueError("--max-depth is for one tree: add --tree N")
+    for option, given in (("--max-depth", arguments.max_depth), ("--as", arguments.form)):
+        if given is not None and arguments.tree is None:
+            raise ValueError(f"{option} is for one tree: add --tree N")
+    if arguments.max_depth is not None and arguments.form in WHOLE:
+        raise ValueError(f"--as {arguments.form} shows all of a tree: leave out --max-depth")
     model = gpuforest.load(arguments.model)
     if arguments.tree is not None:
-        names = feature_names(model)
-        for line in tree_lines(model.forest_, arguments.tree, names, arguments.max_depth):
-            print(line)
+        show_tree(model, arguments.tree, arguments.form or "text", arguments.max_depth)
         return
     path = Path(arguments.model)
     facts = {"file": str(path), "bytes": path.stat().st_size, **describe(model)}
@@ -54,6 +69,20 @@ def run(arguments: argparse.Namespace) -> None:
         print(json.dumps(facts, default=plain, allow_nan=False))
     else:
         print_rows(summary(facts), "gpuforest inspect")
+
+
+def show_tree(model: Any, tree: int, form: str, max_depth: int | None) -> None:
+    """Print one tree."""
+    match form:
+        case "rules":
+            print(export_rules(model, tree), end="")
+        case "python":
+            print(export_python(model, tree), end="")
+        case "dot":
+            print(export_graphviz(model, tree, max_depth=max_depth), end="")
+        case _:
+            for line in tree_lines(model.forest_, tree, feature_names(model), max_depth):
+                print(line)
 
 
 def describe(model: Any) -> dict[str, Any]:

@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from gpuforest.forest import Forest
 from gpuforest.inspection.conditions import Splits
+from gpuforest.inspection.reading import opened
 from gpuforest.inspection.shape import subtree_sizes
 
 INDENT = "|   "
+
+
+def export_text(
+    estimator: Any,
+    tree: int = 0,
+    *,
+    feature_names: Sequence[str] | None = None,
+    max_depth: int | None = None,
+) -> str:
+    """A tree as indented text: a line for each way out of a split, and one for each leaf.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest
+    tree : int, the number of one of its trees
+    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
+    max_depth : int >= 0, levels below the root that are shown; None: all
+
+    Returns
+    -------
+    str, lines that end in a newline
+
+    Raises
+    ------
+    ValueError : no such tree, a wrong number of names, a negative max_depth
+    TypeError : no estimator of gpuforest
+    """
+    forest, splits = opened(estimator, tree, feature_names)
+    return tree_text(forest, tree, splits.names, max_depth)
 
 
 def tree_text(
