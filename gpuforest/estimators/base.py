@@ -37,6 +37,7 @@ from gpuforest.estimators.validation import (
 from gpuforest.forest import Forest
 from gpuforest.frontier import Rules
 from gpuforest.grow import grow
+from gpuforest.inspection.html import summary_html
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.impurity import with_leaf_impurity
 from gpuforest.monotonic import clip_leaves
@@ -288,6 +289,20 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         from gpuforest.convert import to_sklearn
 
         return to_sklearn(self)
+
+    def _html_repr(self) -> str:
+        """What notebooks show: scikit-learn's diagram, and of fitted trees what they are."""
+        diagram: str = super()._html_repr()
+        return diagram + summary_html(self) if hasattr(self, "forest_") else diagram
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        """The diagram's table of attributes, of those that are there: scikit-learn asks for all,
+        and would have the rows of every tree's bag drawn again."""
+        known = BaseEstimator()
+        known.__dict__.update({n: v for n, v in vars(self).items() if n.endswith("_")})
+        found = BaseEstimator._get_fitted_attr_html(known, doc_link)
+        found.estimator_class = type(self)
+        return found
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
