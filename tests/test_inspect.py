@@ -271,6 +271,19 @@ def test_one_tree_is_its_text(forest, capsys):
     assert capsys.readouterr().out == tree_text(forest.forest_, 3, NAMES, 2)
 
 
+def test_one_tree_in_other_forms(forest, capsys):
+    for form, expected in (
+        ("text", gpuforest.export_text(forest, 3)),
+        ("rules", gpuforest.export_rules(forest, 3)),
+        ("python", gpuforest.export_python(forest, 3)),
+        ("dot", gpuforest.export_graphviz(forest, 3)),
+    ):
+        assert main(["inspect", "model", "--tree", "3", "--as", form]) == 0
+        assert capsys.readouterr().out == expected
+    assert main(["inspect", "model", "--tree", "3", "--as", "dot", "--max-depth", "1"]) == 0
+    assert capsys.readouterr().out == gpuforest.export_graphviz(forest, 3, max_depth=1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -280,6 +293,11 @@ def test_one_tree_is_its_text(forest, capsys):
         (["model", "--tree", "25"], "tree 25 does not exist: choose one of 0 to 24"),
         (["model", "--tree", "0", "--max-depth", "-1"], "max_depth=-1 is negative"),
         (["model", "--max-depth", "2"], "--max-depth is for one tree: add --tree N"),
+        (["model", "--as", "rules"], "--as is for one tree: add --tree N"),
+        (
+            ["model", "--tree", "0", "--as", "python", "--max-depth", "2"],
+            "--as python shows all of a tree: leave out --max-depth",
+        ),
     ],
 )
 def test_errors_are_one_line_and_status_2(forest, capsys, arguments, message):
@@ -292,7 +310,7 @@ def test_errors_are_one_line_and_status_2(forest, capsys, arguments, message):
     assert message in err
 
 
-@pytest.mark.parametrize("arguments", [["--tree", "x"], ["--tree", "0", "--json"]])
+@pytest.mark.parametrize("arguments", [["--tree", "x"], ["--tree", "0", "--json"], ["--as", "png"]])
 def test_misuse_is_status_2(forest, capsys, arguments):
     with pytest.raises(SystemExit) as caught:
         main(["inspect", "model", *arguments])

@@ -37,9 +37,9 @@ from gpuforest.estimators.validation import (
 from gpuforest.forest import Forest
 from gpuforest.frontier import Rules
 from gpuforest.grow import grow
-from gpuforest.inspection.html import summary_html
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.impurity import with_leaf_impurity
+from gpuforest.inspection.notebook import summary_html
 from gpuforest.monotonic import clip_leaves
 from gpuforest.pruning import best_first, prune
 from gpuforest.sampling import Sampling

@@ -38,16 +38,16 @@ def summary_rows(estimator: Any) -> list[tuple[str, str]]:
     deep = f"{depths.max():,}"
     if len(depths) > 1:
         deep = f"{depths.min():,} to {deep}, on average {depths.mean():.1f}"
-    rows = [
+    score, backend = (getattr(estimator, name, None) for name in ("oob_score_", "backend_"))
+    return [
         ("trees", f"{forest.n_trees:,}"),
         ("nodes", f"{forest.n_nodes:,}, of which {int(is_leaf(forest.nodes).sum()):,} leaves"),
         ("depth", deep),
         ("size", f"{n_bytes(forest):,} bytes"),
-        ("backend", estimator.backend_),
+        *([] if backend is None else [("backend", backend)]),  # models from files have none
         _target(forest),
+        *([] if score is None else [("out-of-bag score", f"{score:.4f}")]),
     ]
-    score = getattr(estimator, "oob_score_", None)
-    return rows if score is None else [*rows, ("out-of-bag score", f"{score:.4f}")]
 
 
 def n_bytes(forest: Forest) -> int:
