@@ -338,7 +338,7 @@ def test_nodes_may_have_more_than_two_branches(three_ways):
     ]
     assert list(tree_nodes(three_ways)) == [0, 1, 3, 4]
     weather = np.array([["sunny"], [None], [np.nan], ["overcast"], ["rainy"], ["fog"]], object)
-    found = python_predictions(export_python(three_ways), ["feature_0"], weather)
+    found = python_predictions(export_python(three_ways), ["outlook"], weather)
     assert found == ["stay", "stay", "stay", "go", "stay", "stay"]
     dot = export_graphviz(three_ways)
     labels, edges = parsed(dot)

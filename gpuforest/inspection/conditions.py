@@ -222,4 +222,7 @@ def is_missing(value: Any) -> bool:
 
 def one_line(name: object) -> str:
     """A name of any kind, with escapes in place of line ends and all else that cannot be seen."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(name))
+    text = str(name)
+    if text.isprintable():  # most are, and a tree asks for each many times
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpuforest.inspection.conditions import Splits
-from gpuforest.inspection.reading import opened, tree_nodes
+from gpuforest.inspection.reading import Node, opened, tree_nodes
 from gpuforest.inspection.shape import subtree_sizes
 
 INDENT = "    "
@@ -65,11 +64,10 @@ def export_python(
             "feature_names that differ"
         )
     nodes = tree_nodes(estimator, tree, feature_names=splits.names)
-    literals = {n: _literal(node.prediction) for n, node in nodes.items() if node.is_leaf}
-    return HEAD + "".join(_body(splits, literals, subtree_sizes(forest, tree).tolist()))
+    return HEAD + "".join(_body(nodes, subtree_sizes(forest, tree).tolist()))
 
 
-def _body(splits: Splits, literals: dict[int, str], sizes: list[int]) -> Iterator[str]:
+def _body(nodes: dict[int, Node], sizes: list[int]) -> Iterator[str]:
     """The function's lines below its head.
 
     The branch of most nodes comes last and is not indented, for every way out of the others
@@ -78,18 +76,19 @@ def _body(splits: Splits, literals: dict[int, str], sizes: list[int]) -> Iterato
     """
     pending = [(0, 1, "")]  # nodes to write, the next one last: indentation, and the way in
     while pending:
-        node, level, way = pending.pop()
+        number, level, way = pending.pop()
         if way:
             yield f"{INDENT * level}if {way}:\n"
             level += 1
-        if node in literals:
-            yield f"{INDENT * level}return {literals[node]}\n"
+        node = nodes[number]
+        if node.is_leaf:
+            yield f"{INDENT * level}return {_literal(node.prediction)}\n"
             continue
-        *some, last = sorted(splits.branches(node), key=lambda branch: sizes[branch.child])
+        *some, last = sorted(node.branches, key=lambda branch: sizes[branch.child])
         pending.append((last.child, level, ""))
         for branch in reversed(some):
-            name = splits.names[branch.condition.feature]
-            pending.append((branch.child, level, branch.condition.source(f"x[{name!r}]")))
+            value = f"x[{branch.condition.name!r}]"
+            pending.append((branch.child, level, branch.condition.source(value)))
 
 
 def _literal(prediction: Any) -> str:
