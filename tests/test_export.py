@@ -18,6 +18,7 @@ from gpuforest import (
     ExtraTreesClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
+    RandomTreesEmbedding,
     export_graphviz,
     export_python,
     export_rules,
@@ -46,6 +47,9 @@ FIT = {
     "one leaf": DecisionTreeClassifier().fit(X, ["a"] * 300),
     "forest": RandomForestClassifier(3, random_state=0).fit(X, LABELS),
     "votes": ExtraTreesClassifier(3, random_state=0, voting="hard").fit(X, LABELS),
+    "several votes": RandomForestClassifier(2, random_state=0, voting="hard").fit(X, TWO),
+    "embedding": RandomTreesEmbedding(2, random_state=0).fit(X),
+    "counts": DecisionTreeRegressor(criterion="poisson").fit(X, np.abs(SUM)),
     "bags": BaggingRegressor(n_estimators=3, random_state=0).fit(X, SUM),
 }
 
@@ -233,6 +237,13 @@ def test_colours_are_by_class_and_by_value():
     colours = re.findall(r'fillcolor="(.*)"', export_graphviz(tree, filled=True))
     assert colours[1] == "#ffffff"  # the smallest
     assert min(colours) == colours[-1]  # the largest
+
+
+def test_colours_of_huge_numbers():
+    huge = DecisionTreeRegressor().fit([[0.0], [1.0]], [[-1e300, 1], [1e300, 2]])
+    colours = re.findall(r'fillcolor="(.*)"', export_graphviz(huge, filled=True))
+    assert colours[0] == "#ffffff"
+    assert colours[1] == colours[2] != "#ffffff"  # pure
 
 
 def test_dot_goes_to_files(tmp_path):

@@ -36,7 +36,7 @@ def node_colours(nodes: dict[int, Node], is_classes: bool) -> dict[int, str]:
 
 def _spread(values: np.ndarray) -> np.ndarray:
     """Values moved to 0 .. 1; all 0 where they are equal."""
-    half = values / 2  # differences of halves are finite
+    half = np.nan_to_num(values) / 2  # differences of finite halves are finite
     width = half.max() - half.min()
     return np.asarray((half - half.min()) / (width or 1.0))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuforest.inspection.colours import node_colours
 from gpuforest.inspection.conditions import one_line
-from gpuforest.inspection.reading import Node, tree_nodes, written
+from gpuforest.inspection.reading import Node, class_labels, tree_nodes, written
 
 FONT = "helvetica"
 ELLIPSIS = "(...)"  # in place of what lies below max_depth
@@ -28,6 +28,11 @@ class _Show:
     node_ids: bool
     proportion: bool
     precision: int
+
+    def number(self, value: float) -> str:
+        """A number of so many digits after the point at the most."""
+        text = f"{round(value, self.precision) + 0.0:.{self.precision}f}"  # no -0
+        return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def export_graphviz(
@@ -87,12 +92,11 @@ def export_graphviz(
         if value is not None and value < 0:
             raise ValueError(f"{name}={value} is negative: pass 0 or more")
     nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
-    coding = estimator.forest_.coding
-    classes = [*coding.several] or ([] if coding.classes is None else [coding.classes])
+    classes = class_labels(estimator.forest_)
     show = _Show(
         criterion=estimator.criterion_,
         is_classes=bool(classes),
-        n_classes=[len(own) for own in classes] or [1] * coding.n_outputs,
+        n_classes=[len(own) for own in classes] or [1] * estimator.n_outputs_,
         impurity=impurity,
         node_ids=node_ids,
         proportion=proportion,
@@ -146,7 +150,7 @@ def _edge(parent: Node, child: Node, show: _Show) -> str:
     place = parent.children.index(child.number)
     if len(parent.branches) > 2:
         condition = parent.branches[place].condition
-        return f" [label={_quoted([condition.words(lambda v: _rounded(v, show.precision))])}]"
+        return f" [label={_quoted([condition.words(show.number)])}]"
     if parent.parent is not None:
         return ""
     angle, said = ((45, "True"), (-45, "False"))[place]
@@ -155,10 +159,7 @@ def _edge(parent: Node, child: Node, show: _Show) -> str:
 
 def _lines(node: Node, root: Node, show: _Show) -> list[str]:
     """What a node tells."""
-
-    def number(value: float) -> str:
-        return _rounded(value, show.precision)
-
+    number = show.number
     lines = [f"node #{node.number}"] if show.node_ids else []
     if node.branches:
         first = node.branches[0].condition
@@ -175,12 +176,6 @@ def _lines(node: Node, root: Node, show: _Show) -> list[str]:
     values = [f"[{', '.join(own)}]" if show.is_classes else own[0] for own in rows]
     lines.append(f"value = {values[0] if len(values) == 1 else '[' + ', '.join(values) + ']'}")
     return [*lines, f"class = {written(node.prediction)}"] if show.is_classes else lines
-
-
-def _rounded(value: float, precision: int) -> str:
-    """A number of so many digits after the point at the most."""
-    text = f"{round(value, precision) + 0.0:.{precision}f}"  # no -0
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _quoted(lines: list[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuforest.inspection.conditions import Number, all_of
-from gpuforest.inspection.reading import Node, tree_nodes, written
+from gpuforest.inspection.reading import Node, class_labels, tree_nodes, written
 
 
 def export_rules(
@@ -59,8 +59,7 @@ def export_rules(
     number: Number = repr if decimals is None else lambda value: f"{value:.{decimals}f}"
     groups = [[leaf] for leaf in leaves]
     if per == "class":
-        coding = estimator.forest_.coding
-        if not (coding.is_classes or coding.several):
+        if not class_labels(estimator.forest_):
             raise ValueError(
                 'per="class" is for classes, and this tree predicts numbers: pass per="leaf"'
             )
@@ -78,10 +77,9 @@ def _by_class(leaves: list[Node]) -> list[list[Node]]:
 
 def _line(leaves: list[Node], number: Number) -> str:
     """The rule for leaves of one prediction."""
-    said, ways = (
-        written(leaves[0].prediction, number),
-        [all_of(leaf.conditions, number) for leaf in leaves],
-    )
+    said = written(leaves[0].prediction, number)
+    ways = [all_of(leaf.conditions, number) for leaf in leaves]
     if ways == [""]:  # the root is a leaf
         return f"always {said}"
-    return f"if {ways[0] if len(ways) == 1 else ' or '.join(f'({w})' for w in ways)} then {said}"
+    joined = ways[0] if len(ways) == 1 else " or ".join(f"({way})" for way in ways)
+    return f"if {joined} then {said}"
