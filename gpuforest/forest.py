@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.binning import BinEdges
-from gpuforest.nodes import is_leaf, set_starts, unpack
+from gpuforest.nodes import has_set, is_leaf, set_starts, unpack
 from gpuforest.target import TargetCoding
 from gpuforest.validate import check_forest
 
@@ -106,8 +107,17 @@ class Forest:
 
     @property
     def depth(self) -> int:
-        """Levels below the roots."""
-        return len(self.levels()) - 1
+        """Levels below the roots; the links of a chain are one."""
+        if not self.multiway:
+            return len(self.levels()) - 1
+        feature = unpack(xp, self.nodes)[0]
+        depth, levels = np.zeros(self.n_nodes, np.int64), self.levels()
+        for parents, children in pairwise(levels):
+            above = parents[feature[parents] >= 0]
+            left, right = children[0::2], children[1::2]
+            goes_on = has_set(self.nodes[above]) & (feature[right] == feature[above])
+            depth[left], depth[right] = depth[above] + 1, depth[above] + ~goes_on
+        return int(depth.max())
 
     def node_sums(self, first: int, last: int) -> np.ndarray:
         """Channel sums i64[m, C] of every node of the trees first .. last - 1."""

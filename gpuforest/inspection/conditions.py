@@ -12,7 +12,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.forest import Forest
-from gpuforest.nodes import unpack
+from gpuforest.nodes import has_set, unpack
 
 Number = Callable[[float], str]  # how a number is written
 
@@ -41,6 +41,11 @@ class Condition(ABC):
     @abstractmethod
     def _holds(self, value: Any) -> bool:
         """Of a value that is not missing."""
+
+    @abstractmethod
+    def plain(self) -> Self:
+        """Without a word on missing values and categories that training did not see, where any
+        other is left."""
 
     @abstractmethod
     def __and__(self, other: Self) -> Self:
@@ -72,6 +77,10 @@ class Range(Condition):
 
     def _holds(self, value: Any) -> bool:
         return bool(self.low < value <= self.high)
+
+    def plain(self) -> Range:
+        empty = self.low >= self.high or (self.low == -inf and self.high == inf)
+        return self if empty else replace(self, missing=False)
 
     def __and__(self, other: Range) -> Range:
         low, high = max(self.low, other.low), min(self.high, other.high)
@@ -115,6 +124,17 @@ class Categories(Condition):
 
     def _holds(self, value: Any) -> bool:
         return value in self.values or (self.others and value not in self.known)
+
+    def plain(self) -> Categories:
+        return replace(self, missing=False, others=False) if self.values else self
+
+    def __invert__(self) -> Categories:
+        return replace(
+            self,
+            values=tuple(v for v in self.known if v not in self.values),
+            others=not self.others,
+            missing=not self.missing,
+        )
 
     def __and__(self, other: Categories) -> Categories:
         return replace(
@@ -176,6 +196,7 @@ class Splits:
         nodes = forest.nodes[forest.tree_offsets[tree] : forest.tree_offsets[tree + 1]]
         self._feature, bin, self._missing_left, self._child = unpack(xp, nodes)
         self._threshold = forest.edges.threshold(np.maximum(self._feature, 0), bin)
+        self._forest, self._first, self._has_set = forest, forest.tree_offsets[tree], has_set(nodes)
 
     def leaf_row(self, node: int) -> int:
         """The row of the leaf table that a leaf points at."""
@@ -189,12 +210,42 @@ class Splits:
         """
         if self._feature[node] < 0:
             return ()
+        if self._has_set[node]:
+            return self._ways(node)
         feature, left = int(self._feature[node]), int(self._child[node])
         threshold, missing_left = float(self._threshold[node]), bool(self._missing_left[node])
         side = Range(feature=feature, name=self.names[feature])
         return (
             Branch(replace(side, high=threshold, missing=missing_left), left),
             Branch(replace(side, low=threshold, missing=not missing_left), left + 1),
+        )
+
+    def _ways(self, node: int) -> tuple[Branch, ...]:
+        """The ways out of a split by a set, or of a chain of them."""
+        feature, found = int(self._feature[node]), []
+        rest = ~replace(self._set(node), values=(), others=False, missing=False)
+        while True:
+            inside, left = self._set(node), int(self._child[node])
+            found.append(Branch(rest & inside, left))
+            rest, node = rest & ~inside, left + 1
+            goes_on = self._forest.multiway and self._has_set[node]
+            if not (goes_on and self._feature[node] == feature):
+                return (*found, Branch(rest, node))
+
+    def _set(self, node: int) -> Categories:
+        """What goes left at a split by a set."""
+        feature, forest = int(self._feature[node]), self._forest
+        known = forest.edges.categories[feature]
+        first = forest.set_at[self._first + node]
+        words = forest.sets[first : first + forest.edges.set_words[feature]]
+        goes = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little").astype(bool)
+        return Categories(
+            feature=feature,
+            name=self.names[feature],
+            missing=bool(self._missing_left[node]),
+            values=tuple(v for v, is_in in zip(known, goes, strict=False) if is_in),
+            known=known,
+            others=bool(goes[len(known)]),
         )
 
 

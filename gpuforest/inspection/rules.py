@@ -17,6 +17,7 @@ def export_rules(
     class_names: Sequence[Any] | None = None,
     per: str = "leaf",
     decimals: int | None = None,
+    plain: bool = False,
 ) -> str:
     """A tree as rules: one line a leaf, or a class, with one condition a feature.
 
@@ -32,6 +33,8 @@ def export_rules(
         names for each; None: the classes themselves
     per : {"leaf", "class"}, what a line is for; that of a class joins its leaves by "or"
     decimals : int >= 0, digits after the point; None: numbers that read back the same
+    plain : bool, whether rules are as in textbooks, without a word on where missing values and
+        categories go that training did not see
 
     Returns
     -------
@@ -64,7 +67,7 @@ def export_rules(
                 'per="class" is for classes, and this tree predicts numbers: pass per="leaf"'
             )
         groups = _by_class(leaves)
-    return "".join(_line(group, number) + "\n" for group in groups)
+    return "".join(_line(group, number, plain) + "\n" for group in groups)
 
 
 def _by_class(leaves: list[Node]) -> list[list[Node]]:
@@ -75,10 +78,11 @@ def _by_class(leaves: list[Node]) -> list[list[Node]]:
     return [groups[codes] for codes in sorted(groups)]
 
 
-def _line(leaves: list[Node], number: Number) -> str:
+def _line(leaves: list[Node], number: Number, plain: bool) -> str:
     """The rule for leaves of one prediction."""
     said = written(leaves[0].prediction, number)
-    ways = [all_of(leaf.conditions, number) for leaf in leaves]
+    conditions = [[c.plain() if plain else c for c in leaf.conditions] for leaf in leaves]
+    ways = [all_of(each, number) for each in conditions]
     if ways == [""]:  # the root is a leaf
         return f"always {said}"
     joined = ways[0] if len(ways) == 1 else " or ".join(f"({way})" for way in ways)

@@ -1,0 +1,322 @@
+"""Splits by categories: the best set of them, chains of them, and where what is unknown goes."""
+
+import math
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from engine import DeepFrom, Task, same_forest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_parity import CLASSIFICATION, REGRESSION, row_weights
+
+import gpuforest
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.criteria import side_score
+from gpuforest.kernels.best_split.categories import MOST_TRIED
+from gpuforest.nodes import SET_BIN, has_set, unpack
+from gpuforest.predict import apply
+
+NUMPY = NumpyBackend()
+PLAY_TENNIS = Path(__file__).parents[2] / "shared" / "data" / "play_tennis.arff"
+needs_play_tennis = pytest.mark.skipif(not PLAY_TENNIS.exists(), reason="no shared data here")
+
+
+@st.composite
+def category_tasks(draw: st.DrawFn) -> Task:
+    """Up to 120 rows of categorical columns, beside one of numbers."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_rows = draw(st.integers(2, 30) | st.integers(30, 120))
+    sizes = draw(st.lists(st.sampled_from([1, 2, 3, 6, 12, 70, 300]), min_size=1, max_size=3))
+    X = np.stack([*(rng.integers(0, n, n_rows) for n in sizes), rng.normal(size=n_rows)], axis=1)
+    X[rng.random(X.shape) < draw(st.sampled_from([0.0, 0.2]))] = np.nan
+    criterion = draw(st.sampled_from(CLASSIFICATION + REGRESSION))
+    multiway = draw(st.sampled_from([False, False, False, True]))
+    if criterion in CLASSIFICATION:
+        y = rng.integers(0, draw(st.sampled_from([2, 2, 3, 5])), n_rows)
+        if criterion != "misclassification" and draw(st.integers(0, 5)) == 0:
+            y = rng.integers(0, 3, (n_rows, 2))
+        elif multiway and draw(st.booleans()):
+            criterion = "gain_ratio"
+    else:
+        n_outputs = 1 if criterion == "poisson" else draw(st.sampled_from([1, 1, 2]))
+        y = rng.poisson(1.0, (n_rows, n_outputs)) + rng.integers(0, 2, (n_rows, 1)) * 0.5
+        y[0] = 1.0
+    return Task(
+        X,
+        y,
+        criterion,
+        categorical=tuple(range(draw(st.integers(1, len(sizes))))),
+        multiway=multiway,
+        weights=draw(row_weights(n_rows)),
+        n_draws=draw(st.sampled_from([0, n_rows])),
+        n_tried=draw(st.integers(1, X.shape[1])),
+        random=draw(st.sampled_from([False, False, True])),
+        min_rows_leaf=draw(st.sampled_from([1, 1, 3])),
+        min_weight_leaf=draw(st.sampled_from([1, 1, 1, 4])),
+        max_depth=draw(st.sampled_from([1, 3, 10**9, 10**9])),
+        min_gain=draw(st.sampled_from([-math.inf, -math.inf, 0.5])),
+        n_features_tree=draw(st.sampled_from([0, 0, 0, 1])),
+        n_trees=draw(st.integers(1, 3)),
+        seed=draw(st.integers(0, 3)),
+    )
+
+
+def with_unknown(task: Task, rng: np.random.Generator) -> np.ndarray:
+    """The task's rows, some with values that are missing, or no category."""
+    X = task.X.copy()
+    X[rng.random(X.shape) < 0.1] = np.nan
+    for f in task.categorical:
+        X[rng.random(len(X)) < 0.2, f] = len(task.categories_of(f))
+    return X
+
+
+@settings(derandomize=True, deadline=None, max_examples=120)
+@given(task=category_tasks(), rows=st.sampled_from([1, 4, 20, 60]))
+def test_compiled_forests_of_categories_are_the_reference(task, rows):
+    forest = task.grow(NUMPY)
+    X = with_unknown(task, np.random.default_rng(0))
+    for backend in (DeepFrom(0), DeepFrom(rows, 2), NumbaBackend()):
+        assert same_forest(forest, task.grow(backend)), vars(backend)
+        assert np.array_equal(apply(forest, X, NUMPY), apply(forest, X, backend))
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(task=category_tasks(), budget=st.sampled_from([1, 1000]))
+def test_memory_changes_no_set(task, budget):
+    assert same_forest(task.grow(NUMPY), task.grow(NumpyBackend(1, budget)))
+
+
+def best_of_all_sets(task: Task, x: np.ndarray) -> float:
+    """The highest score of all ways to part the categories in two, by looking at each."""
+    coding, y = task.coded()
+    sums = np.zeros((len(x), coding.n_channels), np.int64)
+    if coding.is_classes:
+        sums[np.arange(len(x)), y.reshape(-1)] = 1
+    else:
+        sums[:, 0], sums[:, 1:] = 1, y if y.ndim == 2 else y[:, None]
+    names = np.where(np.isnan(x), -1, x)
+    found = -math.inf
+    groups = np.unique(names)
+    for size in range(1, len(groups)):
+        for chosen in combinations(groups, size):
+            left = sums[np.isin(names, chosen)].sum(axis=0)
+            sides = (left, sums.sum(axis=0) - left)
+            scores = [side_score(np, s, task.rules.criterion) for s in sides]
+            found = max(found, float(scores[0] + scores[1]))
+    return found
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(
+    seed=st.integers(0, 2**32),
+    criterion=st.sampled_from(CLASSIFICATION + REGRESSION),
+    n_classes=st.sampled_from([2, 2, 3, 5]),
+    n_categories=st.integers(2, MOST_TRIED - 1),
+)
+def test_the_best_set_is_that_of_exhaustive_search(seed, criterion, n_classes, n_categories):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, n_categories, 40).astype(float)
+    x[rng.random(40) < 0.1] = np.nan
+    y = rng.integers(0, n_classes, 40)
+    y[:n_classes] = np.arange(n_classes)
+    task = Task(
+        x[:, None],
+        y if criterion in CLASSIFICATION else 1.0 + y + rng.integers(0, 3, 40),
+        criterion,
+        categorical=(0,),
+        max_depth=1,
+    )
+    matrix, target = task.prepared(NUMPY)
+    from gpuforest.grow import roots
+
+    bags = np.ones((1, 40), np.int32)
+    slots = roots(target, bags, task.rules, 1, 0, 0, NUMPY)
+    found = NUMPY.level(matrix, target, slots, task.rules)
+    assert found.score[0] == best_of_all_sets(task, x)
+
+
+def test_a_set_worked_by_hand():
+    """Shares of the second class: a 1/4, b 1, d 1/2, missing 0: in order missing, a, d, b.
+
+    Gini's sums of squares over weights: {missing} 1 + 2^2... is 5.0; {missing, a} is best.
+    """
+    a, b, d, gone = 0, 1, 3, np.nan
+    x = np.array([a, a, a, a, b, b, d, d, d, d, gone, gone])
+    y = np.array([0, 0, 0, 1, 1, 1, 0, 1, 0, 1, 0, 0])
+    scores = {
+        "missing": 2 + (5**2 + 5**2) / 10,
+        "missing, a": (5**2 + 1) / 6 + (2**2 + 4**2) / 6,
+        "missing, a, d": (7**2 + 3**2) / 10 + 2,
+    }
+    best = max(scores, key=lambda name: scores[name])
+    assert best == "missing, a, d"
+    forest = Task(x[:, None], y, categorical=(0,), max_depth=1).grow(NUMPY)
+    feature, bin, missing_left, _ = unpack(np, forest.nodes[:1])
+    assert (feature[0], bin[0], missing_left[0]) == (0, SET_BIN, True)
+    # c, which no row has, and 4, any other category, go with the heavier side, the left
+    assert forest.sets.tolist() == [0b11101]
+    assert forest.leaf_sums[(forest.nodes[1:] & 0xFFFF).astype(int)].tolist() == [[7, 3], [0, 2]]
+
+
+@pytest.mark.parametrize("n_categories", [64, 65, 255, 256, 5000])
+def test_as_many_categories_as_codes_hold(n_categories):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.arange(n_categories), rng.integers(0, n_categories, 500)])
+    effect = rng.random(n_categories) < 0.5
+    task = Task(x[:, None].astype(float), effect[x].astype(int), categorical=(0,))
+    forest = task.grow(NUMPY)
+    assert forest.n_nodes == 3  # one set parts the classes
+    assert same_forest(forest, task.grow(NumbaBackend()))
+    leaf = apply(forest, task.X, NUMPY)[:, 0]
+    assert len(np.unique(leaf[task.y == 0])) == len(np.unique(leaf[task.y == 1])) == 1
+
+
+def test_many_classes_are_ordered_along_their_first_direction():
+    """Categories 0 .. 19 in two groups, far apart in their classes: the first set is a group."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(np.arange(20), 50)
+    group = rng.permutation(20) < 10
+    y = np.where(group[x], rng.integers(0, 2, 1000), rng.integers(2, 4, 1000))
+    for criterion in CLASSIFICATION:
+        task = Task(x[:, None].astype(float), y, criterion, categorical=(0,), max_depth=1)
+        forest = task.grow(NUMPY)
+        leaf = apply(forest, task.X, NUMPY)[:, 0]
+        assert len({(bool(group[c]), int(at)) for c, at in zip(x, leaf, strict=True)}) == 2
+
+
+def test_pruned_trees_keep_their_sets():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 8, (300, 3)).astype(float)
+    y = (X[:, 0] % 3 + rng.integers(0, 2, 300)).astype(int)
+    tree = gpuforest.DecisionTreeClassifier(categorical_features=[0, 1, 2], backend="numpy")
+    shallow = gpuforest.DecisionTreeClassifier(
+        categorical_features=[0, 1, 2], backend="numpy", ccp_alpha=0.01
+    ).fit(X, y)
+    whole = tree.fit(X, y)
+    assert 1 < shallow.forest_.n_nodes < whole.forest_.n_nodes
+    assert len(shallow.forest_.sets) == has_set(shallow.forest_.nodes).sum()
+    alphas = whole.cost_complexity_pruning_path(X, y).ccp_alphas
+    again = gpuforest.DecisionTreeClassifier(
+        categorical_features=[0, 1, 2], backend="numba", ccp_alpha=float(alphas[-2])
+    ).fit(X, y)
+    assert again.get_n_leaves() >= 1
+    # each tree of a forest has its own sets
+    forest = gpuforest.RandomForestClassifier(
+        5, categorical_features=[0, 1, 2], random_state=0, backend="numpy"
+    ).fit(X, y)
+    each = np.stack([tree.apply(X) for tree in forest.estimators_], axis=1)
+    assert np.array_equal(each, forest.apply(X))
+
+
+def play_tennis() -> tuple[pd.DataFrame, pd.Series]:
+    rows = [line.strip().split(",") for line in PLAY_TENNIS.read_text().splitlines()]
+    rows = [row for row in rows if len(row) == 5]
+    frame = pd.DataFrame(rows, columns=["outlook", "temperature", "humidity", "windy", "play"])
+    return frame, frame.pop("play")
+
+
+@needs_play_tennis
+def test_gains_of_play_tennis_are_the_textbooks():
+    X, y = play_tennis()
+    gains = {}
+    for name in X:
+        stump = gpuforest.DecisionTreeClassifier(
+            criterion="entropy", categorical_split="multiway", max_depth=1, backend="numpy"
+        ).fit(X[[name]], y)
+        nodes = gpuforest.tree_nodes(stump)
+        below = sum(n.n_samples * n.impurity for n in nodes.values() if n.is_leaf)
+        gains[name] = round(nodes[0].impurity - below / 14, 3)
+    assert gains == {"outlook": 0.247, "temperature": 0.029, "humidity": 0.152, "windy": 0.048}
+
+
+@needs_play_tennis
+@pytest.mark.parametrize("criterion", ["entropy", "gain_ratio"])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_the_tree_of_play_tennis_is_the_textbooks(criterion, backend):
+    X, y = play_tennis()
+    tree = gpuforest.DecisionTreeClassifier(
+        criterion=criterion, categorical_split="multiway", backend=backend
+    ).fit(X, y)
+    assert gpuforest.export_rules(tree, plain=True).splitlines() == [
+        "if outlook is overcast then yes",
+        "if outlook is rainy and windy is FALSE then yes",
+        "if outlook is rainy and windy is TRUE then no",
+        "if outlook is sunny and humidity is high then no",
+        "if outlook is sunny and humidity is normal then yes",
+    ]
+    assert gpuforest.export_rules(tree, plain=True, per="class").splitlines()[0] == (
+        "if (outlook is rainy and windy is TRUE) or (outlook is sunny and humidity is high) then no"
+    )
+    assert (tree.get_depth(), tree.get_n_leaves()) == (2, 5)
+    assert tree.score(X, y) == 1.0
+
+
+def test_c45_does_not_fall_for_a_key():
+    """A column that names each row gains most, but by far more information than it gives.
+
+    The noise lowers the mean gain: C4.5 looks at no ratio of features that gain less than it.
+    """
+    rng = np.random.default_rng(0)
+    n = 64
+    good, *noise = rng.integers(0, 2, (4, n)).astype(str)
+    y = np.where(rng.random(n) < 0.9, good, "0")
+    X = pd.DataFrame({"key": [f"row {i}" for i in range(n)], "good": good})
+    X = X.assign(**{f"noise {i}": column for i, column in enumerate(noise)})
+    for criterion, chosen in (("entropy", "key"), ("gain_ratio", "good")):
+        tree = gpuforest.DecisionTreeClassifier(
+            criterion=criterion, categorical_split="multiway", max_depth=1, backend="numpy"
+        ).fit(X, y)
+        assert gpuforest.tree_nodes(tree)[1].conditions[0].name == chosen
+
+
+def test_an_attribute_is_used_up_once_split():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 3, (200, 3)).astype(float)
+    y = rng.integers(0, 2, 200)
+    tree = gpuforest.DecisionTreeClassifier(
+        categorical_features=[0, 1, 2], categorical_split="multiway", backend="numpy"
+    ).fit(X, y)
+    assert tree.get_depth() == 3
+    nodes = gpuforest.tree_nodes(tree)
+    for node in nodes.values():
+        if node.is_leaf:
+            assert len({c.name for c in node.conditions}) == len(node.conditions) <= 3
+            assert all(len(c.plain().values) == 1 for c in node.conditions)
+
+
+def test_unknown_categories_go_with_the_heavier_side_and_not_with_the_missing():
+    x = ["a"] * 6 + ["b"] * 3 + [None] * 2
+    y = [0] * 6 + [1] * 3 + [1] * 2
+    X = pd.DataFrame({"x": x})
+    for split in ("subset", "multiway"):
+        tree = gpuforest.DecisionTreeClassifier(categorical_split=split, backend="numpy").fit(X, y)
+        found = tree.predict(pd.DataFrame({"x": ["a", "b", "new", None]}, dtype=object))
+        assert found.tolist() == [0, 1, 0, 1]
+
+
+def test_saved_and_pickled_forests_keep_their_sets(tmp_path):
+    import pickle
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.choice(list("abcdefg"), (200, 4)), columns=list("wxyz"))
+    y = (X["w"].isin(list("abc")) ^ X["x"].isin(list("aeg"))).to_numpy()
+    for split in ("subset", "multiway"):
+        model = gpuforest.RandomForestClassifier(
+            5, random_state=0, categorical_split=split, backend="numpy"
+        ).fit(X, y)
+        model.save(tmp_path / "model")
+        for other in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+            assert same_forest(model.forest_, other.forest_)
+            assert other.forest_.multiway == (split == "multiway")
+            assert np.array_equal(other.predict_proba(X), model.predict_proba(X))
+            assert gpuforest.export_rules(other) == gpuforest.export_rules(model)
+
+
+def test_a_ratio_needs_branches():
+    tree = gpuforest.DecisionTreeClassifier(criterion="gain_ratio", backend="numpy")
+    with pytest.raises(ValueError, match="categorical_split='multiway'"):
+        tree.fit([[0.0], [1.0]], [0, 1])
