@@ -15,6 +15,7 @@ from scipy.special import xlogy
 from gpuforest.backends.arrays import to_host
 from gpuforest.criteria import ENTROPY, GINI, INFORMATION, SQUARED_ERROR, Criterion
 from gpuforest.forest import Forest
+from gpuforest.impurity import entropy, gini, misclassification
 from gpuforest.nodes import LEAF_MASK, is_leaf
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def leaf_rows(leaves: np.ndarray) -> np.ndarray:
 def _class_impurity(shares: np.ndarray, criterion: Criterion) -> np.ndarray:
     """f64[m] from the classes' shares f64[m, C]."""
     if criterion.id in (GINI, SQUARED_ERROR):  # of several outputs, as moments
-        return np.asarray(1.0 - (shares**2).sum(axis=1))
+        return np.asarray(gini(shares))
     if criterion.id in (ENTROPY, INFORMATION):
-        return np.asarray(-xlogy(shares, shares).sum(axis=1) / np.log(2.0)) + 0.0
-    return np.asarray(1.0 - shares.max(axis=1))
+        return np.asarray(entropy(shares))
+    return np.asarray(misclassification(shares))
