@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         RandomTreesEmbedding,
     )
     from gpuforest.estimators.memory import estimate_memory
+    from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
     from gpuforest.inspection.graphviz import export_graphviz
     from gpuforest.inspection.reading import tree_nodes
     from gpuforest.inspection.rules import export_rules
@@ -35,6 +36,7 @@ __all__ = [
     "BackendError",
     "BaggingClassifier",
     "BaggingRegressor",
+    "BiasVariance",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
@@ -46,6 +48,7 @@ __all__ = [
     "RandomTreesEmbedding",
     "__version__",
     "available_backends",
+    "bias_variance",
     "estimate_memory",
     "export_graphviz",
     "export_python",
@@ -62,6 +65,8 @@ _homes = {
     "ModelFormatError": "errors",
     "available_backends": "backends",
     "register_backend": "backends",
+    "BiasVariance": "inspection.bias_variance",
+    "bias_variance": "inspection.bias_variance",
     "MemoryEstimate": "memory",
     "estimate_memory": "estimators.memory",
     "export_graphviz": "inspection.graphviz",
