@@ -156,6 +156,18 @@ def test_the_seed_decides_all():
     assert not hasattr(forest, "forest_")
 
 
+def test_every_backend_gives_the_same():
+    data, y = load_iris(return_X_y=True)
+    a, b = (
+        bias_variance(
+            RandomForestClassifier(3, backend=name), data, y, data, y, n_rounds=3, random_state=0
+        )
+        for name in ("numpy", "numba")
+    )
+    assert np.array_equal(a.row_error, b.row_error)
+    assert np.array_equal(a.row_variance, b.row_variance)
+
+
 def test_a_fixed_random_state_is_no_reason_for_equal_draws():
     """Without a bootstrap that matters, variance is the forest's own chance."""
     data, y = np.repeat([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], 50, axis=0), np.repeat([0, 1, 1], 50)
