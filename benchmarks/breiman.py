@@ -40,7 +40,7 @@ Array = np.ndarray
 SEED = 1
 FEW = 20  # repetitions whose mean is shown beside that of all
 SPAM_REPETITIONS = 20  # at the most: its fits take longer
-# percent, and of Friedman 1 mean squared errors
+# percent, and of Friedman 1 mean squared errors; quoted at second hand
 PUBLISHED = {
     "waveform": 17.3,
     "twonorm": 3.9,
