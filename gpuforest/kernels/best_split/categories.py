@@ -13,7 +13,7 @@ never saw, it goes with the heavier side.
 two classes, or one real output  by the share of the second class, or the mean: the best of
                                  all sets is a cut of it (Fisher 1958; Breiman et al. 1984,
                                  theorem 4.5)
-more, of at most 8 occupied      the best of all sets first
+more, of at most 6 occupied      the best of all sets first
 more, of more occupied           along the first principal direction of the classes' shares
                                  (Coppersmith, Hong and Hosking 1999)
 random cuts                      by a hash
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 Array = Any
 
-MOST_TRIED = 8  # occupied categories of which all sets are tried: 127
-ITERATIONS = 8  # of the power method; an order need not be the best one
+MOST_TRIED = 6  # occupied categories of which all sets are tried: 31
+ITERATIONS = 16  # of the power method; an order need not be the best one
 
 
 def in_order(
@@ -180,7 +180,7 @@ def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
     Set number s holds the i-th category where bit i of s is set, and never the last one; of
     equal scores the lowest number wins.
 
-    hist : i64[P, m <= 8, ...], of which row p has n[p] occupied categories, if not more than m
+    hist : i64[P, m <= 6, ...], of which row p has n[p] occupied categories, if not more than m
     """
     P, m, _ = hist.shape
     device, one = hist.device, xp.ones(1, dtype=xp.float64, device=hist.device)
@@ -215,45 +215,37 @@ def _along(xp: Any, sums: Array, rules: Rules) -> Array:
 
     sums : i64[P, m, C]
     """
-    m = sums.shape[1]
+    P, m, C = sums.shape
     weight = side_weight(xp, sums, rules.criterion)
-    weights = xp.astype(weight, xp.float64)
     whole = xp.sum(sums, axis=1)
     total = xp.astype(side_weight(xp, whole, rules.criterion), xp.float64)
     first = 1 if rules.criterion >= SQUARED_ERROR else 0
     n = xp.astype(xp.where(weight > 0, weight, 1), xp.float64)
-    off = [
-        xp.astype(sums[:, :, c], xp.float64) / n
-        - (xp.astype(whole[:, c], xp.float64) / total)[:, None]
-        for c in range(first, sums.shape[2])
-    ]
-    matters = xp.zeros_like(weights)
-    for each in off:
-        matters = matters + each * each
-    most = xp.argmax(matters * weights, axis=1)
-    place = xp.arange(sums.shape[0], dtype=xp.int64, device=sums.device) * m + most
-    direction = [xp.take(xp.reshape(each, (-1,)), place) for each in off]
+    means = xp.astype(whole[:, first:], xp.float64) / total[:, None]
+    off = xp.astype(sums[:, :, first:], xp.float64) / n[:, :, None] - means[:, None, :]
+    weights = xp.astype(weight, xp.float64)
+    # 1. how the shares scatter: the upper half of a symmetric matrix
+    scatter = xp.zeros((P, C - first, C - first), dtype=xp.float64, device=sums.device)
+    for i in range(m):
+        pull = weights[:, i, None] * off[:, i, :]
+        scatter = scatter + pull[:, :, None] * off[:, i, None, :]
+    row = xp.arange(C - first, dtype=xp.int64, device=sums.device)
+    upper = row[None, :, None] <= row[None, None, :]
+    scatter = xp.where(upper, scatter, xp.permute_dims(scatter, (0, 2, 1)))
+    # 2. its direction
+    matters = _in_order_sum(xp, off * off) * weights
+    place = xp.arange(P, dtype=xp.int64, device=sums.device) * m + xp.argmax(matters, axis=1)
+    way = xp.take(xp.reshape(off, (P * m, C - first)), place, axis=0)
     for _ in range(ITERATIONS):
-        pull = _projected(xp, off, direction) * weights
-        found = []
-        for each in off:
-            total = xp.zeros_like(direction[0])
-            for i in range(m):
-                total = total + pull[:, i] * each[:, i]
-            found.append(total)
-        largest = xp.zeros_like(direction[0])
-        for each in found:
-            largest = xp.maximum(largest, xp.abs(each))
-        some, unit = largest > 0, xp.where(largest > 0, largest, 1.0)
-        direction = [
-            xp.where(some, new / unit, old) for new, old in zip(found, direction, strict=True)
-        ]
-    return _projected(xp, off, direction)
+        found = _in_order_sum(xp, scatter * way[:, None, :])
+        largest = xp.max(xp.abs(found), axis=1, keepdims=True)
+        way = xp.where(largest > 0, found / xp.where(largest > 0, largest, 1.0), way)
+    return _in_order_sum(xp, off * way[:, None, :])
 
 
-def _projected(xp: Any, off: list[Array], direction: list[Array]) -> Array:
-    """Scalar products f64[P, m] of vectors, given channel by channel, with a direction."""
-    found = xp.zeros_like(off[0])
-    for each, way in zip(off, direction, strict=True):
-        found = found + each * way[:, None]
+def _in_order_sum(xp: Any, terms: Array) -> Array:
+    """Sum over the last axis, one term after another."""
+    found = xp.zeros_like(terms[..., 0])
+    for c in range(terms.shape[-1]):
+        found = found + terms[..., c]
     return found

@@ -7,7 +7,7 @@ Work on a feature is a tuple of arrays, `category_arrays`:
     spare          the same, for merging
     bins, ordered  their sums [m * channels], by code and in order; an empty place follows, where
                    `best_of_bins` looks for missing values
-    vectors, side  of the power method, and the sums of a side
+    off, sides, scatter, directions    of the two ways to order many classes
 """
 
 import numpy as np
@@ -32,8 +32,10 @@ def category_arrays(B: int, C: int, channels: int) -> tuple[np.ndarray, ...]:
         np.empty(B, np.float64),
         np.zeros((B + 1) * channels, np.int64),
         np.zeros((B + 1) * channels, np.int64),
+        np.zeros((B, C), np.float64),
+        np.zeros((2, C), np.int64),
+        np.zeros((C, C), np.float64),
         np.zeros((2, C), np.float64),
-        np.zeros(C, np.int64),
     )
 
 
@@ -61,11 +63,11 @@ def compact_bins(hist, bins, missing, C, channels, labels, work):
 
 
 @device
-def insertion_sort(keys, codes, m):
-    """Sort by key, equal ones in their order."""
-    for i in range(1, m):
+def insertion_sort(keys, codes, low, high):
+    """Sort places low .. high - 1 by key, equal ones in their order."""
+    for i in range(low + 1, high):
         key, code, j = keys[i], codes[i], i
-        while j > 0 and keys[j - 1] > key:
+        while j > low and keys[j - 1] > key:
             keys[j], codes[j] = keys[j - 1], codes[j - 1]
             j -= 1
         keys[j], codes[j] = key, code
@@ -73,8 +75,10 @@ def insertion_sort(keys, codes, m):
 
 @rare
 def merge_sort(keys, codes, spare_keys, spare_codes, m):
-    """The same of many."""
-    width = 1
+    """The same of many: short runs, merged."""
+    for low in range(0, m, SHORT):
+        insertion_sort(keys, codes, low, min(low + SHORT, m))
+    width = SHORT
     while width < m:
         for low in range(0, m, 2 * width):
             middle, high = min(low + width, m), min(low + 2 * width, m)
@@ -93,84 +97,82 @@ def merge_sort(keys, codes, spare_keys, spare_codes, m):
 
 @rare
 def best_of_all(m, sums, n, n_rows, C, channels, criterion, limits, labels, work):
-    """Keys: zero for the categories of the best set, one for the others."""
-    keys, some, side = work[1], work[4], work[7]
+    """Keys: zero for the categories of the best set, one for the others.
+
+    From one set to the next a single category crosses: a Gray code.
+    """
+    keys, some, (left, right) = work[1], work[4], work[7]
     best, best_score, min_rows, min_weight = 0, -np.inf, limits[0], limits[1]
-    for s in range(1, 1 << (m - 1)):
-        rows_left = np.int64(0)
+    rows_left, n_left = np.int64(0), np.int64(0)
+    for c in range(C):
+        left[c], right[c] = 0, sums[c]
+    for step in range(1, 1 << (m - 1)):
+        s, i = step ^ (step >> 1), 0
+        while not step >> i & 1:
+            i += 1
+        sign = np.int64(1) if s >> i & 1 else np.int64(-1)
         for c in range(C):
-            total = np.int64(0)
-            for i in range(m):
-                if s >> i & 1:
-                    total += some[i * channels + c]
-            side[c] = total
+            w = sign * some[i * channels + c]
+            left[c] += w
+            right[c] -= w
+            if labels or c == 0:
+                n_left += w
         if min_rows > 1:
-            for i in range(m):
-                if s >> i & 1:
-                    rows_left += some[i * channels + C]
+            rows_left += sign * some[i * channels + C]
             if rows_left < min_rows or n_rows - rows_left < min_rows:
                 continue
-        n_left = np.int64(0)
-        for c in range(C if labels else 1):
-            n_left += side[c]
         if n_left < min_weight or n - n_left < min_weight:
             continue
-        score = node_score(criterion, side, n_left, C)
-        for c in range(C):
-            side[c] = sums[c] - side[c]
-        score += node_score(criterion, side, n - n_left, C)
-        if score > best_score:
+        score = node_score(criterion, left, n_left, C)
+        score += node_score(criterion, right, n - n_left, C)
+        if score > best_score or (score == best_score and s < best):
             best, best_score = s, score
     for i in range(m):
         keys[i] = 0.0 if best >> i & 1 else 1.0
 
 
-@device
-def share_off(some, i, c, channels, n, whole, total):
-    """How far a category's share, or mean, lies from that of all."""
-    return np.float64(some[i * channels + c]) / n - np.float64(whole[c]) / total
-
-
 @rare
 def along(m, sums, n, C, channels, labels, work):
     """Keys: each category's place on the first principal direction of the shares."""
-    keys, weights, some, vectors = work[1], work[3], work[4], work[6]
-    first, total = 0 if labels else 1, np.float64(n)
-    direction, found = vectors[0], vectors[1]
-    most, at = -1.0, 0
+    keys, some, off, scatter, (way, found) = work[1], work[4], work[6], work[8], work[9]
+    first, total, most, at = 0 if labels else 1, np.float64(n), -1.0, 0
+    for c in range(first, C):
+        for d in range(c, C):
+            scatter[c, d] = 0.0
+    # 1. how the shares scatter: the upper half of a symmetric matrix
     for i in range(m):
         weight = np.int64(0)
         for c in range(C if labels else 1):
             weight += some[i * channels + c]
-        weights[i], matters = np.float64(weight), 0.0
+        w, matters = np.float64(weight), 0.0
         for c in range(first, C):
-            off = share_off(some, i, c, channels, weights[i], sums, total)
-            matters += off * off
-        if matters * weights[i] > most:
-            most, at = matters * weights[i], i
+            off[i, c] = np.float64(some[i * channels + c]) / w - np.float64(sums[c]) / total
+        for c in range(first, C):
+            matters += off[i, c] * off[i, c]
+            pull = w * off[i, c]
+            for d in range(c, C):
+                scatter[c, d] += pull * off[i, d]
+        if matters * w > most:
+            most, at = matters * w, i
+    # 2. its direction
     for c in range(first, C):
-        direction[c] = share_off(some, at, c, channels, weights[at], sums, total)
-    for step in range(ITERATIONS + 1):
-        for i in range(m):
-            place = 0.0
-            for c in range(first, C):
-                off = share_off(some, i, c, channels, weights[i], sums, total)
-                place += off * direction[c]
-            keys[i] = place
-        if step == ITERATIONS:
-            break
-        for c in range(first, C):
-            found[c] = 0.0
-        for i in range(m):
-            pull = keys[i] * weights[i]
-            for c in range(first, C):
-                found[c] += pull * share_off(some, i, c, channels, weights[i], sums, total)
+        way[c] = off[at, c]
+    for _ in range(ITERATIONS):
         largest = 0.0
         for c in range(first, C):
-            largest = max(largest, abs(found[c]))
+            total = 0.0
+            for d in range(first, C):
+                total += (scatter[c, d] if c <= d else scatter[d, c]) * way[d]
+            found[c] = total
+            largest = max(largest, abs(total))
         if largest > 0.0:
             for c in range(first, C):
-                direction[c] = found[c] / largest
+                way[c] = found[c] / largest
+    for i in range(m):
+        place = 0.0
+        for c in range(first, C):
+            place += off[i, c] * way[c]
+        keys[i] = place
 
 
 @rare
@@ -178,7 +180,7 @@ def put_in_order(
     m, f, sums, n, n_rows, C, channels, criterion, limits, labels, is_random, key, work
 ):  # fmt: skip
     """Sort the `codes` of the compact bins, and put these into `ordered`."""
-    codes, keys, spare_codes, spare_keys, some, ordered, _, _ = work
+    codes, keys, spare_codes, spare_keys, some, ordered, _, _, _, _ = work
     if is_random:
         h = hash_at(key, CUT + np.int64(f))
         for i in range(m):
@@ -195,7 +197,7 @@ def put_in_order(
     for i in range(m):
         codes[i] |= np.int64(i) << 32
     if m <= SHORT:
-        insertion_sort(keys, codes, m)
+        insertion_sort(keys, codes, 0, m)
     else:
         merge_sort(keys, codes, spare_keys, spare_codes, m)
     for i in range(m):
