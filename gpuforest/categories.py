@@ -160,12 +160,18 @@ def factorize(column: Any, name: str) -> Factor:
 
     Raises
     ------
-    ValueError : a value that is no string, number or truth value, or is infinite
+    ValueError, TypeError : a value that is no string, number or truth value, or is infinite
     """
     is_array = isinstance(column, np.ndarray)
-    if not is_array and column.implementation.is_pandas():
-        return _factorize_pandas(column.to_native(), name)
-    codes, found = (_factorize_array if is_array else _factorize_series)(column)
+    try:
+        if not is_array and column.implementation.is_pandas():
+            return _factorize_pandas(column.to_native(), name)
+        codes, found = _factorize_array(column) if is_array else _factorize_series(column, name)
+    except TypeError as error:  # such as a list or a dict
+        raise TypeError(
+            f"{name} holds no categories ({error}): each argument must be a string, a number or a "
+            "boolean; convert it to strings, or drop it"
+        ) from error
     values, order = _plain(found, name), getattr(column.dtype, "categories", None)
     if order is None:
         return Factor(codes, values, False)
@@ -175,18 +181,26 @@ def factorize(column: Any, name: str) -> Factor:
     return Factor(moved[codes], [values[i] for i in new], True)
 
 
-def _factorize_series(column: Any) -> tuple[np.ndarray, np.ndarray]:
+def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     """As `_factorize_array`, of a series of narwhals that is not pandas'."""
     import narwhals.stable.v2 as nw
 
-    if isinstance(column.dtype, nw.String) and column.implementation.is_polars():
+    dtype, missing = column.dtype, column.is_null().to_numpy()
+    if dtype.is_numeric() or isinstance(dtype, nw.Boolean):
+        codes = np.full(len(column), -1)  # beside nulls integers would be floats
+        codes[~missing], values = _factorize_array(column.drop_nulls().to_numpy())
+        return codes, values
+    if not (isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object) or missing.all()):
+        raise ValueError(_refusal(f"{name} holds {dtype}"))
+    if isinstance(dtype, nw.String) and column.implementation.is_polars():
         column = column.cast(nw.Categorical())  # equal rows then share an object: twice as fast
-    if not (column.dtype.is_numeric() or isinstance(column.dtype, nw.Boolean)):
-        return _factorize_array(column.to_numpy().astype(object))
-    missing = column.is_null().to_numpy()  # with nulls there would be floats
-    codes = np.full(len(column), -1)
-    codes[~missing], values = _factorize_array(column.drop_nulls().to_numpy())
-    return codes, values
+    objects = column.to_numpy().astype(object)
+    objects[missing] = None  # pyarrow forgets the nulls of dictionaries in chunks
+    return _factorize_array(objects)
+
+
+def _refusal(what: str) -> str:
+    return f"{what}: categories are strings, numbers or booleans; convert it to strings, or drop it"
 
 
 def _factorize_array(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -222,10 +236,7 @@ def _plain(values: Any, name: str) -> list[Any]:
     found = [v.item() if isinstance(v, np.generic) else v for v in values.tolist()]
     for value in found:
         if type(value) not in CATEGORY_TYPES:
-            raise ValueError(
-                f"{name} holds {value!r}, a {type(value).__name__}: categories are strings, "
-                "numbers or booleans; convert it to strings, or drop it"
-            )
+            raise ValueError(_refusal(f"{name} holds {value!r} of type {type(value).__name__}"))
         if isinstance(value, float) and math.isinf(value):
             raise ValueError(
                 f"Input X contains infinity: {name}; NaN means missing, infinities must be replaced"

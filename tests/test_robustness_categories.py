@@ -1,0 +1,186 @@
+"""Categories of unusual columns: the rows of docs/robustness.md, on both CPU backends."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from engine import same_forest
+from robust import X, Y, assert_refused, assert_same_trees, both_kinds, fitted, predicted
+from scipy.sparse import csr_matrix
+
+COLOURS = np.array(["red", "green", "blue", "violet"], object)[Y]
+
+
+def frame(colours):
+    return pd.DataFrame({"colour": colours, "size": X[:, 0]})
+
+
+@both_kinds
+def test_strings(backend, kind):
+    model, reference = (fitted(kind, b, frame(COLOURS)) for b in (backend, "numpy"))
+    assert same_forest(model.forest_, reference.forest_)
+    assert model.forest_.edges.categories == {0: tuple(sorted({*COLOURS}))}
+    found = [predicted(m, frame(COLOURS)) for m in (model, reference)]
+    assert np.array_equal(*found)
+
+
+@both_kinds
+def test_strings_that_are_not_to_be_categories(backend, kind):
+    message = (
+        "column 'colour' holds String: list it in categorical_features at fit, encode it as "
+        "numbers or drop it"
+    )
+    refused = {"categorical_features": None}
+    assert_refused(kind, message, lambda: fitted(kind, backend, frame(COLOURS), **refused))
+
+
+@both_kinds
+def test_unseen_and_missing_categories(backend, kind):
+    model, reference = (fitted(kind, b, frame(COLOURS)) for b in (backend, "numpy"))
+    for colours in (["grey"] * len(X), [None] * len(X), ["grey", "red", None, ""] * 20):
+        found = [predicted(m, frame(colours)) for m in (model, reference)]
+        assert np.array_equal(*found)
+        assert np.isfinite(found[0]).all()
+
+
+@both_kinds
+@pytest.mark.parametrize("value", [None, np.nan, pd.NA])
+def test_no_category_at_all(backend, kind, value):
+    some = {"categorical_features": ["colour"], "max_features": None}
+    model = fitted(kind, backend, frame(pd.Series([value] * len(X), dtype=object)), **some)
+    assert model.forest_.edges.categories == {0: ()}
+    assert model.feature_importances_.tolist() == [0, 1]
+    for colours in (COLOURS, [1] * 80):
+        assert np.array_equal(
+            predicted(model, frame(colours)), predicted(model, frame([None] * 80))
+        )
+
+
+@both_kinds
+def test_one_category(backend, kind):
+    model = fitted(kind, backend, frame(["red"] * len(X)), max_features=None)
+    constant = np.column_stack([np.zeros(len(X)), X[:, 0]])
+    reference = fitted(kind, "numpy", constant, max_features=None)
+    assert_same_trees(model, reference)
+    assert model.feature_importances_.tolist() == [0, 1]
+    assert np.array_equal(predicted(model, frame(["red"] * 80)), predicted(reference, constant))
+
+
+@both_kinds
+def test_numbers_where_strings_were(backend, kind):
+    model = fitted(kind, backend, frame(COLOURS))
+    message = (
+        "column 'colour' holds numbers, but its categories in training were strings: convert it "
+        "to these"
+    )
+    assert_refused(kind, message, lambda: model.predict(frame(Y)))
+    assert_refused(kind, message, lambda: model.apply(frame(Y)))
+
+
+def refused_as_categories(kind, backend, colours, message):
+    table = frame(pd.Series(colours, dtype=object))
+    some = {"categorical_features": ["colour"]}
+    assert_refused(kind, message, lambda: fitted(kind, backend, table, **some))
+
+
+@both_kinds
+def test_strings_among_numbers(backend, kind):
+    message = "column 'colour' mixes strings and numbers as categories: make all of them strings"
+    refused_as_categories(kind, backend, ["red", 1] * 40, message)
+
+
+@both_kinds
+def test_dates_as_categories(backend, kind):
+    message = (
+        "column 'colour' holds Timestamp('2020-01-01 00:00:00') of type Timestamp: categories are "
+        "strings, numbers or booleans; convert it to strings, or drop it"
+    )
+    refused_as_categories(kind, backend, [pd.Timestamp("2020-01-01")] * 80, message)
+
+
+@both_kinds
+def test_infinities_as_categories(backend, kind):
+    message = (
+        "Input X contains infinity: column 'colour'; NaN means missing, infinities must be replaced"
+    )
+    refused_as_categories(kind, backend, [1.0, np.inf] * 40, message)
+
+
+@both_kinds
+def test_too_many_categories(backend, kind):
+    rows = np.arange(65_535)
+    table = pd.DataFrame({"colour": rows, "size": rows})
+    message = (
+        "column 'colour' has 65535 categories; at most 65534 are supported: group rare ones, or "
+        "drop it"
+    )
+    some = {"categorical_features": ["colour"]}
+    assert_refused(kind, message, lambda: fitted(kind, backend, table, rows % 2, **some))
+
+
+@both_kinds
+@pytest.mark.parametrize("n", [254, 255, 300])
+def test_many_categories(backend, kind, n):
+    rows = np.arange(2 * n) % n
+    table = pd.DataFrame({"colour": rows.astype(str), "size": rows})
+    model, reference = (fitted(kind, b, table, rows % 3, max_depth=4) for b in (backend, "numpy"))
+    assert same_forest(model.forest_, reference.forest_)
+    assert model.forest_.edges.code_dtype is (np.uint8 if n == 254 else np.uint16)
+    assert np.array_equal(predicted(model, table), predicted(reference, table))
+
+
+def refused_choice(kind, backend, chosen, message, table=None):
+    table = frame(Y) if table is None else table
+    some = {"categorical_features": chosen}
+    assert_refused(kind, message, lambda: fitted(kind, backend, table, **some))
+
+
+@both_kinds
+def test_a_mask_of_the_wrong_length(backend, kind):
+    message = (
+        "categorical_features set as a boolean mask must have shape (n_features,), got: (3,) for "
+        "2 features"
+    )
+    refused_choice(kind, backend, [True, False, False], message)
+
+
+@both_kinds
+def test_indices_out_of_range(backend, kind):
+    message = (
+        "categorical_features set as integer indices must be in [0, n_features - 1], got: [2] for "
+        "2 features"
+    )
+    refused_choice(kind, backend, [2], message)
+
+
+@both_kinds
+def test_unknown_names(backend, kind):
+    message = (
+        "categorical_features has an item value 'color' which is not a valid feature name of the "
+        "training data. Observed feature names: ['colour', 'size']"
+    )
+    refused_choice(kind, backend, ["color"], message)
+
+
+@both_kinds
+def test_names_for_an_array(backend, kind):
+    message = (
+        "categorical_features should be passed as an array of integers or as a boolean mask when "
+        "the model is fitted on data without feature names."
+    )
+    refused_choice(kind, backend, ["colour"], message, X)
+
+
+@both_kinds
+def test_constrained_categories(backend, kind):
+    message = (
+        "Categorical features cannot have monotonic constraints: set that of column 'colour' in "
+        "monotonic_cst to 0"
+    )
+    some = {"monotonic_cst": [1, 0]}
+    assert_refused(kind, message, lambda: fitted(kind, backend, frame(COLOURS), Y > 1, **some))
+
+
+@both_kinds
+def test_sparse_categories(backend, kind):
+    message = "categorical features of sparse X are not supported: pass X.toarray(), or a frame"
+    refused_choice(kind, backend, [0], message, csr_matrix(X))
