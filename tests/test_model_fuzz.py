@@ -46,7 +46,7 @@ values = st.recursive(
     max_leaves=8,
 )
 indices = st.integers(0, 2**16)  # of whatever there is, modulo how many there are
-models = st.sampled_from(["classifier", "tree"])
+models = st.sampled_from(["classifier", "tree", "categories"])
 
 
 @cache
@@ -55,6 +55,9 @@ def whole(model):
     path = FOLDER / model
     if model == "tree":
         fitted = DecisionTreeRegressor(max_depth=3, random_state=0, backend="numpy")
+        fitted.fit(X, X[:, 1] * 2.5)
+    elif model == "categories":
+        fitted = DecisionTreeRegressor(categorical_features=[1], max_depth=3, backend="numpy")
         fitted.fit(X, X[:, 1] * 2.5)
     else:
         fitted = RandomForestClassifier(3, max_depth=3, random_state=0, backend="numpy")
@@ -90,7 +93,7 @@ def written(text, arrays):
 
 def cuts():
     """The file ends early, anywhere, or goes on after its end."""
-    for model in ("classifier", "tree"):
+    for model in ("classifier", "tree", "categories"):
         content = whole(model)[0]
         assert not any(loads(content[:size]) for size in range(len(content)))
         assert not loads(content + b"\0")
