@@ -362,8 +362,34 @@ class TestCudf:
         X, y = self.frame(cudf)
         with pytest.raises(ValueError, match="y"):
             DecisionTreeClassifier(backend="cupy").fit(X, y.where(y > 0))
+        tree = DecisionTreeClassifier(categorical_features=None, backend="cupy")
         with pytest.raises(ValueError, match="column 'a' holds String"):
-            DecisionTreeClassifier(backend="cupy").fit(X.assign(a="red"), y)
+            tree.fit(X.assign(a="red"), y)
+
+    def test_categories(self, cudf, fake):
+        (X, y), (hostX, hosty) = self.frame(cudf), self.frame(pd)
+        colours = np.array(["red", "green", "blue"], object)[np.arange(len(y)) % 3]
+        X, hostX = X.assign(a=colours), hostX.assign(a=colours)
+        model = DecisionTreeClassifier(backend="cupy").fit(X, y)
+        reference = DecisionTreeClassifier(backend="numpy").fit(hostX, hosty)
+        assert model.forest_.edges.categories == {0: ("blue", "green", "red")}
+        assert same_forest(model.forest_, reference.forest_)
+        found = model.predict(X)
+        assert type(found) is fake.ndarray
+        assert np.array_equal(found.get(), reference.predict(hostX))
+
+
+def test_categories_are_found_on_the_host(device):
+    X, y = data(DecisionTreeClassifier)
+    X[:, 2] = np.arange(len(X)) % 5
+    params = {"categorical_features": [2], "random_state": 0}
+    reference = DecisionTreeClassifier(**params, backend="numpy").fit(X, y)
+    model = DecisionTreeClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
+    assert same_forest(model.forest_, reference.forest_)
+    assert model.forest_.edges.categories == {2: (0.0, 1.0, 2.0, 3.0, 4.0)}
+    found = model.predict(device.put(X))
+    assert isinstance(found, device.type)
+    assert np.array_equal(device.get(found), reference.predict(X))
 
 
 def test_labels_of_strings_are_predicted_on_the_host(device):
