@@ -35,7 +35,7 @@ class CategoryReader:
 
     Attributes
     ----------
-    features : the categorical ones, ascending
+    features : the categorical ones
     categories : of the features that have been read, or that were known
     """
 
@@ -43,7 +43,7 @@ class CategoryReader:
         self.wanted = wanted
         self.is_learning = known is None
         self.categories = {} if known is None else known
-        self.features = sorted(self.categories)
+        self.features = frozenset(self.categories)
 
     @property
     def may_be(self) -> bool:
@@ -60,9 +60,9 @@ class CategoryReader:
         if self.is_learning:
             names = None if frame is None else list(frame.columns)
             if isinstance(self.wanted, str) and self.wanted == "from_dtype":
-                self.features = [] if frame is None else columns_of_categories(frame)
+                self.features = frozenset([] if frame is None else columns_of_categories(frame))
             else:
-                self.features = sorted({*chosen_features(self.wanted, n_features, names)})
+                self.features = frozenset(chosen_features(self.wanted, n_features, names))
 
     def places(self, feature: int, column: Any, name: str) -> np.ndarray:
         """Places f32[N] of a column's values.
@@ -141,13 +141,14 @@ def _named(wanted: list[str], names: list[Any] | None) -> list[int]:
             "categorical_features should be passed as an array of integers or as a boolean mask "
             "when the model is fitted on data without feature names."
         )
+    place = {name: i for i, name in enumerate(names)}
     for name in wanted:
-        if name not in names:
+        if name not in place:
             raise ValueError(
                 f"categorical_features has an item value {name!r} which is not a valid feature "
                 f"name of the training data. Observed feature names: {names}"
             )
-    return [names.index(name) for name in wanted]
+    return [place[name] for name in wanted]
 
 
 def factorize(column: Any, name: str) -> Factor:

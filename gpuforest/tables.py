@@ -61,7 +61,7 @@ def frame_to_array(
     ValueError, TypeError : as `open_frame` and `frame_dtype` do, or a column of objects that
         are no numbers, or of what cannot be categories
     """
-    frame, some = open_frame(X), [] if categories is None else categories.features
+    frame, some = open_frame(X), frozenset() if categories is None else categories.features
     names, dtype = list(frame.columns), frame_dtype(frame, some)
     if frame.implementation.is_pandas() and len(names) and not some:
         native = frame.to_native()

@@ -44,7 +44,7 @@ def learn_table(
     X, names = _read(estimator, X, backend, categories, reset=True)
     if categories.features:
         signs = np.asarray(estimator._growing(X.shape[1])["monotonic_cst"])
-        for f in categories.features if signs.shape == X.shape[1:] else ():
+        for f in sorted(categories.features) if signs.shape == X.shape[1:] else ():
             if signs[f]:
                 raise ValueError(
                     "Categorical features cannot have monotonic constraints: set that of "
@@ -185,14 +185,14 @@ def _as_numbers(X: Array, categories: CategoryReader) -> Array:
     if X.dtype.kind != "O" and not categories.features:
         return X
     X = to_host(X, "X")
-    out = np.empty(X.shape, VALUE if X.dtype.kind == "O" else value_dtype(X), order="F")
-    for f in range(X.shape[1]):
-        if f in categories.features:
-            out[:, f] = categories.places(f, X[:, f], _column(f, None))
-        elif X.dtype.kind == "O":
+    if X.dtype.kind == "O":
+        out = np.empty(X.shape, VALUE)
+        for f in sorted({*range(X.shape[1])} - categories.features):
             out[:, f] = object_numbers(X[:, f], _column(f, None))
-        else:
-            out[:, f] = X[:, f]
+    else:
+        out = X.astype(value_dtype(X))
+    for f in sorted(categories.features):
+        out[:, f] = categories.places(f, X[:, f], _column(f, None))
     return out
 
 
