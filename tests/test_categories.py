@@ -9,7 +9,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import SHARED_DATA
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.estimator_checks import check_estimator
@@ -464,11 +463,8 @@ def test_backends_have_the_same_codes():
 
 
 @pytest.mark.parametrize(("name", "target"), [("adult_train", "class"), ("mushroom", "label")])
-def test_real_data(name, target, tmp_path):
-    path = SHARED_DATA / f"{name}.csv.gz"
-    if not path.exists():
-        pytest.skip(f"the data set {path} is not here")
-    X = pd.read_csv(path, na_values="?", nrows=4000)
+def test_real_data(name, target, tmp_path, shared_data):
+    X = pd.read_csv(shared_data / f"{name}.csv.gz", nrows=4000)
     y = X.pop(target)
     train, test = slice(0, None, 2), slice(1, None, 2)
     models = [
