@@ -168,7 +168,7 @@ def factorize(column: Any, name: str) -> Factor:
         if not is_array and column.implementation.is_pandas():
             return _factorize_pandas(column.to_native(), name)
         codes, found = _factorize_array(column) if is_array else _factorize_series(column, name)
-    except TypeError as error:  # such as a list or a dict
+    except (TypeError, NotImplementedError) as error:  # such as of lists or dicts
         raise TypeError(
             f"{name} holds no categories ({error}): each argument must be a string, a number or a "
             "boolean; convert it to strings, or drop it"

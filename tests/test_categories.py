@@ -242,6 +242,10 @@ def test_values_that_are_no_categories(value, message):
         (pa.array([pd.Timestamp("2020")] * N), "column 'a' holds Datetime.*: categories are"),
         (pl.Series([[1]] * N), r"column 'a' holds List.*: categories are strings"),
         (pd.Series([[1]] * N), r"column 'a' holds no categories \(unhashable .*: each argument"),
+        (
+            pd.Series([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
+            "column 'a' holds no categories",
+        ),
         (pd.Series([{}] * N), "argument must be a string, a number or a boolean; convert it"),
         (pd.Series(pd.date_range("2020", periods=N)), "of type Timestamp: categories are strings"),
     ],
