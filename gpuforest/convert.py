@@ -78,6 +78,8 @@ def to_sklearn(estimator: Any) -> Any:
     if criterion == "misclassification":
         criterion = "gini"
     found.set_params(criterion=criterion)
+    if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
+        found.set_params(ccp_alpha=estimator.ccp_alpha_)
     measure = criterion_of(criterion, forest.coding.n_outputs)
     views = [TreeView(forest, t, measure) for t in range(forest.n_trees)]
     _set_fitted(found, estimator, getattr(estimator, "classes_", None))

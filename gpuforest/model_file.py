@@ -11,6 +11,7 @@
     edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
+    pruning_curve  f64[4, n]    of a single tree whose alpha was chosen
 
 The categories of features are in the header: {"3": ["a", "b"]}.
 
@@ -24,10 +25,12 @@ import json
 import os
 import re
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from gpuforest import estimators
 from gpuforest.binning import BinEdges
@@ -56,6 +59,7 @@ ARRAYS: Layout = {
     "edge_kinds": (("U8",), 1),
     "centre": (("F64",), 1),
     "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), 1),
+    "pruning_curve": (("F64",), 2),
 }
 HEADER = {
     "estimator": str,
@@ -65,6 +69,7 @@ HEADER = {
     "scale": float,
     "feature_names": list,
     "oob_score": float,
+    "ccp_alpha": float,
     "classes": list,
     "classes_dtype": str,
     "outputs": list,
@@ -72,7 +77,8 @@ HEADER = {
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_impurity", "leaf_means"}
-SOMETIMES = {"oob_score", "sets", *OF_LEAVES, *NAMES}
+SOMETIMES = {"oob_score", "sets", "ccp_alpha", "pruning_curve", *OF_LEAVES, *NAMES}
+CURVE = ("ccp_alphas", "n_leaves", "errors", "std_errors")  # the rows of pruning_curve
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
@@ -81,7 +87,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, which is replaced as a whole or not at all.
 
     What describes the training rows one by one (out-of-bag predictions), and where the
-    estimator ran (`backend`, `n_jobs`, `memory_limit`), is left out.
+    estimator ran (`backend`, `n_jobs`, `memory_limit`), is left out. A splitter as `ccp_cv` is
+    the default when the file is read.
 
     Raises
     ------
@@ -103,6 +110,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             arrays[name] = found
     if len(forest.sets):
         arrays["sets"] = forest.sets
+    if hasattr(estimator, "pruning_curve_"):
+        arrays["pruning_curve"] = np.array([estimator.pruning_curve_[name] for name in CURVE])
     write(Path(path), json.dumps(header), arrays)
 
 
@@ -131,7 +140,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         _check_names(header, arrays)
         forest = _forest(header, arrays)
         check_forest(forest)
-        return _estimator(header, forest)
+        return _estimator(header, forest, arrays.get("pruning_curve"))
     except OSError:
         raise
     except ModelFormatError as error:
@@ -186,6 +195,8 @@ def _parameters(estimator: Any) -> dict[str, Any]:
         for name, value in estimator.get_params(deep=False).items()
         if name not in WHERE_IT_RUNS
     }
+    if not isinstance(params.get("ccp_cv", 0), Integral):
+        del params["ccp_cv"]  # a splitter, which no file can hold
     if isinstance(params["random_state"], np.random.RandomState):
         params["random_state"] = getattr(estimator, "seed_", None)  # grows the same trees
     return {name: _plain(value) for name, value in params.items()}
@@ -216,6 +227,8 @@ def _header(estimator: Any) -> dict[str, Any]:
         header["oob_score"] = estimator.oob_score_
     if categories := estimator.forest_.edges.categories:
         header["categories"] = {str(f): list(values) for f, values in categories.items()}
+    if hasattr(estimator, "pruning_curve_"):
+        header["ccp_alpha"] = estimator.ccp_alpha_
     coding = estimator.forest_.coding
     if coding.several:
         header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
@@ -341,7 +354,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
     )
 
 
-def _estimator(header: dict[str, Any], forest: Forest) -> Any:
+def _estimator(header: dict[str, Any], forest: Forest, curve: np.ndarray | None) -> Any:
     """A fitted estimator of a checked forest."""
     name, coding = header["estimator"], forest.coding
     need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
@@ -365,4 +378,19 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
         estimator.oob_score_ = header["oob_score"]
     estimator._keep(forest)
     estimator.criterion_ = CRITERIA[header["criterion"]].name
+    need((curve is None) == ("ccp_alpha" not in header), "an alpha without its curve")
+    if curve is not None:
+        need(single, "a pruning curve of many trees")
+        _set_curve(estimator, header["ccp_alpha"], curve)
     return estimator
+
+
+def _set_curve(tree: Any, ccp_alpha: float, curve: np.ndarray) -> None:
+    """The alpha that was chosen, and what it was chosen by."""
+    need(curve.shape[0] == len(CURVE) and bool((curve >= 0).all()), "a curve that is none")
+    need(bool(np.isfinite(curve).all()) and ccp_alpha in curve[0], "an alpha not on its curve")
+    n_leaves = curve[CURVE.index("n_leaves")]
+    need(bool((n_leaves < 2**31).all()), "a curve of too many leaves")
+    tree.ccp_alpha_ = ccp_alpha
+    tree.pruning_curve_ = Bunch(**dict(zip(CURVE, curve, strict=True)))
+    tree.pruning_curve_["n_leaves"] = n_leaves.astype(np.int64)

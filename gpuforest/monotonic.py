@@ -26,21 +26,21 @@ def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Fore
     ----------
     signs : i8[F], see `frontier.Rules`
     """
-    groups = [_group(forest, signs, criterion, *group) for group in tree_groups(forest)]
-    own, means = (np.concatenate(part) for part in zip(*groups, strict=True))
+    groups = [bounded_means(forest, signs, criterion, *group) for group in tree_groups(forest)]
+    nodes, leaf = forest.nodes.copy(), is_leaf(forest.nodes)
+    own, means = (np.concatenate(part)[leaf] for part in zip(*groups, strict=True))
     if np.array_equal(own, means):
         return forest
-    nodes, leaf = forest.nodes.copy(), is_leaf(forest.nodes)
     rows = (nodes[leaf] & np.uint64(LEAF_MASK)).astype(np.int64)
     nodes[leaf] = np.arange(len(rows), dtype=np.uint64) + np.uint64(LEAF_WORD)
     return replace(forest, nodes=nodes, leaf_sums=forest.leaf_sums[rows], leaf_means=means)
 
 
-def _group(
+def bounded_means(
     forest: Forest, signs: np.ndarray, criterion: Criterion, first: int, last: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of the leaves of the trees first .. last - 1, in their order, the mean of the second
-    channel, and the nearest to it within the bounds: f64[...]."""
+    """Of the nodes of the trees first .. last - 1 the mean of the second channel, and the
+    nearest to it within the bounds, which come from above alone: f64[m]."""
     begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
     feature = unpack(xp, forest.nodes[begin:end])[0]
     mean = side_value(xp, forest.node_sums(first, last), criterion.id)
@@ -53,5 +53,4 @@ def _group(
         for side, way in ((left, 1), (right, -1)):
             low[side] = np.where(sign == -way, middle, low[above])
             high[side] = np.where(sign == way, middle, high[above])
-    leaf = feature < 0
-    return mean[leaf], np.clip(mean, low, high)[leaf]
+    return mean, np.clip(mean, low, high)

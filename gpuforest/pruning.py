@@ -126,7 +126,7 @@ def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> For
     """
     gains, keep = split_gains(forest, criterion), np.zeros(forest.n_nodes, bool)
     for begin, end in pairwise(forest.tree_offsets.tolist()):
-        left = _left_children(forest.nodes[begin:end])
+        left = left_children(forest.nodes[begin:end])
         keep[begin:end][_best_splits(left, gains[begin:end].tolist(), max_leaf_nodes - 1)] = True
     return keep_splits(forest, keep)
 
@@ -153,14 +153,22 @@ def prune(forest: Forest, criterion: Criterion, ccp_alpha: float) -> Forest:
         the share of the tree's weight, that a subtree must gain for each of its splits.
         Weakest links of at most that collapse; at zero those that gain nothing
     """
-    gains, keep = split_gains(forest, criterion), np.zeros(forest.n_nodes, bool)
+    return keep_splits(forest, collapse_alphas(forest, criterion) > ccp_alpha)
+
+
+def collapse_alphas(forest: Forest, criterion: Criterion) -> np.ndarray:
+    """The alpha at which each node's split is gone, f64[M]; zero for leaves.
+
+    No node's is below that of a node under it.
+    """
+    gains, found = split_gains(forest, criterion), np.zeros(forest.n_nodes)
     for tree, (begin, end) in enumerate(pairwise(forest.tree_offsets.tolist())):
         links = _links(forest, criterion, tree, gains[begin:end])
-        keep[begin:end] = [links.alpha(top) > ccp_alpha for top in links.top]
-    return keep_splits(forest, keep)
+        found[begin:end] = [links.alpha(top) for top in links.top]
+    return found
 
 
-def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.ndarray]:
+def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The nested subtrees of minimal cost-complexity pruning, the whole tree first.
 
     Equally weak links collapse in the order of the nodes, one subtree each.
@@ -174,6 +182,7 @@ def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.n
     ccp_alphas : f64[n], ascending from zero; the i-th subtree is the best from there on
     decreases : f64[n], total decrease of impurity by the splits that it still has: the
         impurity of its leaves is that of the root less this
+    n_leaves : i64[n], of each subtree
 
     Raises
     ------
@@ -188,7 +197,9 @@ def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.n
     tops = sorted({links.top[i] for i in splits}, key=lambda i: (links.alpha(i), i))
     totals = [links.total[i] for i in tops]
     left = [links.decrease(total) for total in accumulate(totals, sub, initial=sum(totals))]
-    return np.array([0.0, *(links.alpha(i) for i in tops)]), np.array(left)
+    gone = [0, *accumulate(links.n_splits[i] for i in tops)]
+    alphas = np.array([0.0, *(links.alpha(i) for i in tops)])
+    return alphas, np.array(left), len(splits) + 1 - np.array(gone)
 
 
 @dataclass(frozen=True)
@@ -222,8 +233,8 @@ def _links(forest: Forest, criterion: Criterion, tree: int, gains: np.ndarray) -
     _, _, _, child = unpack(xp, nodes)
     sums = forest.leaf_sums[child[is_leaf(nodes)]]
     weight = int(side_weight(xp, sums, criterion.id).sum())
-    whole, unit = _whole_numbers(gains.tolist())
-    blocks = _pooled(_left_children(nodes), whole)
+    whole, unit = whole_numbers(gains.tolist())
+    blocks = _pooled(left_children(nodes), whole)
     return Links(*blocks, unit * weight, forest.coding.decrease(1.0, criterion))
 
 
@@ -256,7 +267,7 @@ def _pooled(left: list[int], gains: list[int]) -> tuple[list[int], list[int], li
     return top, total, n_splits
 
 
-def _whole_numbers(numbers: list[float]) -> tuple[list[int], int]:
+def whole_numbers(numbers: list[float]) -> tuple[list[int], int]:
     """Numbers times a power of two that leaves no fraction, and that power.
 
     Python's integers have no largest: sums of them are exact, and equal links are equal.
@@ -266,7 +277,7 @@ def _whole_numbers(numbers: list[float]) -> tuple[list[int], int]:
     return [n * (unit // denominator) for n, denominator in ratios], unit
 
 
-def _left_children(nodes: np.ndarray) -> list[int]:
+def left_children(nodes: np.ndarray) -> list[int]:
     """The left child's number of every node of a tree u64[m]; zero for leaves."""
     left: list[int] = np.where(is_leaf(nodes), 0, unpack(xp, nodes)[3]).tolist()
     return left

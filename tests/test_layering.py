@@ -24,6 +24,7 @@ LAYERS = [
     {"grow"},
     {"inspection", "memory"},
     {"monotonic", "pruning"},
+    {"pruning_choice"},
     {"estimators"},
     {"convert", "model_file"},
     {"gpuforest"},  # what users import

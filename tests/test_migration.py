@@ -80,7 +80,7 @@ def test_parameters(name):
         if not text.startswith("different"):
             assert own[parameter].default == other[parameter].default
     new = {"max_bins", "backend", "memory_limit", "voting", "categorical_features"}
-    new |= {"categorical_split"}
+    new |= {"categorical_split", "ccp_cv", "ccp_rule"}
     assert own.keys() - other.keys() <= new
 
 

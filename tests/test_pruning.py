@@ -223,7 +223,8 @@ def test_the_path_is_scikit_learns(backend, criterion, X, y, weight):
     path = theirs.cost_complexity_pruning_path(X, y, sample_weight=weight)
     tree = theirs.fit(X, y, sample_weight=weight).tree_
     assert full.forest_.n_nodes == tree.node_count
-    alphas, decreases = pruning_path(full.forest_, CRITERIA[criterion])
+    alphas, decreases, n_leaves = pruning_path(full.forest_, CRITERIA[criterion])
+    assert (n_leaves[0], n_leaves[-1]) == (full.get_n_leaves(), 1)
     # not ==: there float64 impurities are added up, here gains; and n ln n has 26 bits of
     # fraction
     rtol = 1e-7 if criterion == "entropy" else 1e-9
@@ -240,7 +241,7 @@ def test_the_path_is_scikit_learns(backend, criterion, X, y, weight):
 @pytest.mark.parametrize("criterion", TASKS)
 def test_the_steps_are_nested_and_lead_to_the_root(engine, criterion):
     forest, c = some_task(7, criterion, n_trees=1).grow(engine), CRITERIA[criterion]
-    alphas, decreases = pruning_path(forest, c)
+    alphas, decreases, n_leaves = pruning_path(forest, c)
     assert (alphas[0], decreases[-1]) == (0, 0)
     assert (np.diff(alphas) >= 0).all()
     assert (np.diff(decreases) <= 0).all()
@@ -251,6 +252,7 @@ def test_the_steps_are_nested_and_lead_to_the_root(engine, criterion):
         assert len(pruning_path(pruned, c)[0]) == len(alphas) - last
         assert pruning_path(pruned, c)[0][1:].tolist() == alphas[last + 1 :].tolist()
         assert pruning_path(pruned, c)[1].tolist() == decreases[last:].tolist()
+        assert leaf_counts(pruned) == [n_leaves[last]]
         assert same_forest(prune(before, c, alpha), pruned)
         before = pruned
     assert before.n_nodes == 1
@@ -260,7 +262,7 @@ def test_the_steps_are_nested_and_lead_to_the_root(engine, criterion):
 def test_trees_are_pruned_one_by_one(engine, criterion):
     task, c = some_task(8, criterion), CRITERIA[criterion]
     forest = task.grow(engine)
-    alphas, _ = pruning_path(task.but(n_trees=1).grow(engine), c)
+    alphas, _, _ = pruning_path(task.but(n_trees=1).grow(engine), c)
     alpha = alphas[len(alphas) // 2]
     pruned, first = prune(forest, c, alpha), prune(task.but(n_trees=1).grow(engine), c, alpha)
     same = pruned.nodes[: pruned.tree_offsets[1]] == first.nodes
@@ -277,7 +279,7 @@ def test_alpha_zero_takes_splits_that_gain_nothing():
     xor = Task(X, np.array([0, 1, 1, 0])).grow(NumpyBackend())
     assert split_gains(xor, c)[0] == 0
     assert same_forest(prune(xor, c, 0), xor)
-    alphas, decreases = pruning_path(xor, c)
+    alphas, decreases, _ = pruning_path(xor, c)
     assert (alphas.tolist(), decreases.tolist()) == ([0, 0.5 / 3], [0.5, 0])
     # of six rows one is of the other class, and no cut makes another majority
     X, y, c = np.arange(6.0)[:, None], np.array([0, 1, 0, 0, 0, 0]), CRITERIA["misclassification"]
@@ -295,7 +297,7 @@ def test_more_trees_than_one_have_no_path():
 def test_a_tree_without_a_split():
     forest = Task(np.zeros((3, 1)), np.array([0, 1, 1])).grow(NumpyBackend())
     c = CRITERIA["gini"]
-    assert [a.tolist() for a in pruning_path(forest, c)] == [[0], [0]]
+    assert [a.tolist() for a in pruning_path(forest, c)] == [[0], [0], [1]]
     assert same_forest(prune(forest, c, 1.0), forest)
     assert same_forest(best_first(forest, c, 7), forest)
 
@@ -320,10 +322,10 @@ def test_a_chain():
     gains = split_gains(small, c)
     steps = slow_path(left, [Fraction(g) for g in gains.tolist()])
     weight = int(small.node_sums(0, 1)[0].sum())
-    alphas, _ = pruning_path(small, c)
+    alphas, _, _ = pruning_path(small, c)
     assert alphas.tolist() == [0.0, *(float(alpha / weight) for _, alpha in steps)]
     forest = chain(3000)
-    alphas, _ = pruning_path(forest, c)
+    alphas, _, _ = pruning_path(forest, c)
     assert prune(forest, c, alphas[-1]).n_nodes == 1
 
 
@@ -334,7 +336,7 @@ def test_a_big_tree():
     forest = Task(X, y, "squared_error", max_bins=65535).grow(get_backend("numba"))
     assert leaf_counts(forest) == [20_000]
     c = CRITERIA["squared_error"]
-    alphas, decreases = pruning_path(forest, c)
+    alphas, decreases, _ = pruning_path(forest, c)
     # a variance of floats rounds
     assert decreases[0] == pytest.approx(y.var(), rel=1e-9)
     middle = len(alphas) // 2

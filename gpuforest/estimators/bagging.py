@@ -63,6 +63,11 @@ class Bagging(Trees):
                 f"{type(self.estimator).__name__}: only trees are bagged here"
             )
         self.estimator._validate_params()
+        if self.estimator.ccp_alpha == "cv":
+            raise ValueError(
+                "estimator has ccp_alpha='cv', which is for a tree fitted by itself: give the "
+                "trees of a bag a number"
+            )
 
     def _growing(self, n_features: int) -> dict[str, Any]:
         drawn = self._features_drawn(n_features)

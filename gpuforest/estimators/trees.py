@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
-from gpuforest.criteria import Criterion
+from gpuforest.estimators.pruned import PRUNING, PrunedTree
 from gpuforest.estimators.settings import (
     CLASS_WEIGHT,
     SPLITTER,
@@ -24,22 +21,15 @@ from gpuforest.estimators.settings import (
     keep,
 )
 from gpuforest.estimators.tasks import Classifier, Regressor
-from gpuforest.forest import Forest
 from gpuforest.inspection.paths import decision_paths
 from gpuforest.inspection.views import TreeView
 from gpuforest.nodes import is_leaf
-from gpuforest.pruning import pruning_path
 
 
-class SingleTree:
+class SingleTree(PrunedTree):
     """What a single tree answers beside its predictions."""
 
-    forest_: Forest
-    _walk: Callable[..., Any]
-    _criterion: Criterion
-    backend: str
     max_features: Any
-    n_features_in_: int
 
     @cached_property
     def tree_(self) -> TreeView:
@@ -64,23 +54,6 @@ class SingleTree:
         """
         leaves = to_host(self._walk(X, prediction.apply))
         return decision_paths(self.forest_, leaves)
-
-    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
-        """The nested subtrees of minimal cost-complexity pruning (Breiman et al. 1984, ch. 3).
-
-        Parameters
-        ----------
-        X, y, sample_weight : as for `fit`
-
-        Returns
-        -------
-        Bunch with `ccp_alphas`, ascending from zero: at each one more node is a leaf; and
-        `impurities`, of the leaves of the subtree from there on. float64 of shape (n_subtrees,)
-        """
-        whole = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
-        alphas, decreases = pruning_path(whole.forest_, whole._criterion)
-        root = whole.tree_.impurity[0]
-        return Bunch(ccp_alphas=alphas, impurities=np.maximum(root - decreases, 0.0))
 
     @property
     def max_features_(self) -> int:
@@ -126,9 +99,16 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         the root down (best first); None: any number.
     min_impurity_decrease : float, default=0.0
         Least decrease of impurity, weighted by the node's share of the rows.
-    ccp_alpha : float, default=0.0
+    ccp_alpha : float or "cv", default=0.0
         Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3): the subtree of the
-        largest cost complexity below this is kept; 0: no pruning.
+        largest cost complexity below this is kept; 0: no pruning. "cv": chosen by
+        cross-validation.
+    ccp_cv : int, splitter or iterable, default=10
+        The folds of `ccp_alpha="cv"`: an int takes that many, shuffled by `random_state`, and
+        stratified for classes; else as `sklearn.model_selection.check_cv` takes it.
+    ccp_rule : {"min", "one_se"}, default="min"
+        Which subtree `ccp_alpha="cv"` takes: the smallest of the least error, or of at most
+        one standard error more.
     monotonic_cst : array-like of int of shape (n_features,) or None, default=None
         1: the probability of the second class (the prediction) must not fall as the feature
         rises, -1: it must not rise, 0: either. For two classes, or one real output.
@@ -166,6 +146,10 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     backend_ : str, the name of the backend that grew it
     forest_ : gpuforest.forest.Forest, of one tree
     tree_ : gpuforest.inspection.views.TreeView, its nodes as scikit-learn has them
+    ccp_alpha_ : float, what the tree was pruned at
+    pruning_curve_ : Bunch, where alpha was chosen (`ccp_alpha="cv"`, or `prune`): of each
+        subtree, the largest first, `ccp_alphas` and the `n_leaves` of the tree pruned at it,
+        and `errors` of rows that did not grow it with their `std_errors`; NumPy arrays
 
     Examples
     --------
@@ -177,6 +161,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
+        **PRUNING,
         "splitter": SPLITTER,
         **criterion_constraint("classification"),
         "class_weight": [StrOptions({"balanced"}), *CLASS_WEIGHT],
@@ -194,7 +179,9 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         max_features: str | int | float | None = None,
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0,
+        ccp_alpha: float | str = 0.0,
+        ccp_cv: Any = 10,
+        ccp_rule: str = "min",
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
         categorical_split: str = "subset",
@@ -220,7 +207,9 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         "poisson" is for counts: y >= 0, not all zero.
     splitter, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As for `DecisionTreeClassifier`.
-    max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
+    max_features, max_leaf_nodes, min_impurity_decrease, monotonic_cst
+        As for `DecisionTreeClassifier`.
+    ccp_alpha, ccp_cv, ccp_rule
         As for `DecisionTreeClassifier`.
     categorical_features, categorical_split, random_state, max_bins, backend, memory_limit
         As for `DecisionTreeClassifier`.
@@ -237,10 +226,15 @@ class DecisionTreeRegressor(SingleTree, Regressor):
     backend_ : str, the name of the backend that grew it
     forest_ : gpuforest.forest.Forest, of one tree
     tree_ : gpuforest.inspection.views.TreeView, its nodes as scikit-learn has them
+    ccp_alpha_ : float, what the tree was pruned at
+    pruning_curve_ : Bunch, where alpha was chosen (`ccp_alpha="cv"`, or `prune`): of each
+        subtree, the largest first, `ccp_alphas` and the `n_leaves` of the tree pruned at it,
+        and `errors` of rows that did not grow it with their `std_errors`; NumPy arrays
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
+        **PRUNING,
         "splitter": SPLITTER,
         **criterion_constraint("regression"),
     }
@@ -257,7 +251,9 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         max_features: str | int | float | None = None,
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0,
+        ccp_alpha: float | str = 0.0,
+        ccp_cv: Any = 10,
+        ccp_rule: str = "min",
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
         categorical_split: str = "subset",
