@@ -112,7 +112,8 @@ def _losses(y: np.ndarray, predicted: np.ndarray, criterion: Criterion) -> np.nd
 def middles(alphas: np.ndarray) -> np.ndarray:
     """One alpha for each interval between f64[n] that ascend: the geometric mean of its ends,
     and the last one (Breiman et al. 1984, 3.4)."""
-    found = np.sqrt(alphas[:-1]) * np.sqrt(alphas[1:])
+    with np.errstate(over="ignore"):
+        found = np.sqrt(alphas[:-1] * alphas[1:])
     found = np.clip(found, alphas[:-1], np.nextafter(alphas[1:], 0))  # rounding may leave it
     return np.append(found, alphas[-1])
 
