@@ -246,7 +246,7 @@ def _pooled(left: list[int], gains: list[int]) -> tuple[list[int], list[int], li
     only weaker ones, which collapse before.
     """
     top, total, n_splits = list(range(len(left))), list(gains), [1] * len(left)
-    below: list[list[tuple[float, int]]] = [[] for _ in left]  # the blocks, strongest first
+    below: dict[int, list[tuple[float, int]]] = {}  # the blocks, strongest first
     for node in reversed(range(len(left))):  # children come after their parents
         if not left[node]:
             continue
@@ -258,7 +258,7 @@ def _pooled(left: list[int], gains: list[int]) -> tuple[list[int], list[int], li
             top[strongest] = node
             total[node] += total[strongest]
             n_splits[node] += n_splits[strongest]
-            heap, less = sorted((heap, below[strongest]), key=len, reverse=True)
+            heap, less = sorted((heap, below.pop(strongest)), key=len, reverse=True)
             for item in less:  # the shorter into the longer: O(n log^2 n) in all
                 heappush(heap, item)
         below[node] = heap

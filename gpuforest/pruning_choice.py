@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
@@ -124,7 +123,7 @@ def path_alphas(alphas: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 
 def error_curve(
-    trials: Sequence[Trial], ccp_alphas: np.ndarray, repeats: Fraction | int = 1
+    trials: Sequence[Trial], ccp_alphas: np.ndarray, repeats: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Error of pruning at each alpha, and its standard error, f64[n] and f64[n].
 
@@ -139,18 +138,14 @@ def error_curve(
     repeats : how often a row is tested in the mean; a row's losses tell no more than one
     """
     weights = np.concatenate([trial.weights for trial in trials])
-    total, squares = (Fraction(math.fsum(w)) for w in (weights, weights**2))
+    total, squares = math.fsum(weights), math.fsum(weights**2)
     spans = np.hstack([_spans(trial, ccp_alphas) for trial in trials])
-    losses = np.hstack([trial.losses for trial in trials])
     some = spans[0] < spans[1]
-    parts = [_sums_along(spans[:, some], each[some], len(ccp_alphas)) for each in losses]
-    errors, std_errors = [], []
-    for loss, weighted, squared in zip(*parts, strict=True):
-        error = loss / total
-        spread = squared - 2 * error * weighted + error**2 * squares
-        errors.append(float(error))
-        std_errors.append(math.sqrt(max(spread, 0) * repeats / total**2))
-    return np.array(errors), np.array(std_errors)
+    losses = np.hstack([trial.losses for trial in trials])[:, some]
+    parts = [_sums_along(spans[:, some], each, len(ccp_alphas)) for each in losses]
+    errors = parts[0] / total
+    spread = parts[2] - 2 * errors * parts[1] + errors**2 * squares
+    return errors, np.sqrt(np.maximum(spread, 0.0) * repeats) / total
 
 
 def _spans(trial: Trial, ccp_alphas: np.ndarray) -> np.ndarray:
@@ -166,14 +161,14 @@ def _spans(trial: Trial, ccp_alphas: np.ndarray) -> np.ndarray:
     return np.stack([first, last])
 
 
-def _sums_along(spans: np.ndarray, values: np.ndarray, n: int) -> list[Fraction]:
-    """Sums of the values f64[m] whose spans i64[2, m] hold each of 0 .. n - 1."""
+def _sums_along(spans: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+    """Sums f64[n] of the values f64[m] whose spans i64[2, m] hold each of 0 .. n - 1."""
     whole, unit = whole_numbers(values.tolist())
     steps = [0] * (n + 1)
     for first, last, value in zip(*spans.tolist(), whole, strict=True):
         steps[first] += value
         steps[last] -= value
-    return [Fraction(total, unit) for total in accumulate(steps[:-1])]
+    return np.array([total / unit for total in accumulate(steps[:-1])])
 
 
 def choose(errors: np.ndarray, std_errors: np.ndarray, rule: str) -> int:

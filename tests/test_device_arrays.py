@@ -102,6 +102,25 @@ def test_the_forest_is_that_of_the_host(device, kind, x_there, y_there, weighted
         assert np.array_equal(found, reference.predict_proba(X))
 
 
+@pytest.mark.parametrize("kind", ALL[:2])
+def test_the_chosen_subtree_is_that_of_the_host(device, kind):
+    X, y = data(kind)
+    y = y[:, None]
+    params = params_of(kind, ccp_alpha="cv", ccp_cv=3)
+    with pytest.warns(DataConversionWarning):
+        reference = kind(**params, backend="numpy").fit(X, y, y[:, 0] * 0 + 2)
+    with pytest.warns(DataConversionWarning):
+        model = kind(**params, backend="cupy").fit(
+            device.put(X), device.put(y), device.put(y[:, 0] * 0 + 2)
+        )
+    for _ in range(2):
+        assert same_forest(model.forest_, reference.forest_)
+        for name, values in reference.pruning_curve_.items():
+            assert np.array_equal(model.pruning_curve_[name], values)
+        reference.prune(X[:60], y[:60, 0])
+        model.prune(device.put(X[:60]), device.put(y[:60, 0]))
+
+
 @pytest.mark.parametrize("criterion", ["entropy", "poisson"])
 def test_other_criteria(device, criterion):
     kind = RandomForestClassifier if criterion == "entropy" else RandomForestRegressor

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
@@ -120,8 +119,8 @@ class PrunedTree(Trees):
         if method == "reduced_error":
             self._cut(reduced_error(trial))
         else:
-            alphas = path_alphas(trial.alphas, self.forest_.nodes)
-            self._choose(alphas, error_curve([trial], alphas), rule)
+            ccp_alphas = path_alphas(trial.alphas, self.forest_.nodes)
+            self._choose(trial.alphas, ccp_alphas, error_curve([trial], ccp_alphas), rule)
         return self
 
     def _growing(self, n_features: int) -> dict[str, Any]:
@@ -158,10 +157,10 @@ class PrunedTree(Trees):
     ) -> None:
         """Prune the whole tree at an alpha chosen by trees of some of the rows, tested on the
         others (Breiman et al. 1984, 3.4). weights : f64[N] or None"""
-        nodes = self.forest_.nodes
-        alphas = middles(path_alphas(collapse_alphas(self.forest_, self._criterion), nodes))
+        alphas = collapse_alphas(self.forest_, self._criterion)
+        candidates = middles(path_alphas(alphas, self.forest_.nodes))
         # the last stands for all above it, where every fold's tree is its root
-        upto = np.append(alphas[:-1], np.inf)
+        tried = np.append(candidates[:-1], np.inf)
         target, classes = self._target(y, self._sampling_.n_rows, backend)
         y = np.asarray(to_host(y)).reshape(target.shape if target.shape[1] > 1 else -1)
         folds = self._folds(target, weights, seed)
@@ -174,14 +173,18 @@ class PrunedTree(Trees):
             leaves = tree._leaves(_rows(X, test, backend))
             trials.append(tree._trial(leaves, target[test], classes, other_w))
         tested = np.concatenate([test for _, test in folds])
-        repeats = Fraction(len(tested), len(np.unique(tested)))
-        self._choose(alphas, error_curve(trials, upto, repeats), self.ccp_rule)
+        repeats = len(tested) / len(np.unique(tested))
+        self._choose(alphas, candidates, error_curve(trials, tried, repeats), self.ccp_rule)
 
     def _choose(
-        self, ccp_alphas: np.ndarray, curve: tuple[np.ndarray, np.ndarray], rule: str
+        self,
+        alphas: np.ndarray,
+        ccp_alphas: np.ndarray,
+        curve: tuple[np.ndarray, np.ndarray],
+        rule: str,
     ) -> None:
-        """Prune at one of the alphas f64[n], by errors and their standard errors."""
-        alphas = collapse_alphas(self.forest_, self._criterion)
+        """Prune at one of f64[n], by errors and their standard errors; alphas : f64[m], at which
+        the tree's splits are gone."""
         splits = np.sort(alphas[~is_leaf(self.forest_.nodes)])
         n_leaves = len(splits) - np.searchsorted(splits, ccp_alphas, side="right") + 1
         errors, std_errors = curve
