@@ -38,7 +38,7 @@ class Trial:
     left : the left child of each node, zero for leaves
     losses : f64[3, m], of the rows that pass a node the sums of w l, w^2 l and (w l)^2, where
         w is a row's weight and l its loss
-    weights : f64[n], of the test rows
+    weights : f64[n] > 0, of the test rows that count
     """
 
     alphas: np.ndarray
@@ -68,6 +68,8 @@ def try_rows(
     ------
     ValueError : losses beyond float64
     """
+    counts = weights > 0  # other rows may lie anywhere
+    leaves, y, weights = leaves[counts], y[counts], weights[counts]
     predicted, m = _predictions(forest, criterion, signs), forest.n_nodes
     losses = np.zeros((3, m))
     for begin in range(0, len(y), BLOCK_ROWS):

@@ -465,6 +465,8 @@ def test_the_path_tells_the_number_of_leaves():
         ({"ccp_rule": "two_se"}, "'ccp_rule' parameter"),
         ({"ccp_alpha": "cv", "ccp_cv": "ten"}, "Expected `cv` as an integer"),
         ({"ccp_alpha": "cv", "ccp_cv": 11}, "n_splits=11"),
+        ({"ccp_alpha": "cv", "ccp_cv": []}, "no test rows of any weight"),
+        ({"ccp_alpha": "cv", "ccp_cv": [(range(9), [])]}, "no test rows of any weight"),
     ],
 )
 def test_what_is_refused(kind, params, message):
@@ -490,9 +492,11 @@ def test_prune_refuses():
     with pytest.raises(ValueError, match="X has 240 rows, y has 3"):
         model.prune(X, y[:3])
     assert model.forest_.n_nodes == nodes
-    big = DecisionTreeRegressor().fit([[0.0], [1]], [1e200, -1e200])
+    big = DecisionTreeRegressor().fit([[0.0], [1]], [1.0, -1])
     with pytest.raises(ValueError, match="overflow: divide y by a constant"):
-        big.prune([[0.0], [1]], [0.0, 0])
+        big.prune([[0.0], [1]], [1e200, -1])
+    big.prune([[0.0], [1]], [1e200, -1], [0, 1])  # that row does not count
+    assert big.get_n_leaves() == 2
 
 
 def test_forests_and_bags_take_numbers():

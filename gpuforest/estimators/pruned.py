@@ -258,7 +258,10 @@ class PrunedTree(Trees):
             folds = kind(int(folds), shuffle=True, random_state=seed)
         y = target[rows, 0] if target.shape[1] == 1 else target[rows]
         found = check_cv(folds, y, classifier=is_classes).split(rows[:, None], y)
-        return [(rows[grow], rows[test]) for grow, test in found]
+        parts = [(rows[grow], rows[test]) for grow, test in found]
+        if not any(len(test) if weights is None else weights[test].any() for _, test in parts):
+            raise ValueError("ccp_cv has no test rows of any weight: pass other folds")
+        return parts
 
 
 def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
