@@ -100,7 +100,7 @@ class BinEdges:
     @property
     def most_words(self) -> int:
         """W: words that a set takes at the most; zero where no feature is categorical."""
-        return int(self.set_words.max())
+        return int(self.set_words.max(initial=0))
 
     def threshold(self, feature: np.ndarray, bin: np.ndarray) -> np.ndarray:
         """Thresholds f64[...]: x <= threshold goes left. +inf: all but missing do."""

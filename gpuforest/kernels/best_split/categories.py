@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Array = Any
 
 MOST_TRIED = 6  # occupied categories of which all sets are tried: 31
-ITERATIONS = 16  # of the power method; an order need not be the best one
+ITERATIONS = 8  # of the power method; an order need not be the best one
 
 
 def in_order(

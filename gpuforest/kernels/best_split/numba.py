@@ -6,7 +6,7 @@ from gpuforest.criteria import SQUARED_ERROR
 from gpuforest.dtypes import CATEGORICAL
 from gpuforest.kernels.best_split.limits import left_of, random_of_bins, special_of
 from gpuforest.kernels.best_split.scan import best_of_bins, new_scratch
-from gpuforest.kernels.best_split.sets import best_set, compact_bins, write_set
+from gpuforest.kernels.best_split.sets import best_set, compact_bins, set_sums, write_set
 from gpuforest.kernels.compile import device, kernel
 from gpuforest.nodes import SET_BIN
 
@@ -41,13 +41,13 @@ def slot_best(
             if m < 2:
                 continue
             tried += 1
-            s, at, side, _ = best_set(
+            s, at, side, found = best_set(
                 m, f, sums, n, n_rows, C, C + count_rows, criterion, limits, labels, is_random,
                 key, scratch, work,
             )  # fmt: skip
             if s > score:
                 score, feature, cut = s, f, np.int64(SET_BIN)
-                left_of(work[5], m, C, C + count_rows, at, False, left)
+                set_sums(m, at, found, C, C + count_rows, labels, work, left)
                 missing_left = write_set(m, at, side, n_bins[f], B - 1, work, words)
             continue
         if is_random:

@@ -14,12 +14,13 @@ import numpy as np
 
 from gpuforest.kernels.best_split.categories import ITERATIONS, MOST_TRIED
 from gpuforest.kernels.best_split.limits import left_of, random_of_bins
-from gpuforest.kernels.best_split.scan import best_of_bins
+from gpuforest.kernels.best_split.scan import CODE, ROWS, SECOND, WEIGHT, best_of_bins, best_pair
 from gpuforest.kernels.compile import device, rare
 from gpuforest.kernels.hashing.numba import CUT, U, hash_at
 from gpuforest.kernels.scoring.numba import node_score
 
-SHORT = 24  # so many are sorted by insertion
+PLACE, CODE_BITS = 32, 0xFFFFFFFF  # a place above a code
+SHORT, MANY = 24, 512  # so many are sorted by insertion, or in buckets
 U11 = U(11)
 
 
@@ -133,11 +134,17 @@ def best_of_all(m, sums, n, n_rows, C, channels, criterion, limits, labels, work
 
 @rare
 def along(m, sums, n, C, channels, labels, work):
-    """Keys: each category's place on the first principal direction of the shares."""
+    """Keys: each category's place on the first principal direction of the shares.
+
+    Classes that the node does not hold add zeros, and are passed over.
+    """
     keys, some, off, scatter, (way, found) = work[1], work[4], work[6], work[8], work[9]
-    first, total, most, at = 0 if labels else 1, np.float64(n), -1.0, 0
-    for c in range(first, C):
-        for d in range(c, C):
+    held, K, total, most, at = work[7][0], 0, np.float64(n), -1.0, 0
+    for c in range(0 if labels else 1, C):
+        held[K] = c
+        K += sums[c] != 0 or not labels
+    for c in range(K):
+        for d in range(c, K):
             scatter[c, d] = 0.0
     # 1. how the shares scatter: the upper half of a symmetric matrix
     for i in range(m):
@@ -145,34 +152,92 @@ def along(m, sums, n, C, channels, labels, work):
         for c in range(C if labels else 1):
             weight += some[i * channels + c]
         w, matters = np.float64(weight), 0.0
-        for c in range(first, C):
-            off[i, c] = np.float64(some[i * channels + c]) / w - np.float64(sums[c]) / total
-        for c in range(first, C):
+        for c in range(K):
+            mean = np.float64(sums[held[c]]) / total
+            off[i, c] = np.float64(some[i * channels + held[c]]) / w - mean
+        for c in range(K):
             matters += off[i, c] * off[i, c]
             pull = w * off[i, c]
-            for d in range(c, C):
+            for d in range(c, K):
                 scatter[c, d] += pull * off[i, d]
         if matters * w > most:
             most, at = matters * w, i
     # 2. its direction
-    for c in range(first, C):
+    for c in range(K):
         way[c] = off[at, c]
     for _ in range(ITERATIONS):
         largest = 0.0
-        for c in range(first, C):
+        for c in range(K):
             total = 0.0
-            for d in range(first, C):
+            for d in range(K):
                 total += (scatter[c, d] if c <= d else scatter[d, c]) * way[d]
             found[c] = total
             largest = max(largest, abs(total))
         if largest > 0.0:
-            for c in range(first, C):
+            for c in range(K):
                 way[c] = found[c] / largest
     for i in range(m):
         place = 0.0
-        for c in range(first, C):
+        for c in range(K):
             place += off[i, c] * way[c]
         keys[i] = place
+
+
+@rare
+def bucket_sort(keys, codes, spare_keys, spare_codes, counts, m):
+    """The same of a few hundred: into as many buckets, which leaves little to insertion."""
+    low = high = keys[0]
+    for i in range(m):
+        low, high = min(low, keys[i]), max(high, keys[i])
+        counts[i] = 0
+    scale = np.float64(m - 1) / (high - low) if high > low else 0.0
+    for i in range(m):
+        counts[min(np.int64((keys[i] - low) * scale), m - 1)] += 1
+    first = np.int64(0)
+    for i in range(m):
+        n, counts[i] = counts[i], first
+        first += n
+    for i in range(m):
+        spare_keys[i], spare_codes[i] = keys[i], codes[i]
+    for i in range(m):
+        b = min(np.int64((spare_keys[i] - low) * scale), m - 1)
+        keys[counts[b]], codes[counts[b]] = spare_keys[i], spare_codes[i]
+        counts[b] += 1
+    insertion_sort(keys, codes, 0, m)
+
+
+@device
+def sort_codes(m, work):
+    """Sort the `codes` of the compact bins by their keys, each with its place above it."""
+    codes, keys, spare_codes, spare_keys, counts = work[0], work[1], work[2], work[3], work[5]
+    for i in range(m):
+        codes[i] |= np.int64(i) << PLACE
+    if m <= SHORT:
+        insertion_sort(keys, codes, 0, m)
+    elif m <= MANY:
+        bucket_sort(keys, codes, spare_keys, spare_codes, counts, m)
+    else:
+        merge_sort(keys, codes, spare_keys, spare_codes, m)
+
+
+@device
+def best_pairs(m, criterion, channels, limits, labels, scratch, work):
+    """As best_set, of two channels and cuts that are not random."""
+    codes, keys, some, (_, upto, scores) = work[0], work[1], work[4], scratch
+    for i in range(m):
+        a, b = some[i * channels], some[i * channels + 1]
+        keys[i] = np.float64(b) / np.float64(a + b if labels else a)
+    sort_codes(m, work)
+    n, second, n_rows = np.int64(0), np.int64(0), np.int64(0)
+    for i in range(m):
+        at, codes[i] = codes[i] >> PLACE, codes[i] & CODE_BITS
+        a, b = some[at * channels], some[at * channels + 1]
+        n += a + b if labels else a
+        second += b
+        if channels > 2:
+            n_rows += some[at * channels + 2]
+        upto[WEIGHT, i], upto[SECOND, i], upto[ROWS, i], upto[CODE, i] = n, second, n_rows, i
+    return best_pair(upto, m, -1, m, criterion, limits, scores)
 
 
 @rare
@@ -180,28 +245,18 @@ def put_in_order(
     m, f, sums, n, n_rows, C, channels, criterion, limits, labels, is_random, key, work
 ):  # fmt: skip
     """Sort the `codes` of the compact bins, and put these into `ordered`."""
-    codes, keys, spare_codes, spare_keys, some, ordered, _, _, _, _ = work
+    codes, keys, some, ordered = work[0], work[1], work[4], work[5]
     if is_random:
         h = hash_at(key, CUT + np.int64(f))
         for i in range(m):
             keys[i] = np.float64(hash_at(h, codes[i]) >> U11)
-    elif C == 2:
-        for i in range(m):
-            a, b = some[i * channels], some[i * channels + 1]
-            keys[i] = np.float64(b) / np.float64(a + b if labels else a)
     elif m <= MOST_TRIED:
         best_of_all(m, sums, n, n_rows, C, channels, criterion, limits, labels, work)
     else:
         along(m, sums, n, C, channels, labels, work)
-    # the codes ascend, and are moved with the places that they come from above them
+    sort_codes(m, work)
     for i in range(m):
-        codes[i] |= np.int64(i) << 32
-    if m <= SHORT:
-        insertion_sort(keys, codes, 0, m)
-    else:
-        merge_sort(keys, codes, spare_keys, spare_codes, m)
-    for i in range(m):
-        at, codes[i] = codes[i] >> 32, codes[i] & 0xFFFFFFFF
+        at, codes[i] = codes[i] >> PLACE, codes[i] & CODE_BITS
         for c in range(channels):
             ordered[i * channels + c] = some[at * channels + c]
     for c in range(channels):
@@ -213,7 +268,13 @@ def best_set(
     m, f, sums, n, n_rows, C, channels, criterion, limits, labels, is_random, key, scratch, work
 ):  # fmt: skip
     """Best set of a feature whose compact bins are in `work`: (score, place, heavier, left), the
-    places up to which go left, and whether they are the heavier side."""
+    places up to which go left, whether they are the heavier side, and of two channels the weight
+    and the second channel on the left."""
+    if C == 2 and not is_random:
+        score, cut, heavier, left = best_pairs(
+            m, criterion, channels, limits, labels, scratch, work
+        )
+        return score, np.int64(cut), heavier, left
     put_in_order(
         m, f, sums, n, n_rows, C, channels, criterion, limits, labels, is_random, key, work
     )
@@ -221,16 +282,26 @@ def best_set(
         _, score, cut, heavier = random_of_bins(
             work[5], f, m, m + 1, sums, n, n_rows, criterion, limits, labels, key, scratch[0]
         )
-        left = scratch[0]
+    else:
+        _, score, cut, heavier, _ = best_of_bins(
+            work[5], m, m + 1, sums, n, n_rows, criterion, limits, labels, scratch
+        )
+    left = scratch[0]
+    left_of(work[5], m, C, channels, cut, False, left)
+    n_left = np.int64(left[0])
+    for c in range(1, C if labels else 1):
+        n_left += left[c]
+    return score, np.int64(cut), heavier, (n_left, np.int64(left[C - 1]))
+
+
+@device
+def set_sums(m, cut, found, C, channels, labels, work, left):
+    """Fill the channel sums of the places up to `cut`; `found`: of two channels, as best_set
+    gives them."""
+    if C == 2:
+        left[0], left[1] = found[0] - found[1] if labels else found[0], found[1]
+    else:
         left_of(work[5], m, C, channels, cut, False, left)
-        n_left = np.int64(left[0])
-        for c in range(1, C if labels else 1):
-            n_left += left[c]
-        return score, np.int64(cut), heavier, (n_left, left[C - 1])
-    _, score, cut, heavier, left = best_of_bins(
-        work[5], m, m + 1, sums, n, n_rows, criterion, limits, labels, scratch
-    )
-    return score, np.int64(cut), heavier, left
 
 
 @device

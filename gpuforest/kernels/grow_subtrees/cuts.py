@@ -210,6 +210,14 @@ def compact_rows(keys, n, own, low, C, channels, sets):
 
 
 @device
+def put_set(set_words, n_words, words, bins):
+    """Write a set of so many bins; how many words are then in use."""
+    for w in range((np.int64(bins) + 63) >> 6):
+        set_words[n_words + w] = words[w]
+    return n_words + ((np.int64(bins) + 63) >> 6)
+
+
+@device
 def goes_left(code, cut, missing_left, missing, words):
     """words : a set, which a cut SET_BIN asks; None: no feature is categorical"""
     if words is not None and cut == SET_BIN and code != missing:

@@ -27,6 +27,7 @@ from gpuforest.kernels.grow_subtrees.cuts import (
     goes_left,
     left_totals,
     most_sorted,
+    put_set,
     random_cut,
     set_of_rows,
 )
@@ -213,14 +214,6 @@ def put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums, own, pure):
         leaf_sums[n_leaves, c] = sums[c]
     nodes[number] = LEAF | U(n_leaves - first_leaf)
     return n_leaves + 1
-
-
-@device
-def put_set(set_words, n_words, words, bins):
-    """Write a set of so many bins; how many words are then in use."""
-    for w in range((np.int64(bins) + 63) >> 6):
-        set_words[n_words + w] = words[w]
-    return n_words + ((np.int64(bins) + 63) >> 6)
 
 
 @device
