@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         RandomTreesEmbedding,
     )
     from gpuforest.estimators.memory import estimate_memory
+    from gpuforest.estimators.permutation import oob_permutation_importance
     from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
     from gpuforest.inspection.graphviz import export_graphviz
     from gpuforest.inspection.reading import tree_nodes
@@ -56,6 +57,7 @@ __all__ = [
     "export_text",
     "from_sklearn",
     "load",
+    "oob_permutation_importance",
     "register_backend",
     "tree_nodes",
 ]
@@ -76,6 +78,7 @@ _homes = {
     "tree_nodes": "inspection.reading",
     "from_sklearn": "convert",
     "load": "model_file",
+    "oob_permutation_importance": "estimators.permutation",
 }
 
 

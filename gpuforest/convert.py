@@ -80,6 +80,9 @@ def to_sklearn(estimator: Any) -> Any:
     found.set_params(criterion=criterion)
     if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
         found.set_params(ccp_alpha=estimator.ccp_alpha_)
+    for parameter, by_oob in (("n_estimators", "auto"), ("max_features", "oob")):
+        if getattr(estimator, parameter, None) == by_oob:
+            found.set_params(**{parameter: getattr(estimator, f"{parameter}_")})
     measure = criterion_of(criterion, forest.coding.n_outputs)
     views = [TreeView(forest, t, measure) for t in range(forest.n_trees)]
     _set_fitted(found, estimator, getattr(estimator, "classes_", None))

@@ -56,6 +56,24 @@ def grow(
     earlier : the first of them, grown before from the same data
     """
     begin = 0 if earlier is None else earlier.n_trees
+    waves = grow_waves(matrix, target, sampling, rules, begin, n_trees, seed, backend)
+    if earlier is not None:
+        sizes = earlier.tree_offsets[1:] - earlier.tree_offsets[:-1]
+        waves.insert(0, WaveTrees(earlier.nodes, sizes, earlier.leaf_sums, earlier.sets))
+    return merged(waves, matrix, target, rules, seed, backend)
+
+
+def grow_waves(
+    matrix: BinnedMatrix,
+    target: Target,
+    sampling: Sampling,
+    rules: Rules,
+    begin: int,
+    n_trees: int,
+    seed: int,
+    backend: Backend,
+) -> list[WaveTrees]:
+    """Grow the trees begin .. n_trees - 1 of `seed`, and leave them as they grew together."""
     n_new = n_trees - begin
     n_workers, worker, size = waves_of(backend, sampling, target.coding.n_channels, n_new)
 
@@ -63,12 +81,20 @@ def grow(
         last = min(first + size, n_trees)
         return grow_wave(matrix, target, sampling, rules, first, last, seed, worker)
 
-    waves = parallel_map(
+    return parallel_map(
         wave, range(begin, n_trees, size), n_workers, lambda n: report(min(n * size, n_new), n_new)
     )
-    if earlier is not None:
-        sizes = earlier.tree_offsets[1:] - earlier.tree_offsets[:-1]
-        waves.insert(0, WaveTrees(earlier.nodes, sizes, earlier.leaf_sums, earlier.sets))
+
+
+def merged(
+    waves: list[WaveTrees],
+    matrix: BinnedMatrix,
+    target: Target,
+    rules: Rules,
+    seed: int,
+    backend: Backend,
+) -> Forest:
+    """The forest of all waves, which are emptied."""
     nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, target.coding, backend.n_threads)
     edges, coding = matrix.edges, target.coding
     multiway = rules.multiway and len(sets) > 0

@@ -24,7 +24,7 @@ MIX_1 = 0xBF58476D1CE4E5B9
 MIX_2 = 0x94D049BB133111EB
 
 # What a key is hashed with, by purpose. A node's sides are 0 (left) and 1 (right).
-BAG, ROOT, FEATURES = 0, 1, 2
+BAG, ROOT, FEATURES, OUT_OF_BAG = 0, 1, 2, 3
 PERMUTATION = 2
 CUT = 2**32  # and the feature: a random cut of it
 # Hashes of the permutation, each of which drives two rounds. With six rounds, tests of

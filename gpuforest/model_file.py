@@ -11,7 +11,6 @@
     edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
-    pruning_curve  f64[4, n]    of a single tree whose alpha was chosen
 
 The categories of features are in the header: {"3": ["a", "b"]}.
 
@@ -30,12 +29,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Bunch
 
 from gpuforest import estimators
 from gpuforest.binning import BinEdges
 from gpuforest.container import Layout, parse_object, read, write
 from gpuforest.criteria import CRITERIA, criterion_names
+from gpuforest.curves import CURVES, curves_of, read_curve
 from gpuforest.errors import ModelFormatError, damaged, need
 from gpuforest.forest import Forest
 from gpuforest.nodes import LEAF_MASK, LEAF_WORD, is_leaf
@@ -59,7 +58,6 @@ ARRAYS: Layout = {
     "edge_kinds": (("U8",), 1),
     "centre": (("F64",), 1),
     "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), 1),
-    "pruning_curve": (("F64",), 2),
 }
 HEADER = {
     "estimator": str,
@@ -70,6 +68,7 @@ HEADER = {
     "feature_names": list,
     "oob_score": float,
     "ccp_alpha": float,
+    **dict.fromkeys(CURVES, dict),
     "classes": list,
     "classes_dtype": str,
     "outputs": list,
@@ -77,8 +76,7 @@ HEADER = {
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_impurity", "leaf_means"}
-SOMETIMES = {"oob_score", "sets", "ccp_alpha", "pruning_curve", *OF_LEAVES, *NAMES}
-CURVE = ("ccp_alphas", "n_leaves", "errors", "std_errors")  # the rows of pruning_curve
+SOMETIMES = {"oob_score", "sets", "ccp_alpha", *CURVES, *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
@@ -110,8 +108,6 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             arrays[name] = found
     if len(forest.sets):
         arrays["sets"] = forest.sets
-    if hasattr(estimator, "pruning_curve_"):
-        arrays["pruning_curve"] = np.array([estimator.pruning_curve_[name] for name in CURVE])
     write(Path(path), json.dumps(header), arrays)
 
 
@@ -140,7 +136,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         _check_names(header, arrays)
         forest = _forest(header, arrays)
         check_forest(forest)
-        return _estimator(header, forest, arrays.get("pruning_curve"))
+        return _estimator(header, forest)
     except OSError:
         raise
     except ModelFormatError as error:
@@ -229,6 +225,7 @@ def _header(estimator: Any) -> dict[str, Any]:
         header["categories"] = {str(f): list(values) for f, values in categories.items()}
     if hasattr(estimator, "pruning_curve_"):
         header["ccp_alpha"] = estimator.ccp_alpha_
+    header |= curves_of(estimator)
     coding = estimator.forest_.coding
     if coding.several:
         header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
@@ -354,7 +351,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
     )
 
 
-def _estimator(header: dict[str, Any], forest: Forest, curve: np.ndarray | None) -> Any:
+def _estimator(header: dict[str, Any], forest: Forest) -> Any:
     """A fitted estimator of a checked forest."""
     name, coding = header["estimator"], forest.coding
     need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
@@ -376,21 +373,14 @@ def _estimator(header: dict[str, Any], forest: Forest, curve: np.ndarray | None)
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if "oob_score" in header:
         estimator.oob_score_ = header["oob_score"]
+    for curve in header.keys() & CURVES.keys():
+        setattr(estimator, f"{curve}_", read_curve(curve, header[curve]))
     estimator._keep(forest)
     estimator.criterion_ = CRITERIA[header["criterion"]].name
-    need((curve is None) == ("ccp_alpha" not in header), "an alpha without its curve")
-    if curve is not None:
+    need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")
+    if "ccp_alpha" in header:
         need(single, "a pruning curve of many trees")
-        _set_curve(estimator, header["ccp_alpha"], curve)
+        alphas = estimator.pruning_curve_.ccp_alphas
+        need(header["ccp_alpha"] in alphas, "an alpha not on its curve")
+        estimator.ccp_alpha_ = header["ccp_alpha"]
     return estimator
-
-
-def _set_curve(tree: Any, ccp_alpha: float, curve: np.ndarray) -> None:
-    """The alpha that was chosen, and what it was chosen by."""
-    need(curve.shape[0] == len(CURVE) and bool((curve >= 0).all()), "a curve that is none")
-    need(bool(np.isfinite(curve).all()) and ccp_alpha in curve[0], "an alpha not on its curve")
-    n_leaves = curve[CURVE.index("n_leaves")]
-    need(bool((n_leaves < 2**31).all()), "a curve of too many leaves")
-    tree.ccp_alpha_ = ccp_alpha
-    tree.pruning_curve_ = Bunch(**dict(zip(CURVE, curve, strict=True)))
-    tree.pruning_curve_["n_leaves"] = n_leaves.astype(np.int64)

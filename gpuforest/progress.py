@@ -68,6 +68,20 @@ def also(listener: Listener) -> Iterator[None]:
 
 
 @contextmanager
+def counting_on(done: int, total: int) -> Iterator[None]:
+    """Reports inside are of what comes after `done`, of a total."""
+    before = _listener.get()
+    if before is None:
+        yield
+        return
+    token = _listener.set(lambda stage, n, _: before(stage, done + n, total))
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+@contextmanager
 def printing(verbose: int) -> Iterator[None]:
     """Print each stage as it begins, and from verbose=2 on how far it is; 0: nothing."""
     if not verbose:

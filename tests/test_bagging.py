@@ -203,7 +203,8 @@ def test_defaults_are_scikit_learns(name):
     )
     assert set(theirs) <= set(ours)
     assert [p for p in ours if p in theirs and ours[p].default != theirs[p].default] == []
-    assert set(ours) - set(theirs) == ({"voting"} if name == "BaggingClassifier" else set())
+    new = {"oob_tol", "max_estimators"} | ({"voting"} if name == "BaggingClassifier" else set())
+    assert set(ours) - set(theirs) == new
 
 
 def test_accuracy_is_near_scikit_learns():

@@ -16,7 +16,7 @@ LAYERS = [
     {"dtypes", "errors", "hashing", "impurity", "nodes", "parallel", "progress"},
     {"criteria"},
     {"kernels"},
-    {"binning", "container", "frontier", "loading", "sampling", "tables", "target"},
+    {"binning", "container", "curves", "frontier", "loading", "sampling", "tables", "target"},
     {"categories", "validate"},
     {"forest"},
     {"backends"},

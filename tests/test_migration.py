@@ -79,8 +79,8 @@ def test_parameters(name):
     for parameter, (_, _, text, _) in listed.items():
         if not text.startswith("different"):
             assert own[parameter].default == other[parameter].default
-    new = {"max_bins", "backend", "memory_limit", "voting", "categorical_features"}
-    new |= {"categorical_split", "ccp_cv", "ccp_rule"}
+    new = {"max_bins", "backend", "memory_limit", "voting", "oob_tol", "max_estimators"}
+    new |= {"categorical_features", "categorical_split", "ccp_cv", "ccp_rule"}
     assert own.keys() - other.keys() <= new
 
 

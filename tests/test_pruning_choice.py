@@ -348,26 +348,34 @@ def test_files_keep_the_curve(tmp_path, criterion):
     assert (loaded.ccp_alpha_, hasattr(loaded, "pruning_curve_")) == (0.1, False)
 
 
+def written(**changes):
+    whole = {"ccp_alphas": [0.0, 0.1], "n_leaves": [2, 1], "errors": [0.5, 0.6]}
+    return {**whole, "std_errors": [0.1, 0.1], **changes}
+
+
 @pytest.mark.parametrize(
-    ("header", "curve"),
+    ("ccp_alpha", "curve"),
     [
-        ({}, None),
-        ({"ccp_alpha": 0.3}, [[0.0, 0.1], [2, 1], [0.5, 0.6], [0.1, 0.1]]),
-        ({"ccp_alpha": 0.1}, [[0.0, 0.1], [2, 1], [0.5, 0.6]]),
-        ({"ccp_alpha": 0.1}, [[0.0, 0.1], [2, 1], [0.5, 0.6], [0.1, -0.1]]),
-        ({"ccp_alpha": 0.1}, [[0.0, 0.1], [2, 1], [0.5, np.inf], [0.1, 0.1]]),
-        ({"ccp_alpha": 0.1}, [[0.0, 0.1], [2**40, 1], [0.5, 0.6], [0.1, 0.1]]),
-        ({"ccp_alpha": 0.1}, np.zeros((4, 0))),
+        (0.1, None),
+        (None, written()),
+        (0.3, written()),
+        (0.1, {"ccp_alphas": [0.1]}),
+        (0.1, written(std_errors=[0.1])),
+        (0.1, written(std_errors=[0.1, -0.1])),
+        (0.1, written(errors=[0.5, float("inf")])),
+        (0.1, written(n_leaves=[2**40, 1])),
+        (0.1, written(ccp_alphas=[0.1, 0.0])),
+        (0.1, written(ccp_alphas=[], n_leaves=[], errors=[], std_errors=[])),
     ],
+    ids=range(10),
 )
-def test_curves_that_cannot_have_been_written(tmp_path, header, curve):
+def test_curves_that_cannot_have_been_written(tmp_path, ccp_alpha, curve):
     path = tmp_path / "model"
     DecisionTreeClassifier(ccp_alpha="cv").fit(*CANCER).save(path)
     text, arrays = container.read(path, model_file.ARRAYS)
-    arrays = {name: array for name, array in arrays.items() if name != "pruning_curve"}
-    if curve is not None:
-        arrays["pruning_curve"] = np.array(curve, np.float64)
-    container.write(path, json.dumps(json.loads(text) | header), arrays)
+    header = json.loads(text) | {"ccp_alpha": ccp_alpha, "pruning_curve": curve}
+    header = {name: value for name, value in header.items() if value is not None}
+    container.write(path, json.dumps(header), arrays)
     with pytest.raises(ModelFormatError):
         gpuforest.load(path)
 

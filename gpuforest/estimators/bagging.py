@@ -71,7 +71,10 @@ class Bagging(Trees):
 
     def _growing(self, n_features: int) -> dict[str, Any]:
         drawn = self._features_drawn(n_features)
-        own = ("n_estimators", "max_samples", "bootstrap", "bootstrap_features", "oob_score")
+        own = (
+            "n_estimators", "max_estimators", "max_samples", "bootstrap", "bootstrap_features",
+            "oob_score",
+        )  # fmt: skip
         return {
             **(self.estimator or self._tree()).get_params(deep=False),
             **{name: getattr(self, name) for name in own},
@@ -114,8 +117,8 @@ class BaggingClassifier(Bagging, ForestClassifier):
     estimator : DecisionTreeClassifier or None, default=None
         How each tree is grown, on which backend, in what memory; None:
         `DecisionTreeClassifier()`. Its random_state is not looked at.
-    n_estimators : int, default=10
-        Trees.
+    n_estimators : int or "auto", default=10
+        Trees; "auto": as many as it takes until the out-of-bag error has converged.
     max_samples : int, float or None, default=None
         Rows drawn for a tree; a float is a fraction of the total weight, or of the rows where
         they are drawn without replacement; None: as many as there are rows.
@@ -127,7 +130,7 @@ class BaggingClassifier(Bagging, ForestClassifier):
         Features are drawn with replacement.
     voting : {"soft", "hard"}, default="soft"
         The mean of the trees' class proportions, or the share of trees that vote for a class.
-    oob_score, warm_start, n_jobs, random_state, verbose
+    oob_score, oob_tol, max_estimators, warm_start, n_jobs, random_state, verbose
         As for `RandomForestClassifier`.
 
     Attributes
@@ -149,7 +152,7 @@ class BaggingClassifier(Bagging, ForestClassifier):
     def __init__(
         self,
         estimator: DecisionTreeClassifier | None = None,
-        n_estimators: int = 10,
+        n_estimators: int | str = 10,
         *,
         max_samples: int | float | None = None,
         max_features: int | float = 1.0,
@@ -157,6 +160,8 @@ class BaggingClassifier(Bagging, ForestClassifier):
         bootstrap_features: bool = False,
         voting: str = "soft",
         oob_score: bool | Callable[..., float] = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -175,7 +180,7 @@ class BaggingRegressor(Bagging, ForestRegressor):
         `DecisionTreeRegressor()`. Its random_state is not looked at.
     n_estimators, max_samples, max_features, bootstrap, bootstrap_features
         As for `BaggingClassifier`.
-    oob_score, warm_start, n_jobs, random_state, verbose
+    oob_score, oob_tol, max_estimators, warm_start, n_jobs, random_state, verbose
         As for `RandomForestRegressor`.
 
     Attributes
@@ -191,13 +196,15 @@ class BaggingRegressor(Bagging, ForestRegressor):
     def __init__(
         self,
         estimator: DecisionTreeRegressor | None = None,
-        n_estimators: int = 10,
+        n_estimators: int | str = 10,
         *,
         max_samples: int | float | None = None,
         max_features: int | float = 1.0,
         bootstrap: bool = True,
         bootstrap_features: bool = False,
         oob_score: bool | Callable[..., float] = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,12 @@ from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.criteria import Criterion, criterion_of
 from gpuforest.dtypes import CATEGORICAL
 from gpuforest.estimators.callbacks import CallbackSupport, told, with_callbacks
+from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
     Labels,
     draw_seed,
+    most_trees,
     rules_of,
     sampling_of,
     thread_count,
@@ -36,7 +38,6 @@ from gpuforest.estimators.validation import (
 )
 from gpuforest.forest import Forest
 from gpuforest.frontier import Rules
-from gpuforest.grow import grow
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.impurity import with_leaf_impurity
 from gpuforest.inspection.notebook import summary_html
@@ -60,7 +61,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     backend_: str
     n_features_in_: int
     n_outputs_: int
-    n_estimators: int
+    n_estimators: int | str
     criterion: str
     max_bins: int
     backend: str
@@ -114,7 +115,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         fitted = self._forget()  # a fit that fails must leave no half of an earlier one
         try:
-            n_new = getattr(self, "n_estimators", 1) - (0 if earlier is None else earlier.n_trees)
+            n_new = most_trees(vars(self)) - (0 if earlier is None else earlier.n_trees)
             data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
             with progress.printing(self.verbose), told(self, n_new, **data):
                 self._run(X, lambda backend: self._fit(X, y, sample_weight, seed, backend, earlier))
@@ -139,7 +140,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         if not getattr(self, "warm_start", False) or not hasattr(self, "forest_"):
             return None
         n = self.forest_.n_trees
-        if self.n_estimators < n:
+        if int(self.n_estimators) < n:
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be larger or equal to the {n} trees that "
                 "there are already, with warm_start=True"
@@ -180,9 +181,9 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 check_same(earlier, edges, coding)
             target = Target(coding, backend.asarray(codes))
         with progress.stage("growing"):
-            n_trees = int(params.get("n_estimators", 1))
-            forest = grow(matrix, target, sampling, rules, n_trees, seed, backend, earlier)
-            forest = _finished(forest, params, rules)
+            finish = partial(_finished, params=params, rules=rules)
+            growth = Growth(matrix, target, sampling, rules, seed, backend, finish)
+            forest = self._grow(growth, coded, earlier)
             if not (coding.is_classes or coding.several or "n_estimators" in params):
                 criterion = criterion_of(params["criterion"], coding.n_outputs)
                 forest = with_leaf_impurity(forest, matrix, coded[0], sampling, criterion, backend)
@@ -192,6 +193,10 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         if params.get("oob_score", False):
             with progress.stage("out of bag"):
                 self._set_oob(matrix, coded, sampling, backend)
+
+    def _grow(self, growth: Growth, coded: tuple[Any, ...], earlier: Forest | None) -> Forest:
+        """The trees; `coded`: the target as it was checked."""
+        return growth.finish(growth.grow(1))
 
     def _keep(self, forest: Forest) -> None:
         self.forest_, self.seed_ = forest, forest.seed

@@ -30,7 +30,7 @@ from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf
 
 # parameters of forests that have no meaning without a target or bags
-BAGS = {"bootstrap", "max_samples", "oob_score"}
+BAGS = {"bootstrap", "max_samples", "oob_score", "oob_tol", "max_estimators"}
 UNSUPERVISED = {"max_features", "ccp_alpha", "monotonic_cst", *BAGS}
 
 
@@ -44,15 +44,18 @@ class ExtraTreesClassifier(ForestClassifier):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Trees.
+    n_estimators : int or "auto", default=100
+        Trees; "auto": as many as it takes until the out-of-bag error has converged. Needs
+        bootstrap.
     bootstrap : bool, default=False
         Each tree sees rows drawn with replacement; False: all rows.
     criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As for `RandomForestClassifier`.
     max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
         As for `RandomForestClassifier`.
-    categorical_features, categorical_split, max_samples, oob_score, class_weight, voting
+    categorical_features, categorical_split, class_weight, voting
+        As for `RandomForestClassifier`.
+    max_samples, oob_score, oob_tol, max_estimators
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -79,7 +82,7 @@ class ExtraTreesClassifier(ForestClassifier):
 
     def __init__(
         self,
-        n_estimators: int = 100,
+        n_estimators: int | str = 100,
         *,
         criterion: str = "gini",
         max_depth: int | None = None,
@@ -96,6 +99,8 @@ class ExtraTreesClassifier(ForestClassifier):
         bootstrap: bool = False,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
         class_weight: dict[Any, float] | list[Any] | str | None = None,
         voting: str = "soft",
         random_state: int | np.random.RandomState | None = None,
@@ -116,10 +121,12 @@ class ExtraTreesRegressor(ForestRegressor):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Trees.
-    max_features : "sqrt", "log2", int, float or None, default=1.0
-        Features, among those that vary in the node, tried at a split; None: all.
+    n_estimators : int or "auto", default=100
+        Trees; "auto": as many as it takes until the out-of-bag error has converged. Needs
+        bootstrap.
+    max_features : "sqrt", "log2", "oob", int, float or None, default=1.0
+        Features, among those that vary in the node, tried at a split; None: all; "oob": see
+        `RandomForestClassifier`.
     bootstrap : bool, default=False
         Each tree sees rows drawn with replacement; False: all rows.
     criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
@@ -128,6 +135,8 @@ class ExtraTreesRegressor(ForestRegressor):
         As for `RandomForestRegressor`.
     categorical_split, max_samples, oob_score
         As for `RandomForestRegressor`.
+    oob_tol, max_estimators
+        As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
 
@@ -145,7 +154,7 @@ class ExtraTreesRegressor(ForestRegressor):
 
     def __init__(
         self,
-        n_estimators: int = 100,
+        n_estimators: int | str = 100,
         *,
         criterion: str = "squared_error",
         max_depth: int | None = None,
@@ -162,6 +171,8 @@ class ExtraTreesRegressor(ForestRegressor):
         bootstrap: bool = False,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,

@@ -27,8 +27,9 @@ class RandomForestClassifier(ForestClassifier):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Trees.
+    n_estimators : int or "auto", default=100
+        Trees; "auto": as many as it takes until the out-of-bag error has converged, see `oob_tol`.
+        Needs bootstrap.
     criterion : {"gini", "entropy", "log_loss", "misclassification", "gain_ratio"}, default="gini"
     max_depth : int or None, default=None
         Levels below the root; None: until leaves are pure or may not be split.
@@ -38,8 +39,10 @@ class RandomForestClassifier(ForestClassifier):
         Rows that either side of a split must have; a float is a fraction of the rows.
     min_weight_fraction_leaf : float, default=0.0
         Share of a bag's total weight that either side of a split must have, up to 0.5.
-    max_features : "sqrt", "log2", int, float or None, default="sqrt"
-        Features, among those that vary in the node, tried at a split; None: all.
+    max_features : "sqrt", "log2", "oob", int, float or None, default="sqrt"
+        Features, among those that vary in the node, tried at a split; None: all; "oob": as many
+        as give the least out-of-bag error, from the default on by factors of two, which needs
+        bootstrap.
     max_leaf_nodes : int or None, default=None
         Leaves of a tree at the most: of all splits those that decrease the impurity most,
         chosen from the root down (best first); None: any number.
@@ -65,6 +68,11 @@ class RandomForestClassifier(ForestClassifier):
     oob_score : bool or callable, default=False
         Predict each row by the trees that did not draw it. Needs bootstrap. A callable takes
         the true and the predicted targets of these rows and gives the score.
+    oob_tol : float, default=0.005
+        Of n_estimators="auto": growing ends when over the last half of the trees the out-of-bag
+        error (of classes the share of wrong rows, of numbers 1 - R^2) lay within this.
+    max_estimators : int, default=1000
+        Of n_estimators="auto": trees at the most.
     class_weight : {"balanced", "balanced_subsample"}, dict, list of dict or None, default=None
         What each row of a class adds to the statistics: {label: weight}, or "balanced",
         rows / (classes * rows of the class); "balanced_subsample" counts the
@@ -100,6 +108,13 @@ class RandomForestClassifier(ForestClassifier):
     oob_score_ : float, accuracy (or `oob_score`) over the rows that are out of some bag
     oob_decision_function_ : float64 ndarray of shape (n_samples, n_classes[, n_outputs])
         NaN where a row was never out of bag.
+    oob_curve_ : Bunch of `n_estimators`, int64, and `error`, float64 of the same shape
+        Out-of-bag errors of growing numbers of trees, of many rows on a sample; with oob_score or
+        n_estimators="auto".
+    oob_max_features_ : Bunch of `max_features` and `error`
+        Of max_features="oob", what was tried.
+    n_estimators_ : int, trees
+    max_features_ : int, features tried at a split
     seed_ : int, what random draws came from
     criterion_ : str, what the trees were grown with
     backend_ : str, the name of the backend that grew them
@@ -126,7 +141,7 @@ class RandomForestClassifier(ForestClassifier):
 
     def __init__(
         self,
-        n_estimators: int = 100,
+        n_estimators: int | str = 100,
         *,
         criterion: str = "gini",
         max_depth: int | None = None,
@@ -143,6 +158,8 @@ class RandomForestClassifier(ForestClassifier):
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
         class_weight: dict[Any, float] | list[Any] | str | None = None,
         voting: str = "soft",
         random_state: int | np.random.RandomState | None = None,
@@ -164,19 +181,23 @@ class RandomForestRegressor(ForestRegressor):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Trees.
+    n_estimators : int or "auto", default=100
+        Trees; "auto": as many as it takes until the out-of-bag error has converged, see `oob_tol`.
+        Needs bootstrap.
     criterion : {"squared_error", "poisson"}, default="squared_error"
         "poisson" is for counts: y >= 0, not all zero.
-    max_features : "sqrt", "log2", int, float or None, default=1/3
-        Features, among those that vary in the node, tried at a split; None: all.
+    max_features : "sqrt", "log2", "oob", int, float or None, default=1/3
+        Features, among those that vary in the node, tried at a split; None: all; "oob": see
+        `RandomForestClassifier`.
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As for `RandomForestClassifier`.
     max_leaf_nodes, min_impurity_decrease, ccp_alpha
         As for `RandomForestClassifier`.
     monotonic_cst : array-like of int of shape (n_features,) or None, default=None
         1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either.
-    categorical_features, categorical_split, bootstrap, max_samples, oob_score
+    categorical_features, categorical_split, bootstrap, max_samples
+        As for `RandomForestClassifier`.
+    oob_score, oob_tol, max_estimators
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -191,6 +212,13 @@ class RandomForestRegressor(ForestRegressor):
     oob_score_ : float, R^2 (or `oob_score`) over the rows that are out of some bag
     oob_prediction_ : float64 ndarray of shape (n_samples[, n_outputs])
         NaN where a row was never out of bag.
+    oob_curve_ : Bunch of `n_estimators`, int64, and `error`, float64 of the same shape
+        Out-of-bag errors of growing numbers of trees, of many rows on a sample; with oob_score or
+        n_estimators="auto".
+    oob_max_features_ : Bunch of `max_features` and `error`
+        Of max_features="oob", what was tried.
+    n_estimators_ : int, trees
+    max_features_ : int, features tried at a split
     seed_ : int, what random draws came from
     criterion_ : str, what the trees were grown with
     backend_ : str, the name of the backend that grew them
@@ -207,7 +235,7 @@ class RandomForestRegressor(ForestRegressor):
 
     def __init__(
         self,
-        n_estimators: int = 100,
+        n_estimators: int | str = 100,
         *,
         criterion: str = "squared_error",
         max_depth: int | None = None,
@@ -224,6 +252,8 @@ class RandomForestRegressor(ForestRegressor):
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,

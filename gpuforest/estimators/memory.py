@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_backend
-from gpuforest.estimators.settings import rules_of, sampling_of, thread_count
+from gpuforest.estimators.settings import most_trees, rules_of, sampling_of, thread_count
 from gpuforest.frontier import Rules
 from gpuforest.memory import ON_HOST, Fit, MemoryEstimate, estimate, within
 from gpuforest.sampling import Sampling
@@ -105,7 +105,7 @@ def fit_of(
     return Fit(
         n_rows=X.shape[0],
         n_features=X.shape[1],
-        n_trees=int(params.get("n_estimators", 1)),
+        n_trees=most_trees(params),
         n_channels=coding.n_channels,
         is_classes=coding.is_classes,
         max_bins=max(params["max_bins"], most + 1),

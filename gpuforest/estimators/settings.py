@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -55,7 +56,10 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
 }
 FOREST_CONSTRAINTS: dict[str, list[Any]] = {
-    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    "oob_tol": [Interval(Real, 0.0, None, closed="left")],
+    "max_estimators": [Interval(Integral, 1, None, closed="left")],
+    "max_features": [*TREE_CONSTRAINTS["max_features"], StrOptions({"oob"})],
     "bootstrap": ["boolean"],
     "max_samples": [
         None,
@@ -100,6 +104,31 @@ def draw_seed(random_state: Any) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def most_trees(params: Mapping[str, Any]) -> int:
+    """So many trees may grow."""
+    n = params.get("n_estimators", 1)
+    return int(params["max_estimators"] if n == "auto" else n)
+
+
+def check_out_of_bag(params: Mapping[str, Any]) -> None:
+    """Whether there will be the out-of-bag errors that parameters ask for.
+
+    Raises
+    ------
+    ValueError : there will not
+    """
+    for name, wanted in (("n_estimators", "auto"), ("max_features", "oob")):
+        if params.get(name) == wanted and not params.get("bootstrap", False):
+            raise ValueError(
+                f"{name}={wanted!r} needs bootstrap=True: no row is out of bag without"
+            )
+    if params.get("n_estimators") == "auto" and params.get("warm_start", False):
+        raise ValueError(
+            'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators '
+            "to a number"
+        )
 
 
 def features_tried(max_features: Any, n_features: int, drawn: int = 0) -> int:

@@ -1,0 +1,165 @@
+"""How many trees grow, and how many features they try, where out-of-bag errors decide it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Bunch
+
+from gpuforest.assembly import WaveTrees
+from gpuforest.backends.base import Backend
+from gpuforest.binning import BinnedMatrix
+from gpuforest.forest import Forest
+from gpuforest.frontier import Rules
+from gpuforest.grow import grow, grow_waves, merged
+from gpuforest.inspection.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
+from gpuforest.progress import counting_on
+from gpuforest.sampling import Sampling
+from gpuforest.target import Target
+
+# So many trees at least: tuneRF tries 50, and this is a point of every curve. Errors of fewer
+# fall fast, and differ by chance.
+FIRST_TREES = 48
+IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """What trees grow from, whatever their number.
+
+    finish : prunes a forest, and the like
+    """
+
+    matrix: BinnedMatrix
+    target: Target
+    sampling: Sampling
+    rules: Rules
+    seed: int
+    backend: Backend
+    finish: Callable[[Forest], Forest]
+
+    def grow(self, n_trees: int, earlier: Forest | None = None) -> Forest:
+        """The trees 0 .. n_trees - 1, as they grow; see `grow.grow`."""
+        return grow(
+            self.matrix, self.target, self.sampling, self.rules, n_trees, self.seed, self.backend,
+            earlier,
+        )  # fmt: skip
+
+    def grow_waves(self, begin: int, n_trees: int) -> list[WaveTrees]:
+        """The trees begin .. n_trees - 1, as they grew together."""
+        return grow_waves(
+            self.matrix, self.target, self.sampling, self.rules, begin, n_trees, self.seed,
+            self.backend,
+        )  # fmt: skip
+
+    def merge(self, waves: list[WaveTrees]) -> Forest:
+        """The forest of all waves, which are emptied."""
+        return merged(waves, self.matrix, self.target, self.rules, self.seed, self.backend)
+
+    def sample(self) -> np.ndarray | None:
+        """Rows by which errors are known on the way; None: all."""
+        return sampled_rows(self.seed, self.matrix.n_rows, self.backend)
+
+    def out_of_bag(self, rows: np.ndarray | None) -> OutOfBag:
+        n_values = self.target.coding.n_values
+        return OutOfBag(self.matrix, self.sampling, n_values, self.backend, rows)
+
+
+def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees], Curve]:
+    """The number of features tried that gives the least out-of-bag error, in the manner of
+    Breiman and Cutler's tuneRF (in R's randomForest).
+
+    From the number that `growth` has it is halved for as long as that lowers the error of
+    `FIRST_TREES` trees by `IMPROVEMENT`, then doubled. The same bags serve all numbers.
+
+    Returns
+    -------
+    growth : with the best of the numbers tried; of equals the least
+    waves : its trees
+    tried : the numbers, ascending, and their errors
+    """
+    start, rows = growth.rules.n_tried, growth.sample()
+    found: dict[int, float] = {}
+    best: tuple[float, int, list[WaveTrees]] | None = None
+
+    def trial(n_tried: int) -> float:
+        nonlocal best
+        other = replace(growth, rules=replace(growth.rules, n_tried=n_tried))
+        waves, oob = other.grow_waves(0, FIRST_TREES), growth.out_of_bag(rows)
+        ((_, found[n_tried]),) = _follow(oob, growth, waves, [FIRST_TREES], error)
+        if best is None or (found[n_tried], n_tried) < best[:2]:
+            best = found[n_tried], n_tried, waves
+        return found[n_tried]
+
+    least = trial(start)
+    for halves in (True, False):
+        n_tried = start
+        while True:
+            other = -(-n_tried // 2) if halves else min(2 * n_tried, growth.matrix.n_features)
+            if other == n_tried or not trial(other) < least * (1 - IMPROVEMENT):
+                break
+            n_tried, least = other, found[other]
+    assert best is not None
+    chosen = replace(growth, rules=replace(growth.rules, n_tried=best[1]))
+    return chosen, best[2], sorted(found.items())
+
+
+def grow_until_converged(
+    growth: Growth, error: Error, tol: float, max_trees: int, begun: list[WaveTrees]
+) -> tuple[Forest, Curve]:
+    """As many trees as it takes until the out-of-bag error has converged.
+
+    At each of `curve_points` from `FIRST_TREES` on the error is looked at: it has converged
+    when over the last half of the trees it lay within `tol`. An error of a + b / n at n trees
+    is then above that of any number of them by no more than `tol`. The trees are merged once,
+    at the end.
+
+    begun : the first `FIRST_TREES` of the trees, where they grew before
+    """
+    oob, points = growth.out_of_bag(growth.sample()), curve_points(max_trees)
+    grown: list[WaveTrees] = []
+    curve: Curve = []
+    for end in (n for n in points if n >= min(FIRST_TREES, max_trees)):
+        begin = oob.n_trees
+        with counting_on(begin, max_trees):
+            is_there = begun and end == FIRST_TREES
+            waves = begun if is_there else growth.grow_waves(begin, end)
+        grown += waves
+        passed = [n for n in points if begin < n <= end]
+        curve += _follow(oob, growth, waves, passed, error)
+        if change(curve) <= tol:
+            break
+    else:
+        warnings.warn(
+            f"the out-of-bag error has not converged: over the last half of max_estimators="
+            f"{max_trees} trees it changed by {change(curve):.2g}, more than oob_tol={tol}. "
+            "Raise either",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return growth.merge(grown), curve
+
+
+def _follow(
+    oob: OutOfBag, growth: Growth, waves: list[WaveTrees], points: list[int], error: Error
+) -> Curve:
+    """Errors at these numbers of trees, of which the last is that of all; wave by wave, as
+    trees need not be merged to be asked."""
+    found: Curve = []
+    for wave in waves:
+        begin = oob.n_trees
+        end = begin + len(wave.tree_sizes)
+        forest = growth.finish(growth.merge([wave]))
+        found += oob.follow(forest, [n for n in points if begin < n <= end], error, begin)
+        oob.add(forest, end, begin)
+    return found
+
+
+def as_bunch(curve: Curve, name: str) -> Bunch:
+    """Numbers i64[n] under this name, and errors f64[n]."""
+    numbers, errors = zip(*curve, strict=True)
+    return Bunch(**{name: np.array(numbers, np.int64), "error": np.array(errors, np.float64)})

@@ -1,0 +1,87 @@
+"""Out-of-bag permutation importances (Breiman 2001, section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import array_api_compat.numpy as host
+import numpy as np
+
+from gpuforest import hashing
+from gpuforest.nodes import is_leaf, unpack
+from gpuforest.progress import report
+from gpuforest.sampling import Sampling, draw_bags
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+    from gpuforest.binning import BinnedMatrix
+    from gpuforest.forest import Forest
+
+Array = Any
+Score = Callable[[np.ndarray, np.ndarray], float]  # of rows i64[n], predictions f64[n, n_values]
+
+
+def permutation_decreases(
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, score: Score, backend: Backend
+) -> np.ndarray:
+    """How much the score of each tree falls when a feature is permuted, f64[F, T].
+
+    Each tree is scored on the rows that are out of its bag, and among these a feature's codes
+    are permuted; a random order, which the hash gives, serves all features of the tree. Zero
+    for features that a tree does not split on; NaN for trees whose bag has all rows.
+    """
+    T = forest.n_trees
+    found = np.zeros((matrix.n_features, T))
+    for t in range(T):
+        out = draw_bags(sampling, forest.seed, t, t + 1, backend)[0, :] == 0
+        rows = np.flatnonzero(backend.asnumpy(out))
+        features = split_features(forest, t) if len(rows) else []
+        if len(rows):
+            found[features, t] = _of_tree(forest, t, matrix, rows, features, score, backend)
+        else:
+            found[:, t] = np.nan
+        report(t + 1, T)
+    return found
+
+
+def _of_tree(
+    forest: Forest,
+    tree: int,
+    matrix: BinnedMatrix,
+    rows: np.ndarray,
+    features: list[int],
+    score: Score,
+    backend: Backend,
+) -> list[float]:
+    """The decrease of each of these features."""
+    xp, n, K = backend.xp, len(rows), forest.coding.n_values
+    codes = xp.take(matrix.codes, backend.asarray(rows), axis=0)
+    order = backend.asarray(random_order(forest.seed, tree, n))
+
+    def score_now() -> float:
+        zeros = xp.zeros((n, K), dtype=xp.float64, device=backend.device)
+        values = backend.accumulate(forest, codes, tree, tree + 1, None, zeros)
+        return score(rows, backend.asnumpy(values))
+
+    before, found = score_now(), []
+    for feature in features:
+        column = xp.asarray(codes[:, feature], copy=True)
+        codes[:, feature] = xp.take(column, order)
+        found.append(before - score_now())
+        codes[:, feature] = column
+    return found
+
+
+def split_features(forest: Forest, tree: int) -> list[int]:
+    """The features that a tree splits on, ascending."""
+    nodes = forest.nodes[forest.tree_offsets[tree] : forest.tree_offsets[tree + 1]]
+    found: list[int] = np.unique(unpack(host, nodes[~is_leaf(nodes)])[0]).tolist()
+    return found
+
+
+def random_order(seed: int, tree: int, n: int) -> np.ndarray:
+    """A random order i64[n] of range(n), of a tree's rows out of bag."""
+    key = hashing.hash_at(hashing.tree_keys(np, seed, tree, tree + 1), hashing.OUT_OF_BAG)
+    positions = np.arange(n, dtype=np.uint64)[None]
+    return np.asarray(hashing.permute(np, key[:, None], positions, n)[0], np.int64)
