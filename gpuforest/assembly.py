@@ -189,7 +189,8 @@ def assemble(
     nodes, set_at = in_order(nodes, set_at, begin, length, children, leaves, backend)
     sets = set_table(nodes, set_at, sets, edges, backend)
     nodes, leaf_sums = leaf_table(xp, nodes, leaf_sums, coding)
-    return WaveTrees(*(backend.asnumpy(a) for a in (nodes, sizes[0], leaf_sums, sets)))
+    nodes, tree_sizes, leaf_sums = (backend.asnumpy(a) for a in (nodes, sizes[0], leaf_sums))
+    return WaveTrees(nodes, tree_sizes, leaf_sums, sets)
 
 
 def in_order(
@@ -232,11 +233,12 @@ def in_order(
 
 def set_table(
     nodes: Array, set_at: Array | None, sets: Array, edges: BinEdges, backend: Backend
-) -> Array:
-    """Sets u64[...] in the order of the nodes u64[M], which begin at `set_at` i64[M] now."""
+) -> np.ndarray:
+    """Sets u64[...] in the order of the nodes u64[M], which begin at `set_at` i64[M] now; on the
+    host."""
     xp = backend.xp
     if set_at is None:
-        return xp.reshape(sets, (-1,))
+        return np.zeros(0, np.uint64)
     own = xp.nonzero(has_set(nodes))[0]
     feature = xp.astype(xp.take(nodes, own) >> FEATURE_SHIFT, xp.int64)
     words = xp.take(backend.asarray(edges.set_words), feature)
@@ -244,7 +246,7 @@ def set_table(
     move = xp.take(set_at, own) - (upto - words)
     source = xp.repeat(move, words)
     source += xp.arange(source.shape[0], dtype=xp.int64, device=backend.device)
-    return xp.take(sets, source)
+    return backend.asnumpy(xp.take(sets, source))
 
 
 def leaf_table(xp: Any, nodes: Array, sums: Array, coding: TargetCoding) -> tuple[Array, Array]:

@@ -43,7 +43,7 @@ def level(
     if not S:
         return Splits.empty(xp, slots, matrix.edges.most_words), slots.tree
     each = 8 * matrix.n_features * matrix.edges.n_codes * (slots.sums.shape[1] + 1)
-    size = max(1, backend.memory_budget // each)
+    size = max(1, backend.memory_budget // (4 * each))  # scores and copies take more
     found, more = [], []
     for s in range(0, S, size):
         part = slots.part(slice(s, min(s + size, S)))

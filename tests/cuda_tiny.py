@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 from devices import DEVICES
-from engine import Task, same_forest, table
+from engine import Task, later_rows, places, same_forest, table
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.inspection.oob import out_of_bag
@@ -32,13 +32,17 @@ def tasks(n_rows: int = 70) -> list[Task]:
         weights = rng.integers(0, 3, n_rows).astype(np.int32)
         changes = {"max_bins": 300, "min_rows_leaf": 2, "weights": weights}
         found.append(Task(X.astype(np.float64), y, criterion, **common).but(**changes))
+    X[:, 0], X[:, 1] = places(rng, n_rows, 4), places(rng, n_rows, 70)
+    for criterion, y in (("entropy", classes), ("squared_error", numbers)):
+        task = Task(X, y, criterion, **common, categorical=(0, 1))
+        found += [task.but(max_bins=300), task.but(multiway=True, max_bins=20)]
     return found
 
 
 def main(name: str = "emulated") -> None:
     device = DEVICES[name]
     for task in tasks():
-        reference = task.grow(NumpyBackend())
+        reference, X = task.grow(NumpyBackend()), later_rows(task)
         for way in WAYS:
             for seed in (0, 3):
                 with device.order(seed):
@@ -46,8 +50,8 @@ def main(name: str = "emulated") -> None:
                     forest = task.grow(backend)
                     assert same_forest(reference, forest), (task.criterion, way)
                     for stage in (apply, predict):
-                        found = stage(forest, task.X, backend)
-                        assert np.array_equal(found, stage(forest, task.X, NumpyBackend()))
+                        found = stage(forest, X, backend)
+                        assert np.array_equal(found, stage(forest, X, NumpyBackend()))
                     out_of_bag(forest, task.prepared(backend)[0], task.sampling, backend)
         print(task.criterion, task.max_bins, "fine", flush=True)
 

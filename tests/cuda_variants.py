@@ -19,6 +19,7 @@ VALUES = {
     "CODE": ("u8", "u16"),
     "CRITERION": tuple(sorted({str(c.id) for c in CRITERIA.values()} | {str(INFORMATION)})),
     "LABELS": ("0", "1"),
+    "SETS": ("0", "1"),
     "SPECIAL": ("0", "1"),
     "VALUE": ("float", "double"),
 }
@@ -30,9 +31,9 @@ MACROS = {
     "grow_subtrees": ("CODE", "CRITERION", "SPECIAL"),
     "histogram": ("CODE", "LABELS"),
     "level": (),
-    "partition": ("CODE",),
+    "partition": ("CODE", "SETS"),
     "totals": ("LABELS",),
-    "traverse": ("CODE",),
+    "traverse": ("CODE", "SETS"),
 }
 
 

@@ -186,3 +186,22 @@ def table(
             x[rng.random(n_rows) < 0.8] = np.nan
         columns.append(x)
     return np.stack(columns, axis=1).astype(dtype)
+
+
+def places(rng: np.random.Generator, n_rows: int, n_categories: int) -> np.ndarray:
+    """A column f64[N] of places of categories, a fifth missing, of which the last one is there
+    if anything is."""
+    x = rng.integers(0, n_categories, n_rows).astype(float)
+    x[rng.random(n_rows) < 0.2] = np.nan
+    x[rng.integers(n_rows)] = n_categories - 1
+    return x
+
+
+def later_rows(task: Task, seed: int = 0) -> np.ndarray:
+    """The task's rows and as many others, in which categories are missing or come later."""
+    rng, X = np.random.default_rng(seed), task.X.copy()
+    X *= rng.normal(size=X.shape).astype(X.dtype)
+    for f in task.categorical:
+        X[:, f] = rng.integers(0, len(task.categories_of(f)) + 1, len(X))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return np.concatenate([task.X, X])

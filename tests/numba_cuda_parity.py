@@ -9,7 +9,7 @@ import time
 import warnings
 
 import numpy as np
-from engine import Task, same_forest, table
+from engine import Task, later_rows, places, same_forest, table
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends import get_backend
@@ -64,6 +64,21 @@ def tasks():
     yield task_of("squared_error", X=np.arange(40.0)[:, None], n_draws=80, n_tried=1, max_bins=7)
 
 
+def categorical_tasks():
+    """Columns of few categories, of more than a word tells apart, and of more than a byte."""
+    rng = np.random.default_rng(6)
+    few = np.stack([places(rng, 40, 3), places(rng, 40, 12), rng.normal(size=40)], axis=1)
+    many = np.stack([places(rng, 40, 70), few[:, 2]], axis=1)
+    for criterion in ("gini", "entropy", "squared_error"):
+        yield task_of(criterion, X=few, categorical=(0, 1))
+        yield task_of(criterion, X=few, categorical=(0, 1), multiway=True, max_bins=7, n_trees=1)
+        yield task_of(criterion, X=many, categorical=(0,), n_classes=2, n_outputs=1, n_trees=1)
+    yield task_of(X=few, categorical=(0, 1), random=True, min_rows_leaf=2)
+    most = np.stack([places(rng, 40, 300), few[:, 2]], axis=1)
+    for multiway in (False, True):
+        yield task_of(X=most, categorical=(0,), multiway=multiway, n_trees=1, max_depth=2)
+
+
 def check_worked_examples(backend):
     def on(*values):
         return [backend.asarray(np.array(v, t)) for v, t in values]
@@ -112,7 +127,8 @@ def check_worked_examples(backend):
     begin, end, feature, cut, side = on(
         ([0, 6], i8), ([4, 8], i8), ([0, 0], i4), ([0, 0], i4), ([False, False], bool)
     )
-    moved = partition(codes, rows, weights, begin, end, feature, cut, side, 2, backend)
+    (no_sets,) = on((np.empty((2, 0)), np.uint64))
+    moved = partition(codes, rows, weights, begin, end, feature, cut, side, 2, no_sets, backend)
     half = [5, 9, 3, 8, -1, -1, 1, 4], [1, 3, 0, 2, -1, -1, 6, 7]
     same(
         moved,
@@ -125,6 +141,15 @@ def check_worked_examples(backend):
 def check_forests(backend):
     for task in tasks():
         assert same_forest(task.grow(REFERENCE), task.grow(backend)), task
+
+
+def check_categories(backend):
+    for task in categorical_tasks():
+        forest, X = task.grow(REFERENCE), later_rows(task)
+        assert len(forest.sets)
+        assert same_forest(forest, task.grow(backend)), task
+        for stage in (apply, predict):
+            assert np.array_equal(stage(forest, X, REFERENCE), stage(forest, X, backend))
 
 
 def check_waves_and_chunks(backend):

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from categorical_tasks import categorical_tasks
 from cuda_on_cpu.module import sanitized
 from cuda_on_cpu.sanitizers import missing
 from cuda_tiny import tasks as tasks_of_all_kinds
-from engine import Task, same_forest
+from engine import Task, later_rows, places, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_parity import large, tasks
@@ -132,6 +133,34 @@ def test_importances_are_the_same(cuda, task):
     forest, criterion = task.grow(NumpyBackend()), CRITERIA[task.criterion]
     expected = impurity_importances(forest, criterion, NumpyBackend())
     assert np.array_equal(expected, impurity_importances(forest, criterion, cuda.backend()))
+
+
+@FEW
+@given(task=categorical_tasks(), seed=seeds, budget=st.sampled_from([1, 30_000, 2**26]))
+def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget):
+    forest, backend, X = task.grow(NumpyBackend()), cuda.backend(budget), later_rows(task)
+    with cuda.order(seed):
+        assert same_forest(forest, task.grow(backend))
+        for stage in (apply, predict):
+            expected = stage(forest, X, NumpyBackend())
+            assert np.array_equal(expected, stage(forest, X, backend))
+
+
+@pytest.mark.parametrize("multiway", [False, True], ids=["sets", "multiway"])
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_more_categories_than_a_byte_tells_apart(cuda, criterion, multiway):
+    rng = np.random.default_rng(1)
+    X = np.stack([places(rng, 2000, 300), rng.normal(size=2000), places(rng, 2000, 4)], axis=1)
+    if multiway:  # 14 of them: every one is a level of its own
+        X[:, 0] -= X[:, 0] % 23
+    y = rng.integers(0, 3, 2000) if criterion == "gini" else rng.normal(size=2000)
+    task = Task(X, y, criterion, max_depth=2, multiway=multiway, categorical=(0, 2))
+    forest, backend, X = task.grow(NumpyBackend()), cuda.backend(), later_rows(task)
+    assert task.prepared(backend)[0].codes.dtype == np.uint16
+    assert same_forest(forest, task.grow(backend))
+    assert len(forest.sets) >= 5  # 300 categories take five words
+    for stage in (apply, predict):
+        assert np.array_equal(stage(forest, X, NumpyBackend()), stage(forest, X, backend))
 
 
 LARGE = ["binary", "7 classes", "60 classes", "regression", "two outputs", "counts", "16 bits"]

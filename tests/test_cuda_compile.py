@@ -15,7 +15,7 @@ from gpuforest.kernels.source import OPTIONS, cuda_source
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 ALL_MACROS = "sm_90"  # values that change few instructions once only, for the time it takes
-RARE = {("CODE", "u16"), ("SPECIAL", "1")}
+RARE = {("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1")}
 
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own

@@ -35,10 +35,12 @@ KERNELS = {
         "i8[:,:,:] i4[:,:] i8[:] b1 i8 b1[:,:] f8[:,:] i4[:,:] b1[:,:] "
         "f8[:] i4[:] i4[:] b1[:] i8[:,:] i8[:]"
     ),
-    ("partition", "choose_sides"): "codes[:,:] i4[:] i8[:] i4[:] i4[:] b1[:] i8 i8[:] i8[:]",
+    ("partition", "choose_sides"): (
+        "codes[:,:] i4[:] i8[:] i4[:] i4[:] b1[:] i8 u8[:] i8 i8[:] i8[:]"
+    ),
     ("partition", "move"): "i4[:] i4[:] i8[:] i8[:] i8[:]",
-    ("traverse", "walk_rows"): "u8[:] i8[:] codes[:,:] i8 i8[:,:]",
-    ("traverse", "add_leaves"): "u8[:] i8[:] f8[:,:] codes[:,:] i8 b1[:,:] f8[:,:]",
+    ("traverse", "walk_rows"): "u8[:] i8[:] codes[:,:] i8 i8[:] u8[:] i8[:,:]",
+    ("traverse", "add_leaves"): "u8[:] i8[:] f8[:,:] codes[:,:] i8 i8[:] u8[:] b1[:,:] f8[:,:]",
 }
 KINDS = {"codes": ("u1", "u2"), "y": ("i4", "i8"), "X": ("f4", "f8")}
 CAPABILITIES = ((7, 5), (9, 0))

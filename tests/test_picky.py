@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from categorical_tasks import categorical_tasks
 from cuda_on_cpu.module import available
 from cuda_tiny import tasks as tasks_of_all_kinds
 from engine import same_forest
@@ -19,6 +20,7 @@ from gpuforest.predict import apply, predict, predict_classes
 from gpuforest.target import encode_moments
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)
+FEW = settings(derandomize=True, deadline=None, max_examples=20)
 
 emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
 xp = Namespace()
@@ -36,6 +38,13 @@ def array(*values, dtype=np.int64):
 @given(task=tasks(), deep=st.sampled_from([None, 0, 5, 40]))
 def test_forests(task, deep):
     assert same_forest(task.grow(NumpyBackend()), task.grow(PickyBackend(deep=deep)))
+
+
+@emulated
+@FEW
+@given(task=categorical_tasks())
+def test_categories(task):
+    assert same_forest(task.grow(NumpyBackend()), task.grow(PickyBackend()))
 
 
 @emulated

@@ -11,7 +11,7 @@ from typing import Any
 import array_api_strict as strict
 import numpy as np
 import pytest
-from engine import Task, same_forest, table
+from engine import Task, later_rows, places, same_forest, table
 
 from gpuforest import binning
 from gpuforest.backends.base import Backend
@@ -86,8 +86,8 @@ class StrictBackend(Backend):
         found = self.kernels.best_split(*values, rules)
         return Splits(*self.there(vars(found).values()))
 
-    def partition(self, matrix, frontier, feature, bin, missing_left):
-        values = (self.host(v) for v in (matrix, frontier, feature, bin, missing_left))
+    def partition(self, matrix, frontier, feature, bin, missing_left, sets):
+        values = (self.host(v) for v in (matrix, frontier, feature, bin, missing_left, sets))
         return self.there(self.kernels.partition(*values))
 
     def apply(self, forest, codes):
@@ -103,6 +103,7 @@ class StrictDeepBackend(StrictBackend):
     """And subtrees of few rows grown whole."""
 
     compiled = NumbaBackend()
+    deep_sets = True
 
     def deep_rows(self, matrix, target, n_rows):
         return 12
@@ -111,7 +112,8 @@ class StrictDeepBackend(StrictBackend):
         if not frontier.n_slots:
             return super().grow_subtrees(matrix, target, frontier, rules)
         values = (self.host(v) for v in (matrix, target, frontier))
-        return Subtrees(*self.there(vars(self.compiled.grow_subtrees(*values, rules)).values()))
+        found = vars(self.compiled.grow_subtrees(*values, rules)).values()
+        return Subtrees(*self.there(v for v in found if v is not None))
 
 
 def task_of(criterion: str, **changes: Any) -> Task:
@@ -156,6 +158,34 @@ def test_every_criterion(criterion):
 )
 def test_every_rule(changes):
     assert_same(task_of("gini", **changes))
+
+
+@pytest.mark.parametrize(
+    ("criterion", "changes"),
+    [
+        ("gini", {}),
+        ("squared_error", {}),
+        ("entropy", {"random": True}),
+        ("gain_ratio", {"multiway": True}),
+        ("squared_error", {"multiway": True, "min_rows_leaf": 2}),
+    ],
+    ids=str,
+)
+def test_categories(criterion, changes):
+    # of few all sets are tried, many are put in order; two classes, or one output, have their own
+    rng = np.random.default_rng(2)
+    X = np.stack([places(rng, 90, 4), places(rng, 90, 12), rng.normal(size=90)], axis=1)
+    if not changes:
+        X[:, 2] = places(rng, 90, 70)
+    task = task_of(criterion, max_bins=7, n_trees=1, **changes)
+    task = task.but(X=X, categorical=(0, 1) if changes else (0, 1, 2))
+    for y in (task.y, task.y[:, 0] if task.y.ndim == 2 else task.y % 2):
+        few = task.but(y=y)
+        assert_same(few, memory_budget=2**28 if y is task.y else 100_000)
+        forest, later = few.grow(NumpyBackend()), later_rows(few)
+        assert len(forest.sets)
+        found = predict(forest, later, StrictBackend())
+        assert np.array_equal(found, predict(forest, later, NumpyBackend()))
 
 
 def test_waves_and_chunks():

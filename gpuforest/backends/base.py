@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Array = Any
 
+IN_ORDER = 8  # times what histograms take, while bins of categories are put in order
+
 
 class Backend(ABC):
     """Kernels on one kind of array.
@@ -210,6 +212,8 @@ class Backend(ABC):
         if not frontier.n_slots:
             return Splits.empty(self.xp, frontier, matrix.edges.most_words)
         each = 8 * rules.n_tried * matrix.edges.n_codes * (frontier.sums.shape[1] + 1)
+        if matrix.edges.most_words:
+            each *= IN_ORDER
         chunk = max(1, self.memory_budget // each)
         S = frontier.n_slots
         parts = [

@@ -102,8 +102,11 @@ class CudaBackend(CudaKernels):
     ) -> Splits:
         """As the default, without asking whether enough features were tried.
 
-        All rounds are launched; a slot that needs no more has nothing to do in them.
+        All rounds are launched; a slot that needs no more has nothing to do in them. Where
+        features are categorical it is the default, which puts their bins in order.
         """
+        if matrix.edges.most_words:
+            return super().level(matrix, target, frontier, rules)
         best, S = self.no_splits(frontier), frontier.n_slots
         if not S:
             return best

@@ -38,6 +38,10 @@ def padded(size: int) -> int:
     return -(-size // 32) * 32 if size > 16 else max(4, 1 << (size - 1).bit_length())
 
 
+def traverse_macros(forest: Forest, codes: Array) -> dict[str, str]:
+    return {"CODE": "u8" if codes.itemsize == 1 else "u16", "SETS": str(int(len(forest.sets) > 0))}
+
+
 class CudaKernels(Backend):
     """Kernels on a device, which a subclass gives access to."""
 
@@ -188,6 +192,7 @@ class CudaKernels(Backend):
         features: Array,
         rules: Rules,
     ) -> Array:
+        features = self.xp.ascontiguousarray(features)
         channels = target.coding.n_channels + rules.count_rows
         hist = self.zeros((*features.shape, matrix.edges.n_codes, channels), self.xp.int64)
         tiles = self.tiles_of(frontier.n_rows, frontier.n_held)
@@ -236,6 +241,8 @@ class CudaKernels(Backend):
     ) -> Splits:
         best = self.no_splits(frontier)
         need = self.xp.asarray(need, copy=True)
+        # multiway splits ask for one feature's part
+        hist, features = (self.xp.ascontiguousarray(a) for a in (hist, features))
         self.improve(matrix, hist, features, need, frontier, rules, best)
         return best
 
@@ -248,7 +255,7 @@ class CudaKernels(Backend):
             self.zeros(S, xp.bool),
             xp.zeros_like(frontier.sums),
             self.zeros(S, xp.int64),
-            self.xp.zeros((S, 0), dtype=xp.uint64, device=self.device),
+            self.empty((S, 0), xp.uint64),
         )
 
     def improve(
@@ -305,25 +312,28 @@ class CudaKernels(Backend):
         n_left, grid = self.zeros(S, xp.int64), (self.blocks(n_tiles) if S else 0,)
         goes_left = self.empty(n_tiles * tile // 32, xp.uint32)
         counts = self.zeros(n_tiles, xp.int64)
+        macros = self.macros(matrix, SETS=str(int(sets.shape[1] > 0)))
         arguments: tuple[Any, ...] = (
             matrix.codes, f.rows, f.begin, f.end, feature, bin, missing_left,
-            matrix.edges.missing_code, matrix.codes.shape[1], first, S, tile, goes_left, counts,
+            matrix.edges.missing_code, sets, sets.shape[1], matrix.codes.shape[1], first, S, tile,
+            goes_left, counts,
         )  # fmt: skip
-        self.launch("partition", "mark", grid, arguments, macros=self.macros(matrix))
+        self.launch("partition", "mark", grid, arguments, macros=macros)
         before = xp.cumulative_sum(counts, include_initial=True)
         arguments = (
             f.rows, f.weights, f.rows.shape[0] // 2, f.begin, f.end, first, S, tile, goes_left,
             before, n_left,
         )  # fmt: skip
-        self.launch("partition", "move", grid, arguments, macros=self.macros(matrix))
+        self.launch("partition", "move", grid, arguments, macros=macros)
         return f.rows, f.weights, n_left
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         (N, stride), T = codes.shape, forest.n_trees
-        nodes, offsets, _ = self.forest_here(forest)
+        nodes, offsets, _, set_at, sets = self.forest_here(forest)
         out = self.empty((N, T), self.xp.int64)
-        arguments = (nodes, offsets, codes, forest.edges.missing_code, N, stride, T, out)
-        macros = {"CODE": "u8" if codes.itemsize == 1 else "u16"}
+        missing = forest.edges.missing_code
+        arguments = (nodes, offsets, codes, missing, set_at, sets, N, stride, T, out)
+        macros = traverse_macros(forest, codes)
         self.launch("traverse", "apply", (self.blocks(N, 32),), arguments, macros=macros)
         return out
 
@@ -337,22 +347,24 @@ class CudaKernels(Backend):
         total: Array,
     ) -> Array:
         N, stride = codes.shape
-        nodes, offsets, values = self.forest_here(forest)
+        nodes, offsets, values, set_at, sets = self.forest_here(forest)
         left_out = self.zeros(1, self.xp.bool) if skip is None else skip
         arguments = (
-            nodes, offsets[first : last + 1], values, codes, forest.edges.missing_code, left_out,
-            skip is not None, N, stride, last - first, values.shape[1], total,
+            nodes, offsets[first : last + 1], values, codes, forest.edges.missing_code, set_at,
+            sets, left_out, skip is not None, N, stride, last - first, values.shape[1], total,
         )  # fmt: skip
-        macros = {"CODE": "u8" if codes.itemsize == 1 else "u16"}
+        macros = traverse_macros(forest, codes)
         self.launch("traverse", "accumulate", (self.blocks(N, 32),), arguments, macros=macros)
         return total
 
-    def forest_here(self, forest: Forest) -> tuple[Array, Array, Array]:
-        """Nodes, offsets and values on the device; copied once while the forest lives."""
+    def forest_here(self, forest: Forest) -> tuple[Array, ...]:
+        """Nodes, offsets, values, where nodes' sets begin and the sets on the device; copied once
+        while the forest lives."""
         copies = _forests.setdefault(forest, {})
         if self.device_number not in copies:
+            f = forest
             copies[self.device_number] = tuple(
-                self.asarray(a) for a in (forest.nodes, forest.tree_offsets, forest.values)
+                self.asarray(a) for a in (f.nodes, f.tree_offsets, f.values, f.set_at, f.sets)
             )
         return copies[self.device_number]
 

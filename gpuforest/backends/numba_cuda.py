@@ -113,6 +113,8 @@ class NumbaCudaBackend(Backend):
         frontier: Frontier,
         rules: Rules,
     ) -> Splits:
+        # multiway splits ask for one feature's part; the simulator takes whole arrays only
+        hist, features = (self.xp.ascontiguousarray(a) for a in (hist, features))
         found = best_split(
             hist, features, need, frontier.sums, frontier.n_rows, matrix.n_bins,
             rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
@@ -133,12 +135,14 @@ class NumbaCudaBackend(Backend):
         f = frontier
         return partition(
             matrix.codes, f.rows, f.weights, f.begin, f.end,
-            feature, bin, missing_left, matrix.edges.missing_code, self,
+            feature, bin, missing_left, matrix.edges.missing_code, sets, self,
         )  # fmt: skip
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        nodes, offsets = self.asarray(forest.nodes), self.asarray(forest.tree_offsets)
-        return apply(nodes, offsets, codes, forest.edges.missing_code, self)
+        nodes, offsets, set_at, sets = (
+            self.asarray(a) for a in (forest.nodes, forest.tree_offsets, forest.set_at, forest.sets)
+        )
+        return apply(nodes, offsets, codes, forest.edges.missing_code, set_at, sets, self)
 
     def accumulate(
         self,
@@ -149,12 +153,12 @@ class NumbaCudaBackend(Backend):
         skip: Array | None,
         total: Array,
     ) -> Array:
-        nodes, offsets, values = (
+        f, missing = forest, forest.edges.missing_code
+        nodes, offsets, values, set_at, sets = (
             self.asarray(a)
-            for a in (forest.nodes, forest.tree_offsets[first : last + 1], forest.values)
+            for a in (f.nodes, f.tree_offsets[first : last + 1], f.values, f.set_at, f.sets)
         )
-        missing = forest.edges.missing_code
-        return accumulate(nodes, offsets, values, codes, missing, skip, total, self)
+        return accumulate(nodes, offsets, values, codes, missing, set_at, sets, skip, total, self)
 
 
 def is_read_only(argument: Any) -> bool:

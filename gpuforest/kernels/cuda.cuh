@@ -1,8 +1,9 @@
 // What all CUDA kernels share: names of types, and the work of a warp or a block together.
 //
 // Kernels are specialised by macros: CODE (u8 or u16), LABELS (1: class codes, 0: moments)
-// or CRITERION (the number in criteria.py, which decides LABELS). Blocks have one
-// dimension. Products and sums of doubles must not be fused: compile with --fmad=false.
+// or CRITERION (the number in criteria.py, which decides LABELS), SETS (1: some features are
+// categorical). Blocks have one dimension. Products and sums of doubles must not be fused:
+// compile with --fmad=false.
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -34,6 +35,7 @@ typedef i64 SUM;
 #endif
 
 #define ALL_LANES 0xffffffffu
+#define SET_BIN 0xffff  // of a split by a set, see nodes.py
 
 __device__ __forceinline__ int lane() { return threadIdx.x & 31; }
 __device__ __forceinline__ int warp() { return threadIdx.x >> 5; }
@@ -89,6 +91,11 @@ __device__ __forceinline__ i64 slot_of(const i64* first, i64 S, i64 tile) {
     else high = middle;
   }
   return low;
+}
+
+// Whether a set of codes, bit after bit, has this one.
+__device__ __forceinline__ bool has_code(const u64* set, i64 code) {
+  return set[code >> 6] >> (code & 63) & 1;
 }
 
 // 64-bit sums in shared memory as two native 32-bit adds: a 64-bit one is a loop there.

@@ -128,7 +128,8 @@ def packed(xp: Any, bits: Array, n_words: int) -> Array:
     """Words u64[S, n_words] of bits bool[S, B], which may be fewer; others are zero."""
     words = []
     for w in range(n_words):
-        some = xp.astype(bits[:, 64 * w : 64 * w + 64], xp.uint64)
+        last = min(64 * w + 64, bits.shape[1])
+        some = xp.astype(bits[:, 64 * w : last], xp.uint64)
         shift = xp.arange(some.shape[1], dtype=xp.uint64, device=bits.device)
         words.append(xp.sum(some << shift[None, :], axis=1, dtype=xp.uint64))
     if not words:

@@ -4,11 +4,12 @@
 // reads codes and keeps a bit a row, the second reads the bits and moves the rows.
 #include "cuda.cuh"
 
-// 1. which way each row goes: goes_left u32[tiles, tile / 32], counts i64[tiles]
+// 1. which way each row goes: goes_left u32[tiles, tile / 32], counts i64[tiles]. With SETS 1
+// slots whose bin is SET_BIN have theirs in sets u64[S, W].
 extern "C" __global__ void __launch_bounds__(256)
 mark(const CODE* codes, const i32* rows, const i64* begin, const i64* end, const i32* feature,
-     const i32* bin, const bool* missing_left, i64 missing, i64 stride, const i64* first_tile, i64 S,
-     i64 tile, u32* goes_left, i64* counts) {
+     const i32* bin, const bool* missing_left, i64 missing, const u64* sets, i64 W, i64 stride,
+     const i64* first_tile, i64 S, i64 tile, u32* goes_left, i64* counts) {
   for (i64 p = blockIdx.x; p < first_tile[S]; p += gridDim.x) {
     i64 s = slot_of(first_tile, S, p), low = begin[s] + (p - first_tile[s]) * tile;
     i64 high = low + tile < end[s] ? low + tile : end[s];
@@ -20,6 +21,10 @@ mark(const CODE* codes, const i32* rows, const i64* begin, const i64* end, const
       bool left = false;
       if (i < high) {
         i64 code = codes[rows[i] * stride + f];
+#if SETS
+        if (cut == SET_BIN && code != missing) left = has_code(sets + s * W, code);
+        else
+#endif
         left = code == missing ? missing_goes : code <= cut;
       }
       u32 word = __ballot_sync(ALL_LANES, left);

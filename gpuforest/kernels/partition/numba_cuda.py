@@ -5,16 +5,28 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
+from gpuforest.kernels.best_split.sets import has_code
 from gpuforest.kernels.totals.numba_cuda import slot_and_place
+from gpuforest.nodes import SET_BIN
 
 
 @cuda.jit
-def choose_sides(codes, rows, begin, feature, bin, missing_left, missing, first, left):
-    """Step 1, a thread a row: left[i] is 1 where the i-th row of all slots goes left."""
+def choose_sides(
+    codes, rows, begin, feature, bin, missing_left, missing, sets, n_words, first, left
+):  # fmt: skip
+    """Step 1, a thread a row: left[i] is 1 where the i-th row of all slots goes left.
+
+    sets : u64[S * n_words], slot after slot
+    """
     for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
         s, place = slot_and_place(i, first, begin)
         code = codes[rows[place], feature[s]]
-        left[i] = missing_left[s] if code == missing else code <= bin[s]
+        if code == missing:
+            left[i] = missing_left[s]
+        elif bin[s] == SET_BIN:
+            left[i] = has_code(sets, s * n_words, np.int64(code))
+        else:
+            left[i] = code <= bin[s]
 
 
 @cuda.jit
@@ -31,15 +43,16 @@ def move(rows, weights, begin, first, rank):
 
 
 def partition(
-    codes, rows, weights, begin, end, feature, bin, missing_left, missing, backend
+    codes, rows, weights, begin, end, feature, bin, missing_left, missing, sets, backend
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Changes rows and weights in place."""
     xp, R = backend.xp, len(rows) // 2
     first = backend.offsets(xp.where(feature < 0, 0, end - begin))
     left = xp.zeros(R, dtype=np.int64)
     backend.launch(
-        choose_sides, R, codes, rows, begin, feature, bin, missing_left, missing, first, left
-    )
+        choose_sides, R, codes, rows, begin, feature, bin, missing_left, missing,
+        xp.reshape(sets, (-1,)), sets.shape[1], first, left,
+    )  # fmt: skip
     rank = backend.offsets(left)
     backend.launch(move, R, rows, weights, begin, first, rank)
     return rows, weights, rank[first[1:]] - rank[first[:-1]]
