@@ -9,10 +9,9 @@ import sys
 
 import numpy as np
 from devices import DEVICES
-from engine import Task, later_rows, places, same_forest, table
+from engine import Task, later_rows, out_of_bag, places, same_forest, table
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.inspection.oob import out_of_bag
 from gpuforest.predict import apply, predict
 
 # wide levels alone, the deep phase, less and less shared memory, both phases

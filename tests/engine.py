@@ -16,6 +16,7 @@ from gpuforest.criteria import CRITERIA, criterion_of
 from gpuforest.forest import Forest
 from gpuforest.frontier import Rules
 from gpuforest.grow import grow
+from gpuforest.inspection.oob import OutOfBag
 from gpuforest.sampling import Sampling
 from gpuforest.target import (
     Target,
@@ -205,3 +206,21 @@ def later_rows(task: Task, seed: int = 0) -> np.ndarray:
         X[:, f] = rng.integers(0, len(task.categories_of(f)) + 1, len(X))
     X[rng.random(X.shape) < 0.1] = np.nan
     return np.concatenate([task.X, X])
+
+
+def out_of_bag(
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+) -> tuple[Any, Any]:
+    """Sums f64[N, n_values] and counts i64[N] over the trees that did not draw each row."""
+    oob = OutOfBag(matrix, sampling, forest.coding.n_values, backend)
+    oob.add(forest, forest.n_trees)
+    return oob.sums, oob.counts
+
+
+def out_of_bag_means(
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+) -> np.ndarray:
+    """Predictions f64[N, n_values]; NaN for rows that every tree drew."""
+    oob = OutOfBag(matrix, sampling, forest.coding.n_values, backend)
+    oob.add(forest, forest.n_trees)
+    return oob.means()

@@ -9,14 +9,13 @@ import time
 import warnings
 
 import numpy as np
-from engine import Task, later_rows, places, same_forest, table
+from engine import Task, later_rows, out_of_bag_means, places, same_forest, table
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends import get_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numba_cuda import NumbaCudaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.inspection.oob import out_of_bag_means
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode

@@ -10,7 +10,7 @@ from categorical_tasks import categorical_tasks
 from cuda_on_cpu.module import sanitized
 from cuda_on_cpu.sanitizers import missing
 from cuda_tiny import tasks as tasks_of_all_kinds
-from engine import Task, later_rows, places, same_forest
+from engine import Task, later_rows, out_of_bag, places, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_parity import large, tasks
@@ -20,7 +20,6 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.criteria import CRITERIA
 from gpuforest.errors import BackendError
 from gpuforest.inspection.importances import impurity_importances
-from gpuforest.inspection.oob import out_of_bag
 from gpuforest.predict import apply, predict
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)

@@ -9,13 +9,12 @@ import os
 import numpy as np
 import pytest
 from devices import DEVICES
-from engine import Task, same_forest
+from engine import Task, out_of_bag_means, same_forest
 from test_parity import large
 
 import gpuforest
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends.numba import NumbaBackend
-from gpuforest.inspection.oob import out_of_bag_means
 
 GPU = DEVICES["GPU"]
 CORES = os.cpu_count() or 1

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from engine import out_of_bag
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.metrics import accuracy_score, r2_score
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends import get_backend
 from gpuforest.binning import bin_matrix
-from gpuforest.inspection.oob import out_of_bag
 from gpuforest.sampling import Sampling, draw_bags
 
 

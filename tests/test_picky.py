@@ -5,7 +5,7 @@ import pytest
 from categorical_tasks import categorical_tasks
 from cuda_on_cpu.module import available
 from cuda_tiny import tasks as tasks_of_all_kinds
-from engine import same_forest
+from engine import out_of_bag_means, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from picky import Array, Namespace, PickyBackend, operations, waits
@@ -15,7 +15,6 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import bin_matrix, fit_edges
 from gpuforest.criteria import CRITERIA
 from gpuforest.inspection.importances import impurity_importances
-from gpuforest.inspection.oob import out_of_bag_means
 from gpuforest.predict import apply, predict, predict_classes
 from gpuforest.target import encode_moments
 

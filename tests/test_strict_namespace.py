@@ -11,7 +11,7 @@ from typing import Any
 import array_api_strict as strict
 import numpy as np
 import pytest
-from engine import Task, later_rows, places, same_forest, table
+from engine import Task, later_rows, out_of_bag_means, places, same_forest, table
 
 from gpuforest import binning
 from gpuforest.backends.base import Backend
@@ -20,7 +20,6 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.criteria import CRITERIA, side_score, xlogx
 from gpuforest.frontier import Splits, Subtrees
 from gpuforest.hashing import permute, tree_keys
-from gpuforest.inspection.oob import out_of_bag_means
 from gpuforest.predict import apply, predict
 from gpuforest.sampling import Sampling, draw_bags, tree_weights
 from gpuforest.target import Target, encode_classes

@@ -19,9 +19,8 @@ Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_valu
 Curve = list[tuple[int, float]]  # trees, and the error of so many
 
 # Rows by which errors are known on the way: a quarter, within these, which takes some percent of
-# the time that the trees take. A share of wrong rows has a standard error of 0.5 % at the most;
-# by 5,000 rows, errors of HIGGS-like data took twice as many trees to settle within 0.005.
-FEWEST_ROWS, MOST_ROWS = 10_000, 20_000
+# the time that the trees take. Errors of fewer rows settle later: they differ by chance.
+FEWEST_ROWS, MOST_ROWS = 5_000, 20_000
 
 
 class OutOfBag:
@@ -105,15 +104,6 @@ class OutOfBag:
         sums, counts = (backend.asnumpy(a) for a in found)
         count = counts[:, None]
         return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
-
-
-def out_of_bag(
-    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
-) -> tuple[Array, Array]:
-    """Sums f64[N, n_values] and counts i64[N] over the trees that did not draw each row."""
-    oob = OutOfBag(matrix, sampling, forest.coding.n_values, backend)
-    oob.add(forest, forest.n_trees)
-    return oob.sums, oob.counts
 
 
 def sampled_rows(seed: int, n_rows: int, backend: Backend) -> np.ndarray | None:

@@ -1,0 +1,135 @@
+"""What do categorical splits cost, and what do they give?  python -m benchmarks.categories
+
+- Cost: forests on categorical columns beside forests on the same codes as numbers, in turn in one
+  process; seconds of CPU on one thread, and their ratio. The target follows an effect of each
+  category, so the trees differ, and their numbers of nodes are told.
+- Gain: adult as it is, strings and missing values, beside ordinal codes, in this library and in
+  scikit-learn: log loss and accuracy on its test set, by the least rows of a leaf.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier as SklearnForest
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.preprocessing import OrdinalEncoder
+
+from benchmarks.record import Log, spread, table
+from gpuforest import RandomForestClassifier, RandomForestRegressor
+
+N_ROWS, N_FEATURES = 100_000, 12
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def coded(n_categories: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes f32[N, F], and classes, or of no class numbers, by effects of the categories."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, n_categories, (N_ROWS, N_FEATURES))
+    effects = rng.normal(size=(N_FEATURES, n_categories))
+    y = effects[np.arange(N_FEATURES), X].sum(axis=1) + 2 * rng.normal(size=N_ROWS)
+    if n_classes:
+        y = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
+    return X.astype(np.float32), y
+
+
+def cpu_seconds(forest: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, int]:
+    """CPU seconds of a fit, and the nodes that it grew."""
+    begin = time.process_time()
+    forest.fit(X, y)
+    return time.process_time() - begin, forest.forest_.n_nodes
+
+
+def cost(log: Log, depth: int | None, n_pairs: int) -> str:
+    rows = []
+    for n_classes in (2, 0, 3, 7):
+        kind = RandomForestClassifier if n_classes else RandomForestRegressor
+        for n_categories in (4, 16, 50, 250):
+            X, y = coded(n_categories, n_classes)
+            pair = {
+                name: kind(8, max_depth=depth, n_jobs=1, random_state=1, categorical_features=own)
+                for name, own in (("numbers", None), ("categories", list(range(N_FEATURES))))
+            }
+            for forest in pair.values():
+                forest.fit(X[:2000], y[:2000])  # compiles
+            found = [
+                {name: cpu_seconds(forest, X, y) for name, forest in pair.items()}
+                for _ in range(n_pairs)
+            ]
+            ratios = [run["categories"][0] / run["numbers"][0] for run in found]
+            nodes = {name: found[0][name][1] for name in pair}
+            log.add(
+                part="cost", classes=n_classes, categories=n_categories, depth=depth,
+                seconds=[{name: run[name][0] for name in pair} for run in found], nodes=nodes,
+                ratios=ratios,
+            )  # fmt: skip
+            title = f"{n_classes} classes" if n_classes else "a number"
+            cells = [f"{nodes['numbers']:,}", f"{nodes['categories']:,}", spread(ratios)]
+            rows.append([f"{title}, {n_categories} categories", *cells])
+            print(f"{rows[-1][0]}: {rows[-1][-1]}", flush=True)
+    return table(["depth " + str(depth), "nodes, numbers", "categories", "CPU, ratio"], rows)
+
+
+def adult(folder: Path) -> list[tuple[pd.DataFrame, np.ndarray]]:
+    """Training and test rows."""
+    frames = [
+        pd.read_csv(folder / f"adult_{part}.csv.gz", na_values="?", skipinitialspace=True)
+        for part in ("train", "test")
+    ]
+    return [(frame, frame.pop("class").str.strip(" .").to_numpy()) for frame in frames]
+
+
+def gain(log: Log, folder: Path, n_seeds: int) -> str:
+    (X, y), (X_test, y_test) = adult(folder)
+    words = X.select_dtypes(exclude="number").columns
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(X[words])
+    codes, codes_test = (
+        frame.assign(**dict(zip(words, encoder.transform(frame[words]).T, strict=True)))
+        for frame in (X, X_test)
+    )
+    rows = []
+    for least in (1, 2, 5, 10, 20):
+        row = [f"leaves of {least} or more"]
+        for title, kind, train, test in (
+            ("as it is", RandomForestClassifier, X, X_test),
+            ("ordinal codes", RandomForestClassifier, codes, codes_test),
+            ("scikit-learn, ordinal codes", SklearnForest, codes, codes_test),
+        ):
+            found = []
+            for seed in range(n_seeds):
+                model = kind(100, min_samples_leaf=least, random_state=seed, n_jobs=2).fit(train, y)
+                proba = model.predict_proba(test)
+                score = {
+                    "log_loss": log_loss(y_test, proba),
+                    "accuracy": accuracy_score(y_test, model.classes_[proba.argmax(axis=1)]),
+                }
+                log.add(part="adult", model=title, least_rows=least, seed=seed, **score)
+                found.append(score)
+            row += [f"{np.mean([s['log_loss'] for s in found]):.4f}"]
+            row += [f"{100 * np.mean([s['accuracy'] for s in found]):.2f}"]
+        rows.append(row)
+        print(" ".join(row), flush=True)
+    header = ["adult", "as it is", "%", "ordinal codes", "%", "scikit-learn, ordinal codes", "%"]
+    return table(header, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the real data sets")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    log, tables = Log("categories"), list[str]()
+    tables += [cost(log, depth, options.pairs) for depth in (8, 16, None)]
+    if (options.data / "adult_train.csv.gz").exists():
+        tables.append(gain(log, options.data, options.seeds))
+    print("\n\n".join(tables))
+
+
+if __name__ == "__main__":
+    main()
