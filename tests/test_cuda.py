@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from categorical_tasks import categorical_tasks
 from cuda_on_cpu.module import sanitized
 from cuda_on_cpu.sanitizers import missing
 from cuda_tiny import tasks as tasks_of_all_kinds
 from engine import Task, later_rows, out_of_bag, places, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_category_splits import category_tasks
 from test_parity import large, tasks
 
 from gpuforest.backends.numba import NumbaBackend
@@ -134,8 +134,8 @@ def test_importances_are_the_same(cuda, task):
     assert np.array_equal(expected, impurity_importances(forest, criterion, cuda.backend()))
 
 
-@FEW
-@given(task=categorical_tasks(), seed=seeds, budget=st.sampled_from([1, 30_000, 2**26]))
+@SETTINGS
+@given(task=category_tasks(), seed=seeds, budget=st.sampled_from([1, 30_000, 2**26]))
 def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget):
     forest, backend, X = task.grow(NumpyBackend()), cuda.backend(budget), later_rows(task)
     with cuda.order(seed):

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from categorical_tasks import categorical_tasks
 from cuda_on_cpu.module import available
 from cuda_tiny import tasks as tasks_of_all_kinds
 from engine import out_of_bag_means, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from picky import Array, Namespace, PickyBackend, operations, waits
+from test_category_splits import category_tasks
 from test_parity import tasks
 
 from gpuforest.backends.numpy import NumpyBackend
@@ -41,7 +41,7 @@ def test_forests(task, deep):
 
 @emulated
 @FEW
-@given(task=categorical_tasks())
+@given(task=category_tasks())
 def test_categories(task):
     assert same_forest(task.grow(NumpyBackend()), task.grow(PickyBackend()))
 

@@ -25,6 +25,8 @@ CASES = [  # (classes; 0: regression, columns, parameters)
     (2, 300, {"max_depth": 3}),
     (0, 6, {"min_samples_leaf": 2}),
     (0, 6, {"criterion": "poisson", "max_depth": 8}),
+    (3, 6, {"categorical_features": [0, 1]}),
+    (0, 6, {"categorical_features": [0, 1], "categorical_split": "multiway", "max_depth": 4}),
 ]
 
 
@@ -42,6 +44,8 @@ def main(name: str = "cupy", rows: int = ROWS) -> None:
         if n_classes:
             kind = gpuforest.RandomForestClassifier
             y = np.digitize(z, np.linspace(-2, 2, n_classes - 1))
+        for f in parameters.get("categorical_features", ()):
+            X[:, f] = np.round(X[:, f] * 3) + 9  # some twenty categories, and missing ones
         weights = rng.integers(0, 3, rows)
         parameters = {"n_estimators": 2, "random_state": 1, "oob_score": True, **parameters}
         parameters["oob_score"] = parameters.get("bootstrap", True)

@@ -211,9 +211,10 @@ class Backend(ABC):
         """Best splits of all slots, by chunks of slots whose histograms fit the budget."""
         if not frontier.n_slots:
             return Splits.empty(self.xp, frontier, matrix.edges.most_words)
-        each = 8 * rules.n_tried * matrix.edges.n_codes * (frontier.sums.shape[1] + 1)
+        B, C = matrix.edges.n_codes, frontier.sums.shape[1]
+        each = 8 * rules.n_tried * B * (C + 1)
         if matrix.edges.most_words:
-            each *= IN_ORDER
+            each *= IN_ORDER * max(1, C // B)  # how classes scatter is C^2 numbers
         chunk = max(1, self.memory_budget // each)
         S = frontier.n_slots
         parts = [
