@@ -10,6 +10,9 @@ import pytest
 from engine import DeepFrom, Task, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier as SklearnForest
+from sklearn.metrics import log_loss
+from sklearn.preprocessing import OrdinalEncoder
 from test_parity import CLASSIFICATION, REGRESSION, row_weights
 
 import gpuforest
@@ -320,3 +323,36 @@ def test_a_ratio_needs_branches():
     tree = gpuforest.DecisionTreeClassifier(criterion="gain_ratio", backend="numpy")
     with pytest.raises(ValueError, match="categorical_split='multiway'"):
         tree.fit([[0.0], [1.0]], [0, 1])
+
+
+def test_adult_as_it_is_beats_ordinal_codes(shared_data):
+    """Both forests of leaves of ten rows or more, where either predicts adult well."""
+    parts = [
+        pd.read_csv(shared_data / f"adult_{part}.csv.gz", na_values="?", skipinitialspace=True)
+        for part in ("train", "test")
+    ]
+    y, y_test = (frame.pop("class").str.strip(" .") for frame in parts)
+    X, X_test = parts
+    words = X.select_dtypes(exclude="number").columns
+    assert len(words) == 8
+    assert X[words].isna().any().any()
+    given = {"n_estimators": 50, "min_samples_leaf": 10, "random_state": 0}
+    found = gpuforest.RandomForestClassifier(**given).fit(X, y).predict_proba(X_test)
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(X[words])
+    coded = [
+        np.column_stack([frame.drop(columns=words), encoder.transform(frame[words])])
+        for frame in parts
+    ]
+    other = SklearnForest(**given).fit(coded[0], y).predict_proba(coded[1])
+    assert log_loss(y_test, found) < log_loss(y_test, other) - 0.002
+
+
+@pytest.mark.parametrize("split", ["subset", "multiway"])
+def test_mushrooms_are_told_apart_without_error(shared_data, split):
+    X = pd.read_csv(shared_data / "mushroom.csv.gz", na_values="?")
+    y = X.pop("label")
+    order = np.random.default_rng(0).permutation(len(X))
+    train, test = order[:6000], order[6000:]
+    for kind in (gpuforest.RandomForestClassifier, gpuforest.DecisionTreeClassifier):
+        model = kind(random_state=0, categorical_split=split).fit(X.iloc[train], y.iloc[train])
+        assert model.score(X.iloc[test], y.iloc[test]) == 1.0
