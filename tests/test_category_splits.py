@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from engine import DeepFrom, Task, same_forest
+from engine import DeepFrom, Task, later_rows, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier as SklearnForest
@@ -68,20 +68,11 @@ def category_tasks(draw: st.DrawFn) -> Task:
     )
 
 
-def with_unknown(task: Task, rng: np.random.Generator) -> np.ndarray:
-    """The task's rows, some with values that are missing, or no category."""
-    X = task.X.copy()
-    X[rng.random(X.shape) < 0.1] = np.nan
-    for f in task.categorical:
-        X[rng.random(len(X)) < 0.2, f] = len(task.categories_of(f))
-    return X
-
-
 @settings(derandomize=True, deadline=None, max_examples=120)
 @given(task=category_tasks(), rows=st.sampled_from([1, 4, 20, 60]))
 def test_compiled_forests_of_categories_are_the_reference(task, rows):
     forest = task.grow(NUMPY)
-    X = with_unknown(task, np.random.default_rng(0))
+    X = later_rows(task)
     for backend in (DeepFrom(0), DeepFrom(rows, 2), NumbaBackend()):
         assert same_forest(forest, task.grow(backend)), vars(backend)
         assert np.array_equal(apply(forest, X, NUMPY), apply(forest, X, backend))

@@ -61,6 +61,28 @@ def models():
             DecisionTreeRegressor(max_depth=5, monotonic_cst=[1, 0, 0], **given),
             y + 5.0 * (y % 3),
         ),
+        "categories": (
+            RandomForestClassifier(
+                "auto",
+                oob_tol=1.0,
+                max_estimators=12,
+                max_depth=3,
+                categorical_features=["c"],
+                **given,
+            ),
+            names[y % 3],
+        ),
+        "multiway": (
+            DecisionTreeClassifier(
+                criterion="gain_ratio",
+                categorical_features=["b"],
+                categorical_split="multiway",
+                max_depth=2,
+                **given,
+            ),
+            y % 3,
+        ),
+        "pruned": (DecisionTreeRegressor(ccp_alpha="cv", ccp_cv=3, **given), y / 4),
         "embedding": (RandomTreesEmbedding(3, max_depth=3, **given), None),
     }
 
