@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from colorsys import hls_to_rgb
 
 import numpy as np
@@ -10,14 +11,19 @@ from gpuforest.inspection.reading import Node
 
 # light enough for black text on them
 LIGHTNESS, SATURATION, FIRST_HUE = 0.6, 0.75, 25 / 360
+RGB = tuple[float, float, float]  # each in 0 .. 1
 
 
-def node_colours(nodes: dict[int, Node], is_classes: bool) -> dict[int, str]:
+def node_colours(
+    nodes: dict[int, Node], is_classes: bool, full: Sequence[RGB] | None = None
+) -> dict[int, str]:
     """A colour "#rrggbb" for each node, by number.
 
     Of one class output the hue is the class's and the colour the paler the smaller the lead of
     the class; of one number it is the deeper the larger the number; of several outputs the
     purer the node.
+
+    full : the colours of the classes, or of all else the first; None: hues evenly apart
     """
     values = np.stack([node.value for node in nodes.values()])  # f64[m, n_outputs, widest]
     best, n_hues = np.zeros(len(nodes), int), 1
@@ -30,8 +36,11 @@ def node_colours(nodes: dict[int, Node], is_classes: bool) -> dict[int, str]:
         depth = (first - second) / np.where(second < 1, 1 - second, 1.0)
     else:
         depth = _spread(values[:, 0, 0])
-    hues = (FIRST_HUE + best / n_hues) % 1.0
-    return {n: _mixed(h, d) for n, h, d in zip(nodes, hues.tolist(), depth.tolist(), strict=True)}
+    if full is None:
+        hues = ((FIRST_HUE + c / n_hues) % 1.0 for c in range(n_hues))
+        full = [hls_to_rgb(hue, LIGHTNESS, SATURATION) for hue in hues]
+    pairs = zip(nodes, best.tolist(), depth.tolist(), strict=True)
+    return {n: faded(full[c], d) for n, c, d in pairs}
 
 
 def _spread(values: np.ndarray) -> np.ndarray:
@@ -41,7 +50,6 @@ def _spread(values: np.ndarray) -> np.ndarray:
     return np.asarray((half - half.min()) / (width or 1.0))
 
 
-def _mixed(hue: float, depth: float) -> str:
-    """White at depth 0, the hue's full colour at 1."""
-    full = hls_to_rgb(hue, LIGHTNESS, SATURATION)
-    return "#" + "".join(f"{round(255 * (1 - depth * (1 - part))):02x}" for part in full)
+def faded(colour: RGB, depth: float) -> str:
+    """White at depth 0, the full colour at 1."""
+    return "#" + "".join(f"{round(255 * (1 - depth * (1 - part))):02x}" for part in colour)

@@ -18,8 +18,8 @@ ELLIPSIS = "(...)"  # in place of what lies below max_depth
 
 
 @dataclass(frozen=True)
-class _Show:
-    """What a node shows, see `export_graphviz`."""
+class Show:
+    """What a drawn node shows, see `export_graphviz`."""
 
     criterion: str
     is_classes: bool
@@ -28,6 +28,17 @@ class _Show:
     node_ids: bool
     proportion: bool
     precision: int
+
+    @classmethod
+    def of(cls, estimator: Any, **options: Any) -> Show:
+        """Of a fitted estimator's trees; options : the fields from `impurity` on"""
+        classes = class_labels(estimator.forest_)
+        return cls(
+            criterion=estimator.criterion_,
+            is_classes=bool(classes),
+            n_classes=[len(own) for own in classes] or [1] * estimator.n_outputs_,
+            **options,
+        )
 
     def number(self, value: float) -> str:
         """A number of so many digits after the point at the most."""
@@ -88,15 +99,10 @@ def export_graphviz(
     >>> export_graphviz(tree, feature_names=["x"], impurity=False).splitlines()[4]
     '1 [label="samples = 2\\\\nvalue = [2, 0]\\\\nclass = a"] ;'
     """
-    for name, value in (("max_depth", max_depth), ("precision", precision)):
-        if value is not None and value < 0:
-            raise ValueError(f"{name}={value} is negative: pass 0 or more")
+    check_not_negative(max_depth=max_depth, precision=precision)
     nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
-    classes = class_labels(estimator.forest_)
-    show = _Show(
-        criterion=estimator.criterion_,
-        is_classes=bool(classes),
-        n_classes=[len(own) for own in classes] or [1] * estimator.n_outputs_,
+    show = Show.of(
+        estimator,
         impurity=impurity,
         node_ids=node_ids,
         proportion=proportion,
@@ -120,6 +126,13 @@ def export_graphviz(
     return None
 
 
+def check_not_negative(**given: int | None) -> None:
+    """Raise a ValueError that names the first number below 0; None is none."""
+    for name, value in given.items():
+        if value is not None and value < 0:
+            raise ValueError(f"{name}={value} is negative: pass 0 or more")
+
+
 def _head(filled: bool, rounded: bool) -> Iterator[str]:
     styles = ", ".join(["filled"] * filled + ["rounded"] * rounded)
     style = f'style="{styles}", ' if styles else ""
@@ -129,7 +142,7 @@ def _head(filled: bool, rounded: bool) -> Iterator[str]:
 
 
 def _statements(
-    nodes: dict[int, Node], max_depth: float, show: _Show, colours: dict[int, str]
+    nodes: dict[int, Node], max_depth: float, show: Show, colours: dict[int, str]
 ) -> Iterator[str]:
     """A line for each node and for the edge that leads to it."""
     for node in nodes.values():
@@ -139,13 +152,13 @@ def _statements(
         if node.depth > max_depth:
             yield f"{node.number} [label={_quoted([ELLIPSIS])}] ;\n"
         else:
-            yield f"{node.number} [label={_quoted(_lines(node, nodes[0], show))}{fill}] ;\n"
+            yield f"{node.number} [label={_quoted(node_lines(node, nodes[0], show))}{fill}] ;\n"
         if node.parent is not None:
             edge = _edge(nodes[node.parent], node, show)
             yield f"{node.parent} -> {node.number}{edge} ;\n"
 
 
-def _edge(parent: Node, child: Node, show: _Show) -> str:
+def _edge(parent: Node, child: Node, show: Show) -> str:
     """What an edge says: of two below the root True or False, of more its condition."""
     place = parent.children.index(child.number)
     if len(parent.branches) > 2:
@@ -157,7 +170,7 @@ def _edge(parent: Node, child: Node, show: _Show) -> str:
     return f' [labeldistance=2.5, labelangle={angle}, headlabel="{said}"]'
 
 
-def _lines(node: Node, root: Node, show: _Show) -> list[str]:
+def node_lines(node: Node, root: Node, show: Show) -> list[str]:
     """What a node tells."""
     number = show.number
     lines = [f"node #{node.number}"] if show.node_ids else []
