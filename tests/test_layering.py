@@ -26,7 +26,7 @@ LAYERS = [
     {"monotonic", "pruning"},
     {"pruning_choice"},
     {"estimators"},
-    {"convert", "model_file"},
+    {"convert", "model_file", "plot"},
     {"gpuforest"},  # what users import
     {"cli"},
 ]

@@ -1,0 +1,93 @@
+"""What all pictures share: axes, fonts, colours that agree and differ in black and white too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from gpuforest.inspection.colours import RGB
+from gpuforest.inspection.conditions import one_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIZE = (6.4, 4.0)  # inches
+DPI = 100
+SMALL = 9  # points, as all texts but the labels of axes
+STYLE: Any = {
+    "font.size": 10,
+    "axes.labelsize": 10,
+    "axes.titlesize": 11,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "legend.fontsize": SMALL,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 5,
+    "svg.hashsalt": "gpuforest",  # the same picture is the same file
+}
+# told apart by the colour-blind: Okabe and Ito (2008), then three of Tol's muted colours
+PALETTE = (
+    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442"),
+    *("#882255", "#999933", "#332288"),
+)
+MARKERS = "os^DvPX<>*"
+LINES = ("-", "--", "-.", ":")
+INK, FAINT, PALE_INK = "#222222", "#888888", "#BBBBBB"
+PALE = 0.55  # how deep a colour is that black text or points are to be read on
+
+
+def require_matplotlib() -> None:
+    """Raise an ImportError that names the extra if nothing can be drawn."""
+    if find_spec("matplotlib") is None:
+        raise ImportError("pictures need matplotlib, an extra: pip install 'gpuforest[plot]'")
+
+
+@contextmanager
+def drawing(ax: Axes | None, size: tuple[float, float] = SIZE) -> Iterator[Axes]:
+    """The axis to draw on, in this style; None: that of a new figure of so many inches."""
+    require_matplotlib()
+    from matplotlib import pyplot, rc_context
+
+    with rc_context(STYLE):
+        if ax is None:
+            ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+        ax.spines[["top", "right"]].set_visible(False)
+        yield ax
+
+
+def colours(n: int, depth: float = 1.0) -> list[RGB]:
+    """Colours of n classes, the same in all pictures, the paler the less deep; they begin again
+    after ten."""
+    from matplotlib.colors import to_rgb
+
+    white = 1 - depth
+    full = (to_rgb(PALETTE[i % len(PALETTE)]) for i in range(n))
+    return [(r + white * (1 - r), g + white * (1 - g), b + white * (1 - b)) for r, g, b in full]
+
+
+def marker(i: int) -> str:
+    """The marker of a class: classes of one colour have different ones."""
+    return MARKERS[(i + i // len(PALETTE)) % len(MARKERS)]
+
+
+def plain(text: object, most: int = 40) -> str:
+    """A name on one line, the middle left out of long ones; dollars begin no formula."""
+    return literal(shortened(one_line(text), most))
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters, the middle left out."""
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
+
+
+def literal(text: str) -> str:
+    """A text whose dollars begin no formula."""
+    return text.replace("$", r"\$")
