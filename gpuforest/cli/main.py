@@ -28,12 +28,12 @@ class Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     # here, so that an interrupt of these slow imports is quiet too
-    from gpuforest.cli import inspect, predict, train
+    from gpuforest.cli import inspect, plot, predict, train
 
     top = Parser(prog="gpuforest", description="Random forests from the command line.")
     top.add_argument("--version", action="version", version=f"gpuforest {version('gpuforest')}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (train, predict, inspect):
+    for module in (train, predict, inspect, plot):
         name = module.__name__.rpartition(".")[2]
         summary = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=summary, description=summary)

@@ -1,0 +1,189 @@
+"""Draw a picture of a saved model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gpuforest
+from gpuforest.cli.predict import replaced, set_runtime
+from gpuforest.cli.show import progress_bar
+from gpuforest.cli.train import writable
+from gpuforest.loading import Table, load_table, require_column
+from gpuforest.plot import (
+    plot_boundaries,
+    plot_importances,
+    plot_impurity,
+    plot_oob,
+    plot_pruning,
+    plot_steps,
+    plot_tree,
+)
+from gpuforest.plot.style import DPI, SIZE, STYLE, require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# what a file says of when it was made, so that the same picture is the same file
+TIMELESS: dict[str, Any] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+KINDS = {
+    "tree": "one tree: its conditions, samples, values and classes",
+    "boundaries": "what one tree and the forest predict over two features",
+    "steps": "what one tree and the forest predict along one feature: numbers",
+    "pruning": "the errors that a tree's alpha was chosen by (train --model tree --ccp-alpha cv)",
+    "oob": "the out-of-bag error against the number of trees",
+    "importances": "the features' importances",
+    "impurity": "impurities of two classes; needs no model",
+}
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    kinds = command.add_subparsers(dest="kind", metavar="KIND", required=True)
+    for kind, text in KINDS.items():
+        own = kinds.add_parser(kind, help=text, description=f"Draw {text}.")
+        if kind != "impurity":
+            own.add_argument("model", metavar="MODEL", help="a file that `gpuforest train` wrote")
+        own.add_argument(
+            "--out", metavar="FILE", required=True, help="a .png, .svg or .pdf file to write"
+        )
+        if kind in ("tree", "boundaries", "steps"):
+            own.add_argument(
+                "--tree", metavar="N", type=int, default=0, help="tree N (default: 0, the first)"
+            )
+        if kind == "tree":
+            own.add_argument(
+                "--max-depth", metavar="D", type=int, help="levels to show (default: all)"
+            )
+        if kind in ("boundaries", "steps"):
+            add_data(own, kind)
+        if kind == "importances":
+            own.add_argument(
+                "--top", metavar="N", type=int, default=20, help="features to show (default: 20)"
+            )
+
+
+def add_data(command: argparse.ArgumentParser, kind: str) -> None:
+    """Declare the points and the features to draw over."""
+    command.add_argument(
+        "--data", metavar="FILE", required=True, help="points: CSV (also .gz) or Parquet"
+    )
+    command.add_argument(
+        "--target", metavar="COLUMN", required=True, help="the column that the model predicts"
+    )
+    n, word = (2, "two, separated by a comma") if kind == "boundaries" else (1, "its name")
+    command.add_argument(
+        "--features" if n == 2 else "--feature",
+        dest="features",
+        metavar="A,B" if n == 2 else "A",
+        help=f"{word} (default: the {'two' if n == 2 else 'one'} of most importance)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Load, draw and write."""
+    out = writable(arguments.out)
+    if out.suffix.lower() not in TIMELESS:
+        raise ValueError(f"--out {out}: a name that ends in .png, .svg or .pdf")
+    require_matplotlib()
+    import matplotlib
+
+    matplotlib.use("agg")  # no window is opened, wherever it runs
+    with progress_bar():
+        model = None
+        if arguments.kind != "impurity":
+            model = gpuforest.load(arguments.model)
+            set_runtime(model, {})
+        write(draw(model, arguments), out)
+    print(f"{arguments.kind} drawn to {out}")
+
+
+def draw(model: Any, arguments: argparse.Namespace) -> Figure:
+    """The picture."""
+    match arguments.kind:
+        case "tree":
+            ax = plot_tree(model, arguments.tree, max_depth=arguments.max_depth)
+        case "boundaries" | "steps":
+            return draw_both(model, arguments)
+        case "pruning":
+            ax = plot_pruning(model)
+        case "oob":
+            ax = plot_oob(model)
+        case "importances":
+            ax = plot_importances(model, top=arguments.top)
+        case _:
+            ax = plot_impurity()
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
+    """One tree of a forest, and beside it the forest; a single tree by itself."""
+    from matplotlib import pyplot
+
+    names = list(model.feature_names_in_)
+    table = load_table(arguments.data, arguments.target, features=names)
+    features = chosen(model, table, arguments)
+    models = {f"tree {arguments.tree}": member(model, arguments.tree)}
+    if hasattr(model, "estimators_"):
+        models[f"forest of {model.forest_.n_trees} trees"] = model
+    size = SIZE[0] * (1.5 if len(models) > 1 else 1.0), SIZE[1]
+    figure, axes = pyplot.subplots(
+        1,
+        len(models),
+        figsize=size,
+        layout="constrained",
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    for ax, (name, shown) in zip(axes[0], models.items(), strict=True):
+        is_last = ax is axes[0, -1]
+        draw_one(ax, shown, table, features, legend=is_last)
+        ax.set_title(name)
+        ax.label_outer()
+    return figure
+
+
+def draw_one(ax: Axes, model: Any, table: Table, features: list[str], legend: bool) -> None:
+    if len(features) == 2:
+        plot_boundaries(model, table.X, table.y, features, legend=legend, ax=ax)
+    else:
+        plot_steps(model, table.X, table.y, features[0], n_trees=0, ax=ax)
+
+
+def member(model: Any, tree: int) -> Any:
+    """One tree of a model, which may be it."""
+    trees = getattr(model, "estimators_", [model])
+    if not 0 <= tree < len(trees):
+        raise ValueError(f"tree {tree} does not exist: choose one of 0 to {len(trees) - 1}")
+    return trees[tree]
+
+
+def chosen(model: Any, table: Table, arguments: argparse.Namespace) -> list[str]:
+    """The names of the features to draw over, one or two."""
+    n = 2 if arguments.kind == "boundaries" else 1
+    if arguments.features is None:
+        order = (-model.feature_importances_).argsort(kind="stable")
+        numeric = [i for i in order if i not in model.forest_.edges.categories]
+        found = [str(model.feature_names_in_[i]) for i in numeric[:n]]
+    else:
+        found = [arguments.features] if n == 1 else arguments.features.split(",")
+    for name in found:
+        require_column(table.X, name)
+    if len(found) != n:
+        raise ValueError(f"{n} features of numbers are needed, not {len(found)}")
+    return found
+
+
+def write(figure: Figure, out: Path) -> None:
+    """Write the picture whole or not at all."""
+    from matplotlib import pyplot, rc_context
+
+    suffix = out.suffix.lower()
+    with rc_context(STYLE), replaced(out) as path:
+        figure.savefig(path, format=suffix[1:], dpi=DPI, metadata=TIMELESS[suffix])
+    pyplot.close(figure)
