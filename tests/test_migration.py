@@ -21,6 +21,7 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from gpuforest.plot import plot_tree
 
 ESTIMATORS = [n for n in gpuforest.__all__ if n[0].isupper()]
 NAMES = [n for n in ESTIMATORS if hasattr(sklearn.ensemble, n) or hasattr(sklearn.tree, n)]
@@ -306,6 +307,12 @@ def test_export_text():
 def test_plot_tree():
     matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     matplotlib.use("Agg")
-    assert not hasattr(gpuforest, "plot_tree")
+    own = signature(plot_tree).parameters
+    other = signature(sklearn.tree.plot_tree).parameters
+    assert other.keys() - own.keys() == {"decision_tree", "label", "rounded", "fontsize"}
+    assert own.keys() - other.keys() == {"estimator", "tree"}
+    differing = {n for n in own.keys() & other.keys() if own[n].default != other[n].default}
+    assert differing == {"filled"}
     tree = DecisionTreeClassifier(max_depth=1).fit(X, Y)
+    assert len(plot_tree(tree).patches) == tree.tree_.node_count
     assert len(sklearn.tree.plot_tree(tree.to_sklearn())) >= tree.tree_.node_count
