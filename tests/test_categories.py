@@ -445,7 +445,6 @@ def test_scikit_learns_own_checks_with_a_category(estimator):
         "check_estimator_sparse_matrix": "sparse X with categories is refused",
         "check_estimator_sparse_tag": "sparse X with categories is refused",
         "check_sample_weight_equivalence_on_sparse_data": "sparse X with categories is refused",
-        "check_sample_weight_equivalence_on_dense_data": "rows of no weight have categories too",
     }
     check_estimator(estimator, expected_failed_checks=failing)
 

@@ -347,3 +347,69 @@ def test_mushrooms_are_told_apart_without_error(shared_data, split):
     for kind in (gpuforest.RandomForestClassifier, gpuforest.DecisionTreeClassifier):
         model = kind(random_state=0, categorical_split=split).fit(X.iloc[train], y.iloc[train])
         assert model.score(X.iloc[test], y.iloc[test]) == 1.0
+
+
+def colours(n_rows: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Two columns of categories and one of numbers, and classes that follow the first."""
+    rng = np.random.default_rng(seed)
+    names = np.array(["amber", "blue", "cyan", "dun", "ecru", "fawn"])
+    X = pd.DataFrame({"colour": rng.choice(names, n_rows), "noise": rng.choice(names, n_rows)})
+    X["number"] = rng.normal(size=n_rows)
+    warm = X["colour"].isin(["amber", "ecru", "fawn"]) ^ (rng.random(n_rows) < 0.15)
+    return X, np.where(warm, "warm", "cold")
+
+
+@pytest.mark.parametrize("split", ["subset", "multiway"])
+@pytest.mark.parametrize("ccp_rule", ["min", "one_se"])
+def test_trees_of_categories_are_pruned(split, ccp_rule):
+    X, y = colours(400)
+    X_test, y_test = colours(400, 1)
+    given = {"categorical_split": split, "random_state": 0}
+    whole = gpuforest.DecisionTreeClassifier(**given).fit(X, y)
+    found = [
+        gpuforest.DecisionTreeClassifier(
+            ccp_alpha="cv", ccp_rule=ccp_rule, backend=backend, **given
+        ).fit(X, y)
+        for backend in ("numpy", "numba")
+    ]
+    assert same_forest(found[0].forest_, found[1].forest_)
+    assert found[0].pruning_curve_.errors.tolist() == found[1].pruning_curve_.errors.tolist()
+    assert found[0].get_n_leaves() < whole.get_n_leaves()
+    assert found[0].score(X_test, y_test) > whole.score(X_test, y_test)
+    for method in ("cost_complexity", "reduced_error"):
+        held_out = gpuforest.DecisionTreeClassifier(**given).fit(X[:200], y[:200])
+        before = held_out.score(X[200:], y[200:])
+        assert held_out.prune(X[200:], y[200:], method=method).score(X[200:], y[200:]) >= before
+
+
+def test_out_of_bag_tools_know_categories():
+    X, y = colours(300)
+    given = {"random_state": 0, "max_depth": 4}
+    found = []
+    for backend in ("numpy", "numba"):
+        auto = gpuforest.RandomForestClassifier(
+            "auto", max_features="oob", oob_tol=0.02, backend=backend, **given
+        ).fit(X, y)
+        fixed = gpuforest.RandomForestClassifier(
+            auto.n_estimators_, max_features=auto.max_features_, backend=backend, **given
+        ).fit(X, y)
+        assert same_forest(auto.forest_, fixed.forest_)
+        importance = gpuforest.oob_permutation_importance(auto, X, y)
+        mean = importance.importances_mean
+        assert mean.argmax() == 0
+        assert np.abs(mean[1:]).max() < mean[0] / 5
+        found.append((auto.forest_, mean.tolist()))
+    assert same_forest(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
+@pytest.mark.parametrize("split", ["subset", "multiway"])
+def test_trees_of_categories_as_python_predict_the_same(split):
+    X, y = colours(300)
+    X.loc[::11, "colour"] = None
+    tree = gpuforest.DecisionTreeClassifier(categorical_split=split, max_depth=4).fit(X, y)
+    made: dict = {}
+    exec(gpuforest.export_python(tree), made)
+    later = pd.concat([X, X.assign(colour="puce")])
+    rows = later.astype(object).where(later.notna(), None).to_dict("records")
+    assert [made["predict"](row) for row in rows] == tree.predict(later).tolist()
