@@ -246,6 +246,7 @@ def test_the_tree_of_play_tennis_is_the_textbooks(criterion, backend):
         "if (outlook is rainy and windy is TRUE) or (outlook is sunny and humidity is high) then no"
     )
     assert (tree.get_depth(), tree.get_n_leaves()) == (2, 5)
+    assert "entropy = 0.94" in gpuforest.export_graphviz(tree)
     assert tree.score(X, y) == 1.0
 
 

@@ -15,6 +15,7 @@ from gpuforest.inspection.reading import Node, class_labels, tree_nodes, written
 
 FONT = "helvetica"
 ELLIPSIS = "(...)"  # in place of what lies below max_depth
+MEASURES = {"gain_ratio": "entropy"}  # what a criterion measures nodes by, if not by itself
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Show:
         """Of a fitted estimator's trees; options : the fields from `impurity` on"""
         classes = class_labels(estimator.forest_)
         return cls(
-            criterion=estimator.criterion_,
+            criterion=MEASURES.get(estimator.criterion_, estimator.criterion_),
             is_classes=bool(classes),
             n_classes=[len(own) for own in classes] or [1] * estimator.n_outputs_,
             **options,
