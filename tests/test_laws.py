@@ -272,7 +272,9 @@ def test_partitions_are_stable(seed, n_slots):
         bin = rng.integers(0, 40, S).astype(np.int32)
         side = rng.random(S) < 0.5
         old_rows, old_weights = rows.copy(), weights.copy()
-        new_rows, new_weights, n_left = engine.partition(matrix, frontier, feature, bin, side)
+        new_rows, new_weights, n_left = engine.partition(
+            matrix, frontier, feature, bin, side, no_sets(S)
+        )
         for s in range(S):
             own, weight = old_rows[begin[s] : end[s]], old_weights[begin[s] : end[s]]
             code = matrix.codes[own, feature[s]].astype(int)
@@ -515,6 +517,11 @@ def test_example_of_best_split(plain, second, cut):
     assert found.missing_left.tolist() == [second[1] == 0]
 
 
+def no_sets(S):
+    """What stands for sets where no feature is categorical."""
+    return np.zeros((S, 0), np.uint64)
+
+
 def test_example_of_partition(plain):
     # rows 5 and 9 go left in slot 0, row 1 in slot 1; row 0 belonged to a leaf
     goes_left = np.ones(10)
@@ -527,7 +534,7 @@ def test_example_of_partition(plain):
         np.array([0, 6]), np.array([4, 8]), rows, rows + 1, np.zeros((2, 2), np.int64)
     )
     zeros = np.zeros(2, np.int32)
-    rows, weights, n_left = plain.partition(matrix, frontier, zeros, zeros, zeros > 0)
+    rows, weights, n_left = plain.partition(matrix, frontier, zeros, zeros, zeros > 0, no_sets(2))
     assert rows.tolist() == [*held, 5, 9, 3, 8, 0, 0, 1, 4]
     assert n_left.tolist() == [2, 1]
     assert weights[8:12].tolist() == [6, 10, 4, 9]

@@ -72,7 +72,7 @@ def test_offsets_of_levels_and_partitions(far, n_threads):
     for backend in backends:
         own = replace(frontier, rows=frontier.rows.copy(), weights=frontier.weights.copy())
         rows, _, n_left = backend.partition(
-            matrix, own, split.feature, split.bin, split.missing_left
+            matrix, own, split.feature, split.bin, split.missing_left, split.sets
         )
         moved.append([n_left, rows[300:]])
     for a, b in zip(*moved, strict=True):
@@ -120,8 +120,9 @@ def test_offsets_of_walks():
     split = pack_splits(np, np.array([MAX_FEATURES - 1]), np.array([1]), np.array([False]))
     nodes = np.array([split[0] + np.uint64(1 << CHILD_SHIFT), LEAF_WORD, LEAF_WORD], np.uint64)
     offsets, out = np.array([0, 3]), np.empty((MANY, 1), np.int64)
-    traverse_numba.apply(nodes, offsets, columns, 3, out)
-    assert np.array_equal(out, traverse_numpy.apply(nodes, offsets, columns.T, 3))
+    no_sets = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    traverse_numba.apply(nodes, offsets, columns, 3, None, None, out)
+    assert np.array_equal(out, traverse_numpy.apply(nodes, offsets, columns.T, 3, *no_sets))
     assert np.array_equal(out[:, 0], 1 + (columns[-1] > 1))
 
 
