@@ -213,7 +213,7 @@ def out_of_bag(
 ) -> tuple[Any, Any]:
     """Sums f64[N, n_values] and counts i64[N] over the trees that did not draw each row."""
     oob = OutOfBag(matrix, sampling, forest.coding.n_values, backend)
-    oob.add(forest, forest.n_trees)
+    oob.add([forest], forest.n_trees)
     return oob.sums, oob.counts
 
 
@@ -222,5 +222,5 @@ def out_of_bag_means(
 ) -> np.ndarray:
     """Predictions f64[N, n_values]; NaN for rows that every tree drew."""
     oob = OutOfBag(matrix, sampling, forest.coding.n_values, backend)
-    oob.add(forest, forest.n_trees)
+    oob.add([forest], forest.n_trees)
     return oob.means()

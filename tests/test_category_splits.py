@@ -318,7 +318,7 @@ def test_a_ratio_needs_branches():
 
 
 def test_adult_as_it_is_beats_ordinal_codes(shared_data):
-    """Of leaves of ten rows or more; of smaller ones scikit-learn is level or ahead, see categories.md."""
+    """With leaves of ten rows or more; with smaller ones scikit-learn is level or ahead."""
     parts = [
         pd.read_csv(shared_data / f"adult_{part}.csv.gz", na_values="?", skipinitialspace=True)
         for part in ("train", "test")

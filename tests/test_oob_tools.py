@@ -149,7 +149,7 @@ def test_of_many_rows_a_sample_is_looked_at(monkeypatch):
 def test_the_sample_is_a_quarter_within_limits():
     numpy = get_backend("numpy")
     assert oob.sampled_rows(0, 5_000, numpy) is None
-    for n_rows, expected in ((5_001, 5_000), (60_000, 15_000), (500_000, 20_000)):
+    for n_rows, expected in ((5_001, 5_000), (30_000, 7_500), (500_000, 10_000)):
         assert len(np.unique(oob.sampled_rows(0, n_rows, numpy))) == expected
 
 

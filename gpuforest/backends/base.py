@@ -179,6 +179,10 @@ class Backend(ABC):
         """Whether all targets of a slot are equal, bool[S]."""
         return self.totals(target, rows, weights, begin, end)[1]
 
+    def for_one_fit(self) -> Backend:
+        """This backend, with memory that is kept between calls that grow from the same data."""
+        return self
+
     def workers(self, n_trees: int) -> tuple[int, Backend]:
         """How many waves grow beside one another, and the backend of each."""
         return 1, self

@@ -42,7 +42,7 @@ BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide fe
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
 TILE_VALUES = 2**17  # transposed at once: half of a core's L2 of float32
-MIN_WORK = 2**16  # values to encode or trees to walk, a task: half a millisecond
+MIN_WORK = 2**14  # values to encode or trees to walk, a task: a tenth of a millisecond
 # Codes that rows walk by take half of a core's L2 at the most. Their columns are no power of
 # two apart, or they would share the sets of a cache.
 MAX_CODES, MAX_WALKING = 500_000, 7936
@@ -62,16 +62,22 @@ class NumbaBackend(NumpyBackend):
         super().__init__(*arguments, **named)
         # scratch, to be used again; only workers keep any
         self.kept: Kept = deque(maxlen=0)
+        self.for_workers: Kept | None = None  # what they keep from one growth to the next
 
     def workers(self, n_trees: int) -> tuple[int, Backend]:
         """Many trees are shared out by waves: threads that need not wait for one another."""
         worker = copy(self)
-        worker.kept = deque()
+        worker.kept = deque() if self.for_workers is None else self.for_workers
         if self.n_threads == 1 or n_trees < self.n_threads:
             return 1, worker
         worker.n_threads, worker.n_workers = 1, self.n_threads
         worker.memory_budget = self.memory_budget // self.n_threads
         return self.n_threads, worker
+
+    def for_one_fit(self) -> Backend:
+        other = copy(self)
+        other.for_workers = deque()
+        return other
 
     def new_codes(self, n_rows: int, n_features: int, dtype: type) -> Array:
         """One column after another: a node looks at few of them."""

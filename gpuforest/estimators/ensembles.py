@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from inspect import signature
 from typing import Any
@@ -104,6 +105,7 @@ class ManyTrees:
         by_error = getattr(self, "max_features", None) == "oob"
         if not by_error and self.n_estimators != "auto":
             return growth.finish(growth.grow(int(self.n_estimators), earlier))
+        growth = replace(growth, backend=growth.backend.for_one_fit())
         error = self._oob_error(coded, growth.sample())
         begun: list[WaveTrees] = []
         if by_error:
@@ -137,7 +139,7 @@ class ManyTrees:
         rows = sampled_rows(forest.seed, matrix.n_rows, backend)
         oob = OutOfBag(matrix, sampling, forest.coding.n_values, backend)
         error, curve = self._oob_error(coded, rows), []
-        for point in oob.follow(forest, curve_points(forest.n_trees), error, rows=rows):
+        for point in oob.follow([forest], curve_points(forest.n_trees), error, rows=rows):
             curve.append(point)
             report(point[0], forest.n_trees)
         if not hasattr(self, "oob_curve_"):

@@ -147,16 +147,10 @@ def grow_until_converged(
 def _follow(
     oob: OutOfBag, growth: Growth, waves: list[WaveTrees], points: list[int], error: Error
 ) -> Curve:
-    """Errors at these numbers of trees, of which the last is that of all; wave by wave, as
-    trees need not be merged to be asked."""
-    found: Curve = []
-    for wave in waves:
-        begin = oob.n_trees
-        end = begin + len(wave.tree_sizes)
-        forest = growth.finish(growth.merge([wave]))
-        found += oob.follow(forest, [n for n in points if begin < n <= end], error, begin)
-        oob.add(forest, end, begin)
-    return found
+    """Errors at these numbers of trees, of which the last is that of all. Trees need not be
+    merged to be asked."""
+    forests = [growth.finish(growth.merge([wave])) for wave in waves]
+    return list(oob.follow(forests, points, error, oob.n_trees))
 
 
 def as_bunch(curve: Curve, name: str) -> Bunch:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest.parallel import parallel_map
 from gpuforest.sampling import Sampling, draw_bags
 
 if TYPE_CHECKING:
@@ -20,7 +22,8 @@ Curve = list[tuple[int, float]]  # trees, and the error of so many
 
 # Rows by which errors are known on the way: a quarter, within these, which takes some percent of
 # the time that the trees take. Errors of fewer rows settle later: they differ by chance.
-FEWEST_ROWS, MOST_ROWS = 5_000, 20_000
+FEWEST_ROWS, MOST_ROWS = 5_000, 10_000
+LEAST_ROWS = 1_024  # that a thread takes through trees
 
 
 class OutOfBag:
@@ -57,30 +60,52 @@ class OutOfBag:
         self.sums = xp.zeros((n, n_values), dtype=xp.float64, device=backend.device)
         self.counts = xp.zeros(n, dtype=xp.int64, device=backend.device)
 
-    def add(self, forest: Forest, last: int, begin: int = 0) -> None:
+    def add(self, forests: list[Forest], last: int, begin: int = 0) -> None:
         """Add the next trees, up to `last` - 1.
 
         The bags are drawn again from the seed, as many at once as memory allows; neither
         their number nor that of the calls changes a bit of the sums.
 
-        begin : the number under the seed of the first tree in `forest`
+        forests : they hold the trees from the number `begin` under the seed on
         """
         backend, xp = self._backend, self._backend.xp
-        size = backend.wave_trees(self._sampling, forest.leaf_sums.shape[1], last - self.n_trees)
+        size = max(1, backend.memory_budget // (5 * self._sampling.n_rows))  # bags, and in them
         while self.n_trees < last:
             first, end = self.n_trees, min(self.n_trees + size, last)
-            in_bag = draw_bags(self._sampling, forest.seed, first, end, backend) > 0
+            in_bag = draw_bags(self._sampling, forests[0].seed, first, end, backend) > 0
             if self._rows is not None:
                 in_bag = xp.take(in_bag, self._rows, axis=1)
             self.counts += xp.sum(xp.astype(~in_bag, xp.int64), axis=0)
-            self.sums = backend.accumulate(
-                forest, self._codes, first - begin, end - begin, in_bag, self.sums
-            )
+            self._accumulate(_parts(forests, first - begin, end - begin), in_bag)
             self.n_trees = end
+
+    def _accumulate(self, parts: list[tuple[Forest, int, int]], in_bag: Array) -> None:
+        """Add trees first .. last - 1 of each forest, left out where `in_bag` bool[T, n].
+
+        On the host each thread takes some rows through all of them.
+        """
+
+        def add(rows: slice, backend: Backend) -> None:
+            codes, sums, at = self._codes[rows, ...], self.sums[rows, ...], 0
+            for forest, first, last in parts:
+                skip = in_bag[at : at + last - first, rows]
+                sums = backend.accumulate(forest, codes, first, last, skip, sums)
+                at += last - first
+            self.sums[rows, ...] = sums
+
+        backend, n = self._backend, self._codes.shape[0]
+        if not isinstance(self._codes, np.ndarray):
+            return add(slice(0, n), backend)
+        size = max(LEAST_ROWS, -(-n // (2 * backend.n_threads)))
+        alone = copy(backend)
+        alone.n_threads = 1
+        blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
+        parallel_map(lambda rows: add(rows, alone), blocks, backend.n_threads)
+        return None
 
     def follow(
         self,
-        forest: Forest,
+        forests: list[Forest],
         points: Iterable[int],
         error: Error,
         begin: int = 0,
@@ -91,7 +116,7 @@ class OutOfBag:
         error, rows : the error of predictions of these rows; None: of all
         """
         for n_trees in points:
-            self.add(forest, n_trees, begin)
+            self.add(forests, n_trees, begin)
             yield n_trees, error(self.means(rows))
 
     def means(self, rows: np.ndarray | None = None) -> np.ndarray:
@@ -104,6 +129,17 @@ class OutOfBag:
         sums, counts = (backend.asnumpy(a) for a in found)
         count = counts[:, None]
         return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
+
+
+def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, int, int]]:
+    """Where the trees first .. last - 1 of all forests lie: which of each."""
+    found, before = [], 0
+    for forest in forests:
+        begin, end = max(first - before, 0), min(last - before, forest.n_trees)
+        if begin < end:
+            found.append((forest, begin, end))
+        before += forest.n_trees
+    return found
 
 
 def sampled_rows(seed: int, n_rows: int, backend: Backend) -> np.ndarray | None:
