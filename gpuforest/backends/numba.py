@@ -42,7 +42,7 @@ BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide fe
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
 TILE_VALUES = 2**17  # transposed at once: half of a core's L2 of float32
-MIN_WORK = 2**14  # values to encode or trees to walk, a task: a tenth of a millisecond
+MIN_WORK = 2**16  # values to encode or trees to walk, a task: half a millisecond
 # Codes that rows walk by take half of a core's L2 at the most. Their columns are no power of
 # two apart, or they would share the sets of a cache.
 MAX_CODES, MAX_WALKING = 500_000, 7936

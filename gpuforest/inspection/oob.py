@@ -47,15 +47,9 @@ class OutOfBag:
         rows: np.ndarray | None = None,
     ) -> None:
         xp, self.n_trees = backend.xp, 0
-        self._sampling, self._backend, self._codes, self._rows = (
-            sampling,
-            backend,
-            matrix.codes,
-            None,
-        )
-        if rows is not None:
-            self._rows = backend.asarray(rows)
-            self._codes = xp.take(matrix.codes, self._rows, axis=0)
+        self._sampling, self._backend = sampling, backend
+        self._rows = None if rows is None else backend.asarray(rows)
+        self._codes = matrix.codes if rows is None else xp.take(matrix.codes, self._rows, axis=0)
         n = self._codes.shape[0]
         self.sums = xp.zeros((n, n_values), dtype=xp.float64, device=backend.device)
         self.counts = xp.zeros(n, dtype=xp.int64, device=backend.device)
@@ -94,14 +88,13 @@ class OutOfBag:
             self.sums[rows, ...] = sums
 
         backend, n = self._backend, self._codes.shape[0]
-        if not isinstance(self._codes, np.ndarray):
-            return add(slice(0, n), backend)
-        size = max(LEAST_ROWS, -(-n // (2 * backend.n_threads)))
-        alone = copy(backend)
-        alone.n_threads = 1
-        blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
-        parallel_map(lambda rows: add(rows, alone), blocks, backend.n_threads)
-        return None
+        if isinstance(self._codes, np.ndarray):
+            alone, size = copy(backend), max(LEAST_ROWS, -(-n // (2 * backend.n_threads)))
+            alone.n_threads = 1
+            blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
+            parallel_map(lambda rows: add(rows, alone), blocks, backend.n_threads)
+        else:
+            add(slice(0, n), backend)
 
     def follow(
         self,
