@@ -15,7 +15,12 @@ try:
 except ImportError:  # scikit-learn before 1.9
     callback = None
 
-CallbackSupport: Any = object if callback is None else callback.CallbackSupportMixin
+
+class NoCallbacks:
+    """What takes the mixin's place: `object` itself cannot be a base before another."""
+
+
+CallbackSupport: Any = NoCallbacks if callback is None else callback.CallbackSupportMixin
 
 
 def with_callbacks(method: F) -> F:
