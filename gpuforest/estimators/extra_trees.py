@@ -23,6 +23,7 @@ from gpuforest.estimators.settings import (
     TREE_CONSTRAINTS,
     VOTING,
     criterion_constraint,
+    current_criterion,
     keep,
 )
 from gpuforest.estimators.tasks import Numbers
@@ -181,7 +182,7 @@ class ExtraTreesRegressor(ForestRegressor):
         backend: str = "auto",
         memory_limit: int | None = None,
     ) -> None:
-        keep(self, locals())
+        keep(self, locals() | {"criterion": current_criterion(criterion)})
 
 
 class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignore[misc]

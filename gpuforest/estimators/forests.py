@@ -15,6 +15,7 @@ from gpuforest.estimators.settings import (
     TREE_CONSTRAINTS,
     VOTING,
     criterion_constraint,
+    current_criterion,
     keep,
 )
 
@@ -262,4 +263,4 @@ class RandomForestRegressor(ForestRegressor):
         backend: str = "auto",
         memory_limit: int | None = None,
     ) -> None:
-        keep(self, locals())
+        keep(self, locals() | {"criterion": current_criterion(criterion)})

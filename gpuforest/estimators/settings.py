@@ -84,6 +84,20 @@ def keep(estimator: Any, arguments: dict[str, Any]) -> None:
             setattr(estimator, name, value)
 
 
+def current_criterion(criterion: str) -> str:
+    """A regression's criterion, with scikit-learn's warning where it has another name now."""
+    if not isinstance(criterion, str) or criterion != "friedman_mse":
+        return criterion
+    warnings.warn(
+        'Value `"friedman_mse"` for `criterion` is deprecated and will be removed as in '
+        'scikit-learn 1.11. It maps to `"squared_error"` as both were always equivalent. Use '
+        '`criterion="squared_error"` to remove this warning.',
+        FutureWarning,
+        stacklevel=3,
+    )
+    return "squared_error"
+
+
 def criterion_constraint(task: str) -> dict[str, list[Any]]:
     """Of a task, "classification" or "regression"."""
     return {"criterion": [StrOptions(set(criterion_names(task)))]}

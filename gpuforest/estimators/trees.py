@@ -17,6 +17,7 @@ from gpuforest.estimators.settings import (
     SPLITTER,
     TREE_CONSTRAINTS,
     criterion_constraint,
+    current_criterion,
     features_tried,
     keep,
 )
@@ -262,4 +263,4 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         backend: str = "auto",
         memory_limit: int | None = None,
     ) -> None:
-        keep(self, locals())
+        keep(self, locals() | {"criterion": current_criterion(criterion)})
