@@ -84,7 +84,7 @@ def test_memory_changes_no_set(task, budget):
 
 
 def best_of_all_sets(task: Task, x: np.ndarray) -> float:
-    """The highest score of all ways to part the categories in two, by looking at each."""
+    """The highest score of all allowed ways to part the categories in two, each looked at."""
     coding, y = task.coded()
     sums = np.zeros((len(x), coding.n_channels), np.int64)
     if coding.is_classes:
@@ -94,40 +94,76 @@ def best_of_all_sets(task: Task, x: np.ndarray) -> float:
     names = np.where(np.isnan(x), -1, x)
     found = -math.inf
     groups = np.unique(names)
+    least = max(task.min_rows_leaf, task.min_weight_leaf)
     for size in range(1, len(groups)):
         for chosen in combinations(groups, size):
-            left = sums[np.isin(names, chosen)].sum(axis=0)
+            is_left = np.isin(names, chosen)
+            if min(is_left.sum(), (~is_left).sum()) < least:
+                continue
+            left = sums[is_left].sum(axis=0)
             sides = (left, sums.sum(axis=0) - left)
             scores = [side_score(np, s, task.rules.criterion) for s in sides]
             found = max(found, float(scores[0] + scores[1]))
     return found
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=300)
 @given(
     seed=st.integers(0, 2**32),
     criterion=st.sampled_from(CLASSIFICATION + REGRESSION),
     n_classes=st.sampled_from([2, 2, 3, 5]),
     n_categories=st.integers(2, MOST_TRIED - 1),
+    least=st.sampled_from([1, 1, 3, 8]),
+    by_weight=st.booleans(),
 )
-def test_the_best_set_is_that_of_exhaustive_search(seed, criterion, n_classes, n_categories):
+def test_the_best_set_is_that_of_exhaustive_search(
+    seed, criterion, n_classes, n_categories, least, by_weight
+):
     rng = np.random.default_rng(seed)
-    x = rng.integers(0, n_categories, 40).astype(float)
+    x = np.minimum(rng.integers(0, 2 * n_categories, 40), n_categories - 1).astype(float)
     x[rng.random(40) < 0.1] = np.nan
     y = rng.integers(0, n_classes, 40)
     y[:n_classes] = np.arange(n_classes)
+    if criterion in REGRESSION:
+        # for Poisson some categories have zeros alone, whose mean has no logarithm
+        y = np.where(x < n_categories // 2, 0.0, y + rng.integers(0, 3, 40))
+        y[0] = 1.0
     task = Task(
         x[:, None],
-        y if criterion in CLASSIFICATION else 1.0 + y + rng.integers(0, 3, 40),
+        y,
         criterion,
         categorical=(0,),
         max_depth=1,
+        min_rows_leaf=1 if by_weight else least,
+        min_weight_leaf=least if by_weight else 1,
     )
     matrix, target = task.prepared(NUMPY)
     bags = np.ones((1, 40), np.int32)
     slots = roots(target, bags, task.rules, 1, 0, 0, NUMPY)
     found = NUMPY.level(matrix, target, slots, task.rules)
     assert found.score[0] == best_of_all_sets(task, x)
+    assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(0)))
+    assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(100)))
+
+
+@pytest.mark.parametrize(
+    ("limit", "y", "means"),
+    [
+        # in order 0, 5, 9: either cut leaves a row alone
+        ({"min_samples_leaf": 2}, [0, 5, 5, 9], [4.5, 5, 5, 4.5]),
+        ({"min_weight_fraction_leaf": 0.5}, [0, 5, 5, 9], [4.5, 5, 5, 4.5]),
+        # in order 0, 3.5, 4: no side may have a mean of zero, and 0 1 | 2 gains less
+        ({"criterion": "poisson"}, [0, 3, 4, 4], [2, 3.5, 3.5, 2]),
+    ],
+)
+def test_where_limits_forbid_the_best_cut_the_best_allowed_set_is_found(limit, y, means):
+    X = np.array([[0], [1], [1], [2]])
+    for backend in ("numpy", "numba"):
+        tree = gpuforest.DecisionTreeRegressor(
+            categorical_features=[0], max_depth=1, backend=backend, **limit
+        ).fit(X, y)
+        assert tree.predict(X).tolist() == means
+        assert tree.get_n_leaves() == 2
 
 
 def test_a_set_worked_by_hand():

@@ -13,13 +13,15 @@ never saw, it goes with the heavier side.
 two classes, or one real output  by the share of the second class, or the mean: the best of
                                  all sets is a cut of it (Fisher 1958; Breiman et al. 1984,
                                  theorem 4.5)
+the same, where limits forbid    the best of all allowed sets first, of at most 6 occupied
+that cut                         categories; more stay in that order
 more, of at most 6 occupied      the best of all sets first
 more, of more occupied           along the first principal direction of the classes' shares
                                  (Coppersmith, Hong and Hosking 1999)
 random cuts                      by a hash
 ===============================  ========================================================
 
-O(nodes) work in any array-API namespace; for CPUs it is told again, compiled, in sets.py.
+O(nodes) work in any array-API namespace; sets.py is the compiled version for CPUs.
 """
 
 from __future__ import annotations
@@ -27,7 +29,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpuforest.criteria import SQUARED_ERROR, side_score, side_value, side_weight
+from gpuforest.criteria import (
+    INFORMATION,
+    POISSON,
+    SQUARED_ERROR,
+    side_score,
+    side_value,
+    side_weight,
+)
 from gpuforest.hashing import CUT, hash_at
 from gpuforest.nodes import SET_BIN
 
@@ -171,8 +180,20 @@ def _orders(xp: Any, hist: Array, C: int, rules: Rules, hashes: Array | None) ->
     key = xp.where(place < n[:, None], key, xp.inf)
     rows = xp.arange(P, dtype=xp.int64, device=hist.device)[:, None] * m
     order = xp.reshape(rows + xp.argsort(key, axis=1, stable=True), (-1,))
+    if hashes is None and C == 2 and has_limits(rules):
+        ordered = xp.reshape(xp.take(xp.reshape(some, (P * m, width)), order, axis=0), some.shape)
+        key = _best_allowed(xp, ordered[:, :MOST_TRIED, :], n, C, rules)
+        rest = xp.ones((P, max(m - MOST_TRIED, 0)), dtype=xp.float64, device=hist.device)
+        key = xp.concat([key, rest], axis=1)
+        order = xp.take(order, xp.reshape(rows + xp.argsort(key, axis=1, stable=True), (-1,)))
     first = xp.reshape(xp.take(xp.reshape(codes_some, (-1,)), order), (P, m))
     return xp.concat([first, codes[:, m:]], axis=1)
+
+
+def has_limits(rules: Rules) -> bool:
+    """Whether the best cut of categories in order may be forbidden, and a set that is no cut
+    allowed."""
+    return rules.count_rows or rules.min_weight_leaf > 1 or rules.criterion == POISSON
 
 
 def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
@@ -183,29 +204,59 @@ def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
 
     hist : i64[P, m <= 6, ...], of which row p has n[p] occupied categories, if not more than m
     """
-    P, m, _ = hist.shape
-    device, one = hist.device, xp.ones(1, dtype=xp.float64, device=hist.device)
-    score, best = xp.full((P,), -xp.inf, dtype=xp.float64, device=device), xp.zeros_like(n)
-    whole, ones = xp.sum(hist, axis=1), xp.ones_like(n)
+    m = hist.shape[1]
+    score, best = _score_of_set(xp, hist, 0, n, C, rules), xp.zeros_like(n)
     for s in range(1, 2 ** (m - 1)):
-        left = xp.zeros_like(whole)
-        for i in range(m):
-            if s >> i & 1:
-                left = left + hist[:, i, :]
-        right = whole - left
-        allowed = (n > 0) & (n <= m) & (ones << xp.where(n > 0, n - 1, 0) > s)
-        if rules.count_rows:
-            least = rules.min_rows_leaf
-            allowed = allowed & (left[:, C] >= least) & (right[:, C] >= least)
-        for side in (left, right):
-            weight = side_weight(xp, side[:, :C], rules.criterion)
-            allowed = allowed & (weight >= rules.min_weight_leaf)
-        sides = [side_score(xp, side[:, :C], rules.criterion) for side in (left, right)]
-        found = xp.where(allowed, sides[0] + sides[1], -xp.inf)
+        found = _score_of_set(xp, hist, s, n, C, rules)
         best = xp.where(found > score, s, best)
         score = xp.where(found > score, found, score)
-    bit = xp.arange(m, dtype=xp.int64, device=device)[None, :]
-    return xp.where((best[:, None] >> bit) & 1 == 1, 0.0 * one, one)
+    return _outside(xp, best, m)
+
+
+def _best_allowed(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
+    """The same of categories in order, where the best of all their cuts is forbidden; zero for
+    all where it is allowed, so that they stay in order, or n[p] > m."""
+    m = hist.shape[1]
+    cuts = [2**i - 1 for i in range(1, m)]
+    any_side = INFORMATION if rules.criterion == POISSON else rules.criterion
+    unlimited = replace(rules, min_rows_leaf=1, min_weight_leaf=1, criterion=any_side)
+    highest = score = xp.full(n.shape, -xp.inf, dtype=xp.float64, device=hist.device)
+    for s in cuts:
+        highest = xp.maximum(highest, _score_of_set(xp, hist, s, n, C, unlimited))
+        score = xp.maximum(score, _score_of_set(xp, hist, s, n, C, rules))
+    forbidden, best = highest > score, xp.zeros_like(n)
+    if bool(xp.any(forbidden)):
+        for s in range(1, 2 ** (m - 1)):
+            if s not in cuts:
+                found = _score_of_set(xp, hist, s, n, C, rules)
+                best = xp.where(forbidden & (found > score), s, best)
+                score = xp.where(found > score, found, score)
+    return xp.where((best > 0)[:, None], _outside(xp, best, m), 0.0)
+
+
+def _score_of_set(xp: Any, hist: Array, s: int, n: Array, C: int, rules: Rules) -> Array:
+    """Score f64[P] of set number s of the categories, -inf where it is not allowed."""
+    m = hist.shape[1]
+    whole = xp.sum(hist, axis=1)
+    left = xp.zeros_like(whole)
+    for i in range(m):
+        if s >> i & 1:
+            left = left + hist[:, i, :]
+    sides = (left, whole - left)
+    allowed = (n > 0) & (n <= m) & (xp.ones_like(n) << xp.where(n > 0, n - 1, 0) > s) & (s > 0)
+    for side in sides:
+        if rules.count_rows:
+            allowed = allowed & (side[:, C] >= rules.min_rows_leaf)
+        weight = side_weight(xp, side[:, :C], rules.criterion)
+        allowed = allowed & (weight >= rules.min_weight_leaf)
+    scores = [side_score(xp, side[:, :C], rules.criterion) for side in sides]
+    return xp.where(allowed, scores[0] + scores[1], -xp.inf)
+
+
+def _outside(xp: Any, sets: Array, m: int) -> Array:
+    """Zero for the categories in each of the sets i64[P], one for the others: f64[P, m]."""
+    bit = xp.arange(m, dtype=xp.int64, device=sets.device)[None, :]
+    return xp.astype((sets[:, None] >> bit) & 1 == 0, xp.float64)
 
 
 def _along(xp: Any, sums: Array, rules: Rules) -> Array:

@@ -12,12 +12,21 @@ Work on a feature is a tuple of arrays, `category_arrays`:
 
 import numpy as np
 
+from gpuforest.criteria import POISSON
 from gpuforest.kernels.best_split.categories import ITERATIONS, MOST_TRIED
-from gpuforest.kernels.best_split.limits import left_of, random_of_bins
-from gpuforest.kernels.best_split.scan import CODE, ROWS, SECOND, WEIGHT, best_of_bins, best_pair
+from gpuforest.kernels.best_split.limits import left_of, may_part, random_of_bins
+from gpuforest.kernels.best_split.scan import (
+    CODE,
+    NO_SUMS,
+    ROWS,
+    SECOND,
+    WEIGHT,
+    best_of_bins,
+    best_pair,
+)
 from gpuforest.kernels.compile import device, rare
 from gpuforest.kernels.hashing.numba import CUT, U, hash_at
-from gpuforest.kernels.scoring.numba import node_score
+from gpuforest.kernels.scoring.numba import node_score, pair_side
 
 PLACE, CODE_BITS = 32, 0xFFFFFFFF  # a place above a code
 SHORT, MANY = 24, 512  # so many are sorted by insertion, or in buckets
@@ -237,7 +246,60 @@ def best_pairs(m, criterion, channels, limits, labels, scratch, work):
         if channels > 2:
             n_rows += some[at * channels + 2]
         upto[WEIGHT, i], upto[SECOND, i], upto[ROWS, i], upto[CODE, i] = n, second, n_rows, i
-    return best_pair(upto, m, -1, m, criterion, limits, scores)
+    found = best_pair(upto, m, -1, m, criterion, limits, scores)
+    if m <= MOST_TRIED and (limits[0] > 1 or limits[1] > 1 or criterion == POISSON):
+        return best_allowed(m, found, criterion, limits, upto, work)
+    return found
+
+
+@rare
+def best_allowed(m, found, criterion, limits, upto, work):
+    """As best_pairs: `found`, the best allowed cut of the order, or another set of the categories
+    where the best of all cuts is forbidden."""
+    codes, in_order, (score, _, _, _) = work[0], work[2], found
+    n, a, n_rows = upto[WEIGHT, m - 1], upto[SECOND, m - 1], upto[ROWS, m - 1]
+    highest, best, best_left = -np.inf, 0, NO_SUMS
+    for i in range(m - 1):
+        n_left, a_left = upto[WEIGHT, i], upto[SECOND, i]
+        free = free_side(criterion, n_left, a_left) + free_side(criterion, n - n_left, a - a_left)
+        highest = max(highest, free)
+    if not highest > score:
+        return found
+    for s in range(1, 1 << (m - 1)):
+        if s & (s + 1) == 0:
+            continue  # a cut
+        n_left, a_left, rows_left = np.int64(0), np.int64(0), np.int64(0)
+        for i in range(m - 1):
+            sign = (s >> i & 1) - (s >> (i + 1) & 1)  # totals where a run ends, and before it
+            n_left += sign * upto[WEIGHT, i]
+            a_left += sign * upto[SECOND, i]
+            rows_left += sign * upto[ROWS, i]
+        if limits[0] > 1 and (rows_left < limits[0] or n_rows - rows_left < limits[0]):
+            continue
+        if not may_part(n_left, a_left, n, a, limits):
+            continue
+        new = pair_side(criterion, n_left, a_left) + pair_side(criterion, n - n_left, a - a_left)
+        if new > score:
+            score, best, best_left = new, s, (n_left, a_left)
+    if best == 0:
+        return found
+    at = 0
+    for i in range(m):
+        in_order[i] = codes[i]
+    for side in range(2):
+        for i in range(m):
+            if best >> i & 1 != side:
+                codes[at] = in_order[i]
+                at += 1
+        if side == 0:
+            cut = at - 1
+    return score, np.int64(cut), best_left[0] > n - best_left[0], best_left
+
+
+@device
+def free_side(criterion, n, a):
+    """As pair_side, also of a mean of zero."""
+    return 0.0 if criterion == POISSON and a == 0 else pair_side(criterion, n, a)
 
 
 @rare
