@@ -2,9 +2,7 @@
 
 `error_model="numpy"` drops the zero-division check, which keeps loops from being
 vectorised; no fast-math and no contraction, which would change bits. `nogil`, because
-threads over slots and rows are plain threads. Compiled code is cached on disk under a
-stamp of all kernels' sources: Numba alone does not notice an edited helper in another
-file.
+threads over slots and rows are plain threads. Compiled code is kept on disk, by cache.py.
 """
 
 from __future__ import annotations
@@ -22,10 +20,12 @@ from numba import types
 from numba.core import event
 from numba.core.registry import cpu_target
 
+from gpuforest.kernels.cache import KernelCache
+
 logger = logging.getLogger("gpuforest")
 
 # Releases of Numba with the inside that helper_compiler.py knows; others compile longer
-INSIDE_KNOWN = ((0, 68),)
+INSIDE_KNOWN = ((0, 61), (0, 68))
 PATIENCE = 0.5  # seconds of a kernel's compilation without a word
 
 
@@ -41,9 +41,10 @@ if numba.version_info[:2] in INSIDE_KNOWN:
 _NO_COUNTS: dict[str, Any] = {"_nrt": False, **_HELPER}
 
 
-def _stamp() -> str:
+def _stamp() -> bytes:
+    """Of all kernels' sources, because a kernel's code holds helpers from other files."""
     sources = sorted(Path(__file__).parent.rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 
 
 _STAMP = _stamp()
@@ -83,11 +84,10 @@ def maker(function: Callable[..., Any]) -> Any:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """A kernel called from Python; compiled at its first call, then cached on disk."""
-    dispatcher = numba.njit(cache=True, **_OPTIONS)(function)
-    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = (cache_file._source_stamp, _STAMP)
+    """A kernel called from Python; compiled at its first call, then kept on disk."""
+    dispatcher = numba.njit(**_OPTIONS)(function)
+    if dispatcher is not function:  # else Numba was told to compile nothing
+        dispatcher._cache = KernelCache(function, _STAMP)
     _watch.kernels.add(dispatcher)
     return dispatcher
 
