@@ -123,11 +123,22 @@ def _one_hot(codes: np.ndarray, n: int) -> np.ndarray:
 class Target:
     """The target of every row on the backend's device.
 
-    y : i32[N, 1] class codes, or i64[N, K] moments
+    y : i32[N, 1] class codes, or i64[N, K] moments; row-major, see `of`
     """
 
     coding: TargetCoding
     y: Array
+
+    @classmethod
+    def of(cls, coding: TargetCoding, y: Array, backend: Backend) -> Target:
+        """A target of `y` in any layout, on the host or on the backend's device.
+
+        Device kernels read y[row * K + output], and Numba compiles anew for another layout:
+        so y becomes row-major here.
+        """
+        y, xp = backend.asarray(y), backend.xp
+        flat = xp.reshape(y, (-1,))  # row by row; a copy only of another layout
+        return cls(coding, xp.reshape(flat, y.shape))
 
 
 def encode_classes(codes: Array, classes: np.ndarray) -> tuple[TargetCoding, Array]:

@@ -113,7 +113,7 @@ class Task:
             categories={f: self.categories_of(f) for f in self.categorical},
         )
         coding, y = self.coded()
-        return bin_matrix(self.X, edges, backend), Target(coding, backend.asarray(y))
+        return bin_matrix(self.X, edges, backend), Target.of(coding, y, backend)
 
     def categories_of(self, f: int) -> tuple[int, ...]:
         some = self.X[~np.isnan(self.X[:, f]), f]

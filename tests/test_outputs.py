@@ -23,6 +23,7 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from gpuforest.backends import registry
 from gpuforest.nodes import is_leaf
 
 X, WINE = load_wine(return_X_y=True)
@@ -382,3 +383,14 @@ def test_misclassification_is_for_one_output():
             Model(criterion="misclassification").fit(X, TWO)
     with pytest.raises(ValueError, match="no positive value"):
         grown(RandomForestRegressor, "numpy", np.stack([SUGAR, 0 * SUGAR], 1), criterion="poisson")
+
+
+@pytest.mark.parametrize("layout", ["column-major", "every other column"])
+def test_outputs_of_any_layout_grow_one_forest_on_a_device(cuda, monkeypatch, layout):
+    monkeypatch.setitem(registry._factories, "device", lambda *limits: cuda.backend())
+    for Model, target in ((RandomForestRegressor, PAIR), (RandomForestClassifier, TWO)):
+        other = np.asfortranarray(target)
+        if layout == "every other column":
+            other = np.repeat(target, 2, axis=1)[:, ::2]
+        plain = grown(Model, "numpy", target, max_depth=3)
+        assert same_forest(grown(Model, "device", other, max_depth=3).forest_, plain.forest_)

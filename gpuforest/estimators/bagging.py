@@ -14,7 +14,7 @@ from gpuforest import hashing
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.estimators.base import Trees
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.settings import FOREST_CONSTRAINTS, VOTING, keep
+from gpuforest.estimators.settings import FOREST_CONSTRAINTS, VOTING, keep, plain
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.frontier import Rules
 from gpuforest.sampling import tree_features
@@ -75,12 +75,13 @@ class Bagging(Trees):
             "n_estimators", "max_estimators", "max_samples", "bootstrap", "bootstrap_features",
             "oob_score",
         )  # fmt: skip
-        return {
+        params = {
             **(self.estimator or self._tree()).get_params(deep=False),
             **{name: getattr(self, name) for name in own},
             "draws_once": not self.bootstrap,
             "features_drawn": 0 if drawn == n_features and not self.bootstrap_features else drawn,
         }
+        return plain(params)
 
     def _features_drawn(self, n_features: int) -> int:
         """Features drawn for a tree."""

@@ -26,6 +26,7 @@ from gpuforest.estimators.settings import (
     Labels,
     draw_seed,
     most_trees,
+    plain,
     rules_of,
     sampling_of,
     thread_count,
@@ -73,7 +74,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _growing(self, n_features: int) -> dict[str, Any]:
         """Parameters as the engine knows them."""
-        return {"splitter": self._splitter, **self.get_params(deep=False)}
+        return plain({"splitter": self._splitter, **self.get_params(deep=False)})
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -179,7 +180,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             matrix = bin_matrix(X, edges, backend)
             if earlier is not None:
                 check_same(earlier, edges, coding)
-            target = Target(coding, backend.asarray(codes))
+            target = Target.of(coding, codes, backend)
         with progress.stage("growing"):
             finish = partial(_finished, params=params, rules=rules)
             growth = Growth(matrix, target, sampling, rules, seed, backend, finish)

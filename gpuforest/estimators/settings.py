@@ -98,6 +98,20 @@ def current_criterion(criterion: str) -> str:
     return "squared_error"
 
 
+def plain(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with Python's numbers in place of NumPy's: kernels are compiled anew for
+    another type, and np.uint8(255) + 1 is 0."""
+    return {name: _plain_number(value) for name, value in params.items()}
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, bool | int | float) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
 def criterion_constraint(task: str) -> dict[str, list[Any]]:
     """Of a task, "classification" or "regression"."""
     return {"criterion": [StrOptions(set(criterion_names(task)))]}
