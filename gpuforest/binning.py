@@ -11,7 +11,7 @@ The last code, the same for all features, means missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,10 @@ Array = Any
 CATEGORY_TYPES = (str, int, float, bool)  # of what a category may be
 MAX_CATEGORIES = MAX_BINS - 1  # of a feature; one bin more is for those that come later
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
+# max_bins="auto": a bin for each value where every feature has at most FEW_VALUES, else MANY_BINS.
+# benchmarks/bins.py measures what more bins give and cost
+FEW_VALUES, MANY_BINS = 1023, 255
+LOOK_ROWS = 2048  # rows whose values are counted first: with too many there, the rest is not asked
 BLOCK_ROWS = 65_536  # rows encoded at once, of no more values than
 BLOCK_VALUES = 2**24  # 64 MiB of float32
 # On a device few launches matter more; codes take 64 MiB, and a copy of the values, where
@@ -168,7 +172,7 @@ def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
 def fit_edges(
     X: Array,
     *,
-    max_bins: int = 255,
+    max_bins: int | str = 255,
     weights: np.ndarray | None = None,
     seed: int = 0,
     sample_rows: int = SAMPLE_ROWS,
@@ -182,7 +186,8 @@ def fit_edges(
     ----------
     X : real array [N, F], on the host or the device of `backend`; NaN is missing and has
         no part in it
-    max_bins : int, bins a feature at the most, without the missing one
+    max_bins : int, bins a feature at the most, without the missing one; or "auto": as many as
+        the values of the sample where no feature has more than FEW_VALUES, else MANY_BINS
     weights : i32[N] or None; a row of weight two counts as the row twice, a row of
         weight zero as none
     seed : int, chooses the sample
@@ -191,9 +196,7 @@ def fit_edges(
     backend : chooses them faster, and the same; needed where X is on a device
     categories : of the categorical features, see `BinEdges`; `max_bins` is not for them
     """
-    rows = None
-    if weights is not None and not weights.all():
-        rows = np.flatnonzero(weights)
+    rows, categories = _weighing_rows(weights), categories or {}
     count = X.shape[0] if rows is None else len(rows)
     if count > sample_rows:
         draw = draw_rows if backend is None else backend.draw_rows
@@ -201,16 +204,58 @@ def fit_edges(
         rows = chosen if rows is None else rows[chosen]
     if rows is not None and weights is not None:
         weights = weights[rows]
-    if backend is None:
-        sample = X if rows is None else X[rows]
-        columns = column_edges(sample, weights, max_bins, n_threads)
+
+    def columns_of(max_bins: int) -> list[np.ndarray]:
+        if backend is not None:
+            return backend.column_edges(X, rows, weights, max_bins)
+        return column_edges(X if rows is None else X[rows], weights, max_bins, n_threads)
+
+    if max_bins != "auto":
+        columns = columns_of(int(max_bins))
     else:
-        columns = backend.column_edges(X, rows, weights, max_bins)
-    kinds, categories = np.zeros(len(columns), np.uint8), categories or {}
+        # one bin more than that tells features of just so many values from those of more
+        columns = columns_of(FEW_VALUES + 1)
+        if has_many_values(columns, categories):
+            columns = columns_of(MANY_BINS)
+    kinds = np.zeros(len(columns), np.uint8)
     for f, values in categories.items():
         columns[f], kinds[f] = np.arange(len(values), dtype=np.float64), CATEGORICAL
     offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(OFFSET)
     return BinEdges(np.concatenate(columns), offsets, kinds, categories)
+
+
+def most_bins(
+    X: Array,
+    max_bins: int | str,
+    weights: np.ndarray | None,
+    categories: Collection[int],
+    backend: Backend,
+) -> int | str:
+    """What "auto" stands for, as far as LOOK_ROWS rows tell: FEW_VALUES, MANY_BINS, or still
+    "auto", which `fit_edges` then finds out. A number stays as it is.
+
+    Parameters are as in `fit_edges`.
+    """
+    if max_bins != "auto":
+        return max_bins
+    rows = _weighing_rows(weights)
+    rows = np.arange(X.shape[0]) if rows is None else rows
+    if len(rows) > FEW_VALUES:
+        columns = backend.column_edges(X, rows[:LOOK_ROWS], None, FEW_VALUES + 1)
+        if has_many_values(columns, categories):
+            return MANY_BINS
+    return FEW_VALUES if len(rows) <= LOOK_ROWS else max_bins
+
+
+def has_many_values(columns: list[np.ndarray], categories: Collection[int]) -> bool:
+    """Whether a numeric feature has more than FEW_VALUES values, from the edges of each feature
+    among at most FEW_VALUES + 1 bins."""
+    return any(len(c) >= FEW_VALUES for f, c in enumerate(columns) if f not in categories)
+
+
+def _weighing_rows(weights: np.ndarray | None) -> np.ndarray | None:
+    """Rows of some weight, i64[n]; None: all have some."""
+    return None if weights is None or weights.all() else np.flatnonzero(weights)
 
 
 def draw_rows(seed: int, n_rows: int, count: int) -> np.ndarray:

@@ -124,7 +124,7 @@ y = X[:, 0] + X[:, 1] + rng.normal(size=N)
 if C:
     y = y.argsort().argsort() * C // N
 forest = getattr(gpuforest, name)(backend=backend, random_state=0, n_jobs=2, **parameters)
-forest.fit(X[:1000], y[:1000])
+forest.fit(X[:2000], y[:2000])  # as many bins, so that no kernel is left to compile
 found = gpuforest.estimate_memory(forest, N, F, n_classes=max(C, 1))
 memory = Memory()
 before = memory.restart()

@@ -16,7 +16,7 @@ from gpuforest import progress
 from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
+from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges, most_bins
 from gpuforest.criteria import Criterion, criterion_of
 from gpuforest.dtypes import CATEGORICAL
 from gpuforest.estimators.callbacks import CallbackSupport, told, with_callbacks
@@ -64,7 +64,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     n_outputs_: int
     n_estimators: int | str
     criterion: str
-    max_bins: int
+    max_bins: int | str
     backend: str
     memory_limit: int | None
     random_state: Any
@@ -165,6 +165,9 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             sampling = sampling_of(params, X.shape[0], weights, self._labels(coded))
             coding, codes = self._encode_target(coded, sampling, backend)
             rules = rules_of(params, X.shape[1], sampling, coding, bool(categories))
+            params["max_bins"] = most_bins(
+                X, params["max_bins"], sampling.weights, categories, backend
+            )
             fit = fit_of(params, X, sampling, rules, coding, categories)
             backend = fitted_to_memory(fit, backend, params["memory_limit"])
         with progress.stage("binning"):

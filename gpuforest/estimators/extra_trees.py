@@ -108,7 +108,7 @@ class ExtraTreesClassifier(ForestClassifier):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
-        max_bins: int = 255,
+        max_bins: int | str = "auto",
         backend: str = "auto",
         memory_limit: int | None = None,
     ) -> None:
@@ -178,7 +178,7 @@ class ExtraTreesRegressor(ForestRegressor):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
-        max_bins: int = 255,
+        max_bins: int | str = "auto",
         backend: str = "auto",
         memory_limit: int | None = None,
     ) -> None:
@@ -251,7 +251,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
-        max_bins: int = 255,
+        max_bins: int | str = "auto",
         backend: str = "auto",
         memory_limit: int | None = None,
     ) -> None:

@@ -89,8 +89,9 @@ class RandomForestClassifier(ForestClassifier):
         Threads on the CPU; None: one (or joblib's context), -1: all.
     verbose : int, default=0
         1: print the stages of a fit; 2: also how far they are.
-    max_bins : int, default=255
-        Bins of a feature at the most, 2 to 65535; above 255 codes take two bytes.
+    max_bins : int or "auto", default="auto"
+        At most so many bins of a feature, 2 to 65535; above 255 codes take two bytes. "auto": a bin
+        for each value, and so exact trees, where no feature has more than 1,023 values; else 255.
     backend : str, default="auto"
         See `gpuforest.available_backends`.
     memory_limit : int or None, default=None
@@ -167,7 +168,7 @@ class RandomForestClassifier(ForestClassifier):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
-        max_bins: int = 255,
+        max_bins: int | str = "auto",
         backend: str = "auto",
         memory_limit: int | None = None,
     ) -> None:
@@ -259,7 +260,7 @@ class RandomForestRegressor(ForestRegressor):
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
-        max_bins: int = 255,
+        max_bins: int | str = "auto",
         backend: str = "auto",
         memory_limit: int | None = None,
     ) -> None:

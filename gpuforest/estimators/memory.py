@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_backend
+from gpuforest.binning import FEW_VALUES, MANY_BINS
 from gpuforest.estimators.settings import most_trees, rules_of, sampling_of, thread_count
 from gpuforest.frontier import Rules
 from gpuforest.memory import ON_HOST, Fit, MemoryEstimate, estimate, within
@@ -46,7 +47,8 @@ def estimate_memory(
     -------
     MemoryEstimate
         In bytes, beside X and y. The trees are taken to grow as large as labels need that have
-        little to do with the features; from others a smaller forest grows.
+        little to do with the features; from others a smaller forest grows. With max_bins="auto"
+        some feature is taken to have as many values as rows.
 
     Raises
     ------
@@ -76,6 +78,8 @@ def estimate_memory(
             several = (classes,) * n_outputs
             coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, several)
     params = estimator._growing(n_features)
+    if params["max_bins"] == "auto":
+        params["max_bins"] = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
     sampling = sampling_of(params, n_samples, None)
     rules = rules_of(params, n_features, sampling, coding)
     X = np.broadcast_to(np.zeros((), dtype), (n_samples, n_features))
@@ -99,6 +103,7 @@ def fit_of(
     categories : as `binning.BinEdges` has them; they may be more than `max_bins`
     """
     most = max(map(len, (categories or {}).values()), default=0)
+    max_bins = FEW_VALUES if params["max_bins"] == "auto" else params["max_bins"]
     labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
     coded = 4 if coding.is_classes else 8 * len(coding.centre)
     weights = 0 if sampling.weights is None else 12
@@ -108,7 +113,7 @@ def fit_of(
         n_trees=most_trees(params),
         n_channels=coding.n_channels,
         is_classes=coding.is_classes,
-        max_bins=max(params["max_bins"], most + 1),
+        max_bins=max(max_bins, most + 1),
         target_bytes=8 * labels + coded + weights,
         value_bytes=min(8, max(4, X.dtype.itemsize)),
         copied=X.dtype not in (np.float32, np.float64),

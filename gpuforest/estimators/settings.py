@@ -50,7 +50,7 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
         None,
     ],
     "random_state": ["random_state"],
-    "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both")],
+    "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
     "categorical_split": [StrOptions({"subset", "multiway"})],
     "backend": [str],
     "memory_limit": [Interval(Integral, 1, None, closed="left"), None],

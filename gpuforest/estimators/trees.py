@@ -76,9 +76,9 @@ class SingleTree(PrunedTree):
 class DecisionTreeClassifier(SingleTree, Classifier):
     """A decision tree (CART) for classes.
 
-    Where every feature has at most `max_bins` distinct values this is the exact tree;
-    otherwise thresholds are chosen among `max_bins` - 1 edges a feature. The same data
-    and `random_state` give the same tree, bit for bit, on every backend.
+    Where every feature has at most 1,023 distinct values (or `max_bins`) this is the exact
+    tree; otherwise thresholds are chosen among 254 (or `max_bins` - 1) edges a feature. The
+    same data and `random_state` give the same tree, bit for bit, on every backend.
 
     Parameters
     ----------
@@ -125,8 +125,9 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         rows / (classes * rows of the class). A list is for several outputs.
     random_state : int, RandomState or None, default=None
         An int is the seed as it is; None draws one from NumPy's global state.
-    max_bins : int, default=255
-        Bins of a feature at the most, 2 to 65535; above 255 codes take two bytes.
+    max_bins : int or "auto", default="auto"
+        At most so many bins of a feature, 2 to 65535; above 255 codes take two bytes. "auto": a bin
+        for each value, and so exact trees, where no feature has more than 1,023 values; else 255.
     backend : str, default="auto"
         See `gpuforest.available_backends`.
     memory_limit : int or None, default=None
@@ -188,7 +189,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         categorical_split: str = "subset",
         class_weight: dict[Any, float] | list[Any] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
-        max_bins: int = 255,
+        max_bins: int | str = "auto",
         backend: str = "auto",
         memory_limit: int | None = None,
     ) -> None:
@@ -198,9 +199,9 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 class DecisionTreeRegressor(SingleTree, Regressor):
     """A decision tree (CART) for real numbers.
 
-    Where every feature has at most `max_bins` distinct values this is the exact tree;
-    otherwise thresholds are chosen among `max_bins` - 1 edges a feature. The same data
-    and `random_state` give the same tree, bit for bit, on every backend.
+    Where every feature has at most 1,023 distinct values (or `max_bins`) this is the exact
+    tree; otherwise thresholds are chosen among 254 (or `max_bins` - 1) edges a feature. The
+    same data and `random_state` give the same tree, bit for bit, on every backend.
 
     Parameters
     ----------
@@ -259,7 +260,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         categorical_features: Any = "from_dtype",
         categorical_split: str = "subset",
         random_state: int | np.random.RandomState | None = None,
-        max_bins: int = 255,
+        max_bins: int | str = "auto",
         backend: str = "auto",
         memory_limit: int | None = None,
     ) -> None:
