@@ -75,6 +75,8 @@ def grow_waves(
 ) -> list[WaveTrees]:
     """Grow the trees begin .. n_trees - 1 of `seed`, and leave them as they grew together."""
     n_new = n_trees - begin
+    if not n_new:  # max_features="oob" may have grown them all
+        return []
     n_workers, worker, size = waves_of(backend, sampling, target.coding.n_channels, n_new)
 
     def wave(first: int) -> WaveTrees:

@@ -206,6 +206,14 @@ def test_features_are_halved_and_doubled():
     assert tried.n_estimators_ == 5
 
 
+@pytest.mark.parametrize("n_trees", [FIRST_TREES - 1, FIRST_TREES, FIRST_TREES + 1])
+def test_as_many_trees_as_were_tried(backend, n_trees):
+    given = {"random_state": 0, "backend": backend}
+    found = RandomForestClassifier(n_trees, max_features="oob", **given).fit(*NOISY)
+    plain = RandomForestClassifier(n_trees, max_features=found.max_features_, **given).fit(*NOISY)
+    assert same_forest(found.forest_, plain.forest_)
+
+
 def test_features_are_the_same_on_all_backends():
     a, b = (
         RandomForestClassifier(
