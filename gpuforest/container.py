@@ -5,20 +5,22 @@
                 "<array>": {"dtype": "U64", "shape": [9], "data_offsets": [0, 72]}, ...}
     the rest    the arrays, one behind another
 
-safetensors reads and writes it. Before it reads, the header is held against the length of the file
-and a table of the arrays that may be there, so nothing is allocated that the file does not hold.
+Before the arrays are read, the header is held against the length of the file and a table of the
+arrays that may be there, so nothing is allocated that the file does not hold.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import re
+import secrets
+import shutil
 import zlib
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -28,8 +30,9 @@ FORMAT = "gpuforest"
 VERSION = 1
 MAX_HEADER = 2**25  # bytes; as JSON objects they may take 25 times as much
 MAX_ENTRIES = 2**12  # bytes of it that describe the arrays, of which there are few
-SIZES = {"BOOL": 1, "U8": 1, "I8": 1, "U16": 2, "I16": 2, "F16": 2, "U32": 4, "I32": 4, "F32": 4}
-SIZES |= {"U64": 8, "I64": 8, "F64": 8}  # bytes of an item, by safetensors' name of its dtype
+# safetensors' dtypes, in the order in which their arrays lie, and NumPy's: little-endian
+DTYPES = {"U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4"}
+DTYPES |= {"F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 
 # arrays that a file may hold: the dtypes and the number of dimensions of each
 Layout = dict[str, tuple[tuple[str, ...], int]]
@@ -38,51 +41,97 @@ Layout = dict[str, tuple[tuple[str, ...], int]]
 def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
     """Replace the file at `path` as a whole, or not at all.
 
+    A link stays, and the file that it leads to is replaced. The new file has the mode, and where
+    that is allowed the owner, of the old one. What is no file (a pipe, a device) is written into.
+
     Raises
     ------
     ValueError : the text is too long
+    OSError : the file cannot be written
     """
-    from safetensors.numpy import save_file
-
     if len(json.dumps(text)) > MAX_HEADER - MAX_ENTRIES:
         raise ValueError(
             f"names of features, categories and classes of {len(text)} letters are more than a "
             "model file holds: pickle the estimator instead"
         )
-    # safetensors holds little-endian, contiguous arrays
     arrays = {n: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for n, a in arrays.items()}
-    # one entry, because safetensors writes several in any order
-    metadata = {FORMAT: f"{VERSION} {checksum(text, arrays)} {text}"}
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        unfinished = file.name
+    order = list(DTYPES.values())
+    names = sorted(arrays, key=lambda name: (order.index(arrays[name].dtype.str), name))
+    arrays = {name: arrays[name] for name in names}
+    start = _start(text, arrays)
+    target = os.path.realpath(path)
     try:
-        save_file(arrays, unfinished, metadata)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(unfinished, 0o666 & ~umask)  # a temporary file is its owner's alone
-        os.replace(unfinished, path)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
+        if os.path.exists(path) and not os.path.isfile(target):
+            with open(path, "wb") as file:
+                _write_all(file, start, arrays)
+        else:
+            _replace(target, start, arrays)
+    except OSError as error:  # which may name the unfinished file, or none
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _start(text: str, arrays: dict[str, np.ndarray]) -> bytes:
+    """What lies before the arrays."""
+    header: dict[str, Any] = {
+        "__metadata__": {FORMAT: f"{VERSION} {checksum(text, arrays)} {text}"}
+    }
+    names, end = {numpy: name for name, numpy in DTYPES.items()}, 0
+    for name, array in arrays.items():
+        begin, end = end, end + array.nbytes
+        dtype, shape = names[array.dtype.str], list(array.shape)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+    told = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    told += b" " * (-len(told) % 8)  # so that the arrays are aligned
+    return len(told).to_bytes(8, "little") + told
+
+
+def _replace(target: str, start: bytes, arrays: dict[str, np.ndarray]) -> None:
+    """Write a file beside the target, and put it in its place."""
+    unfinished = os.path.join(os.path.dirname(target), f".{FORMAT}-{secrets.token_hex(8)}")
+    try:
+        with open(unfinished, "xb") as file:
+            _write_all(file, start, arrays)
+        if os.path.exists(target):
+            old = os.stat(target)
+            with contextlib.suppress(OSError, AttributeError):  # not ours to give; Windows
+                os.chown(unfinished, old.st_uid, old.st_gid)
+            shutil.copymode(target, unfinished)
+        os.replace(unfinished, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(unfinished)
+
+
+def _write_all(file: BinaryIO, start: bytes, arrays: dict[str, np.ndarray]) -> None:
+    file.write(start)
+    for array in arrays.values():
+        file.write(array.data)
 
 
 def read(path: Path, layout: Layout) -> tuple[str, dict[str, np.ndarray]]:
     """The text and the arrays of a whole, undamaged file of a known version.
 
+    The path is opened once: who replaces the file meanwhile does not disturb the reader.
+
     Raises
     ------
     ModelFormatError : any other file
     OSError : the file cannot be read
+    MemoryError : it does not fit
     """
-    from safetensors import safe_open
-
-    header, n_bytes = _read_header(path)
-    expected, text = _open_metadata(header.pop("__metadata__", None))
-    _check_layout(header, n_bytes, layout)
-    with safe_open(path, framework="numpy") as file:
-        arrays = {name: file.get_tensor(name) for name in header}
+    if path.is_fifo() or path.is_char_device():
+        raise ModelFormatError("not a file but a pipe or a device: copy it to a file first")
+    with path.open("rb") as file:
+        header, n_bytes = _read_header(file)
+        expected, text = _open_metadata(header.pop("__metadata__", None))
+        _check_layout(header, n_bytes, layout)
+        arrays = {}
+        for name in sorted(header, key=lambda name: header[name]["data_offsets"]):
+            array = np.empty(header[name]["shape"], DTYPES[header[name]["dtype"]])
+            need(file.readinto(array.data) == array.nbytes, "it is cut")
+            arrays[name] = array
     need(checksum(text, arrays) == expected, "its checksum does not match")
-    return text, arrays
+    return text, {n: a.astype(a.dtype.newbyteorder("="), copy=False) for n, a in arrays.items()}
 
 
 def checksum(text: str, arrays: dict[str, np.ndarray]) -> int:
@@ -108,16 +157,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _read_header(path: Path) -> tuple[dict[str, Any], int]:
+def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     """safetensors' header and how many bytes of arrays follow it."""
-    if path.is_fifo() or path.is_char_device():
-        raise ModelFormatError("not a file but a pipe or a device: copy it to a file first")
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        length = int.from_bytes(file.read(8), "little")
-        need(size >= 8 and 0 < length <= size - 8, "it is cut, or no model file")
-        need(length <= MAX_HEADER, f"a header of more than {MAX_HEADER} bytes")
-        return parse_object(file.read(length).decode("utf-8")), size - 8 - length
+    size = os.fstat(file.fileno()).st_size
+    length = int.from_bytes(file.read(8), "little")
+    need(size >= 8 and 0 < length <= size - 8, "it is cut, or no model file")
+    need(length <= MAX_HEADER, f"a header of more than {MAX_HEADER} bytes")
+    return parse_object(file.read(length).decode("utf-8")), size - 8 - length
 
 
 def _open_metadata(metadata: Any) -> tuple[int, str]:
@@ -147,7 +193,10 @@ def _check_layout(entries: dict[str, Any], n_bytes: int, layout: Layout) -> None
         need(dtype in dtypes, f"{name} of another dtype")
         need(_are_sizes(shape) and len(shape) == n_dims, f"{name} of another shape")
         need(_are_sizes(span) and len(span) == 2, f"{name} from nowhere to nowhere")
-        need(math.prod(shape) * SIZES[dtype] == span[1] - span[0], f"{name} does not fit its place")
+        need(
+            math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize == span[1] - span[0],
+            f"{name} does not fit its place",
+        )
         spans.append(span)
     end = 0
     for begin, after in sorted(spans):

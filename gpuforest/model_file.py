@@ -90,7 +90,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    ValueError : class labels that are neither numbers nor strings, or more names than a file holds
+    ValueError : labels that are neither numbers nor strings, too many names, or a subclass
+    OSError : the file cannot be written; what was there before is still there
     """
     forest, header = estimator.forest_, _header(estimator)
     arrays = {
@@ -128,6 +129,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         A cut, damaged or foreign file, or one of a newer format version.
     OSError
         The file cannot be read.
+    MemoryError
+        The model does not fit into memory.
     """
     path = Path(path)
     try:
@@ -137,7 +140,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         forest = _forest(header, arrays)
         check_forest(forest)
         return _estimator(header, forest)
-    except OSError:
+    except (OSError, MemoryError):
         raise
     except ModelFormatError as error:
         raise ModelFormatError(f"{path}: {error}") from error
@@ -158,7 +161,8 @@ def _check_names(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 def _plain(value: Any) -> Any:
     """A parameter as JSON has it; a dict, whose keys may be numbers, as a list of pairs."""
-    if type(value).__name__ in NESTED:
+    if hasattr(value, "get_params"):
+        _check_class(value)
         return {"tree": type(value).__name__, "parameters": _parameters(value)}
     if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim > 0):
         return [_plain(each) for each in (value.tolist() if hasattr(value, "tolist") else value)]
@@ -209,7 +213,16 @@ def _made(name: str, parameters: Any) -> Any:
     return made
 
 
+def _check_class(estimator: Any) -> None:
+    """A file names a class, and cannot say what a user's subclass does otherwise."""
+    name = type(estimator).__name__
+    if getattr(estimators, name, None) is not type(estimator):
+        why = f"{name} is not a class of gpuforest, and a model file holds no others"
+        raise ValueError(f"{why}: pickle the estimator instead")
+
+
 def _header(estimator: Any) -> dict[str, Any]:
+    _check_class(estimator)
     header = {
         "estimator": type(estimator).__name__,
         "parameters": _parameters(estimator),

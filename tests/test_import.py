@@ -6,7 +6,7 @@ import sys
 
 import gpuforest
 
-HEAVY = ("numba", "cupy", "pandas", "polars", "pyarrow", "narwhals", "safetensors", "rich")
+HEAVY = ("numba", "cupy", "pandas", "polars", "pyarrow", "narwhals", "rich")
 
 SCRIPT = """
 import json, sys, time

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save, save_file
 from sklearn.datasets import load_diabetes, load_iris
 
 import gpuforest
@@ -162,21 +162,25 @@ def test_newer_version(tmp_path, monkeypatch):
         gpuforest.load(tmp_path / "model")
 
 
-def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
-    model, _ = fitted()
-    model.save(tmp_path / "model")
-    before = (tmp_path / "model").read_bytes()
+def test_files_are_those_that_safetensors_writes(tmp_path):
+    fitted()[0].save(tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    text, arrays = container.read(tmp_path / "model", model_file.ARRAYS)
+    assert arrays.keys() == load_file(tmp_path / "model").keys()
+    metadata = {"gpuforest": f"{container.VERSION} {container.checksum(text, arrays)} {text}"}
+    assert whole == save(arrays, metadata)
 
-    def interrupted(arrays, path, metadata):
-        with open(path, "wb") as file:
-            file.write(b"half")
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr("safetensors.numpy.save_file", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model.save(tmp_path / "model")
-    assert [p.name for p in tmp_path.iterdir()] == ["model"]
-    assert (tmp_path / "model").read_bytes() == before
+def test_every_dtype_is_written_as_safetensors_does(tmp_path):
+    arrays = {str(i): np.ones((i, 2), dtype) for i, dtype in enumerate(container.DTYPES.values())}
+    container.write(tmp_path / "model", "text", arrays)
+    told = f"{container.VERSION} {container.checksum('text', arrays)} text"
+    assert (tmp_path / "model").read_bytes() == save(arrays, {"gpuforest": told})
+
+
+def test_the_umask_is_never_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("other threads create files too"))
+    fitted()[0].save(tmp_path / "model")
 
 
 def packed(forest):

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
         estimator.fit(table.X, table.y, sample_weight=table.weight)
         with stage("saving"):
-            estimator.save(out)
+            save(estimator, out)
         score = None
         if test is not None:
             score = finite(estimator.score(test.X, test.y, sample_weight=test.weight))
@@ -102,6 +103,25 @@ def run(arguments: argparse.Namespace) -> None:
         print(json.dumps(facts, default=plain, allow_nan=False))
     else:
         print_rows(summary(facts), "gpuforest train")
+
+
+def save(estimator: Any, out: Path) -> None:
+    """Save what was trained; where that fails, among the temporary files, so that no work is lost.
+
+    Raises
+    ------
+    OSError : it is not where it should be; says where it is
+    """
+    try:
+        estimator.save(out)
+    except OSError as error:
+        try:
+            spare = Path(tempfile.mkdtemp(prefix="gpuforest-"), out.name)
+            estimator.save(spare)
+        except OSError:
+            raise error from None
+        said = f"{error.strerror}; the trained model is in {spare}"
+        raise OSError(error.errno, said, os.fspath(out)) from error
 
 
 def describe(estimator: Any, table: Table) -> dict[str, Any]:
@@ -179,8 +199,10 @@ def writable(path: str) -> Path:
     out = Path(path)
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a directory, not a file")
-    if not out.parent.is_dir():
-        raise FileNotFoundError(f"{out.parent}: no such directory")
-    if not os.access(out.parent, os.W_OK):
-        raise PermissionError(f"{out.parent}: no permission to write there")
+    folder = Path(os.path.realpath(out)).parent  # of the file that a link leads to
+    is_stream = out.exists() and not out.is_file()  # written into, not replaced
+    if not is_stream and not folder.is_dir():
+        raise FileNotFoundError(f"{folder}: no such directory")
+    if not os.access(out if is_stream else folder, os.W_OK):
+        raise PermissionError(f"{out if is_stream else folder}: no permission to write there")
     return out

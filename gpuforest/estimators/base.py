@@ -281,12 +281,16 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         path : str or path
-            Replaced as a whole if it exists: never left half written.
+            A file there is replaced as a whole, and never left half written; its mode stays. A
+            pipe or a device is written into, and a symbolic link is followed.
 
         Raises
         ------
         ValueError
-            Class labels that are neither numbers nor strings.
+            Class labels that are neither numbers nor strings; a subclass of gpuforest's
+            estimators, which `load` could not make: pickle it.
+        OSError
+            The file cannot be written. The estimator can be saved elsewhere.
         """
         from gpuforest.model_file import save
 
