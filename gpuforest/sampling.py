@@ -42,12 +42,23 @@ class Sampling:
     distinct: bool = False
 
     @property
+    def counted(self) -> np.ndarray | None:
+        """The rows of some weight, i64[n], ascending; None: all. The others are as if absent."""
+        if self.weights is None or self.weights.all():
+            return None
+        return np.flatnonzero(self.weights)
+
+    @property
+    def n_counted(self) -> int:
+        """Rows of some weight."""
+        return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
+
+    @property
     def bag_weight(self) -> int:
         """Total weight of a tree's rows, the same for every tree, or so in the mean."""
         if not self.distinct or self.weights is None:
             return round(self.most_weight * self.draw_weight)
-        some = int(np.count_nonzero(self.weights))
-        return round(self.most_weight * min(1.0, self.n_draws / some))
+        return round(self.most_weight * min(1.0, self.n_draws / self.n_counted))
 
     @property
     def most_weight(self) -> int:

@@ -148,6 +148,11 @@ def test_max_samples():
     assert bags.estimators_[0].tree_.weighted_n_node_samples[0] == 300
     drawn = BaggingClassifier(max_samples=0.5, random_state=0).fit(X, Y, weights)
     assert [len(rows) for rows in drawn.estimators_samples_] == [300] * 10
+    weights[::3] = 0
+    bags = BaggingClassifier(bootstrap=False, max_samples=0.5, random_state=0).fit(X, Y, weights)
+    assert [len(rows) for rows in bags.estimators_samples_] == [50] * 10
+    drawn = RandomForestClassifier(2, random_state=0).fit(X, Y, weights)
+    assert [len(rows) for rows in drawn.estimators_samples_] == [100] * 2
 
 
 def test_n_jobs():
@@ -257,6 +262,10 @@ def test_oob_rows():
         seen |= ~np.isin(np.arange(len(X)), rows_drawn)
     assert np.array_equal(np.isnan(forest.oob_prediction_), ~seen)
     assert 0.7 < forest.oob_score_ < 1
+    weights = np.where(Y == 2, 0, 1)
+    forest = RandomForestClassifier(50, random_state=0, oob_score=True).fit(X, Y, weights)
+    found = forest.oob_decision_function_.argmax(axis=1)
+    assert forest.oob_score_ == np.mean((found == Y)[weights > 0])
     with pytest.warns(UserWarning, match="OOB"):
         forest = RandomForestClassifier(2, random_state=0, oob_score=True).fit(X, Y)
     assert np.array_equal(np.isnan(forest.oob_decision_function_[:, 0]), ~seen)

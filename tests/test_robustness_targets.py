@@ -17,7 +17,13 @@ from robust import (
     predicted,
 )
 
-from gpuforest import RandomForestClassifier, RandomForestRegressor
+from gpuforest import (
+    BaggingClassifier,
+    DecisionTreeClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    oob_permutation_importance,
+)
 
 # labels
 
@@ -149,15 +155,65 @@ def test_targets_near_the_end_of_float64(backend):
 # weights
 
 
+AS_IF_ABSENT = [
+    {"bootstrap": False},
+    {"bootstrap": False, "min_samples_leaf": 0.1, "min_samples_split": 0.3},
+    {"bootstrap": False, "min_weight_fraction_leaf": 0.1, "min_impurity_decrease": 0.01},
+    {"oob_score": True},
+    {"max_samples": 50},
+    {"max_samples": 0.4},
+    {"oob_score": True, "n_estimators": "auto", "oob_tol": 0.03},
+    {"oob_score": True, "n_estimators": 50, "max_features": "oob"},
+]
+
+
 @both_kinds
-def test_zero_weights(backend, kind):
+@pytest.mark.parametrize("params", AS_IF_ABSENT, ids=str)
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_zero_weights(backend, kind, params):
     weights = np.arange(len(X)) % 3
     some = weights > 0
-    for params in ({"bootstrap": False}, {"max_samples": 50}):
-        model = fitted(kind, backend, X, Y, weights, **params)
-        fewer = fitted(kind, "numpy", X[some], Y[some], weights[some], **params)
-        assert same_forest(model.forest_, fewer.forest_)
-        assert np.array_equal(predicted(model, X), predicted(fewer, X))
+    given = {"random_state": 0, "n_estimators": 12, **params}
+    model = kind(**given, backend=backend).fit(X, np.where(some, Y, 1 - Y % 2), weights)
+    fewer = kind(**given, backend="numpy").fit(X[some], Y[some], weights[some])
+    assert same_forest(model.forest_, fewer.forest_)
+    assert np.array_equal(predicted(model, X), predicted(fewer, X))
+    if params.get("oob_score"):
+        assert same_out_of_bag(model, fewer, some)
+
+
+def same_out_of_bag(model, fewer, some):
+    """Scores and errors; the other rows are predicted, but score nothing."""
+    name = "oob_decision_function_" if hasattr(model, "classes_") else "oob_prediction_"
+    a, b = getattr(model, name), getattr(fewer, name)
+    same = model.oob_score_ == fewer.oob_score_ and np.array_equal(a[some], b, equal_nan=True)
+    for curve in ("oob_curve_", "oob_max_features_"):
+        a, b = (getattr(m, curve, {}) for m in (model, fewer))
+        same &= all(np.array_equal(a[key], b[key], equal_nan=True) for key in {*a, *b})
+    return same and not np.isnan(getattr(model, name)[~some]).any()
+
+
+@both_kinds
+def test_zero_weights_and_permuted_features(backend, kind):
+    weights = np.arange(len(X)) % 3
+    some = weights > 0
+    found = []
+    for rows in (slice(None), some):
+        model = fitted(kind, backend, X[rows], Y[rows], weights[rows])
+        found.append(oob_permutation_importance(model, X[rows], Y[rows]).importances)
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("bootstrap", [True, False])
+@pytest.mark.parametrize("max_samples", [1.0, 0.5])
+def test_zero_weights_and_bags(backend, max_samples, bootstrap):
+    weights = np.arange(len(X)) % 3
+    some = weights > 0
+    tree = DecisionTreeClassifier(backend=backend)
+    given = {"max_samples": max_samples, "bootstrap": bootstrap, "random_state": 0}
+    model = BaggingClassifier(tree, 5, **given).fit(X, Y, weights)
+    fewer = BaggingClassifier(tree, 5, **given).fit(X[some], Y[some], weights[some])
+    assert same_forest(model.forest_, fewer.forest_)
 
 
 @both_kinds

@@ -92,7 +92,8 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             Class labels of any kind that sorts, or real numbers.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0. With bootstrap they are the chances of a row to be drawn,
-            without it they weigh the row in every statistic.
+            without it they weigh the row in every statistic. A row of weight zero is as if it
+            were not there; only out-of-bag predictions have a row for it.
 
         Returns
         -------

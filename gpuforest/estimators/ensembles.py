@@ -136,7 +136,7 @@ class ManyTrees:
         """Out-of-bag predictions f64[N, n_values]; NaN, with a warning, for rows that every
         tree drew. The errors on the way are kept, unless they are known."""
         forest = self.forest_
-        rows = sampled_rows(forest.seed, matrix.n_rows, backend)
+        rows = sampled_rows(forest.seed, sampling, backend)
         oob = OutOfBag(matrix, sampling, forest.coding.n_values, backend)
         error, curve = self._oob_error(coded, rows), []
         for point in oob.follow([forest], curve_points(forest.n_trees), error, rows=rows):
@@ -216,7 +216,7 @@ class ForestClassifier(ManyTrees, Classifier):
     ) -> None:
         codes, classes = coded
         means = self._oob_means(matrix, coded, sampling, backend)
-        seen = ~np.isnan(means[:, 0])
+        seen = _scored(means, sampling)
         if isinstance(classes, list):
             parts = self.forest_.coding.split(means)
             found = [
@@ -248,6 +248,14 @@ class ForestClassifier(ManyTrees, Classifier):
     def _tree_score(self, coded: tuple[Any, ...]) -> Score:
         y, ends = _stacked(*coded)
         return lambda rows, values: _accuracy(y[rows], values, ends)
+
+
+def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
+    """Which rows are out of some bag and have some weight, bool[N]; means f64[N, n_values]."""
+    seen = ~np.isnan(means[:, 0])
+    if sampling.weights is not None:
+        seen &= sampling.weights > 0
+    return np.asarray(seen)
 
 
 def _stacked(codes: Any, classes: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -289,9 +297,9 @@ class ForestRegressor(ManyTrees, Regressor):
         backend: Backend,
     ) -> None:
         means = self._oob_means(matrix, coded, sampling, backend)
+        seen = _scored(means, sampling)
         means = means[:, 0] if means.shape[1] == 1 else means
         self.oob_prediction_ = means
-        seen = ~np.isnan(means if means.ndim == 1 else means[:, 0])
         self.oob_score_ = np.nan
         if seen.sum() > 1:  # R^2 of one row is undefined
             self.oob_score_ = float(self._scoring(r2_score)(to_host(coded[0])[seen], means[seen]))

@@ -62,7 +62,7 @@ class Growth:
 
     def sample(self) -> np.ndarray | None:
         """Rows by which errors are known on the way; None: all."""
-        return sampled_rows(self.seed, self.matrix.n_rows, self.backend)
+        return sampled_rows(self.seed, self.sampling, self.backend)
 
     def out_of_bag(self, rows: np.ndarray | None) -> OutOfBag:
         n_values = self.target.coding.n_values

@@ -177,7 +177,10 @@ def features_tried(max_features: Any, n_features: int, drawn: int = 0) -> int:
 
 
 def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int:
-    """Rows drawn for a bag; a fraction is one of the total weight (scikit-learn 1.9)."""
+    """Rows drawn for a bag; a fraction is one of the total weight (scikit-learn 1.9).
+
+    n_rows : those of some weight
+    """
     drawn = n_rows if max_samples is None else int(max_samples)
     if max_samples is not None and not isinstance(max_samples, Integral):
         total = n_rows if weights is None else math.fsum(weights)
@@ -252,13 +255,15 @@ def sampling_of(
             if max_samples is not None:
                 raise ValueError("max_samples needs bootstrap=True: set max_samples=None")
             return Sampling(n_rows, 0, integers)
-        n_draws = rows_drawn(max_samples, n_rows, None)
+        n_counted = Sampling(n_rows, 0, integers).n_counted
+        n_draws = rows_drawn(max_samples, n_counted, None)
         if n_draws > n_rows:
             raise ValueError(
                 f"max_samples={max_samples} draws {n_draws} of {n_rows} rows without replacement"
             )
         return Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
-    sampling = Sampling(n_rows, rows_drawn(max_samples, n_rows, user), integers)
+    n_counted = Sampling(n_rows, 0, integers).n_counted
+    sampling = Sampling(n_rows, rows_drawn(max_samples, n_counted, user), integers)
     return sampling if labels is None else _weigh_draws(sampling, class_weight, labels, user)
 
 
@@ -330,9 +335,9 @@ def rules_of(
         )
     )
     if not isinstance(split, Integral):
-        split = max(2, math.ceil(split * sampling.n_rows))
+        split = max(2, math.ceil(split * sampling.n_counted))
     if not isinstance(leaf, Integral):
-        leaf = math.ceil(leaf * sampling.n_rows)
+        leaf = math.ceil(leaf * sampling.n_counted)
     min_gain = -math.inf
     if least > 0:
         decrease = float(least - EPSILON) * sampling.bag_weight

@@ -135,10 +135,15 @@ def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, i
     return found
 
 
-def sampled_rows(seed: int, n_rows: int, backend: Backend) -> np.ndarray | None:
-    """Rows by which errors are known on the way, drawn by the hash; None: all, of few."""
-    count = min(max(FEWEST_ROWS, n_rows // 4), MOST_ROWS)
-    return backend.draw_rows(seed, n_rows, count) if n_rows > count else None
+def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray | None:
+    """Rows by which errors are known on the way, drawn by the hash from those of some weight;
+    None: all."""
+    counted, n = sampling.counted, sampling.n_counted
+    count = min(max(FEWEST_ROWS, n // 4), MOST_ROWS)
+    if n <= count:
+        return counted
+    drawn = backend.draw_rows(seed, n, count)
+    return drawn if counted is None else counted[drawn]
 
 
 def curve_points(n_trees: int) -> list[int]:

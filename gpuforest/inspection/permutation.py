@@ -27,15 +27,17 @@ def permutation_decreases(
 ) -> np.ndarray:
     """How much the score of each tree falls when a feature is permuted, f64[F, T].
 
-    Each tree is scored on the rows that are out of its bag, and among these a feature's codes
-    are permuted; a random order, which the hash gives, serves all features of the tree. Zero
-    for features that a tree does not split on; NaN for trees whose bag has all rows.
+    Each tree is scored on the rows of some weight that are out of its bag, and among these a
+    feature's codes are permuted; a random order, which the hash gives, serves all features of the
+    tree. Zero for features that a tree does not split on; NaN for trees whose bag has all rows.
     """
     T = forest.n_trees
     found = np.zeros((matrix.n_features, T))
     for t in range(T):
         out = draw_bags(sampling, forest.seed, t, t + 1, backend)[0, :] == 0
         rows = np.flatnonzero(backend.asnumpy(out))
+        if sampling.weights is not None:
+            rows = rows[sampling.weights[rows] > 0]
         features = split_features(forest, t) if len(rows) else []
         if len(rows):
             found[features, t] = _of_tree(forest, t, matrix, rows, features, score, backend)
