@@ -65,9 +65,10 @@ def to_sklearn(estimator: Any) -> Any:
     TypeError : one that is not among those
     """
     check_is_fitted(estimator)
-    name, forest = type(estimator).__name__, estimator.forest_
+    name = type(estimator).__name__
     if name not in HOMES:
         raise TypeError(f"a {name} is not converted: only {', '.join(HOMES)} are")
+    forest = estimator.forest_
     if forest.edges.categories:
         raise ValueError(
             "scikit-learn's trees have no categorical features: train with numbers in their place "

@@ -9,7 +9,6 @@ import sklearn.ensemble
 from engine import same_forest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits, load_wine
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.tree import DecisionTreeClassifier as SklearnTree
 
@@ -18,7 +17,6 @@ from gpuforest import (
     BaggingClassifier,
     BaggingRegressor,
     DecisionTreeClassifier,
-    DecisionTreeRegressor,
     RandomForestClassifier,
 )
 from gpuforest.nodes import is_leaf, unpack
@@ -270,14 +268,6 @@ def test_out_of_bag_votes(backend):
 
 
 # an estimator among others
-
-
-@pytest.mark.parametrize(
-    "tree", [LogisticRegression(), SklearnTree(), DecisionTreeRegressor(), DecisionTreeClassifier]
-)
-def test_other_estimators_are_refused(tree):
-    with pytest.raises(ValueError, match=r"'estimator' parameter|must be a gpuforest.Decision"):
-        BaggingClassifier(tree).fit(X, y)
 
 
 def test_a_wrong_parameter_of_the_tree_is_named():

@@ -121,9 +121,11 @@ def test_criterion():
 
 
 def test_estimator():
-    for tree in (sklearn.tree.DecisionTreeClassifier(), DecisionTreeRegressor()):
-        with pytest.raises(ValueError, match=r"must be a gpuforest\.DecisionTreeClassifier"):
-            BaggingClassifier(tree).fit(X, Y)
+    with pytest.raises(ValueError, match=r"must be a gpuforest\.DecisionTreeClassifier"):
+        BaggingClassifier(DecisionTreeRegressor()).fit(X, Y)
+    tree = sklearn.tree.DecisionTreeClassifier()
+    theirs = BaggingClassifier(tree, random_state=0).fit(X, Y)
+    assert type(theirs.estimators_[0]) is type(tree)  # grown by scikit-learn
     a, b = (
         BaggingClassifier(DecisionTreeClassifier(random_state=s), 3, random_state=0) for s in (1, 2)
     )

@@ -1,4 +1,5 @@
-"""Bagging of trees (Breiman 1996), on rows and features drawn for each tree."""
+"""Bagging (Breiman 1996), on rows and features drawn for each tree; of other estimators than our
+trees by scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
+from sklearn.utils.metaestimators import available_if
 
 from gpuforest import hashing
 from gpuforest.backends.numpy import NumpyBackend
@@ -31,22 +33,161 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+def _has_decisions(bag: Any) -> bool:
+    """Whether scikit-learn's bag of these estimators has a `decision_function`."""
+    return not bag._grows_trees and hasattr(bag._theirs(), "decision_function")
+
+
 class Bagging(Trees):
-    """What bags of trees share: the tree says how each is grown, the bag from what."""
+    """What bags of trees share: the tree says how each is grown, the bag from what.
+
+    A bag of other estimators is scikit-learn's: `_theirs` is an estimator of its class with this
+    one's attributes, and calls are passed on to it.
+    """
 
     estimator: Any
     max_features: int | float
     bootstrap: bool
     bootstrap_features: bool
     _tree: ClassVar[type[Trees]]
+    _kind: ClassVar[str]
+
+    @property
+    def _grows_trees(self) -> bool:
+        """Whether a fit grows our trees. A subclass may do anything, so it is not one of them."""
+        ours = type(None), DecisionTreeClassifier, DecisionTreeRegressor
+        return type(self.estimator) in ours
+
+    @property
+    def _is_theirs(self) -> bool:
+        """Whether the last fit was scikit-learn's."""
+        return "estimators_features_" in vars(self)
+
+    def _theirs(self) -> Any:
+        """scikit-learn's estimator of the same name, which shares this one's attributes."""
+        import sklearn.ensemble  # it is slow to import
+
+        kind = getattr(sklearn.ensemble, self._kind)
+        found = kind.__new__(kind)
+        found.__dict__ = self.__dict__
+        return found
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Any:
+        """Grow the trees, or fit other estimators as scikit-learn does.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), default=None
+            As in the fit of a forest. Of other estimators the chances of a row to be drawn.
+        **fit_params : what is routed to the fit of other estimators (metadata routing)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError : as the fit of a forest; what other estimators and scikit-learn refuse
+        TypeError : `fit_params` of trees
+        """
+        if self._grows_trees:
+            if fit_params:
+                raise TypeError(f"trees take no {', '.join(fit_params)} in fit")
+            return super().fit(X, y, sample_weight)
+        if getattr(self, "voting", "soft") != "soft":
+            raise ValueError(
+                "voting='hard' is for bags of gpuforest's trees: set voting='soft', or use an "
+                "estimator without predict_proba, which votes"
+            )
+        if not self._is_theirs:
+            self._forget()
+        self.__dict__.setdefault("estimator_params", ())  # which its constructor sets
+        self._theirs().fit(X, y, sample_weight, **fit_params)
+        return self
+
+    def predict(self, X: Any, **params: Any) -> Any:
+        """As of a forest; `params` are routed to other estimators than trees.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Array of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        if self._is_theirs:
+            return self._theirs().predict(X, **params)
+        return super().predict(X)
+
+    @available_if(_has_decisions)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any, **params: Any) -> Any:
+        """The mean decision function of estimators that have one, as scikit-learn gives it.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return self._theirs().decision_function(X, **params)
+
+    def save(self, path: Any) -> None:
+        """As of a forest.
+
+        Raises
+        ------
+        ValueError : a bag of other estimators, which are not saved
+        """
+        if self._is_theirs:
+            raise ValueError(
+                f"a bag of {type(self.estimator).__name__} is no forest, and not saved by "
+                "gpuforest: use pickle or joblib"
+            )
+        super().save(path)
+
+    def get_metadata_routing(self) -> Any:
+        """What metadata goes to which method, see scikit-learn's metadata routing."""
+        if self._grows_trees:
+            return super().get_metadata_routing()
+        return self._theirs().get_metadata_routing()
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        return state | {"estimators_": self.estimators_} if self._is_theirs else state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_theirs or super().__sklearn_is_fitted__()
+
+    def __sklearn_tags__(self) -> Any:
+        if self._grows_trees:
+            return super().__sklearn_tags__()
+        return self._theirs().__sklearn_tags__()
 
     @property
     def estimator_(self) -> Any:
-        """The tree that tells how each one is grown."""
+        """What each one is made from, not fitted."""
+        if self._is_theirs:
+            return vars(self)["estimator_"]
         return self._tree() if self.estimator is None else clone(self.estimator)
 
+    @property
+    def estimators_samples_(self) -> list[np.ndarray]:
+        """Rows drawn for each tree, as of a forest; of other estimators in the order in which
+        they were drawn."""
+        if self._is_theirs:
+            found: list[np.ndarray] = self._theirs().estimators_samples_
+            return found
+        return super().estimators_samples_  # type: ignore[no-any-return]
+
     def _of_tree(name: str) -> Any:
-        return property(lambda self: getattr(self.estimator or self._tree(), name))
+        return property(
+            lambda self: getattr(self._tree() if self.estimator is None else self.estimator, name)
+        )
 
     criterion, max_bins, backend, memory_limit = map(
         _of_tree, ("criterion", "max_bins", "backend", "memory_limit")
@@ -57,10 +198,10 @@ class Bagging(Trees):
         super()._validate_params()
         if self.estimator is None:
             return
-        if not isinstance(self.estimator, self._tree):
+        if type(self.estimator) is not self._tree:
             raise ValueError(
-                f"estimator must be a gpuforest.{self._tree.__name__}, not a "
-                f"{type(self.estimator).__name__}: only trees are bagged here"
+                f"estimator must be a gpuforest.{self._tree.__name__} here, not a "
+                f"{type(self.estimator).__name__}"
             )
         self.estimator._validate_params()
         if self.estimator.ccp_alpha == "cv":
@@ -76,7 +217,7 @@ class Bagging(Trees):
             "oob_score",
         )  # fmt: skip
         params = {
-            **(self.estimator or self._tree()).get_params(deep=False),
+            **self.estimator_.get_params(deep=False),
             **{name: getattr(self, name) for name in own},
             "draws_once": not self.bootstrap,
             "features_drawn": 0 if drawn == n_features and not self.bootstrap_features else drawn,
@@ -95,8 +236,12 @@ class Bagging(Trees):
     def estimators_features_(self) -> list[np.ndarray]:
         """Features drawn for each tree, int64, ascending, each once; drawn again from the seed.
 
-        A tree looks at no others, but takes and counts them all.
+        A tree looks at no others, but takes and counts them all. Other estimators take these
+        features and no others, in the order in which they were drawn.
         """
+        if self._is_theirs:
+            found: list[np.ndarray] = vars(self)["estimators_features_"]
+            return found
         forest, F = self.forest_, self.n_features_in_
         host, drawn = NumpyBackend(), self._features_drawn(F)
         if drawn == F and not self.bootstrap_features:
@@ -111,13 +256,14 @@ class Bagging(Trees):
 
 
 class BaggingClassifier(Bagging, ForestClassifier):
-    """Bagged decision trees for classes.
+    """Bagged decision trees for classes, or other classifiers, bagged by scikit-learn.
 
     Parameters
     ----------
-    estimator : DecisionTreeClassifier or None, default=None
-        How each tree is grown, on which backend, in what memory; None:
-        `DecisionTreeClassifier()`. Its random_state is not looked at.
+    estimator : estimator or None, default=None
+        A `DecisionTreeClassifier` of gpuforest says how each tree is grown, on which backend, in
+        what memory; its random_state is not looked at. None: `DecisionTreeClassifier()`. Any
+        other, and a subclass, is fitted and asked as by `sklearn.ensemble.BaggingClassifier`.
     n_estimators : int or "auto", default=10
         Trees; "auto": as many as it takes until the out-of-bag error has converged.
     max_samples : int, float or None, default=None
@@ -136,7 +282,7 @@ class BaggingClassifier(Bagging, ForestClassifier):
 
     Attributes
     ----------
-    estimator_ : DecisionTreeClassifier, not fitted
+    estimator_ : what each one is made from, not fitted
     estimators_features_ : list of int64 ndarray, the features drawn for each tree
     others : as of `RandomForestClassifier`
 
@@ -147,12 +293,12 @@ class BaggingClassifier(Bagging, ForestClassifier):
     "Ensembles on random patches", ECML 2012.
     """
 
-    _tree = DecisionTreeClassifier
+    _tree, _kind = DecisionTreeClassifier, "BaggingClassifier"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**CONSTRAINTS, "voting": VOTING}
 
     def __init__(
         self,
-        estimator: DecisionTreeClassifier | None = None,
+        estimator: Any = None,
         n_estimators: int | str = 10,
         *,
         max_samples: int | float | None = None,
@@ -170,15 +316,46 @@ class BaggingClassifier(Bagging, ForestClassifier):
     ) -> None:
         keep(self, locals())
 
+    def predict_proba(self, X: Any, **params: Any) -> Any:
+        """As of a forest; of other estimators the mean of theirs, or the shares of their votes.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples, n_classes), in the order of `classes_`
+        """
+        if self._is_theirs:
+            return self._theirs().predict_proba(X, **params)
+        return super().predict_proba(X)
+
+    def predict_log_proba(self, X: Any, **params: Any) -> Any:
+        """The logarithm of `predict_proba(X)`, -inf where that is 0.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples, n_classes)
+        """
+        if self._is_theirs:
+            return self._theirs().predict_log_proba(X, **params)
+        return super().predict_log_proba(X)
+
 
 class BaggingRegressor(Bagging, ForestRegressor):
-    """Bagged decision trees for real numbers.
+    """Bagged decision trees for real numbers, or other regressors, bagged by scikit-learn.
 
     Parameters
     ----------
-    estimator : DecisionTreeRegressor or None, default=None
-        How each tree is grown, on which backend, in what memory; None:
-        `DecisionTreeRegressor()`. Its random_state is not looked at.
+    estimator : estimator or None, default=None
+        A `DecisionTreeRegressor` of gpuforest says how each tree is grown, on which backend, in
+        what memory; its random_state is not looked at. None: `DecisionTreeRegressor()`. Any
+        other, and a subclass, is fitted and asked as by `sklearn.ensemble.BaggingRegressor`.
     n_estimators, max_samples, max_features, bootstrap, bootstrap_features
         As for `BaggingClassifier`.
     oob_score, oob_tol, max_estimators, warm_start, n_jobs, random_state, verbose
@@ -186,17 +363,17 @@ class BaggingRegressor(Bagging, ForestRegressor):
 
     Attributes
     ----------
-    estimator_ : DecisionTreeRegressor, not fitted
+    estimator_ : what each one is made from, not fitted
     estimators_features_ : list of int64 ndarray, the features drawn for each tree
     others : as of `RandomForestRegressor`
     """
 
-    _tree = DecisionTreeRegressor
+    _tree, _kind = DecisionTreeRegressor, "BaggingRegressor"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(
         self,
-        estimator: DecisionTreeRegressor | None = None,
+        estimator: Any = None,
         n_estimators: int | str = 10,
         *,
         max_samples: int | float | None = None,
