@@ -14,14 +14,16 @@ import array_api_compat.numpy as xp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import estimators
+from gpuforest import estimators, hashing
 from gpuforest.assembly import leaf_table, pairs
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.criteria import CRITERIA, criterion_of
 from gpuforest.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
 from gpuforest.forest import Forest
 from gpuforest.inspection.views import TreeView
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
+from gpuforest.sampling import Sampling, draw_bags
 from gpuforest.target import TargetCoding, encode_moments, integer_weights
 from gpuforest.validate import check_forest
 
@@ -33,6 +35,41 @@ HOMES = {  # in scikit-learn, of what has the same name there and here
     "RandomForestClassifier": "sklearn.ensemble",
     "RandomForestRegressor": "sklearn.ensemble",
 }
+
+
+BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are not kept in files"
+
+
+class BagState(np.random.RandomState):
+    """What a tree of a converted forest has for a seed: scikit-learn, and packages that ask as it
+    does, draw the rows of a bag again from it, and get those that the tree was grown from.
+
+    A pickle has `BAG_UNKNOWN` in its place, so that it can be read where gpuforest is not.
+    """
+
+    def __init__(self, sampling: Sampling, seed: int, tree: int) -> None:
+        super().__init__(_seed_there(seed, tree))
+        self._drawn_by = sampling, seed, tree
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
+        """Of as many of as many rows as were drawn, those rows."""
+        sampling = self._drawn_by[0]
+        if (low, high, size) == (0, sampling.n_rows, sampling.n_draws):
+            seed, tree = self._drawn_by[1:]
+            bag = draw_bags(sampling, seed, tree, tree + 1, NumpyBackend())[0]
+            return np.repeat(np.arange(sampling.n_rows, dtype=dtype), bag)
+        return super().randint(low, high, size, dtype)
+
+    def __deepcopy__(self, memo: Any) -> BagState:
+        return self
+
+    def __reduce__(self) -> Any:
+        return str, (BAG_UNKNOWN,)
+
+
+def _seed_there(seed: int, tree: int) -> int:
+    """A seed that scikit-learn takes, another one for each tree."""
+    return int(hashing.tree_keys(np, seed, tree, tree + 1)[0]) % 2**31
 
 
 class Leaves(NamedTuple):
@@ -49,7 +86,8 @@ def to_sklearn(estimator: Any) -> Any:
     Its predictions of float32 data are equal. Nodes keep their numbers. It has the parameters
     that both know; of the criterion "misclassification", which scikit-learn lacks, it has
     "gini", and impurities are Gini's. What `TreeView` says of weights and of the impurities of
-    a regression forest's trees holds.
+    a regression forest's trees holds. Out-of-bag scores come along, and `estimators_samples_`
+    are the rows that trees were grown from, but in pickles.
 
     Parameters
     ----------
@@ -92,7 +130,24 @@ def to_sklearn(estimator: Any) -> Any:
         return found
     found.estimator_ = found.estimator  # what its trees are made from
     found.estimators_ = [_sklearn_member(found, view) for view in views]
+    _set_bags(found, estimator)
     return found
+
+
+def _set_bags(found: Any, estimator: Any) -> None:
+    """What scikit-learn draws bags again from, and what it found out of bag."""
+    for name in ("oob_score_", "oob_decision_function_", "oob_prediction_"):
+        if hasattr(estimator, name):
+            setattr(found, name, getattr(estimator, name))
+    sampling, seed = getattr(estimator, "_sampling_", None), estimator.seed_
+    bootstrap = getattr(estimator, "bootstrap", False)
+    for t, tree in enumerate(found.estimators_):
+        tree.random_state = _seed_there(seed, t) if not bootstrap else BAG_UNKNOWN
+        if bootstrap and sampling is not None:
+            tree.random_state = BagState(sampling, seed, t)
+    if sampling is not None:
+        found._n_samples, found._sample_weight = sampling.n_rows, None
+        found._n_samples_bootstrap = sampling.n_draws or None
 
 
 def _shared(estimator: Any, name: str, home: str) -> dict[str, Any]:
