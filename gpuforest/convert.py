@@ -52,9 +52,9 @@ class BagState(np.random.RandomState):
         self._drawn_by = sampling, seed, tree
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
-        """Of as many of as many rows as were drawn, those rows."""
+        """Of some of as many rows as there were, those that were drawn."""
         sampling = self._drawn_by[0]
-        if (low, high, size) == (0, sampling.n_rows, sampling.n_draws):
+        if (low, high) == (0, sampling.n_rows) and size is not None:
             seed, tree = self._drawn_by[1:]
             bag = draw_bags(sampling, seed, tree, tree + 1, NumpyBackend())[0]
             return np.repeat(np.arange(sampling.n_rows, dtype=dtype), bag)
