@@ -8,6 +8,7 @@ in it. Places are what `binning.BinEdges` knows: 0 .. n - 1, n for any other val
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -85,14 +86,14 @@ class CategoryReader:
 def columns_of_categories(frame: Any) -> list[int]:
     """Which columns of a frame of narwhals hold strings, or are categorical by their dtype."""
     import narwhals.stable.v2 as nw
-    from pandas.api.types import infer_dtype
 
     found = []
     for i, (column, native) in enumerate(
         zip(frame.iter_columns(), native_dtypes(frame), strict=True)
     ):
         if native is not None and is_object_column(column.dtype, native):
-            # narwhals would look at the first values only
+            from pandas.api.types import infer_dtype  # narwhals would look at the first values only
+
             is_category = infer_dtype(column.to_native(), skipna=True) == "string"
         else:
             is_category = isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String)
@@ -206,8 +207,6 @@ def _refusal(what: str) -> str:
 
 def _factorize_array(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Codes i64[N] and distinct values of an array of any layout and byte order."""
-    import pandas as pd
-
     kind = column.dtype.kind
     if kind == "f":
         column = column.astype(np.float64)
@@ -215,8 +214,27 @@ def _factorize_array(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         column = column.astype(column.dtype.newbyteorder("="))
     elif kind != "O":
         column = column.astype(object)
-    codes, values = pd.factorize(column)
+    # quicker, but not imported for it
+    factorize = getattr(sys.modules.get("pandas"), "factorize", _factorize_plain)
+    codes, values = factorize(column)
     return codes, np.asarray(values)
+
+
+def _factorize_plain(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What pandas.factorize gives, but for the order of the values."""
+    if column.dtype.kind != "O":
+        values, codes = np.unique(column, return_inverse=True)
+        if column.dtype.kind == "f" and len(values) and np.isnan(values[-1]):
+            return np.where(codes == len(values) - 1, -1, codes), values[:-1]
+        return codes, values
+    code: dict[Any, int] = {}
+    codes = np.empty(len(column), np.int64)
+    for i, value in enumerate(column.tolist()):
+        is_missing = value is None or value != value  # NaN and NaT do not equal themselves
+        codes[i] = -1 if is_missing else code.setdefault(value, len(code))
+    values = np.empty(len(code), object)
+    values[:] = list(code)
+    return codes, values
 
 
 def _factorize_pandas(column: Any, name: str) -> Factor:

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from gpuforest import DecisionTreeClassifier, RandomForestRegressor
+from gpuforest import DecisionTreeClassifier, RandomForestRegressor, categories
 from gpuforest.tables import frame_to_array
 
 N = 24
@@ -244,3 +244,30 @@ def test_order_is_not_asked_of_numbered_columns():
     X = np.random.default_rng(0).normal(size=(N, 2))
     model = DecisionTreeClassifier(backend="numpy").fit(pd.DataFrame(X), Y)
     assert np.array_equal(model.predict(pd.DataFrame(X, columns=[1, 0])), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([0.5, np.nan, -1, 0.5, np.nan, 7]),
+        np.array([np.nan, np.nan]),
+        np.array([3, -1, 3, 2]),
+        np.array([True, False, True]),
+        np.array(["b", None, "a", "b", np.nan, "ü"], dtype=object),
+        np.array([None, None], dtype=object),
+        np.array([2, 1.5, True, 2, float("nan")], dtype=object),
+        np.array([], dtype=object),
+        np.array([]),
+    ],
+    ids=str,
+)
+def test_categories_without_pandas_are_those_with_it(column):
+    (codes, values), (theirs, kept) = categories._factorize_plain(column), pd.factorize(column)
+    assert np.array_equal(codes == -1, theirs == -1)
+    assert values[codes[codes >= 0]].tolist() == np.asarray(kept)[theirs[theirs >= 0]].tolist()
+    assert len(values) == len(kept)
+
+
+def test_what_holds_no_categories_is_refused_without_pandas_too():
+    with pytest.raises(TypeError, match="unhashable"):
+        categories._factorize_plain(np.array([[1], None, "a"], dtype=object)[[0, 1]])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import issparse
 
 from gpuforest.backends.arrays import to_host
 from gpuforest.forest import Forest
-from gpuforest.loading import plain_features
 from gpuforest.nodes import has_set, unpack
+from gpuforest.tables import is_frame, open_frame
 
 MOST_CELLS = 300  # along an axis
 MARGIN = 0.05  # of the data's range, on both sides of it
@@ -25,12 +25,12 @@ class Columns:
 
     values : of each feature an array [N]
     names : what the features are called
-    headers : names of the columns where X is a frame, or None
+    frame : X as narwhals has it where it is a frame, or None
     """
 
     values: list[np.ndarray]
     names: list[str]
-    headers: list[str] | None
+    frame: Any
 
     @classmethod
     def of(cls, estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
@@ -41,14 +41,14 @@ class Columns:
         ValueError : X or feature_names of another number of features
         """
         X = to_host(X.toarray() if issparse(X) else X)
-        if isinstance(X, pd.DataFrame):
-            X = plain_features(X)
-        headers = list(X.columns) if hasattr(X, "columns") else None
-        if headers is not None:
-            values = [np.asarray(X[name]) for name in headers]
+        frame = open_frame(X) if is_frame(X) else None
+        if frame is not None:
+            values = [_host_values(column) for column in frame.iter_columns()]
         else:
             values = list(np.asarray(X).reshape(len(X), -1).T)
-        names = feature_names if feature_names is not None else headers
+        names = feature_names
+        if names is None and frame is not None:
+            names = frame.columns
         if names is None:
             names = getattr(estimator, "feature_names_in_", None)
         if names is None:
@@ -59,7 +59,7 @@ class Columns:
                     f"{what} has {n} features, the estimator was fitted to "
                     f"{estimator.n_features_in_}: pass them all"
                 )
-        return cls(values, [str(name) for name in names], headers)
+        return cls(values, [str(name) for name in names], frame)
 
     def place(self, feature: int | str) -> int:
         """The number of a feature that is given by number or by name.
@@ -100,9 +100,14 @@ class Columns:
             given[i] if i in given else np.full(n, _middle(values))
             for i, values in enumerate(self.values)
         ]
-        if self.headers is None:
+        if self.frame is None:
             return np.column_stack(columns)
-        return pd.DataFrame(dict(zip(self.headers, columns, strict=True)))
+        table = dict(zip(self.frame.columns, columns, strict=True))
+        if self.frame.implementation.is_pandas():  # names may be numbers
+            return import_module("pandas").DataFrame(table)
+        import narwhals.stable.v2 as nw
+
+        return nw.from_dict(table, backend=self.frame.implementation).to_native()
 
 
 def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
@@ -130,11 +135,27 @@ def middles(ends: np.ndarray) -> np.ndarray:
     return np.asarray(ends[:-1] + (ends[1:] - ends[:-1]) / 2)
 
 
+def _host_values(column: Any) -> np.ndarray:
+    """A series of narwhals as an array; what is missing as NaN among numbers, else as None."""
+    import narwhals.stable.v2 as nw
+
+    missing = column.is_null()
+    if column.dtype.is_numeric() and missing.any():
+        column = column.cast(nw.Float64())
+    values = np.asarray(column.to_native() if isinstance(column.dtype, nw.Unknown) else column)
+    if values.dtype.kind != "f" and missing.any():
+        values = values.astype(object)
+        values[missing.to_numpy()] = None
+    return values
+
+
 def _middle(values: np.ndarray) -> Any:
     """What stands for a column: the median, or the most frequent category."""
-    known = values[~pd.isna(values)]
-    if not len(known):
+    if values.dtype.kind in "fiu":
+        known = values[~np.isnan(values)]
+        return np.median(known) if len(known) else np.nan
+    listed = [value for value in values.tolist() if value is not None and value == value]
+    if not listed:
         return np.nan
-    if known.dtype.kind in "fiu":
-        return np.median(known)
-    return pd.Series(known).mode()[0]
+    found, counts = np.unique(np.array(listed, values.dtype), return_counts=True)
+    return found[counts.argmax()]
