@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import ast
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,41 @@ from gpuforest.backends.base import Backend
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 has_numba = find_spec("numba") is not None and find_spec("gpuforest.backends.numba") is not None
+
+# libraries that tests can do without, as .ci/floors does
+OPTIONAL = (
+    "array_api_strict",
+    "hypothesis",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "safetensors",
+)
+ABSENT = {name for name in OPTIONAL if find_spec(name) is None}
+left_out: dict[str, set[str]] = {}  # files of tests: the libraries that they need and are absent
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out what imports a library that is not here, when it is imported itself."""
+    if not ABSENT or collection_path.suffix != ".py":
+        return None
+    imported = {
+        name.split(".")[0]
+        for node in ast.parse(collection_path.read_text()).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
+        )
+    }
+    if absent := imported & ABSENT:
+        left_out[collection_path.name] = absent
+    return True if absent else None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for name, absent in sorted(left_out.items()):
+        terminalreporter.write_line(f"left out: {name}, which needs {', '.join(sorted(absent))}")
 
 
 @pytest.fixture(
