@@ -6,6 +6,7 @@ reach the same leaves, missing values among them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -256,8 +257,26 @@ def _forest(model: Any) -> Forest:
     nodes, sums = leaf_table(xp, nodes, sums, coding)
     offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
     forest = Forest(nodes, offsets, sums, edges, coding, _seed(model), spread)
+    if CRITERIA[model.criterion].medians:
+        forest = _with_medians(forest, trees, places, model.criterion)
     check_forest(forest)
     return forest
+
+
+def _with_medians(
+    forest: Forest, trees: list[Any], places: list[np.ndarray], criterion: str
+) -> Forest:
+    """The forest with what scikit-learn's trees know of all nodes, not of the leaves alone."""
+    orders = [np.argsort(place) for place in places]
+    value, impurity = (
+        np.concatenate([getattr(t, n)[o] for t, o in zip(trees, orders, strict=True)])
+        for n in ("value", "impurity")
+    )
+    measure = criterion_of(criterion, forest.coding.n_outputs)
+    weight = forest.node_sums(0, forest.n_trees)[:, 0]
+    errors = np.maximum(impurity, 0.0) * weight / forest.coding.decrease(1.0, measure)
+    values = np.ascontiguousarray(value[:, :, 0])
+    return replace(forest, leaf_impurity=None, node_values=values, node_errors=errors)
 
 
 def _seed(model: Any) -> int:

@@ -15,6 +15,7 @@ misclassification  max_c S_c                              Breiman et al. 1984, 4
 squared_error      sum_k (sum w y_k)^2 / n                Breiman et al. 1984, 8.3
 poisson            sum_k (sum w y_k) ln(mean y_k)         Therneau and Atkinson, rpart
 information        the same, where no y_k may be zero     entropy of several outputs
+absolute_error     - sum_k sum w |y_k - median y_k|       Breiman et al. 1984, 8.11
 =================  =====================================  ==========================
 
 Scores are float64 from integers, in a fixed order of operations that every backend
@@ -23,6 +24,9 @@ entropy sums a fixed-point table of n ln n: both are free of any order.
 
 The classes of several outputs are moments, 1 where a row has the class: their squared
 error is then the Gini impurity, and their information the entropy, of all outputs together.
+
+No channel sums give an absolute error: its splits are found from the rows themselves, see
+kernels/absolute_split, and their score is the whole gain.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from typing import Any
 Array = Any
 
 GINI, ENTROPY, MISCLASSIFICATION, SQUARED_ERROR, POISSON, INFORMATION = range(6)
+ABSOLUTE_ERROR = 6
 
 LN2 = 0.6931471805599453
 SQRT2 = 1.4142135623730951
@@ -50,6 +55,7 @@ class Criterion:
     id: int
     task: str  # "classification" or "regression"
     unit: float  # multiplies score differences to give scikit-learn's impurity unit
+    medians: bool = False  # nodes are measured by medians, which rows give and no sums
 
 
 CRITERIA = {
@@ -62,6 +68,7 @@ CRITERIA = {
         Criterion("gain_ratio", ENTROPY, "classification", 1.0 / (XLOGX_SCALE * LN2)),
         Criterion("misclassification", MISCLASSIFICATION, "classification", 1.0),
         Criterion("squared_error", SQUARED_ERROR, "regression", 1.0),
+        Criterion("absolute_error", ABSOLUTE_ERROR, "regression", 1.0, medians=True),
         Criterion("poisson", POISSON, "regression", 1.0),
     )
 }
@@ -136,7 +143,8 @@ def side_score(xp: Any, sums: Array, criterion: int) -> Array:
     """Score f64[...] of a set of rows from its channel sums i64[..., C].
 
     Minus infinity marks a side that the criterion forbids (no weight; for poisson a
-    mean of zero, whose logarithm does not exist).
+    mean of zero, whose logarithm does not exist). Of an absolute error it is zero: the score
+    of a split is its whole gain.
     """
     n = side_weight(xp, sums, criterion)
     some = n > 0
@@ -149,6 +157,8 @@ def side_score(xp: Any, sums: Array, criterion: int) -> Array:
         score = xp.astype(xp.max(sums, axis=-1), xp.float64)
     else:
         score = xp.zeros(n.shape, dtype=xp.float64, device=n.device)
+        if criterion == ABSOLUTE_ERROR:
+            return score
         for k in range(1, sums.shape[-1]):  # one output after another: a fixed order
             s = xp.astype(sums[..., k], xp.float64)
             if criterion == SQUARED_ERROR:

@@ -11,7 +11,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.binning import BinEdges
-from gpuforest.nodes import has_set, is_leaf, set_starts, unpack
+from gpuforest.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
 from gpuforest.target import TargetCoding
 from gpuforest.validate import check_forest
 
@@ -29,6 +29,10 @@ class Forest:
     leaf_impurity : f64[V] or None, of a single regression tree how its leaves' rows spread
     leaf_means : f64[V] or None, means of the second channel that leaves predict in place of
         their own, so that predictions are monotonic
+    node_values : f64[M, K] or None, of trees grown by absolute error the median of each node's
+        rows, which its leaves predict
+    node_errors : f64[M] or None, with them: the sum of w |q - median| of each node's rows
+        and of all outputs, where q are moments (times `TargetCoding.error_factors`)
     sets : u64[...], the categories that go left at splits by a set, see nodes.py
     multiway : whether such splits are links of chains, see multiway.py
     """
@@ -41,6 +45,8 @@ class Forest:
     seed: int
     leaf_impurity: np.ndarray | None = None
     leaf_means: np.ndarray | None = None
+    node_values: np.ndarray | None = None
+    node_errors: np.ndarray | None = None
     sets: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     multiway: bool = False
 
@@ -74,6 +80,9 @@ class Forest:
     def values(self) -> np.ndarray:
         """Predictions of the leaf table's rows, f64[V, n_values]."""
         found = self.coding.values(self.leaf_sums)
+        if self.node_values is not None:
+            leaf = is_leaf(self.nodes)
+            found[leaf_rows(self.nodes[leaf])] = self.node_values[leaf]
         if self.leaf_means is not None:
             others = self.coding.of_means(self.leaf_means)
             moved = self.leaf_means != self.coding.second_means(self.leaf_sums)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.criteria import SQUARED_ERROR, side_value, side_weight
+from gpuforest.criteria import ABSOLUTE_ERROR, SQUARED_ERROR, side_weight
 from gpuforest.hashing import permute
 
 Array = Any
@@ -52,9 +52,15 @@ class Rules:
         return self.criterion >= SQUARED_ERROR
 
     @property
+    def medians(self) -> bool:
+        """Whether splits are found from the rows themselves, see kernels/absolute_split."""
+        return self.criterion == ABSOLUTE_ERROR
+
+    @property
     def deep(self) -> bool:
         """Whether the deep phases know these rules; they leave out what small trees need."""
-        return self.min_weight_leaf == 1 and not len(self.signs) and not self.multiway
+        common = not len(self.signs) and not self.multiway and not self.medians
+        return self.min_weight_leaf == 1 and common
 
     @property
     def count_rows(self) -> bool:
@@ -177,17 +183,14 @@ def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> 
     return xp.where(inside, xp.astype(drawn, xp.int32), -1)
 
 
-def bounds_below(xp: Any, slots: Frontier, left: Array, sign: Array, rules: Rules) -> Array:
+def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
     """Bounds f64[2 S, 2] of the two sides of each slot's split.
 
     A split by a feature of sign -1 or 1 i8[S] leaves to each side what lies on its side of
-    the middle between their means.
-
-    left : i64[S, C]
+    the middle between their means f64[2 S], or medians.
     """
     assert slots.bounds is not None
-    means = [side_value(xp, s, rules.criterion) for s in (left, slots.sums - left)]
-    middle, (least, most) = (means[0] + means[1]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
+    middle, (least, most) = (means[0::2] + means[1::2]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
     sides = [
         xp.stack(
             [xp.where(sign == -way, middle, least), xp.where(sign == way, middle, most)], axis=1

@@ -26,9 +26,10 @@ from gpuforest.assembly import (
     pairs,
     places,
 )
-from gpuforest.criteria import side_score
+from gpuforest.criteria import side_score, side_value
 from gpuforest.forest import Forest
 from gpuforest.frontier import Frontier, Rules, Splits, bounds_below
+from gpuforest.medians import slot_medians
 from gpuforest.parallel import parallel_map
 from gpuforest.progress import report
 from gpuforest.sampling import Sampling, tree_features, tree_weights
@@ -282,7 +283,11 @@ def advance(
     bounds = None
     if wide.bounds is not None:
         sign = xp.take(backend.asarray(rules.signs), xp.where(feature >= 0, feature, 0))
-        bounds = bounds_below(xp, wide, splits.left, sign, rules)
+        if rules.medians:
+            means = backend.asarray(slot_medians(target.y[:, 0], rows, weights, begin, end))
+        else:
+            means = side_value(xp, sums, rules.criterion)
+        bounds = bounds_below(xp, wide, means, sign)
     return Frontier(
         tree=xp.repeat(wide.tree, 2),
         key=xp.reshape(hashing.hash_at(wide.key[:, None], sides[None, :]), (-1,)),

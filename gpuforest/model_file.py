@@ -8,6 +8,8 @@
     leaf_sums      int[V, C]    hold them: class sums, or moments
     leaf_impurity  f64[V]       of a single regression tree
     leaf_means     f64[V]       of monotonic predictions
+    node_values    f64[M, K]    of trees grown by absolute error
+    node_errors    f64[M]
     edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
@@ -52,6 +54,8 @@ ARRAYS: Layout = {
     "leaf_sums": (INTEGERS, 2),
     "leaf_impurity": (("F64",), 1),
     "leaf_means": (("F64",), 1),
+    "node_values": (("F64",), 2),
+    "node_errors": (("F64",), 1),
     "sets": (("U64",), 1),
     "edge_values": (("F64",), 1),
     "edge_offsets": (("I64",), 1),
@@ -76,7 +80,8 @@ HEADER = {
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_impurity", "leaf_means"}
-SOMETIMES = {"oob_score", "sets", "ccp_alpha", *CURVES, *OF_LEAVES, *NAMES}
+OF_NODES = {"node_values", "node_errors"}
+SOMETIMES = {*OF_NODES, "oob_score", "sets", "ccp_alpha", *CURVES, *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
@@ -104,7 +109,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     }
     if "classes" not in header and forest.coding.is_classes:
         arrays["classes"] = forest.coding.classes
-    for name in ("leaf_impurity", "leaf_means"):
+    for name in ("leaf_impurity", "leaf_means", "node_values", "node_errors"):
         if (found := getattr(forest, name)) is not None:
             arrays[name] = found
     if len(forest.sets):
@@ -360,6 +365,8 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
         seed=header["seed"],
         leaf_impurity=arrays.get("leaf_impurity"),
         leaf_means=arrays.get("leaf_means"),
+        node_values=arrays.get("node_values"),
+        node_errors=arrays.get("node_errors"),
         sets=arrays.get("sets", np.zeros(0, np.uint64)),
     )
 
@@ -388,6 +395,8 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
         estimator.oob_score_ = header["oob_score"]
     for curve in header.keys() & CURVES.keys():
         setattr(estimator, f"{curve}_", read_curve(curve, header[curve]))
+    medians = CRITERIA[header["criterion"]].medians
+    need(medians == (forest.node_values is not None), "medians of nodes amiss")
     estimator._keep(forest)
     estimator.criterion_ = CRITERIA[header["criterion"]].name
     need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")

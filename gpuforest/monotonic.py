@@ -26,6 +26,11 @@ def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Fore
     ----------
     signs : i8[F], see `frontier.Rules`
     """
+    if forest.node_values is not None:
+        values = np.concatenate(
+            [bounded_means(forest, signs, criterion, *group)[1] for group in tree_groups(forest)]
+        )
+        return replace(forest, node_values=values[:, None])
     groups = [bounded_means(forest, signs, criterion, *group) for group in tree_groups(forest)]
     nodes, leaf = forest.nodes.copy(), is_leaf(forest.nodes)
     own, means = (np.concatenate(part)[leaf] for part in zip(*groups, strict=True))
@@ -39,11 +44,14 @@ def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Fore
 def bounded_means(
     forest: Forest, signs: np.ndarray, criterion: Criterion, first: int, last: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of the nodes of the trees first .. last - 1 the mean of the second channel, and the
-    nearest to it within the bounds, which come from above alone: f64[m]."""
+    """Of the nodes of the trees first .. last - 1 the mean of the second channel, or the median,
+    and the nearest to it within the bounds, which come from above alone: f64[m]."""
     begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
     feature = unpack(xp, forest.nodes[begin:end])[0]
-    mean = side_value(xp, forest.node_sums(first, last), criterion.id)
+    if forest.node_values is not None:
+        mean = forest.node_values[begin:end, 0]
+    else:
+        mean = side_value(xp, forest.node_sums(first, last), criterion.id)
     low, high = np.full(end - begin, -np.inf), np.full(end - begin, np.inf)
     levels = forest.levels(first, last)
     for parents, children in pairwise(levels):

@@ -40,6 +40,11 @@ def is_leaf(nodes: Array) -> Array:
     return nodes >= LEAF_WORD
 
 
+def leaf_rows(leaves: Array) -> Array:
+    """The row i64[...] of the leaf table that each of these nodes, all leaves, points at."""
+    return (leaves & LEAF_MASK).astype("int64")
+
+
 def has_set(nodes: Array) -> Array:
     """bool[...], whether nodes are splits by a set of categories."""
     return ((nodes & BIN_MASK) == SET_BIN) & ~is_leaf(nodes)

@@ -30,7 +30,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.criteria import Criterion, side_weight
 from gpuforest.forest import Forest
 from gpuforest.frontier import Subtrees
-from gpuforest.inspection.gains import gains_by_levels, tree_groups
+from gpuforest.inspection.gains import gains_by_errors, gains_by_levels, tree_groups
 from gpuforest.nodes import has_set, is_leaf, unpack
 
 
@@ -39,7 +39,11 @@ def split_gains(forest: Forest, criterion: Criterion) -> np.ndarray:
     found = np.zeros(forest.n_nodes)
     for first, last in tree_groups(forest):
         roots = forest.tree_offsets[first:last]
-        splits, gains = gains_by_levels(forest.nodes, roots, forest.leaf_sums, criterion, xp)
+        if forest.node_errors is not None:
+            splits, gains = gains_by_errors(forest, first, last)
+            splits = splits + roots[0]
+        else:
+            splits, gains = gains_by_levels(forest.nodes, roots, forest.leaf_sums, criterion, xp)
         found[splits] = gains
     return found
 
@@ -67,7 +71,21 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
         for first, last in tree_groups(forest)
     ]
     nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, 1)
-    return replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
+    found = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
+    if forest.node_values is None or forest.node_errors is None:
+        return found
+    there = _kept_nodes(forest, keep)  # they stay in their order
+    values, errors = forest.node_values[there], forest.node_errors[there]
+    return replace(found, node_values=values, node_errors=errors)
+
+
+def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
+    """Nodes that no split without `keep` bool[M] lies above, bool[M]."""
+    levels, there = forest.levels(), np.ones(forest.n_nodes, np.bool_)
+    for parents, children in pairwise(levels):
+        above = parents[~is_leaf(forest.nodes[parents])]
+        there[children] = np.repeat(there[above] & keep[above], 2)
+    return there
 
 
 def _kept_levels(forest: Forest, keep: np.ndarray, first: int, last: int) -> list[Level]:

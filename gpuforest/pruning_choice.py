@@ -88,6 +88,8 @@ def try_rows(
 
 def _predictions(forest: Forest, criterion: Criterion, signs: np.ndarray) -> np.ndarray:
     """What each node predicts as a leaf: class numbers i64[m, n_outputs], or f64[m, K]."""
+    if forest.node_values is not None:
+        return forest.node_values
     coding, sums = forest.coding, forest.node_sums(0, 1)
     means = bounded_means(forest, signs, criterion, 0, 1)[1] if len(signs) else None
     values = replace(forest, leaf_sums=sums, leaf_means=means).values
@@ -99,10 +101,12 @@ def _predictions(forest: Forest, criterion: Criterion, signs: np.ndarray) -> np.
 
 
 def _losses(y: np.ndarray, predicted: np.ndarray, criterion: Criterion) -> np.ndarray:
-    """Loss f64[n] of each row, the mean over the outputs: 0 or 1, or the squared error, or the
-    Poisson deviance."""
+    """Loss f64[n] of each row, the mean over the outputs: 0 or 1, or the squared error, the
+    absolute error or the Poisson deviance."""
     if criterion.task == "classification":
         each = (y != predicted).astype(np.float64)
+    elif criterion.medians:
+        each = np.abs(y - predicted)
     elif criterion.name == "poisson":
         each = np.maximum(2 * (xlogy(y, y / predicted) - y + predicted), 0.0)  # but for rounding
     else:

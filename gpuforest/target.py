@@ -63,6 +63,11 @@ class TargetCoding:
         """Numbers in a prediction: probabilities of the classes, or outputs."""
         return len(self.centre) if self.classes is None else len(self.classes)
 
+    @property
+    def error_factors(self) -> np.ndarray:
+        """What makes absolute errors of one unit of the outputs' moments, f64[K]."""
+        return np.ones(len(self.centre))
+
     def values(self, sums: np.ndarray) -> np.ndarray:
         """Predictions f64[V, n_values] of leaves with channel sums i64[V, C].
 

@@ -41,6 +41,7 @@ def check_forest(forest: Forest) -> None:
         _check_leaves(forest.leaf_sums, forest.coding)
         _check_leaf_impurity(forest)
         _check_leaf_means(forest)
+        _check_medians(forest)
         _check_trees(forest)
     except ModelFormatError:
         raise
@@ -141,6 +142,19 @@ def _check_leaf_means(forest: Forest) -> None:
     need(found.dtype == np.float64, "means of leaves that are no list of numbers")
     need(found.shape == (len(forest.leaf_sums),), "means of leaves that do not fit")
     need(bool(np.isfinite(found).all()), "a mean of a leaf that is no finite number")
+
+
+def _check_medians(forest: Forest) -> None:
+    values, errors, coding = forest.node_values, forest.node_errors, forest.coding
+    need((values is None) == (errors is None), "medians of nodes without their errors")
+    if values is None or errors is None:
+        return
+    need(not coding.is_classes and not coding.several, "medians of nodes beside classes")
+    need(values.dtype == errors.dtype == np.float64, "medians of nodes that are no numbers")
+    need(values.shape == (forest.n_nodes, coding.n_outputs), "medians of nodes that do not fit")
+    need(errors.shape == (forest.n_nodes,), "errors of nodes that do not fit")
+    need(bool(np.isfinite(values).all()), "a median of a node that is no finite number")
+    need(bool((errors >= 0).all() and np.isfinite(errors).all()), "an error of a node out of range")
 
 
 def _check_trees(forest: Forest) -> None:

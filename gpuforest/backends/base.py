@@ -42,6 +42,7 @@ class Backend(ABC):
     xp: Any  # an array-API namespace
     room: int | None = None  # bytes that waves may take of a device's memory; None: all free
     deep_sets = False  # whether its deep phase knows categorical features
+    medians = False  # whether it has `absolute_split`
     device: Any = None  # what `xp`'s functions take as device=
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
@@ -139,6 +140,18 @@ class Backend(ABC):
         Returns the sums, which may be `total` itself, changed.
         """
 
+    def absolute_split(
+        self,
+        matrix: BinnedMatrix,
+        target: Target,
+        frontier: Frontier,
+        features: Array,
+        rules: Rules,
+    ) -> tuple[Array, ...]:
+        """The best cut of each slot by each feature i32[S, k], by absolute error: score f64[S, k],
+        varies, cut, missing_left, and left sums i64[S, k, C]."""
+        raise NotImplementedError
+
     # derived
 
     def new_codes(self, n_rows: int, n_features: int, dtype: Any) -> Array:
@@ -216,7 +229,7 @@ class Backend(ABC):
         if not frontier.n_slots:
             return Splits.empty(self.xp, frontier, matrix.edges.most_words)
         B, C = matrix.edges.n_codes, frontier.sums.shape[1]
-        each = 8 * rules.n_tried * B * (C + 1)
+        each = 8 * rules.n_tried * (4 if rules.medians else B) * (C + 1)
         if matrix.edges.most_words:
             each *= IN_ORDER * max(1, C // B)  # how classes scatter is C^2 numbers
         chunk = max(1, self.memory_budget // each)
@@ -248,6 +261,42 @@ class Backend(ABC):
         found = self.best_split(matrix, hist, features, need, slots, rules)
         return as_sets(xp, found, hist, order, features, is_set, matrix.n_bins, n_words, rules)
 
+    def _least_error(
+        self,
+        matrix: BinnedMatrix,
+        target: Target,
+        features: Array,
+        need: Array,
+        slots: Frontier,
+        rules: Rules,
+    ) -> Splits:
+        """As `_best_of_all_kinds`, by absolute error: of equal scores the first feature wins."""
+        xp = self.xp
+        score, varies, cut, missing_left, left = self.absolute_split(
+            matrix, target, slots, features, rules
+        )
+        counted = xp.cumulative_sum(xp.astype(varies, xp.int64), axis=1)
+        tried = varies & (counted <= need[:, None])
+        score = xp.where(tried, score, -xp.inf)
+        j = xp.argmax(score, axis=1)
+        at = xp.arange(slots.n_slots, dtype=xp.int64, device=self.device) * features.shape[1] + j
+
+        def chosen(values: Array) -> Array:
+            return xp.take(xp.reshape(values, (-1, *values.shape[2:])), at, axis=0)
+
+        score = chosen(score)
+        some = score > -xp.inf
+        n_words = matrix.edges.most_words
+        return Splits(
+            score,
+            xp.where(some, chosen(features), -1),
+            chosen(cut),
+            chosen(missing_left),
+            chosen(left),
+            xp.sum(xp.astype(tried, xp.int64), axis=1),
+            xp.zeros((slots.n_slots, n_words), dtype=xp.uint64, device=self.device),
+        )
+
     def _level_chunk(
         self, matrix: BinnedMatrix, target: Target, slots: Frontier, rules: Rules
     ) -> Splits:
@@ -261,8 +310,11 @@ class Backend(ABC):
                 features = slots.only_allowed(xp, features)
             if best is not None:
                 features = xp.where((need > 0)[:, None], features, -1)
-            hist = self.histogram(matrix, target, slots, features, rules)
-            found = self._best_of_all_kinds(matrix, hist, features, need, slots, rules)
+            if rules.medians:
+                found = self._least_error(matrix, target, features, need, slots, rules)
+            else:
+                hist = self.histogram(matrix, target, slots, features, rules)
+                found = self._best_of_all_kinds(matrix, hist, features, need, slots, rules)
             need = need - found.tried
             best = found if best is None else best.better(xp, found)
             if not bool(xp.any(need > 0)):

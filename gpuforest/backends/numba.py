@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, allowed_of, grow_parts
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import value_dtype
@@ -195,9 +196,7 @@ class NumbaBackend(NumpyBackend):
         channels = C + rules.count_rows
         S, k = features.shape
         hist = np.zeros((S, k, B * channels), np.int64)
-        # pieces of slot and features: one slot alone still gives work to every thread
-        size = -(-k // (2 * self.n_threads)) if 2 * self.n_threads > S else k
-        pieces = np.array([(s, j, min(j + size, k)) for s in range(S) for j in range(0, k, size)])
+        pieces = self._pieces(S, k)
 
         def piece(p: Array) -> None:
             histogram(
@@ -207,6 +206,23 @@ class NumbaBackend(NumpyBackend):
 
         parallel_map(piece, pieces, self.n_threads)
         return hist.reshape(S, k, B, channels)
+
+    def _pieces(self, S: int, k: int) -> Array:
+        """Pieces (slot, first feature, last), i64[...]: one slot alone still gives work to every
+        thread."""
+        size = -(-k // (2 * self.n_threads)) if 2 * self.n_threads > S else k
+        return np.array([(s, j, min(j + size, k)) for s in range(S) for j in range(0, k, size)])
+
+    def absolute_split(
+        self,
+        matrix: BinnedMatrix,
+        target: Target,
+        frontier: Frontier,
+        features: Array,
+        rules: Rules,
+    ) -> tuple[Array, ...]:
+        pieces, special = self._pieces(*features.shape), self.special(frontier, rules)
+        return best_cuts(matrix, target, frontier, features, rules, special, pieces, self.n_threads)
 
     def best_split(
         self,
@@ -250,7 +266,7 @@ class NumbaBackend(NumpyBackend):
     ) -> Splits:
         """Slot by slot; a few large slots are shared out by features instead."""
         f, C = frontier, target.coding.n_channels
-        if f.n_slots < 2 * self.n_threads and self.n_threads > 1:
+        if rules.medians or (f.n_slots < 2 * self.n_threads and self.n_threads > 1):
             return super().level(matrix, target, frontier, rules)
         out = self._no_splits(f, matrix.edges.most_words)
         cut_keys, signs, bounds = self.special(f, rules)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.frontier import Frontier, Rules, Splits
+from gpuforest.kernels.absolute_split.numpy import absolute_split
 from gpuforest.kernels.bag.numpy import bag
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
@@ -29,6 +30,7 @@ class NumpyBackend(Backend):
     """NumPy, vectorised; the specification of every other backend."""
 
     name = "numpy"
+    medians = True
     xp = array_api_compat.numpy
 
     def asnumpy(self, array: Array) -> np.ndarray:
@@ -74,6 +76,21 @@ class NumpyBackend(Backend):
             *self.special(frontier, rules),
         )  # fmt: skip
         return Splits(*(*found, np.zeros((frontier.n_slots, 0), np.uint64)))
+
+    def absolute_split(
+        self,
+        matrix: BinnedMatrix,
+        target: Target,
+        frontier: Frontier,
+        features: Array,
+        rules: Rules,
+    ) -> tuple[Array, ...]:
+        f = frontier
+        return absolute_split(
+            matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features, matrix.n_bins,
+            matrix.edges.missing_code, target.coding.error_factors, rules.min_rows_leaf,
+            rules.min_weight_leaf, *self.special(f, rules),
+        )  # fmt: skip
 
     def partition(
         self,

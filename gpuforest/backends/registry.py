@@ -141,6 +141,19 @@ def get_backend(
     return _factories[chosen](n_threads, memory_budget)
 
 
+def for_medians(backend: Backend) -> Backend:
+    """The backend; or the CPU's, which the log says, where it has no kernels for medians."""
+    if backend.medians:
+        return backend
+    cpu = "numba" if find_spec("numba") is not None else "numpy"
+    gpu.logger.warning(
+        "backend %r has no criterion='absolute_error': the trees grow on the CPU, on backend %r",
+        backend.name,
+        cpu,
+    )
+    return get_backend(cpu, backend.n_threads)
+
+
 def run_on_backend(
     work: Callable[[Backend], R],
     name: str = "auto",

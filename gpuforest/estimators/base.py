@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest import progress
 from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device
 from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import run_on_backend
+from gpuforest.backends.registry import for_medians, run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges, most_bins
-from gpuforest.criteria import Criterion, criterion_of
+from gpuforest.criteria import CRITERIA, Criterion, criterion_of
 from gpuforest.dtypes import CATEGORICAL
 from gpuforest.estimators.callbacks import CallbackSupport, told, with_callbacks
 from gpuforest.estimators.growing import Growth
@@ -41,6 +41,7 @@ from gpuforest.forest import Forest
 from gpuforest.frontier import Rules
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.impurity import with_leaf_impurity
+from gpuforest.inspection.node_medians import with_medians
 from gpuforest.inspection.notebook import summary_html
 from gpuforest.monotonic import clip_leaves
 from gpuforest.pruning import best_first, prune
@@ -159,6 +160,8 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         earlier: Forest | None,
     ) -> None:
         with progress.stage("checking"):
+            if CRITERIA[self.criterion].medians:
+                backend = for_medians(backend)
             X, categories = learn_table(self, X, backend)
             params = self._growing(X.shape[1])
             coded = self._check_target(y, X.shape[0], backend)
@@ -186,10 +189,17 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 check_same(earlier, edges, coding)
             target = Target.of(coding, codes, backend)
         with progress.stage("growing"):
-            finish = partial(_finished, params=params, rules=rules)
+
+            def finish(forest: Forest, first: int) -> Forest:
+                if rules.medians:
+                    where = matrix, target, coded[0], sampling, first, backend
+                    forest = with_medians(forest, *where)
+                return _finished(forest, params, rules)
+
             growth = Growth(matrix, target, sampling, rules, seed, backend, finish)
             forest = self._grow(growth, coded, earlier)
-            if not (coding.is_classes or coding.several or "n_estimators" in params):
+            single = "n_estimators" not in params
+            if single and not (coding.is_classes or coding.several or rules.medians):
                 criterion = criterion_of(params["criterion"], coding.n_outputs)
                 forest = with_leaf_impurity(forest, matrix, coded[0], sampling, criterion, backend)
         self._keep(forest)
@@ -201,7 +211,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _grow(self, growth: Growth, coded: tuple[Any, ...], earlier: Forest | None) -> Forest:
         """The trees; `coded`: the target as it was checked."""
-        return growth.finish(growth.grow(1))
+        return growth.finish(growth.grow(1), 0)
 
     def _keep(self, forest: Forest) -> None:
         self.forest_, self.seed_ = forest, forest.seed

@@ -104,7 +104,7 @@ class ManyTrees:
         """The trees, as many and of as many features tried as out-of-bag errors ask for."""
         by_error = getattr(self, "max_features", None) == "oob"
         if not by_error and self.n_estimators != "auto":
-            return growth.finish(growth.grow(int(self.n_estimators), earlier))
+            return growth.finish(growth.grow(int(self.n_estimators), earlier), 0)
         growth = replace(growth, backend=growth.backend.for_one_fit())
         error = self._oob_error(coded, growth.sample())
         begun: list[WaveTrees] = []
@@ -115,11 +115,11 @@ class ManyTrees:
             limits = self.oob_tol, self.max_estimators
             forest, curve = grow_until_converged(growth, error, *limits, begun)
             self.oob_curve_ = as_bunch(curve, "n_estimators")
-            return growth.finish(forest)
+            return growth.finish(forest, 0)
         n_trees = int(self.n_estimators)
         if earlier is None and begun and n_trees >= FIRST_TREES:
             earlier = growth.merge(begun)
-        return growth.finish(growth.grow(n_trees, earlier))
+        return growth.finish(growth.grow(n_trees, earlier), 0)
 
     def _oob_error(self, coded: tuple[Any, ...], rows: np.ndarray | None) -> Error:
         """What is missing to a score of one, of predictions for these rows; None: all."""

@@ -186,8 +186,9 @@ class RandomForestRegressor(ForestRegressor):
     n_estimators : int or "auto", default=100
         Trees; "auto": as many as it takes until the out-of-bag error has converged, see `oob_tol`.
         Needs bootstrap.
-    criterion : {"squared_error", "poisson"}, default="squared_error"
-        "poisson" is for counts: y >= 0, not all zero.
+    criterion : {"squared_error", "absolute_error", "poisson"}, default="squared_error"
+        "absolute_error" predicts medians: it is slower, grows on the CPU alone and takes no
+        categories. "poisson" is for counts: y >= 0, not all zero.
     max_features : "sqrt", "log2", "oob", int, float or None, default=1/3
         Features, among those that vary in the node, tried at a split; None: all; "oob": see
         `RandomForestClassifier`.

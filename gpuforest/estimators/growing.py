@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -31,7 +32,7 @@ IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 class Growth:
     """What trees grow from, whatever their number.
 
-    finish : prunes a forest, and the like
+    finish : prunes a forest, and the like; takes the number of its first tree too
     """
 
     matrix: BinnedMatrix
@@ -40,7 +41,7 @@ class Growth:
     rules: Rules
     seed: int
     backend: Backend
-    finish: Callable[[Forest], Forest]
+    finish: Callable[[Forest, int], Forest]
 
     def grow(self, n_trees: int, earlier: Forest | None = None) -> Forest:
         """The trees 0 .. n_trees - 1, as they grow; see `grow.grow`."""
@@ -149,7 +150,8 @@ def _follow(
 ) -> Curve:
     """Errors at these numbers of trees, of which the last is that of all. Trees need not be
     merged to be asked."""
-    forests = [growth.finish(growth.merge([wave])) for wave in waves]
+    begin = accumulate((len(wave.tree_sizes) for wave in waves), initial=oob.n_trees)
+    forests = [growth.finish(growth.merge([w]), n) for w, n in zip(waves, begin, strict=False)]
     return list(oob.follow(forests, points, error, oob.n_trees))
 
 

@@ -94,7 +94,8 @@ class PrunedTree(Trees):
             "cost_complexity" takes one of the nested subtrees by its error on these rows, and
             sets `ccp_alpha_` and `pruning_curve_`. "reduced_error" (Quinlan 1987) makes a node
             a leaf, from the bottom up, where these rows then lose no more. The error is the
-            share of wrong classes, the mean squared error, or the mean Poisson deviance.
+            share of wrong classes, the mean squared or absolute error, or the mean Poisson
+            deviance.
         rule : {"min", "one_se"}, default="min"
             Of "cost_complexity": see `ccp_rule`.
 

@@ -347,6 +347,12 @@ def rules_of(
         params["categorical_split"] == "multiway",
         params["criterion"] == "gain_ratio",
     )
+    if criterion.medians and has_categories:
+        raise ValueError(
+            f"criterion={criterion.name!r} is for numeric features: pass "
+            "criterion='squared_error', or categorical_features=None and numbers in place of the "
+            "categories (OrdinalEncoder)"
+        )
     if ratio and not multiway:
         raise ValueError("criterion='gain_ratio' is for categorical_split='multiway': pass both")
     return Rules(

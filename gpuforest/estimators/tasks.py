@@ -165,7 +165,7 @@ class Regressor(RegressorMixin, Numbers):  # type: ignore[misc]
     """Adds real targets."""
 
     def predict(self, X: Any) -> Any:
-        """Mean over the trees of the mean target in the leaves.
+        """Mean over the trees of the mean target in the leaves, or of the median.
 
         Parameters
         ----------

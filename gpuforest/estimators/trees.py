@@ -205,8 +205,9 @@ class DecisionTreeRegressor(SingleTree, Regressor):
 
     Parameters
     ----------
-    criterion : {"squared_error", "poisson"}, default="squared_error"
-        "poisson" is for counts: y >= 0, not all zero.
+    criterion : {"squared_error", "absolute_error", "poisson"}, default="squared_error"
+        "absolute_error" predicts medians: it is slower, grows on the CPU alone and takes no
+        categories. "poisson" is for counts: y >= 0, not all zero.
     splitter, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As for `DecisionTreeClassifier`.
     max_features, max_leaf_nodes, min_impurity_decrease, monotonic_cst

@@ -10,7 +10,7 @@ import numpy as np
 from gpuforest.assembly import exclusive, pairs
 from gpuforest.criteria import Criterion, side_score
 from gpuforest.forest import Forest
-from gpuforest.nodes import unpack
+from gpuforest.nodes import is_leaf, unpack
 
 Array = Any
 
@@ -55,6 +55,19 @@ def gains_by_levels(
         gains.append(sides - xp.take(score, split))
     gain = xp.concat(gains)
     return xp.concat(splits), xp.where(gain > 0, gain, xp.zeros_like(gain))
+
+
+def gains_by_errors(forest: Forest, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same of the trees first .. last - 1 of a forest that knows its nodes' errors: indices
+    i64[...] into their nodes, and what each split takes off the error f64[...]."""
+    assert forest.node_errors is not None
+    begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
+    nodes, errors = forest.nodes[begin:end], forest.node_errors[begin:end]
+    split = np.flatnonzero(~is_leaf(nodes))
+    size = np.diff(forest.tree_offsets[first : last + 1])
+    root = np.repeat(forest.tree_offsets[first:last] - begin, size)[split]
+    left = root + unpack(np, nodes[split])[3]
+    return split, np.maximum(errors[split] - errors[left] - errors[left + 1], 0.0)
 
 
 def tree_groups(forest: Forest) -> list[tuple[int, int]]:

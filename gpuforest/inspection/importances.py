@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuforest.criteria import Criterion
 from gpuforest.forest import Forest
-from gpuforest.inspection.gains import gains_by_levels, tree_groups
+from gpuforest.inspection.gains import gains_by_errors, gains_by_levels, tree_groups
 from gpuforest.nodes import unpack
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ def tree_gains(
     most = int(np.diff(offsets).max())
     nodes = forest.nodes[forest.tree_offsets[first] : forest.tree_offsets[last]]
     nodes, offsets = backend.asarray(nodes), backend.asarray(offsets)
-    splits, gains = gains_by_levels(nodes, offsets[:-1], leaf_sums, criterion, xp)
+    if forest.node_errors is not None:
+        splits, gains = map(backend.asarray, gains_by_errors(forest, first, last))
+    else:
+        splits, gains = gains_by_levels(nodes, offsets[:-1], leaf_sums, criterion, xp)
     if not splits.shape[0]:
         return np.zeros((last - first, F), np.int64)
     tree = xp.searchsorted(offsets, splits, side="right") - 1

@@ -16,7 +16,7 @@ from gpuforest.backends.arrays import to_host
 from gpuforest.criteria import ENTROPY, GINI, INFORMATION, SQUARED_ERROR, Criterion
 from gpuforest.forest import Forest
 from gpuforest.impurity import entropy, gini, misclassification
-from gpuforest.nodes import LEAF_MASK, is_leaf
+from gpuforest.nodes import is_leaf, leaf_rows
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -77,6 +77,9 @@ def node_impurity(forest: Forest, tree: int, criterion: Criterion) -> np.ndarray
         each = [_class_impurity(shares, criterion) for shares in coding.split(values)]
         return np.asarray(np.mean(each, axis=0))
     weight, mean = sums[:, 0].astype(np.float64), values
+    if forest.node_errors is not None:
+        errors = forest.node_errors[forest.tree_offsets[tree] : forest.tree_offsets[tree + 1]]
+        return np.asarray(errors / weight * coding.decrease(1.0, criterion))
     begin = forest.tree_offsets[tree]
     nodes = forest.nodes[begin : forest.tree_offsets[tree + 1]]
     leaf = is_leaf(nodes)
@@ -111,11 +114,6 @@ def _total_gain(
         for side in (left, right)
     )
     return np.asarray(sum(sides))
-
-
-def leaf_rows(leaves: np.ndarray) -> np.ndarray:
-    """The row i64[...] of the leaf table that each of these nodes, all leaves, points at."""
-    return (leaves & np.uint64(LEAF_MASK)).astype(np.int64)
 
 
 def _class_impurity(shares: np.ndarray, criterion: Criterion) -> np.ndarray:

@@ -20,7 +20,7 @@ def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
     leaves : i64[N, T], the leaf that each row reaches in each tree, numbered in the tree
     """
     N, T = leaves.shape
-    parent = _parents(forest)
+    parent = parents_of(forest)
     at = (leaves + forest.tree_offsets[:-1]).reshape(-1)
     row = np.repeat(np.arange(N), T)
     rows, nodes = [], []
@@ -36,7 +36,7 @@ def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
     return paths
 
 
-def _parents(forest: Forest) -> np.ndarray:
+def parents_of(forest: Forest) -> np.ndarray:
     """The parent of each node, i64[M]; -1: a root."""
     parent = np.full(forest.n_nodes, -1)
     split = np.flatnonzero(~is_leaf(forest.nodes))

@@ -30,6 +30,8 @@ def one_tree(forest: Forest, tree: int) -> Forest:
     found = replace(
         forest,
         nodes=forest.nodes[begin:end],
+        node_values=None if forest.node_values is None else forest.node_values[begin:end],
+        node_errors=None if forest.node_errors is None else forest.node_errors[begin:end],
         tree_offsets=np.array([0, end - begin]),
         sets=forest.sets[first:last],
     )
@@ -141,8 +143,10 @@ class TreeView:
 
     @cached_property
     def value(self) -> np.ndarray:
-        """Shares of the classes, or means: f64[node_count, n_outputs, max_n_classes]"""
+        """Shares of the classes, means or medians: f64[node_count, n_outputs, max_n_classes]"""
         coding, widest = self.forest.coding, self.max_n_classes
+        if self._forest.node_values is not None:
+            return self._forest.node_values[:, :, None].copy()
         found = coding.values(self._sums)
         if self.forest.leaf_means is not None:
             leaf = self._parts[0] < 0
