@@ -8,8 +8,7 @@
     leaf_sums      int[V, C]    hold them: class sums, or moments
     leaf_impurity  f64[V]       of a single regression tree
     leaf_means     f64[V]       of monotonic predictions
-    node_values    f64[M, K]    of trees grown by absolute error
-    node_errors    f64[M]
+    node_values    f64[M, K]    node_errors f64[M]: of trees grown by absolute error
     edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
@@ -52,10 +51,8 @@ ARRAYS: Layout = {
     "tree_offsets": (("I64",), 1),
     "leaf_weights": (INTEGERS, 1),
     "leaf_sums": (INTEGERS, 2),
-    "leaf_impurity": (("F64",), 1),
-    "leaf_means": (("F64",), 1),
+    **dict.fromkeys(("leaf_impurity", "leaf_means", "node_errors"), (("F64",), 1)),
     "node_values": (("F64",), 2),
-    "node_errors": (("F64",), 1),
     "sets": (("U64",), 1),
     "edge_values": (("F64",), 1),
     "edge_offsets": (("I64",), 1),
@@ -79,9 +76,9 @@ HEADER = {
     "categories": dict,
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
-OF_LEAVES = {"leaves", "leaf_weights", "leaf_impurity", "leaf_means"}
-OF_NODES = {"node_values", "node_errors"}
-SOMETIMES = {*OF_NODES, "oob_score", "sets", "ccp_alpha", *CURVES, *OF_LEAVES, *NAMES}
+OF_LEAVES = {"leaves", "leaf_weights"}
+OPTIONAL = ("leaf_impurity", "leaf_means", "node_values", "node_errors")
+SOMETIMES = {*OPTIONAL, "oob_score", "sets", "ccp_alpha", *CURVES, *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
@@ -109,7 +106,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     }
     if "classes" not in header and forest.coding.is_classes:
         arrays["classes"] = forest.coding.classes
-    for name in ("leaf_impurity", "leaf_means", "node_values", "node_errors"):
+    for name in OPTIONAL:
         if (found := getattr(forest, name)) is not None:
             arrays[name] = found
     if len(forest.sets):
@@ -363,10 +360,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
             classes, arrays["centre"], header["scale"], _outputs(header.get("outputs", []))
         ),
         seed=header["seed"],
-        leaf_impurity=arrays.get("leaf_impurity"),
-        leaf_means=arrays.get("leaf_means"),
-        node_values=arrays.get("node_values"),
-        node_errors=arrays.get("node_errors"),
+        **{name: arrays.get(name) for name in OPTIONAL},
         sets=arrays.get("sets", np.zeros(0, np.uint64)),
     )
 
