@@ -27,7 +27,7 @@ import re
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -51,13 +51,13 @@ ARRAYS: Layout = {
     "tree_offsets": (("I64",), 1),
     "leaf_weights": (INTEGERS, 1),
     "leaf_sums": (INTEGERS, 2),
-    **dict.fromkeys(("leaf_impurity", "leaf_means", "node_errors"), (("F64",), 1)),
+    **dict.fromkeys(
+        ("edge_values", "centre", "leaf_impurity", "leaf_means", "node_errors"), (("F64",), 1)
+    ),
     "node_values": (("F64",), 2),
     "sets": (("U64",), 1),
-    "edge_values": (("F64",), 1),
     "edge_offsets": (("I64",), 1),
     "edge_kinds": (("U8",), 1),
-    "centre": (("F64",), 1),
     "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), 1),
 }
 HEADER = {
@@ -360,7 +360,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
             classes, arrays["centre"], header["scale"], _outputs(header.get("outputs", []))
         ),
         seed=header["seed"],
-        **{name: arrays.get(name) for name in OPTIONAL},
+        **cast(Any, {name: arrays.get(name) for name in OPTIONAL}),
         sets=arrays.get("sets", np.zeros(0, np.uint64)),
     )
 
@@ -389,8 +389,8 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
         estimator.oob_score_ = header["oob_score"]
     for curve in header.keys() & CURVES.keys():
         setattr(estimator, f"{curve}_", read_curve(curve, header[curve]))
-    medians = CRITERIA[header["criterion"]].medians
-    need(medians == (forest.node_values is not None), "medians of nodes amiss")
+    medians = forest.node_values is not None
+    need(CRITERIA[header["criterion"]].medians == medians, "medians of nodes amiss")
     estimator._keep(forest)
     estimator.criterion_ = CRITERIA[header["criterion"]].name
     need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")
