@@ -6,8 +6,7 @@
     tree_offsets   i64[T + 1]
     leaf_weights   int[V]       of regression; as these all in the smallest integers that
     leaf_sums      int[V, C]    hold them: class sums, or moments
-    leaf_impurity  f64[V]       of a single regression tree
-    leaf_means     f64[V]       of monotonic predictions
+    leaf_impurity  f64[V]       of a regression tree; leaf_means f64[V]: of monotonic predictions
     node_values    f64[M, K]    node_errors f64[M]: of trees grown by absolute error
     edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
     centre         f64[K]       of regression
@@ -27,7 +26,7 @@ import re
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +43,8 @@ from gpuforest.validate import check_forest, check_offsets
 
 WHERE_IT_RUNS = ("backend", "n_jobs", "memory_limit")  # parameters that are the reader's own matter
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
+OF_ROWS = ("leaf_impurity", "leaf_means")
+OPTIONAL = (*OF_ROWS, "node_values", "node_errors")
 ARRAYS: Layout = {
     "is_leaf": (("U8",), 1),
     "splits": (("U64",), 1),
@@ -51,9 +52,7 @@ ARRAYS: Layout = {
     "tree_offsets": (("I64",), 1),
     "leaf_weights": (INTEGERS, 1),
     "leaf_sums": (INTEGERS, 2),
-    **dict.fromkeys(
-        ("edge_values", "centre", "leaf_impurity", "leaf_means", "node_errors"), (("F64",), 1)
-    ),
+    **dict.fromkeys(("edge_values", "centre", "node_errors", *OF_ROWS), (("F64",), 1)),
     "node_values": (("F64",), 2),
     "sets": (("U64",), 1),
     "edge_offsets": (("I64",), 1),
@@ -77,7 +76,6 @@ HEADER = {
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights"}
-OPTIONAL = ("leaf_impurity", "leaf_means", "node_values", "node_errors")
 SOMETIMES = {*OPTIONAL, "oob_score", "sets", "ccp_alpha", *CURVES, *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
@@ -360,7 +358,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
             classes, arrays["centre"], header["scale"], _outputs(header.get("outputs", []))
         ),
         seed=header["seed"],
-        **cast(Any, {name: arrays.get(name) for name in OPTIONAL}),
+        **{name: arrays.get(name) for name in OPTIONAL},  # type: ignore[arg-type]
         sets=arrays.get("sets", np.zeros(0, np.uint64)),
     )
 
@@ -389,10 +387,10 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
         estimator.oob_score_ = header["oob_score"]
     for curve in header.keys() & CURVES.keys():
         setattr(estimator, f"{curve}_", read_curve(curve, header[curve]))
-    medians = forest.node_values is not None
-    need(CRITERIA[header["criterion"]].medians == medians, "medians of nodes amiss")
+    criterion = CRITERIA[header["criterion"]]
+    need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
     estimator._keep(forest)
-    estimator.criterion_ = CRITERIA[header["criterion"]].name
+    estimator.criterion_ = criterion.name
     need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")
     if "ccp_alpha" in header:
         need(single, "a pruning curve of many trees")
