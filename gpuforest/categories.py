@@ -46,11 +46,6 @@ class CategoryReader:
         self.categories = {} if known is None else known
         self.features = frozenset(self.categories)
 
-    @property
-    def may_be(self) -> bool:
-        """Whether an array can have categorical features, before `choose`."""
-        return bool(self.features) or not (self.wanted is None or isinstance(self.wanted, str))
-
     def choose(self, n_features: int, frame: Any = None) -> None:
         """Decide in a fit which features are categorical, of a frame of narwhals or an array.
 

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 Array = Any
 
+TEXT = (str, bytes)
 # what float() takes, or NumPy converts, but is no real number
-NOT_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
+NOT_NUMBERS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
+DATES = "make numbers of it, such as year, month and weekday or days since a date, or drop it"
 CATEGORIES = "list it in categorical_features at fit, encode it as numbers or drop it"
 
 
@@ -26,7 +28,7 @@ def is_frame(X: Any) -> bool:
 
 
 def open_frame(X: Any) -> Any:
-    """A frame as narwhals sees it, of whatever columns.
+    """A frame as narwhals sees it, of whatever columns; Arrow's record batches as a table.
 
     Raises
     ------
@@ -35,12 +37,17 @@ def open_frame(X: Any) -> Any:
     """
     import narwhals.stable.v2 as nw
 
+    if type(X).__name__ == "RecordBatch" and (pyarrow := sys.modules.get("pyarrow")) is not None:
+        X = pyarrow.table(X)
     try:
         return nw.from_native(X, eager_only=True)
     except TypeError as error:
+        # of dask, of polars and others, of Spark
+        ways = [name for name in ("compute", "collect", "toPandas") if hasattr(type(X), name)]
         raise TypeError(
-            f"X is a {type(X).__name__}, not a frame in memory: collect a lazy frame, or make it "
-            "one of pandas, polars or Arrow (pyarrow.Table)"
+            f"X is a {type(X).__module__}.{type(X).__qualname__}, not a frame in memory: "
+            + (f"call X.{ways[-1]}() first, or " if ways else "")
+            + "make it one of pandas, polars or Arrow (pyarrow.Table)"
         ) from error
 
 
@@ -114,8 +121,10 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
             small &= isinstance(dtype, short)
         elif not (isinstance(dtype, nw.Unknown) and frame[name].null_count() == len(frame)):
             what = native if isinstance(dtype, nw.Unknown) and native is not None else dtype
+            is_date = isinstance(dtype, nw.Date | nw.Datetime | nw.Duration | nw.Time)
             raise ValueError(
-                f"column {name!r} holds {what}: only numeric and boolean columns are supported"
+                f"column {name!r} holds {what}: only numeric and boolean columns are supported; "
+                + (DATES if is_date else "encode it as numbers or drop it")
             )
     return np.float32 if small else np.float64
 
@@ -139,13 +148,14 @@ def _is_sparse(native: Any) -> bool:
     return hasattr(native, "subtype") and hasattr(native, "fill_value")
 
 
-def object_numbers(column: np.ndarray, name: str) -> np.ndarray:
+def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndarray:
     """Numbers f64[N] of Python objects; None and pandas' NA as NaN.
 
     Parameters
     ----------
     column : object[N]
     name : what it is called in messages
+    text : whether strings that hold a number count as that
 
     Raises
     ------
@@ -154,12 +164,22 @@ def object_numbers(column: np.ndarray, name: str) -> np.ndarray:
     NA = getattr(sys.modules.get("pandas"), "NA", None)  # without pandas there is none
     types = set(map(type, column))
     try:
-        if any(issubclass(kind, NOT_NUMBERS) for kind in types):
-            wrong = next(each for each in column if isinstance(each, NOT_NUMBERS))
-            raise ValueError(f"{wrong!r} is a {type(wrong).__name__}")
+        refused = NOT_NUMBERS if text else (*NOT_NUMBERS, *TEXT)
+        if any(issubclass(kind, (*NOT_NUMBERS, *TEXT)) for kind in types):
+            for each in column:
+                if isinstance(each, refused) or (isinstance(each, TEXT) and not _is_number(each)):
+                    raise ValueError(f"{each!r} is a {type(each).__name__}")
         if type(NA) in types:
             column = np.array([None if each is NA else each for each in column], dtype=object)
         return column.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} of X holds no numbers: {error}; {CATEGORIES}") from error
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

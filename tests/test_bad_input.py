@@ -53,7 +53,7 @@ BAD_X = [
     (X[None], ValueError, "dim 3"),
     (X[:0], ValueError, r"0 sample\(s\)"),
     (X[:, :0], ValueError, r"0 feature\(s\)"),
-    (X.astype(str), ValueError, "X holds strings"),
+    (with_value(7).astype(str) + "x", ValueError, "column 0 of X holds no numbers.*x' is a str"),
     (with_value("red", object), ValueError, "column 1 of X holds no numbers.*'red'"),
     (X.astype("M8[s]"), ValueError, "datetime64"),
     (pl.DataFrame(X).lazy(), TypeError, "LazyFrame"),

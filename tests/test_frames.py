@@ -186,11 +186,6 @@ def test_columns_that_are_no_numbers_are_named(column):
         DecisionTreeClassifier().fit(frame_of(column), Y)
 
 
-def test_what_is_no_frame_in_memory_is_told_what_to_do():
-    with pytest.raises(TypeError, match=r"X is a RecordBatch, .*pyarrow.Table"):
-        DecisionTreeClassifier().fit(pa.record_batch({"a": Y}), Y)
-
-
 def test_columns_of_one_name_are_named():
     with pytest.raises(ValueError, match="'a' 2 times"):
         DecisionTreeClassifier().fit(pd.DataFrame(np.zeros((N, 2)), columns=["a", "a"]), Y)

@@ -205,6 +205,62 @@ def test_strings_in_a_column(backend, kind):
 
 
 @both_kinds
+@pytest.mark.parametrize("dtype", ["U", "S", object, np.dtypes.StringDType()], ids=str)
+def test_numbers_as_strings(backend, kind, dtype):
+    assert_plain(kind, backend, X.astype(str).astype(dtype))
+    assert_plain(kind, backend, X.astype(str).tolist())
+
+
+@both_kinds
+def test_dates(backend, kind):
+    dates = np.arange("2020-01-01", "2020-03-21", dtype="M8[D]")
+    message = (
+        "X has the dtype datetime64[D]: only real numbers are supported; make numbers of it, such "
+        "as year, month and weekday or days since a date, or drop it"
+    )
+    assert_refused(kind, message, lambda: fitted(kind, backend, dates[:, None]))
+    for library in (pd, pytest.importorskip("polars")):
+        frame = library.DataFrame({"a": X[:, 0], "d": dates})
+        with pytest.raises(ValueError, match=r"column 'd' holds Date.*; make numbers of it, such"):
+            fitted(kind, backend, frame)
+
+
+@both_kinds
+def test_record_batches(backend, kind):
+    pa = pytest.importorskip("pyarrow")
+    names = [f"x{i}" for i in range(5)]
+    batch = pa.RecordBatch.from_arrays([pa.array(column) for column in X.T], names)
+    model = fitted(kind, backend, batch)
+    assert same_forest(model.forest_, plain(kind).forest_)
+    assert list(model.feature_names_in_) == names
+    assert np.array_equal(predicted(model, batch), predicted(plain(kind), X))
+
+
+class LaterFrame:
+    """A frame as dask has it: the numbers are computed when they are asked for."""
+
+    columns = ("a", "b")
+
+    def compute(self):
+        raise AssertionError
+
+
+@both_kinds
+def test_frames_that_are_not_in_memory(backend, kind):
+    message = (
+        "X is a test_robustness.LaterFrame, not a frame in memory: call X.compute() first, or "
+        "make it one of pandas, polars or Arrow (pyarrow.Table)"
+    )
+    with pytest.raises(TypeError) as caught:
+        fitted(kind, backend, LaterFrame())
+    assert str(caught.value) == message
+    lazy = pytest.importorskip("polars").LazyFrame({"a": X[:, 0]})
+    with pytest.raises(TypeError, match=r"call X\.collect\(\) first"):
+        fitted(kind, backend, lazy)
+    assert "call X.compute() first" in PAGE
+
+
+@both_kinds
 def test_objects_beyond_float64(backend, kind):
     bad = X.astype(object)
     bad[17, 1] = 10**400

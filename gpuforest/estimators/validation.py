@@ -17,7 +17,14 @@ from gpuforest.binning import DEVICE_VALUES, BinEdges, value_dtype
 from gpuforest.categories import CategoryReader
 from gpuforest.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
 from gpuforest.forest import Forest
-from gpuforest.tables import frame_dtype, frame_to_array, is_frame, object_numbers, open_frame
+from gpuforest.tables import (
+    DATES,
+    frame_dtype,
+    frame_to_array,
+    is_frame,
+    object_numbers,
+    open_frame,
+)
 from gpuforest.target import TargetCoding, integer_weights
 
 Array = Any
@@ -73,7 +80,7 @@ def _read(
     names: list[Any] | None = None
     if is_frame(X):
         X, names = _read_frame(estimator, X, categories, reset)
-    X = _real_array(bring(X, backend, "X"), categories)
+    X = _real_array(bring(X, backend, "X"))
     if X.ndim != 2 and not isinstance(X, np.ndarray):
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X has shape {X.shape}")
     shown = _shadow(X)
@@ -93,7 +100,7 @@ def _read_frame(
 ) -> tuple[Array, list[Any]]:
     """The numbers of a frame, where it is, and its names; categories are found on the host."""
     frame = open_frame(X)
-    names = list(frame.columns)
+    X, names = frame.to_native(), list(frame.columns)
     if not reset:
         _refuse_other_order(names, getattr(estimator, "feature_names_in_", ()))
     validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -154,9 +161,9 @@ def _shadow(X: Array) -> np.ndarray:
     return np.broadcast_to(np.zeros((), X.dtype), X.shape)
 
 
-def _real_array(X: Any, categories: CategoryReader) -> Any:
+def _real_array(X: Any) -> Any:
     """X as an array of bool, int or float up to 64 bits, or of objects; no copy where it is
-    one. Strings come as objects where there may be categories."""
+    one. Strings come as objects."""
     if hasattr(X, "toarray"):
         raise TypeError("of sparse X only SciPy's is supported: pass that, or a dense array")
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biufOU":
@@ -168,13 +175,10 @@ def _real_array(X: Any, categories: CategoryReader) -> Any:
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must hold real numbers")
     if X.dtype.kind in "UST":
-        if not categories.may_be:
-            raise ValueError(
-                f"X holds strings ({X.dtype}): list such columns in categorical_features at fit, "
-                "encode them as numbers or drop them"
-            )
         # NumPy makes strings of the numbers in a list
         return np.array(given, dtype=object) if listed else X.astype(object)
+    if X.dtype.kind in "mM":
+        raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported; {DATES}")
     if X.dtype.kind not in "biufO":
         raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported")
     return X.astype(VALUE) if X.dtype.itemsize > 8 and X.dtype.kind == "f" else X
@@ -188,7 +192,7 @@ def _as_numbers(X: Array, categories: CategoryReader) -> Array:
     if X.dtype.kind == "O":
         out = np.empty(X.shape, VALUE)
         for f in sorted({*range(X.shape[1])} - categories.features):
-            out[:, f] = object_numbers(X[:, f], _column(f, None))
+            out[:, f] = object_numbers(X[:, f], _column(f, None), text=True)
     else:
         out = X.astype(value_dtype(X))
     for f in sorted(categories.features):
