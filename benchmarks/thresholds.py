@@ -29,9 +29,9 @@ def move_thresholds(tree: Any, X: np.ndarray) -> None:
     for node in np.flatnonzero(nodes.children_left >= 0):
         rows = path.indices[path.indptr[node] : path.indptr[node + 1]]
         values = X[rows, nodes.feature[node]].astype(np.float64)
-        left = values <= nodes.threshold[node]
-        if left.any() and not left.all():  # not where only missing values go one way
-            nodes.threshold[node] = (np.nanmax(values[left]) + np.nanmin(values[~left])) / 2
+        left, right = values <= nodes.threshold[node], values > nodes.threshold[node]
+        if left.any() and right.any():  # elsewhere missing values alone go one way
+            nodes.threshold[node] = (values[left].max() + values[right].min()) / 2
 
 
 def main() -> None:
