@@ -5,12 +5,16 @@
   category, so the trees differ, and their numbers of nodes are told.
 - Gain: adult as it is, strings and missing values, beside ordinal codes, in this library and in
   scikit-learn: log loss and accuracy on its test set, by the least rows of a leaf.
+- Multiway: a tree of multiway splits beside one of sets, in turn; CPU seconds and their ratio.
+- Rare: the same, from 8,000 rows, with a column of noise beside it: identifiers, days or zip codes,
+  by the least rows of a category.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.preprocessing import OrdinalEncoder
 
 from benchmarks.record import Log, spread, table
-from gpuforest import RandomForestClassifier, RandomForestRegressor
+from gpuforest import DecisionTreeClassifier, RandomForestClassifier, RandomForestRegressor
 
 N_ROWS, N_FEATURES = 100_000, 12
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -118,16 +122,96 @@ def gain(log: Log, folder: Path, n_seeds: int) -> str:
     return table(header, rows)
 
 
+def noise(kind: str, n_rows: int, rng: np.random.Generator) -> list[str]:
+    """A column of strings that says nothing."""
+    if kind == "identifiers":
+        return [f"{i:x}" for i in rng.permutation(2**40 + np.arange(n_rows))]
+    most = {"days": 3650, "zip codes": 2000}[kind]
+    return [f"{kind} {i}" for i in rng.integers(0, most, n_rows)]
+
+
+def rare(log: Log, folder: Path, n_seeds: int) -> str:
+    (X, y), (X_test, y_test) = adult(folder)
+    rows, frequencies = [], (1, 2, 5, 10, 20)
+    for kind in (None, "identifiers", "days", "zip codes"):
+        row = [kind or "adult alone"]
+        for least in frequencies:
+            found = []
+            for seed in range(n_seeds):
+                rng = np.random.default_rng(seed)
+                some = rng.permutation(len(X))[:8000]
+                train, test = X.iloc[some], X_test
+                if kind is not None:
+                    train = train.assign(noise=noise(kind, len(train), rng))
+                    test = test.assign(noise=noise(kind, len(test), rng))
+                model = RandomForestClassifier(
+                    100, min_category_frequency=least, random_state=seed, n_jobs=2
+                )
+                with warnings.catch_warnings():  # of identifiers
+                    warnings.simplefilter("ignore")
+                    model.fit(train, y[some])
+                found.append(model.score(test, y_test))
+                log.add(part="rare", noise=kind, least_rows=least, seed=seed, accuracy=found[-1])
+            row.append(f"{np.mean(found):.4f}")
+        rows.append(row)
+        print(" ".join(row), flush=True)
+    return table(["least rows of a category", *map(str, frequencies)], rows)
+
+
+def multiway(log: Log, folder: Path, n_pairs: int) -> str:
+    rng, rows = np.random.default_rng(1), []
+    few, many = rng.integers(0, 10, (20_000, 5)), rng.integers(0, 800, (20_000, 3))
+    works: dict[str, tuple[Any, np.ndarray]] = {
+        "five columns of 10 categories, 20,000 rows": (few, few.sum(axis=1) % 7 > 2),
+        "three columns of 800 categories, 20,000 rows": (many, many.sum(axis=1) % 7 > 2),
+    }
+    if (folder / "adult_train.csv.gz").exists():
+        works["adult, 32,561 rows"] = adult(folder)[0]
+    for name, (X, y) in works.items():
+        y = np.where(rng.random(len(y)) < 0.1, y[rng.permutation(len(y))], y)
+        own = "from_dtype" if isinstance(X, pd.DataFrame) else list(range(X.shape[1]))
+        pair = {
+            split: DecisionTreeClassifier(
+                categorical_features=own, categorical_split=split, random_state=1, backend="numba"
+            )
+            for split in ("subset", "multiway")
+        }
+        for tree in pair.values():
+            tree.fit(X[:200], y[:200])  # compiles
+        found = [
+            {split: cpu_seconds(tree, X, y) for split, tree in pair.items()} for _ in range(n_pairs)
+        ]
+        ratios = [run["multiway"][0] / run["subset"][0] for run in found]
+        nodes = {split: found[0][split][1] for split in pair}
+        log.add(
+            part="multiway", work=name, nodes=nodes, ratios=ratios,
+            seconds=[{split: run[split][0] for split in pair} for run in found],
+        )  # fmt: skip
+        seconds = [f"{np.median([run[split][0] for run in found]):.3f}" for split in pair]
+        rows.append([name, *(f"{n:,}" for n in nodes.values()), *seconds, spread(ratios)])
+        print(" ".join(rows[-1]), flush=True)
+    return table(["a tree", "nodes, sets", "multiway", "s, sets", "multiway", "ratio"], rows)
+
+
+PARTS = ("cost", "gain", "multiway", "rare")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the real data sets")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     options = parser.parse_args()
     log, tables = Log("categories"), list[str]()
-    tables += [cost(log, depth, options.pairs) for depth in (8, 16, None)]
+    if "cost" in options.parts:
+        tables += [cost(log, depth, options.pairs) for depth in (8, 16, None)]
+    if "multiway" in options.parts:
+        tables.append(multiway(log, options.data, options.pairs))
     if (options.data / "adult_train.csv.gz").exists():
-        tables.append(gain(log, options.data, options.seeds))
+        for name, part in (("gain", gain), ("rare", rare)):
+            if name in options.parts:
+                tables.append(part(log, options.data, options.seeds))
     print("\n\n".join(tables))
 
 

@@ -3,12 +3,14 @@
 A column is factorized into its distinct values and their codes, so only the values, of which there
 are few, are ever Python objects. A fit learns the list of a feature; prediction looks values up
 in it. Places are what `binning.BinEdges` knows: 0 .. n - 1, n for any other value, NaN for missing.
+Of many categories those of few rows are not listed: they are other values, already in training.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +18,9 @@ import numpy as np
 
 from gpuforest.binning import CATEGORY_TYPES, MAX_CATEGORIES
 from gpuforest.tables import is_object_column, native_dtypes
+
+ALWAYS_KEPT = 10  # so many categories of a feature, or fewer, are all listed
+IDENTIFIER = 0.9  # different values a row, from which on a column is taken for an identifier
 
 
 class Factor(NamedTuple):
@@ -33,6 +38,8 @@ class CategoryReader:
     ----------
     wanted : what a user passes as `categorical_features`
     known : the categories of a fitted forest, by feature; then `wanted` is not looked at
+    fewest : rows of a category that is learned, see `learn`
+    weights : array-like [N] or None, what the user passes; rows of weight zero do not count
 
     Attributes
     ----------
@@ -40,8 +47,14 @@ class CategoryReader:
     categories : of the features that have been read, or that were known
     """
 
-    def __init__(self, wanted: Any, known: dict[int, tuple[Any, ...]] | None = None) -> None:
-        self.wanted = wanted
+    def __init__(
+        self,
+        wanted: Any,
+        known: dict[int, tuple[Any, ...]] | None = None,
+        fewest: int = 1,
+        weights: Any = None,
+    ) -> None:
+        self.wanted, self.fewest, self.weights = wanted, fewest, weights
         self.is_learning = known is None
         self.categories = {} if known is None else known
         self.features = frozenset(self.categories)
@@ -74,7 +87,7 @@ class CategoryReader:
         """
         factor = factorize(column, name)
         if self.is_learning:
-            self.categories[feature] = learn(factor, name)
+            self.categories[feature] = learn(factor, name, self.fewest, self.weights)
         return find(factor, self.categories[feature], name)
 
 
@@ -258,24 +271,57 @@ def _plain(values: Any, name: str) -> list[Any]:
     return found
 
 
-def learn(factor: Factor, name: str) -> tuple[Any, ...]:
+def learn(factor: Factor, name: str, fewest: int = 1, weights: Any = None) -> tuple[Any, ...]:
     """The categories of a feature: sorted, or in the order of the dtype.
+
+    fewest : rows of a category, where there are more than `ALWAYS_KEPT`; those of fewer rows are
+        not listed
+    weights : as of `CategoryReader`
 
     Raises
     ------
     ValueError : too many, or strings among numbers
+
+    Warns
+    -----
+    UserWarning : the column looks like one of identifiers
     """
     values = factor.values
-    if len(values) > MAX_CATEGORIES:
-        raise ValueError(
-            f"{name} has {len(values)} categories; at most {MAX_CATEGORIES} are supported: group "
-            "rare ones, or drop it"
-        )
     if len({isinstance(value, str) for value in values}) > 1:
         raise ValueError(
             f"{name} mixes strings and numbers as categories: make all of them strings"
         )
+    rows = _rows_of_each(factor, weights) if len(values) > ALWAYS_KEPT else None
+    if rows is not None and fewest > 1:
+        values = [value for value, n in zip(values, rows, strict=True) if n >= fewest]
+    if len(values) > MAX_CATEGORIES:
+        raise ValueError(
+            f"{name} has {len(values)} categories; at most {MAX_CATEGORIES} are supported: raise "
+            "min_category_frequency, or drop it"
+        )
+    if rows is not None:
+        _warn_of_identifiers(rows, name)
     return tuple(values if factor.in_order else sorted(values))
+
+
+def _rows_of_each(factor: Factor, weights: Any) -> np.ndarray:
+    """Rows of positive weight that hold each value, i64[n]."""
+    codes = factor.codes
+    if weights is not None and np.shape(weights) == codes.shape:  # others are refused later
+        codes = codes[np.asarray(weights) != 0]
+    return np.bincount(codes + 1, minlength=len(factor.values) + 1)[1:]
+
+
+def _warn_of_identifiers(rows: np.ndarray, name: str) -> None:
+    different, n = np.count_nonzero(rows), int(rows.sum())
+    if different > max(ALWAYS_KEPT, IDENTIFIER * n):
+        warnings.warn(
+            f"{name} has {different:,} different values in {n:,} rows: as categories, identifiers "
+            "and dates teach nothing. Drop the column, or make numbers of it (of a date the "
+            "year, month or weekday)",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:

@@ -263,18 +263,79 @@ def test_intervals_are_told_apart_from_numbers():
 def test_too_many_categories_are_named(monkeypatch):
     monkeypatch.setattr(categories, "MAX_CATEGORIES", 3)
     assert read(frame_of(pd.Series(COLOURS)))[1] == {0: SORTED}
-    tree = DecisionTreeClassifier(categorical_features=["a", "b"])
+    tree = DecisionTreeClassifier(categorical_features=["a", "b"], min_category_frequency=1)
     with pytest.raises(ValueError, match="column 'b' has 24 categories; at most 3 are supported"):
         tree.fit(frame_of(pd.Series(COLOURS)), Y)
 
 
 def test_as_many_categories_as_there_may_be(backend):
-    rows = np.arange(categories.MAX_CATEGORIES)
-    model = DecisionTreeRegressor(categorical_features=[0], max_depth=2, backend=backend)
+    rows = np.repeat(np.arange(categories.MAX_CATEGORIES), 2)
+    given = {"categorical_features": [0], "min_category_frequency": 2}
+    model = DecisionTreeRegressor(max_depth=2, backend=backend, **given)
     model.fit(rows[:, None], rows % 7)
     assert model.forest_.edges.code_dtype is np.uint16
     assert len(model.forest_.edges.categories[0]) == 65_534
     model.predict(rows[:5, None])
+
+
+# rare ones
+
+
+def some_rare(rng, n_rows=300):
+    """Strings, of which four are rare: a has 4 rows, b 4, c 1, d 1."""
+    names = [*"aaaabbbbcd", *rng.choice(list("ABCDEFGH"), n_rows - 10)]
+    return pd.DataFrame({"x": names}), rng.integers(0, 2, n_rows)
+
+
+@pytest.mark.parametrize(
+    ("fewest", "kept"),
+    [(1, "ABCDEFGHabcd"), (2, "ABCDEFGHab"), (4, "ABCDEFGHab"), (5, "ABCDEFGH"), (10**6, "")],
+)
+def test_categories_of_few_rows_are_not_listed(fewest, kept):
+    X, y = some_rare(np.random.default_rng(0))
+    for column in (X["x"], X["x"].astype("category"), pl.Series("x", X["x"].to_list())):
+        frame = column.to_frame()
+        model = DecisionTreeClassifier(min_category_frequency=fewest).fit(frame, y)
+        assert model.forest_.edges.categories == {0: tuple(kept)}
+    codes = np.array([[ord(name)] for name in X["x"]])
+    numbers = {"categorical_features": [0], "min_category_frequency": fewest}
+    model = DecisionTreeClassifier(**numbers).fit(codes, y)
+    assert model.forest_.edges.categories == {0: tuple(map(ord, kept))}
+
+
+def test_rows_of_weight_zero_do_not_make_a_category_frequent():
+    X, y = some_rare(np.random.default_rng(0))
+    weights = np.where(X["x"] == "a", 0.0, 1.0)
+    model = DecisionTreeClassifier(min_category_frequency=4).fit(X, y, weights)
+    assert model.forest_.edges.categories == {0: tuple("ABCDEFGHb")}
+
+
+def test_ten_categories_are_kept_however_rare():
+    names = [*"abcdefghij"]
+    model = DecisionTreeClassifier().fit(pd.DataFrame({"x": names}), np.arange(10))
+    assert model.forest_.edges.categories == {0: tuple(names)}
+
+
+def test_the_rest_is_called_other():
+    names = ["red", "blue"] * 20 + [f"rare {i}" for i in range(20)]
+    X, y = pd.DataFrame({"x": names}), np.repeat([0, 1], [40, 20])
+    for split in ("subset", "multiway"):
+        tree = DecisionTreeClassifier(categorical_split=split, max_depth=1).fit(X, y)
+        assert tree.score(X, y) == 1.0
+        rules = gpuforest.export_rules(tree).splitlines()
+        assert any("other" in rule and rule.endswith("then 1") for rule in rules)
+        assert tree.predict(pd.DataFrame({"x": ["new", "red"]})).tolist() == [1, 0]
+        made: dict = {}
+        exec(gpuforest.export_python(tree), made)
+        assert [made["predict"]({"x": x}) for x in ("new", "rare 3", "red")] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("fewest", [1, 5])
+def test_a_column_of_identifiers_is_named(fewest):
+    X = pd.DataFrame({"size": np.arange(100.0), "id": [f"{i}" for i in range(95)] + [None] * 5})
+    model = RandomForestClassifier(2, min_category_frequency=fewest)
+    with pytest.warns(UserWarning, match="column 'id' has 95 different values in 95 rows: as cat"):
+        model.fit(X, np.arange(100) % 2)
 
 
 # prediction
@@ -423,7 +484,7 @@ def test_scikit_learns_trees_have_no_categories():
 def test_memory_knows_of_many_categories():
     X = (np.arange(2000) % 1000)[:, None]
     bins = DecisionTreeRegressor(max_bins=1001, memory_limit=1)
-    few = DecisionTreeRegressor(categorical_features=[0], memory_limit=1)
+    few = DecisionTreeRegressor(categorical_features=[0], min_category_frequency=1, memory_limit=1)
     with pytest.raises(ValueError, match="memory_limit") as as_bins:
         bins.fit(X, X[:, 0])
     with pytest.raises(ValueError, match="memory_limit") as as_categories:

@@ -110,10 +110,10 @@ def test_too_many_categories(backend, kind):
     rows = np.arange(65_535)
     table = pd.DataFrame({"colour": rows, "size": rows})
     message = (
-        "column 'colour' has 65535 categories; at most 65534 are supported: group rare ones, or "
-        "drop it"
+        "column 'colour' has 65535 categories; at most 65534 are supported: raise "
+        "min_category_frequency, or drop it"
     )
-    some = {"categorical_features": ["colour"]}
+    some = {"categorical_features": ["colour"], "min_category_frequency": 1}
     assert_refused(kind, message, lambda: fitted(kind, backend, table, rows % 2, **some))
 
 
@@ -122,10 +122,36 @@ def test_too_many_categories(backend, kind):
 def test_many_categories(backend, kind, n):
     rows = np.arange(2 * n) % n
     table = pd.DataFrame({"colour": rows.astype(str), "size": rows})
-    model, reference = (fitted(kind, b, table, rows % 3, max_depth=4) for b in (backend, "numpy"))
+    some = {"min_category_frequency": 1, "max_depth": 4}
+    model, reference = (fitted(kind, b, table, rows % 3, **some) for b in (backend, "numpy"))
     assert same_forest(model.forest_, reference.forest_)
     assert model.forest_.edges.code_dtype is (np.uint8 if n == 254 else np.uint16)
     assert np.array_equal(predicted(model, table), predicted(reference, table))
+
+
+@both_kinds
+def test_rare_categories(backend, kind):
+    rows = np.r_[np.arange(60) % 10, 10, 10, 11, 12]
+    colour = np.array([*"abcdefghij", "x", "y", "z"])[rows]
+    model = fitted(kind, backend, pd.DataFrame({"colour": colour}), rows % 3)
+    assert model.forest_.edges.categories == {0: tuple("abcdefghij")}
+    joined = np.where(rows < 10, colour, "rest")
+    plain = fitted(
+        kind, backend, pd.DataFrame({"colour": joined}), rows % 3, min_category_frequency=1
+    )
+    later = pd.DataFrame({"colour": [*"abcdefghij", "x", "never seen"]})
+    as_rest = later.replace({"x": "rest", "never seen": "rest"})
+    assert np.array_equal(predicted(model, later), predicted(plain, as_rest))
+
+
+@both_kinds
+def test_a_column_of_identifiers(backend, kind):
+    table = pd.DataFrame({"id": [f"row {i}" for i in range(80)], "size": np.arange(80.0)})
+    with pytest.warns(UserWarning, match="column 'id' has 80 different values in 80 rows"):
+        model = fitted(kind, backend, table, Y)
+    assert model.forest_.edges.categories == {0: ()}
+    without = fitted(kind, backend, table.assign(id="one"), Y)
+    assert np.array_equal(predicted(model, table), predicted(without, table))
 
 
 def refused_choice(kind, backend, chosen, message, table=None):

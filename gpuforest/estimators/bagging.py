@@ -192,7 +192,9 @@ class Bagging(Trees):
     criterion, max_bins, backend, memory_limit = map(
         _of_tree, ("criterion", "max_bins", "backend", "memory_limit")
     )
-    class_weight, categorical_features = map(_of_tree, ("class_weight", "categorical_features"))
+    class_weight, categorical_features, min_category_frequency = map(
+        _of_tree, ("class_weight", "categorical_features", "min_category_frequency")
+    )
 
     def _validate_params(self) -> None:
         super()._validate_params()

@@ -162,7 +162,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         with progress.stage("checking"):
             if CRITERIA[self.criterion].medians:
                 backend = for_medians(backend)
-            X, categories = learn_table(self, X, backend)
+            X, categories = learn_table(self, X, backend, sample_weight)
             params = self._growing(X.shape[1])
             coded = self._check_target(y, X.shape[0], backend)
             weights = check_weights(sample_weight, X.shape[0])

@@ -54,7 +54,7 @@ class ExtraTreesClassifier(ForestClassifier):
         As for `RandomForestClassifier`.
     max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
         As for `RandomForestClassifier`.
-    categorical_features, categorical_split, class_weight, voting
+    categorical_features, min_category_frequency, categorical_split, class_weight, voting
         As for `RandomForestClassifier`.
     max_samples, oob_score, oob_tol, max_estimators
         As for `RandomForestClassifier`.
@@ -96,6 +96,7 @@ class ExtraTreesClassifier(ForestClassifier):
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
         categorical_split: str = "subset",
         bootstrap: bool = False,
         max_samples: int | float | None = None,
@@ -134,7 +135,7 @@ class ExtraTreesRegressor(ForestRegressor):
         As for `RandomForestRegressor`.
     max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst, categorical_features
         As for `RandomForestRegressor`.
-    categorical_split, max_samples, oob_score
+    min_category_frequency, categorical_split, max_samples, oob_score
         As for `RandomForestRegressor`.
     oob_tol, max_estimators
         As for `RandomForestClassifier`.
@@ -168,6 +169,7 @@ class ExtraTreesRegressor(ForestRegressor):
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
         categorical_split: str = "subset",
         bootstrap: bool = False,
         max_samples: int | float | None = None,
@@ -201,7 +203,9 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         A sparse matrix; False: an array.
     min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As for `RandomForestRegressor`.
-    max_leaf_nodes, min_impurity_decrease, categorical_features, categorical_split
+    max_leaf_nodes, min_impurity_decrease, categorical_features
+        As for `RandomForestRegressor`.
+    min_category_frequency, categorical_split
         As for `RandomForestRegressor`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -245,6 +249,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
         categorical_split: str = "subset",
         sparse_output: bool = True,
         random_state: int | np.random.RandomState | None = None,

@@ -58,6 +58,9 @@ class RandomForestClassifier(ForestClassifier):
         Features whose values are categories: a mask of shape (n_features,), indices, or names of
         columns. "from_dtype": columns of a frame that hold strings or are of a categorical
         dtype. None: no feature is.
+    min_category_frequency : int, default=5
+        Rows of a category, where a feature has more than ten: those of fewer rows become one,
+        "other", where values also go that training did not see. 1: each is a category.
     categorical_split : {"subset", "multiway"}, default="subset"
         How a categorical feature splits: in two sets of its categories, the best of all sets or
         near it; or in a branch for each category, as ID3 and C4.5 do, once on a path.
@@ -156,6 +159,7 @@ class RandomForestClassifier(ForestClassifier):
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
         categorical_split: str = "subset",
         bootstrap: bool = True,
         max_samples: int | float | None = None,
@@ -198,7 +202,7 @@ class RandomForestRegressor(ForestRegressor):
         As for `RandomForestClassifier`.
     monotonic_cst : array-like of int of shape (n_features,) or None, default=None
         1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either.
-    categorical_features, categorical_split, bootstrap, max_samples
+    categorical_features, min_category_frequency, categorical_split, bootstrap, max_samples
         As for `RandomForestClassifier`.
     oob_score, oob_tol, max_estimators
         As for `RandomForestClassifier`.
@@ -251,6 +255,7 @@ class RandomForestRegressor(ForestRegressor):
         ccp_alpha: float = 0.0,
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
         categorical_split: str = "subset",
         bootstrap: bool = True,
         max_samples: int | float | None = None,

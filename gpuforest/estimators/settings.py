@@ -43,6 +43,7 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
     "monotonic_cst": ["array-like", None],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "min_category_frequency": [Interval(Integral, 1, None, closed="left")],
     "max_features": [
         Interval(Integral, 1, None, closed="left"),
         Interval(RealNotInt, 0.0, 1.0, closed="right"),

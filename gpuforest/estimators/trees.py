@@ -117,6 +117,9 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         Features whose values are categories: a mask of shape (n_features,), indices, or names of
         columns. "from_dtype": columns of a frame that hold strings or are of a categorical
         dtype. None: no feature is.
+    min_category_frequency : int, default=5
+        Rows of a category, where a feature has more than ten: those of fewer rows become one,
+        "other", where values also go that training did not see. 1: each is a category.
     categorical_split : {"subset", "multiway"}, default="subset"
         How a categorical feature splits: in two sets of its categories, the best of all sets or
         near it; or in a branch for each category, as ID3 and C4.5 do, once on a path.
@@ -186,6 +189,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         ccp_rule: str = "min",
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
         categorical_split: str = "subset",
         class_weight: dict[Any, float] | list[Any] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -214,7 +218,9 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         As for `DecisionTreeClassifier`.
     ccp_alpha, ccp_cv, ccp_rule
         As for `DecisionTreeClassifier`.
-    categorical_features, categorical_split, random_state, max_bins, backend, memory_limit
+    categorical_features, min_category_frequency, categorical_split
+        As for `DecisionTreeClassifier`.
+    random_state, max_bins, backend, memory_limit
         As for `DecisionTreeClassifier`.
 
     Attributes
@@ -259,6 +265,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         ccp_rule: str = "min",
         monotonic_cst: Any = None,
         categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
         categorical_split: str = "subset",
         random_state: int | np.random.RandomState | None = None,
         max_bins: int | str = "auto",

@@ -34,7 +34,7 @@ BLOCK_VALUES = 2**22  # values looked at at once; a copy of so many stays small
 
 
 def learn_table(
-    estimator: Any, X: Any, backend: Backend
+    estimator: Any, X: Any, backend: Backend, sample_weight: Any = None
 ) -> tuple[Array, dict[int, tuple[Any, ...]]]:
     """`check_table` in a fit: sets what that one checks, and learns the features' categories.
 
@@ -47,7 +47,9 @@ def learn_table(
     ------
     ValueError : as `check_table`; `categorical_features` that do not fit, or are constrained
     """
-    categories = CategoryReader(estimator.categorical_features)
+    weights = None if sample_weight is None else to_host(sample_weight, "sample_weight")
+    wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
+    categories = CategoryReader(wanted, None, fewest, weights)
     X, names = _read(estimator, X, backend, categories, reset=True)
     if categories.features:
         signs = np.asarray(estimator._growing(X.shape[1])["monotonic_cst"])
