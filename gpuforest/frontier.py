@@ -59,7 +59,7 @@ class Rules:
     @property
     def deep(self) -> bool:
         """Whether the deep phases know these rules; they leave out what small trees need."""
-        common = not len(self.signs) and not self.multiway and not self.medians
+        common = not len(self.signs) and not self.medians
         return self.min_weight_leaf == 1 and common
 
     @property

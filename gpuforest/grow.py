@@ -146,8 +146,10 @@ def grow_levels(
     bags = tree_weights(sampling, target, seed, first, last, backend)
     frontier = roots(target, bags, rules, matrix.n_features, seed, first, backend)
     del bags
-    deep_rows = 0
-    if rules.deep and (backend.deep_sets or not matrix.edges.most_words):
+    deep_rows, has_sets = 0, matrix.edges.most_words > 0
+    if rules.deep and rules.multiway:
+        deep_rows = backend.multiway_rows if has_sets else 0
+    elif rules.deep and (backend.deep_sets or not has_sets):
         deep_rows = backend.deep_rows(matrix, target, frontier.n_held)
     levels: list[Level] = []
     handed_over = []
@@ -237,7 +239,10 @@ def sort_out(
     """
     xp, n_rows = backend.xp, frontier.n_rows
     deep = xp.asarray(DEEP, dtype=xp.int8, device=backend.device)
-    kind = xp.where(n_rows <= deep_rows, deep, WIDE)
+    is_few = n_rows <= deep_rows
+    if frontier.pending is not None:
+        is_few = is_few & (frontier.pending < 0)
+    kind = xp.where(is_few, deep, WIDE)
     kind = xp.where(frontier.must_end(xp, rules), LEAF, kind)
     kind = xp.where(n_rows == 0, NONE, kind)
     masks = xp.stack([kind == WIDE, kind == DEEP])

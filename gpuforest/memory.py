@@ -29,6 +29,7 @@ MIB = 2**20
 # 20 features to choose from, and 0.61 of ten classes; 0.49 and 0.79 where cuts are random
 CHOSEN = 2 / 3
 ROUNDING = 1e-12  # of sums of probabilities
+CHAIN_BYTES = 96  # a row, of open nodes and branches while multiway splits grow
 PURE_SUMS = 24  # different weights of a wave's pure leaves, of one class
 
 
@@ -203,6 +204,8 @@ def _deep(fit: Fit, worker: Backend, size: int) -> float:
     threads, width = worker.n_threads, 4 * 2 if fit.is_classes else 8 * C
     most = R if threads == 1 else max(size * R // (4 * threads), min(R, MIB // F))
     scratch: float = 2 * (4 + width) * most + 8 * fit.rules.n_tried + MIB
+    if fit.rules.multiway:
+        scratch += CHAIN_BYTES * most
     if most * 8 < fit.n_rows:  # it copies all of a node's codes
         scratch += F * fit.code_bytes * most
     unordered: float = size * leaves * (2 * 8 * 5 + (0 if fit.is_pure else 8 * C * 2))

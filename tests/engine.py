@@ -147,7 +147,7 @@ class DeepFrom(NumbaBackend):
 
     def __init__(self, rows: int, n_threads: int = 1, memory_budget: int = 256 * 2**20) -> None:
         super().__init__(n_threads, memory_budget)
-        self.rows = rows
+        self.rows = self.multiway_rows = rows
 
     def deep_rows(self, matrix: BinnedMatrix, target: Target, n_rows: int) -> int:
         return self.rows

@@ -43,6 +43,7 @@ class Backend(ABC):
     room: int | None = None  # bytes that waves may take of a device's memory; None: all free
     deep_sets = False  # whether its deep phase knows categorical features
     medians = False  # whether it has `absolute_split`
+    multiway_rows = 0  # as `deep_rows`, of trees with multiway splits
     device: Any = None  # what `xp`'s functions take as device=
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:

@@ -57,6 +57,7 @@ class NumbaBackend(NumpyBackend):
 
     name = "numba"
     deep_sets = True
+    multiway_rows = 16 * MAX_DEEP_ROWS  # level by level a chain takes a level a category
     n_workers = 1  # beside one another, this backend is one of them
 
     def __init__(self, *arguments: Any, **named: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.frontier import Frontier, Rules, Subtrees
+from gpuforest.kernels.grow_subtrees.multiway import chain_arrays, grow_multiway
 from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
 from gpuforest.kernels.grow_subtrees.scratch import Scratch, Sets, new_scratch, new_sets
 from gpuforest.parallel import parallel_map
@@ -58,11 +59,18 @@ def grow_parts(
     def part(s: slice) -> tuple[Array, ...]:
         scratch, sets = scratch_for(int(f.n_rows[s].max()), int(f.n_rows[s].sum()))
         offsets, leaf_offsets = np.zeros((2, s.stop - s.start + 1), np.int64)
-        n_words = grow_subtrees(
+        slots = (
             columns, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s], f.depth[s],
-            f.tree[s], allowed_of(f), matrix.n_bins, limits, matrix.edges.n_codes, scratch,
-            offsets, leaf_offsets, True if rules.random else None, *(sets or NO_SETS),
+            f.tree[s], allowed_of(f), matrix.n_bins, limits,
         )  # fmt: skip
+        out = offsets, leaf_offsets, True if rules.random else None, *(sets or NO_SETS)
+        if rules.multiway:
+            chains = chain_arrays(int(f.n_rows[s].max()), matrix.n_features)
+            n_words = grow_multiway(
+                *slots, rules.gain_ratio, matrix.edges.n_codes, scratch, chains, *out
+            )
+        else:
+            n_words = grow_subtrees(*slots, matrix.edges.n_codes, scratch, *out)
         nodes = scratch.nodes[: offsets[-1]].copy()
         leaf_sums = scratch.leaf_sums[: leaf_offsets[-1]].copy()
         set_at = words = None

@@ -155,6 +155,32 @@ def best_cut(
 
 
 @device
+def compact_set(table, f, places, own, low, n, n_bins, rules, B, work, hist, is_filled, C, sets):
+    """Put the occupied categories of a feature in one node, and their sums, into `sets`; how
+    many. Of a feature that does not vary there is none.
+
+    sets : work on categories, see sets.py
+    """
+    code, keys, spare_keys, counts, _, _, _ = work
+    missing, bins, labels = B - 1, np.int64(n_bins[f]), has_labels(own)
+    channels, column = np.int64(C + (rules[4] > 1)), table[f]
+    if is_filled or n > most_sorted(bins, channels):
+        if not is_filled:
+            clear(hist, bins, missing, channels)
+            fill(hist, column, places, own, low, n, C, channels)
+        return compact_bins(hist, bins, missing, C, channels, labels, sets)
+    first, varies = column[U(places[U(low)])], False
+    for i in range(n):
+        c = column[U(places[U(low + i)])]
+        code[U(i)] = c
+        varies |= c != first
+    if not varies:
+        return 0
+    sort_by_code(code, n, keys, spare_keys, counts)
+    return compact_rows(keys, n, own, low, C, channels, sets)
+
+
+@device
 def set_of_rows(
     table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, hist, is_filled,
     is_random, key, sets,
@@ -164,26 +190,9 @@ def set_of_rows(
 
     sets : work on categories, see sets.py
     """
-    criterion, min_rows, labels = rules[0], rules[4], has_labels(own)
-    code, keys, spare_keys, counts, _, _, scratch = work
-    C, missing, bins = len(sums), B - 1, np.int64(n_bins[f])
-    channels = np.int64(C + (min_rows > 1))
-    column, limits = table[f], by_rows(min_rows)
-    if is_filled or n > most_sorted(bins, channels):
-        if not is_filled:
-            clear(hist, bins, missing, channels)
-            fill(hist, column, places, own, low, n, C, channels)
-        m = compact_bins(hist, bins, missing, C, channels, labels, sets)
-    else:
-        first, varies = column[U(places[U(low)])], False
-        for i in range(n):
-            c = column[U(places[U(low + i)])]
-            code[U(i)] = c
-            varies |= c != first
-        if not varies:
-            return 0, -np.inf, np.int64(0), False, NO_SUMS
-        sort_by_code(code, n, keys, spare_keys, counts)
-        m = compact_rows(keys, n, own, low, C, channels, sets)
+    criterion, C, labels = rules[0], len(sums), has_labels(own)
+    channels, limits, scratch = np.int64(C + (rules[4] > 1)), by_rows(rules[4]), work[6]
+    m = compact_set(table, f, places, own, low, n, n_bins, rules, B, work, hist, is_filled, C, sets)
     if m < 2:
         return m, -np.inf, np.int64(0), False, NO_SUMS
     score, at, side, left = best_set(
