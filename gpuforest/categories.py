@@ -39,7 +39,7 @@ class CategoryReader:
     wanted : what a user passes as `categorical_features`
     known : the categories of a fitted forest, by feature; then `wanted` is not looked at
     fewest : rows of a category that is learned, see `learn`
-    weights : array-like [N] or None, what the user passes; rows of weight zero do not count
+    weights : array-like [N] or None, what the user passes
 
     Attributes
     ----------
@@ -292,7 +292,7 @@ def learn(factor: Factor, name: str, fewest: int = 1, weights: Any = None) -> tu
             f"{name} mixes strings and numbers as categories: make all of them strings"
         )
     rows = _rows_of_each(factor, weights) if len(values) > ALWAYS_KEPT else None
-    if rows is not None and fewest > 1:
+    if rows is not None and fewest > 1 and np.count_nonzero(rows) > ALWAYS_KEPT:
         values = [value for value, n in zip(values, rows, strict=True) if n >= fewest]
     if len(values) > MAX_CATEGORIES:
         raise ValueError(
@@ -305,11 +305,13 @@ def learn(factor: Factor, name: str, fewest: int = 1, weights: Any = None) -> tu
 
 
 def _rows_of_each(factor: Factor, weights: Any) -> np.ndarray:
-    """Rows of positive weight that hold each value, i64[n]."""
-    codes = factor.codes
+    """Rows that hold each value, i64[n]: a row counts as often as its weight says, if all weights
+    are whole numbers; else once, or if it is zero not at all."""
+    codes, counts = factor.codes, None
     if weights is not None and np.shape(weights) == codes.shape:  # others are refused later
-        codes = codes[np.asarray(weights) != 0]
-    return np.bincount(codes + 1, minlength=len(factor.values) + 1)[1:]
+        counts = np.asarray(weights, np.float64)
+        counts = counts if (counts == np.floor(counts)).all() else counts != 0
+    return np.bincount(codes + 1, counts, len(factor.values) + 1)[1:].astype(np.int64)
 
 
 def _warn_of_identifiers(rows: np.ndarray, name: str) -> None:

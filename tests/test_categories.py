@@ -305,9 +305,17 @@ def test_categories_of_few_rows_are_not_listed(fewest, kept):
 
 def test_rows_of_weight_zero_do_not_make_a_category_frequent():
     X, y = some_rare(np.random.default_rng(0))
-    weights = np.where(X["x"] == "a", 0.0, 1.0)
+    for weight in (1.0, 0.5):
+        weights = np.where(X["x"] == "a", 0.0, weight)
+        model = DecisionTreeClassifier(min_category_frequency=4).fit(X, y, weights)
+        assert model.forest_.edges.categories == {0: tuple("ABCDEFGHb")}
+
+
+def test_a_row_of_weight_four_makes_a_category_as_frequent_as_four_rows():
+    X, y = some_rare(np.random.default_rng(0))
+    weights = np.where(X["x"] == "c", 4, 1)
     model = DecisionTreeClassifier(min_category_frequency=4).fit(X, y, weights)
-    assert model.forest_.edges.categories == {0: tuple("ABCDEFGHb")}
+    assert model.forest_.edges.categories == {0: tuple("ABCDEFGHabc")}
 
 
 def test_ten_categories_are_kept_however_rare():
