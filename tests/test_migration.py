@@ -81,7 +81,8 @@ def test_parameters(name):
         if not text.startswith("different"):
             assert own[parameter].default == other[parameter].default
     new = {"max_bins", "backend", "memory_limit", "voting", "oob_tol", "max_estimators"}
-    new |= {"categorical_features", "categorical_split", "ccp_cv", "ccp_rule"}
+    new |= {"categorical_features", "min_category_frequency", "categorical_split"}
+    new |= {"ccp_cv", "ccp_rule"}
     assert own.keys() - other.keys() <= new
 
 
