@@ -164,6 +164,7 @@ def test_every_rule(changes):
     [
         ("gini", {}),
         ("squared_error", {}),
+        ("squared_error", {"min_rows_leaf": 3}),
         ("entropy", {"random": True}),
         ("gain_ratio", {"multiway": True}),
         ("squared_error", {"multiway": True, "min_rows_leaf": 2}),
