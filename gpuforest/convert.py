@@ -118,6 +118,8 @@ def to_sklearn(estimator: Any) -> Any:
     if criterion == "misclassification":
         criterion = "gini"
     found.set_params(criterion=criterion)
+    if isinstance(found.random_state, Integral):  # a tree of a forest may have a longer one
+        found.set_params(random_state=int(found.random_state) % 2**32)
     if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
         found.set_params(ccp_alpha=estimator.ccp_alpha_)
     for parameter, by_oob in (("n_estimators", "auto"), ("max_features", "oob")):

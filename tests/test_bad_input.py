@@ -134,19 +134,19 @@ def test_targets(kind):
         kind().fit(X, np.array(["a"] * 20))
     with pytest.raises(ValueError, match="y must hold real numbers"):
         kind().fit(X, np.array([{}] * 20, dtype=object))
-    with pytest.raises(ValueError, match=r"y has negative values.*poisson"):
+    with pytest.raises(ValueError, match=r"Some value\(s\) of y are negative.*Poisson"):
         kind(criterion="poisson").fit(X, Y - 1.0)
-    with pytest.raises(ValueError, match=r"y has no positive value.*poisson"):
+    with pytest.raises(ValueError, match=r"Sum of y is not strictly positive.*Poisson"):
         kind(criterion="poisson").fit(X, Y * 0.0)
 
 
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (np.ones(19), "sample_weight has 19 values, X has 20 rows"),
-        (np.ones((20, 2)), "sample_weight"),
-        (-np.ones(20), "sample_weight has negative values"),
-        (np.zeros(20), "sample_weight is all zeros"),
+        (np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)!"),
+        (np.ones((20, 2)), "must be 1D array or scalar, got 2D array"),
+        (-np.ones(20), "Negative values in data passed to `sample_weight`"),
+        (np.zeros(20), "Sample weights must contain at least one non-zero number"),
         (np.where(Y, np.nan, 1.0), "sample_weight contains NaN"),
         (np.where(Y, np.inf, 1.0), "sample_weight contains infinity"),
         (["a"] * 20, "sample_weight must hold real numbers"),

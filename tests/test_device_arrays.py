@@ -512,9 +512,9 @@ class TestBadInput:
         with pytest.raises(ValueError, match="Unknown label type: continuous"):
             DecisionTreeClassifier(backend="cupy").fit(self.X, device.put(self.y + 0.5))
         poisson = DecisionTreeRegressor(criterion="poisson", backend="cupy")
-        with pytest.raises(ValueError, match="y has negative values"):
+        with pytest.raises(ValueError, match="Some value"):
             poisson.fit(self.X, device.put(self.y - 1))
-        with pytest.raises(ValueError, match="y has no positive value"):
+        with pytest.raises(ValueError, match="not strictly positive"):
             poisson.fit(self.X, device.put(self.y * 0))
 
     def test_weights(self, device):

@@ -220,7 +220,7 @@ def test_warm_start():
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 def test_leftovers(pairs):
     missing = [r for t in ("Attributes", "Methods") for r in rows()[t] if "not there" in r[2]]
-    assert len(missing) == 9
+    assert len(missing) == 7
     for name, kinds, _, _ in missing:
         assert not any(hasattr(pairs[n][0], name) for n in NAMES if of_kinds(kinds, n)), name
 
@@ -230,6 +230,11 @@ def test_estimator_():
     assert type(trees.estimator_) is DecisionTreeClassifier
     assert trees.estimator_.get_params()["splitter"] == "random"
     assert trees.estimator_.max_depth == 3
+    assert ExtraTreesClassifier().estimator.get_params() == (
+        DecisionTreeClassifier(splitter="random").get_params()
+    )
+    theirs = set(sklearn.ensemble.ExtraTreesClassifier().estimator_params)
+    assert theirs <= set(trees.estimator_params) <= set(DecisionTreeClassifier().get_params())
 
 
 def test_estimators_():
@@ -292,7 +297,9 @@ def test_apply():
 
 
 def test_fit():
-    assert "check_input" not in signature(DecisionTreeClassifier.fit).parameters
+    tree = DecisionTreeClassifier().fit(X, Y, check_input=False)
+    with pytest.raises(ValueError, match="infinity"):
+        tree.predict(np.where(X > 1, np.inf, X), check_input=False)
     two = np.stack([Y, Y == 1], axis=1)
     assert BaggingClassifier(random_state=0).fit(X, two).predict(X).shape == (150, 2)
 

@@ -192,8 +192,8 @@ def test_class_weights_with_bags(backend):
 @pytest.mark.parametrize(
     ("class_weight", "message"),
     [
-        ({0: 1, 1: 2, 2: 1}, "list of a dict for each of the 2 outputs"),
-        ([{0: 1, 1: 2, 2: 1}], "list of a dict for each of the 2 outputs"),
+        ({0: 1, 1: 2, 2: 1}, "should be a list of dicts, or the string 'balanced'"),
+        ([{0: 1, 1: 2, 2: 1}], r"Got 1 element\(s\) while having 2 outputs"),
         ("balanced_subsample", "for one output"),
     ],
 )
@@ -381,7 +381,7 @@ def test_misclassification_is_for_one_output():
     for Model in (DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier):
         with pytest.raises(ValueError, match="'misclassification' is for one output"):
             Model(criterion="misclassification").fit(X, TWO)
-    with pytest.raises(ValueError, match="no positive value"):
+    with pytest.raises(ValueError, match="not strictly positive"):
         grown(RandomForestRegressor, "numpy", np.stack([SUGAR, 0 * SUGAR], 1), criterion="poisson")
 
 

@@ -132,7 +132,7 @@ def test_prune_refuses():
     for params, message in (
         ({"method": "best"}, "method='best' is unknown: pass one of cost_complexity, reduced"),
         ({"rule": "most"}, "rule='most' is unknown: pass one of min, one_se"),
-        ({"sample_weight": -y}, "negative values"),
+        ({"sample_weight": -y}, "Negative values"),
     ):
         with pytest.raises(ValueError, match=message):
             model.prune(X, y, **params)

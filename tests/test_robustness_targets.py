@@ -220,7 +220,7 @@ def test_zero_weights_and_bags(backend, max_samples, bootstrap):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (-1.0, "sample_weight has negative values"),
+        (-1.0, "Negative values in data passed to `sample_weight`."),
         (np.nan, "Input sample_weight contains NaN."),
         (
             np.inf,
@@ -236,7 +236,7 @@ def test_refused_weights(backend, kind, value, message):
 
 @both_kinds
 def test_no_weight_at_all(backend, kind):
-    message = "sample_weight is all zeros: at least one row must count"
+    message = "Sample weights must contain at least one non-zero number."
     assert_refused(kind, message, lambda: fitted(kind, backend, X, Y, np.zeros(len(X))))
 
 

@@ -77,7 +77,7 @@ def test_every_estimator_and_weights(model):
     weights = np.where(RNG.random(150) < 0.3, 0, RNG.random(150))
     forests = []
     for name in ("numpy", "numba"):
-        if hasattr(model, "estimator"):
+        if "estimator" in model.get_params(deep=False):
             model.set_params(estimator=DecisionTreeRegressor(backend=name))
         else:
             model.set_params(backend=name)

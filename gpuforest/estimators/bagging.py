@@ -45,7 +45,8 @@ class Bagging(Trees):
     one's attributes, and calls are passed on to it.
     """
 
-    estimator: Any
+    estimator: Any = None
+    estimator_params: tuple[str, ...] = ()
     max_features: int | float
     bootstrap: bool
     bootstrap_features: bool

@@ -31,12 +31,8 @@ from gpuforest.estimators.settings import (
     sampling_of,
     thread_count,
 )
-from gpuforest.estimators.validation import (
-    check_same,
-    check_table,
-    check_weights,
-    learn_table,
-)
+from gpuforest.estimators.validation import check_table, check_weights, learn_table
+from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
 from gpuforest.frontier import Rules
 from gpuforest.inspection.importances import impurity_importances
@@ -112,9 +108,11 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         earlier = self._earlier()
         if earlier is not None and earlier.n_trees == self.n_estimators:
             warnings.warn(
-                "warm_start=True without a larger n_estimators grows no trees", stacklevel=2
+                "Warm-start fitting without increasing n_estimators does not fit new trees.",
+                stacklevel=2,
             )
-            return self
+            if not getattr(self, "oob_score", False) or hasattr(self, "oob_score_"):
+                return self
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         fitted = self._forget()  # a fit that fails must leave no half of an earlier one
         try:
@@ -145,8 +143,8 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         n = self.forest_.n_trees
         if int(self.n_estimators) < n:
             raise ValueError(
-                f"n_estimators={self.n_estimators} must be larger or equal to the {n} trees that "
-                "there are already, with warm_start=True"
+                f"n_estimators={self.n_estimators} must be larger or equal to "
+                f"len(estimators_)={n} when warm_start==True"
             )
         return self.forest_
 
@@ -207,7 +205,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         self._sampling_ = sampling
         if params.get("oob_score", False):
             with progress.stage("out of bag"):
-                self._set_oob(matrix, coded, sampling, backend)
+                self._set_oob_score_and_attributes(matrix, coded, sampling, backend)
 
     def _grow(self, growth: Growth, coded: tuple[Any, ...], earlier: Forest | None) -> Forest:
         """The trees; `coded`: the target as it was checked."""
@@ -241,7 +239,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[TargetCoding, Array]:
         raise NotImplementedError
 
-    def _set_oob(
+    def _set_oob_score_and_attributes(
         self,
         matrix: BinnedMatrix,
         coded: tuple[Any, ...],

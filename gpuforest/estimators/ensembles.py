@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
@@ -27,7 +28,7 @@ from gpuforest.estimators.growing import (
     grow_until_converged,
     tune_features,
 )
-from gpuforest.estimators.members import Members, template
+from gpuforest.estimators.members import kind_of, members, shared_params, template
 from gpuforest.estimators.settings import check_out_of_bag, features_tried
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
@@ -39,7 +40,7 @@ from gpuforest.sampling import Sampling, draw_bags
 
 
 class ManyTrees:
-    """What a forest answers beside its predictions."""
+    """What a forest answers beside its predictions. It is a sequence of its trees."""
 
     forest_: Forest
     n_estimators: int | str
@@ -49,14 +50,39 @@ class ManyTrees:
     oob_score: bool | Callable[..., float]
     oob_tol: float
     max_estimators: int
+    get_params: Callable[..., dict[str, Any]]
+    _splitter: str
     _walk: Callable[..., Any]
     _sampling_: Sampling
 
+    def __len__(self) -> int:
+        """Trees."""
+        return self.n_estimators_
+
+    def __getitem__(self, index: Any) -> Any:
+        """One of the trees, or some: `estimators_[index]`."""
+        return self.estimators_[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        """The trees one after another."""
+        return iter(self.estimators_)
+
     @cached_property
-    def estimators_(self) -> Members:
-        """The trees as fitted estimators, made when they are asked for."""
+    def estimators_(self) -> list[Any]:
+        """The trees as fitted estimators, made when they are first asked for."""
         check_is_fitted(self)
-        return Members(self)
+        return members(self)
+
+    @property
+    def estimator(self) -> Any:
+        """A tree, not fitted, of the kind that the forest grows."""
+        return kind_of(is_classifier(self))(splitter=self._splitter)
+
+    @property
+    def estimator_params(self) -> tuple[str, ...]:
+        """Names of the parameters that each tree takes from the forest."""
+        names = self.get_params(deep=False)
+        return (*shared_params(type(self.estimator), names), "random_state")
 
     @property
     def estimator_(self) -> Any:
@@ -86,6 +112,12 @@ class ManyTrees:
         super()._validate_params()  # type: ignore[misc]
         check_out_of_bag(vars(self))
 
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
+        if hasattr(y, "toarray"):  # another error and other words than of single trees, as there
+            raise ValueError("sparse multilabel-indicator for y is not supported.")
+        found: tuple[Any, ...] = super()._check_target(y, n_rows, backend)  # type: ignore[misc]
+        return found
+
     def _growing(self, n_features: int) -> dict[str, Any]:
         """Parameters as the engine knows them."""
         params: dict[str, Any] = super()._growing(n_features)  # type: ignore[misc]
@@ -102,6 +134,8 @@ class ManyTrees:
 
     def _grow(self, growth: Growth, coded: tuple[Any, ...], earlier: Forest | None) -> Forest:
         """The trees, as many and of as many features tried as out-of-bag errors ask for."""
+        if earlier is not None and earlier.n_trees == self.n_estimators:
+            return earlier  # only their out-of-bag errors are asked for
         by_error = getattr(self, "max_features", None) == "oob"
         if not by_error and self.n_estimators != "auto":
             return growth.finish(growth.grow(int(self.n_estimators), earlier), 0)
@@ -189,15 +223,20 @@ class ManyTrees:
         return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
 
     @property
+    def _n_samples_bootstrap(self) -> int | None:
+        """Rows drawn for each tree, under scikit-learn's name; None: every row is taken."""
+        return self._sampling_.n_draws or None
+
+    @property
     def estimators_samples_(self) -> list[np.ndarray]:
-        """Rows of each tree's bag, int64, one as often as it was drawn; drawn again from the
+        """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the
         seed. Known to the estimator that was fitted, not to one that was loaded."""
         if not hasattr(self, "_sampling_"):
             raise AttributeError(
                 "estimators_samples_ is known only to the estimator that was fitted"
             )
         drawn, forest, host = self._sampling_, self.forest_, NumpyBackend()
-        rows = np.arange(drawn.n_rows)
+        rows = np.arange(drawn.n_rows, dtype=np.int32)  # MAX_ROWS fit
         if not drawn.n_draws:
             return [rows] * forest.n_trees
         bags = (draw_bags(drawn, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
@@ -207,7 +246,7 @@ class ManyTrees:
 class ForestClassifier(ManyTrees, Classifier):
     """Many trees for classes."""
 
-    def _set_oob(
+    def _set_oob_score_and_attributes(
         self,
         matrix: BinnedMatrix,
         coded: tuple[Any, ...],
@@ -289,7 +328,7 @@ def _subset_accuracy(y: np.ndarray, found: np.ndarray) -> float:
 class ForestRegressor(ManyTrees, Regressor):
     """Many trees for real numbers."""
 
-    def _set_oob(
+    def _set_oob_score_and_attributes(
         self,
         matrix: BinnedMatrix,
         coded: tuple[Any, ...],

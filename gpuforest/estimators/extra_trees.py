@@ -284,6 +284,9 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
         return (RandomState(y % 2**32).uniform(size=n_rows),)  # y is the seed
 
+    def _set_oob_score_and_attributes(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("OOB score not supported by tree embedding")
+
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Grow the trees, and transform the rows that they were grown from.
 

@@ -123,9 +123,9 @@ class RandomForestClassifier(ForestClassifier):
     seed_ : int, what random draws came from
     criterion_ : str, what the trees were grown with
     backend_ : str, the name of the backend that grew them
-    estimators_samples_ : list of int64 ndarray, the rows of each tree's bag
+    estimators_samples_ : list of int32 ndarray, the rows of each tree's bag
     forest_ : gpuforest.forest.Forest
-    estimators_ : sequence of the trees, as DecisionTreeClassifier
+    estimators_ : list of the trees, as DecisionTreeClassifier
 
     Examples
     --------
@@ -229,9 +229,9 @@ class RandomForestRegressor(ForestRegressor):
     seed_ : int, what random draws came from
     criterion_ : str, what the trees were grown with
     backend_ : str, the name of the backend that grew them
-    estimators_samples_ : list of int64 ndarray, the rows of each tree's bag
+    estimators_samples_ : list of int32 ndarray, the rows of each tree's bag
     forest_ : gpuforest.forest.Forest
-    estimators_ : sequence of the trees, as DecisionTreeRegressor
+    estimators_ : list of the trees, as DecisionTreeRegressor
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

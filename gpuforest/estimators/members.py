@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
+from gpuforest.hashing import GOLDEN
 from gpuforest.inspection.views import one_tree
 
+OWN = {"class_weight", "random_state"}  # class weights count in the forest's bags
 
-class Members(Sequence[Any]):
-    """`estimators_` of a fitted forest: each tree is made when it is first asked for.
 
-    Parameters
-    ----------
-    estimator : the forest, with the attributes that its fit sets
+def members(estimator: Any) -> list[Any]:
+    """`estimators_` of a fitted forest: its trees as fitted estimators.
+
+    They share the forest's edges, its leaf table and what follows from them. Each has a
+    `random_state` by which the same tree grows again from the rows of its bag.
     """
+    unfitted, forest = template(estimator), estimator.forest_
+    forest = replace(forest, coding=replace(forest.coding, votes=False))
+    names = ("criterion_", "backend_", "n_features_in_", "feature_names_in_")
+    shared = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+    params, kind = unfitted.get_params(deep=False), type(unfitted)
+    trees = []
+    for t in range(forest.n_trees):
+        # a single tree's key under this seed is that of the forest's tree t, see `hashing`
+        tree = kind(**{**params, "random_state": (forest.seed + t * GOLDEN) % 2**64})
+        vars(tree).update(shared)  # there are no feature names without a frame
+        tree._keep(one_tree(forest, t))
+        tree.seed_ = tree.random_state
+        trees.append(tree)
+    return trees
 
-    def __init__(self, estimator: Any) -> None:
-        self._estimator = estimator
-        self._made: dict[int, Any] = {}
 
-    def __len__(self) -> int:
-        return int(self._estimator.forest_.n_trees)
+def shared_params(kind: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Those of a forest's parameters that each of its trees is given."""
+    known = set(kind._get_param_names()) - OWN
+    return {name: value for name, value in params.items() if name in known}
 
-    def __getitem__(self, index: Any) -> Any:
-        places = range(len(self))[index]
-        return [self._get(i) for i in places] if isinstance(places, range) else self._get(places)
 
-    def __repr__(self) -> str:
-        return f"<{len(self)} trees>"
-
-    def _get(self, tree: int) -> Any:
-        if tree not in self._made:
-            self._made[tree] = member(self._estimator, tree)
-        return self._made[tree]
+def kind_of(is_classes: bool) -> Any:
+    """The class of a forest's trees."""
+    return DecisionTreeClassifier if is_classes else DecisionTreeRegressor
 
 
 def template(estimator: Any) -> Any:
@@ -44,19 +51,6 @@ def template(estimator: Any) -> Any:
     It has the parameters that both know but `class_weight`, which counts in the forest's bags.
     """
     coding = estimator.forest_.coding
-    is_classes = coding.is_classes or coding.several
-    kind = DecisionTreeClassifier if is_classes else DecisionTreeRegressor
-    shared = set(kind._get_param_names()) - {"class_weight", "random_state"}
+    kind = kind_of(bool(coding.is_classes or coding.several))
     grown_by = estimator._growing(estimator.n_features_in_)
-    params = {k: v for k, v in grown_by.items() if k in shared}
-    return kind(**params, random_state=estimator.seed_)
-
-
-def member(estimator: Any, tree: int) -> Any:
-    """A tree of a fitted forest as a fitted estimator, which shares edges and leaf table."""
-    found, forest = template(estimator), one_tree(estimator.forest_, tree)
-    found._keep(replace(forest, coding=replace(forest.coding, votes=False)))
-    for name in ("criterion_", "backend_", "n_features_in_", "feature_names_in_"):
-        if hasattr(estimator, name):  # there are no names without a frame
-            setattr(found, name, getattr(estimator, name))
-    return found
+    return kind(**shared_params(kind, grown_by), random_state=estimator.seed_)

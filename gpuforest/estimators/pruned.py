@@ -256,7 +256,7 @@ class PrunedTree(Trees):
             if weights is not None:  # rows of no weight are as if they were not there
                 rows = np.flatnonzero(weights)
             kind = StratifiedKFold if is_classes else KFold
-            folds = kind(int(folds), shuffle=True, random_state=seed)
+            folds = kind(int(folds), shuffle=True, random_state=seed % 2**32)
         y = target[rows, 0] if target.shape[1] == 1 else target[rows]
         found = check_cv(folds, y, classifier=is_classes).split(rows[:, None], y)
         parts = [(rows[grow], rows[test]) for grow, test in found]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
+from numpy.random import RandomState
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
@@ -50,7 +51,7 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
         StrOptions({"sqrt", "log2"}),
         None,
     ],
-    "random_state": ["random_state"],
+    "random_state": [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],
     "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
     "categorical_split": [StrOptions({"subset", "multiway"})],
     "backend": [str],
@@ -219,10 +220,14 @@ def row_weights_of(class_weight: Any, labels: Labels) -> np.ndarray:
         return class_weights_of(class_weight, codes, classes)[codes]
     if class_weight == "balanced":
         class_weight = ["balanced"] * len(classes)
-    if not isinstance(class_weight, list | tuple) or len(class_weight) != len(classes):
+    if not isinstance(class_weight, list | tuple):
         raise ValueError(
-            "class_weight of several outputs must be 'balanced' or a list of a dict for each of "
-            f"the {len(classes)} outputs"
+            "For multi-output, class_weight should be a list of dicts, or the string 'balanced'."
+        )
+    if len(class_weight) != len(classes):
+        raise ValueError(
+            "For multi-output, number of elements in class_weight should match number of "
+            f"outputs. Got {len(class_weight)} element(s) while having {len(classes)} outputs."
         )
     each = zip(class_weight, codes, classes, strict=True)
     return np.asarray(np.prod([class_weights_of(w, c, k)[c] for w, c, k in each], axis=0))
@@ -242,8 +247,16 @@ def sampling_of(
     user, integers = (None, None) if weights is None else weights
     class_weight, max_samples = params.get("class_weight"), params.get("max_samples")
     if not params.get("bootstrap", False):
+        if params.get("max_samples") is not None and not params.get("draws_once", False):
+            raise ValueError(
+                "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
+                "`bootstrap=True` or set `max_sample=None`. (The parameter is max_samples.)"
+            )
         if params.get("oob_score", False):
-            raise ValueError("oob_score needs bootstrap=True: no row is out of bag without")
+            raise ValueError(
+                "Out of bag estimation only available if bootstrap=True; set that, or "
+                "oob_score=False"
+            )
         if labels is not None:
             if class_weight == "balanced_subsample":
                 class_weight = "balanced"  # every tree has all rows
@@ -253,8 +266,6 @@ def sampling_of(
                 raise ValueError("class_weight and sample_weight leave no row any weight")
             integers = integer_weights(user)
         if not params.get("draws_once", False):
-            if max_samples is not None:
-                raise ValueError("max_samples needs bootstrap=True: set max_samples=None")
             return Sampling(n_rows, 0, integers)
         n_counted = Sampling(n_rows, 0, integers).n_counted
         n_draws = rows_drawn(max_samples, n_counted, None)
@@ -299,21 +310,24 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
     none = np.zeros(0, np.int8)
     if monotonic_cst is None:
         return none
+    if coding.n_outputs > 1:
+        raise ValueError("Monotonicity constraints are not supported with multiple outputs.")
     signs = np.asarray(monotonic_cst)
     if signs.shape != (n_features,):
+        shape = signs.shape[0] if signs.ndim == 1 else signs.shape
         raise ValueError(
-            f"monotonic_cst has shape {signs.shape}, but X has {n_features} features: pass one "
-            "of -1, 0 and 1 for each"
+            f"monotonic_cst has shape {shape} but the input data X has {n_features} features."
         )
     if not np.isin(signs, [-1, 0, 1]).all():
-        raise ValueError("monotonic_cst must hold nothing but -1, 0 and 1")
-    if not signs.any() or coding.n_channels < 2:  # one class alone: nothing rises
-        return none
+        raise ValueError(
+            f"monotonic_cst must be None or an array-like of -1, 0 or 1, but got {np.unique(signs)}"
+        )
     if coding.n_channels > 2:
         raise ValueError(
-            "monotonic_cst is for two classes, or for a regression of one output: Monotonicity "
-            "constraints are not supported with multiclass classification or multiple outputs"
+            "Monotonicity constraints are not supported with multiclass classification"
         )
+    if not signs.any() or coding.n_channels < 2:  # one class alone: nothing rises
+        return none
     return signs.astype(np.int8)
 
 

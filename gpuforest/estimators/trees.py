@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
@@ -24,6 +25,7 @@ from gpuforest.estimators.settings import (
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.inspection.paths import decision_paths
 from gpuforest.inspection.views import TreeView
+from gpuforest.monotonic import bounded_means
 from gpuforest.nodes import is_leaf
 
 
@@ -31,23 +33,43 @@ class SingleTree(PrunedTree):
     """What a single tree answers beside its predictions."""
 
     max_features: Any
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
 
     @cached_property
     def tree_(self) -> TreeView:
         """The tree with the attributes of scikit-learn's `tree_`."""
         check_is_fitted(self)
-        return TreeView(self.forest_, 0, self._criterion, self.backend)
+        signs, means = self._signs(), None
+        if len(signs) and self.forest_.node_values is None:  # medians are within them
+            means = bounded_means(self.forest_, signs, self._criterion, 0, 1)[1]
+        return TreeView(self.forest_, 0, self._criterion, self.backend, means)
 
-    def apply(self, X: Any) -> Any:
-        """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
+    # `check_input` is there for callers of scikit-learn's trees: rows are checked always, as
+    # kernels trust them
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
+        """Grow the tree; see `RandomForestClassifier.fit`. `check_input` is not looked at."""
+        return super().fit(X, y, sample_weight)
+
+    def predict(self, X: Any, check_input: bool = True) -> Any:
+        """As `predict` of a forest of this tree alone. `check_input` is not looked at."""
+        return super().predict(X)
+
+    def apply(self, X: Any, check_input: bool = True) -> Any:
+        """The number of the leaf that each row reaches, int64 of shape (n_samples,).
+
+        `check_input` is not looked at.
+        """
         return self._walk(X, prediction.apply)[:, 0]
 
-    def decision_path(self, X: Any) -> Any:
+    def decision_path(self, X: Any, check_input: bool = True) -> Any:
         """The nodes that each row passes, from the root to its leaf.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
+        check_input : bool, not looked at
 
         Returns
         -------
@@ -164,6 +186,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     ['a', 'b']
     """
 
+    __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
         **PRUNING,
@@ -198,6 +221,10 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         memory_limit: int | None = None,
     ) -> None:
         keep(self, locals())
+
+    def predict_proba(self, X: Any, check_input: bool = True) -> Any:
+        """As `predict_proba` of a forest of this tree alone. `check_input` is not looked at."""
+        return super().predict_proba(X)
 
 
 class DecisionTreeRegressor(SingleTree, Regressor):

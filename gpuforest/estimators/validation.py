@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,9 @@ from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.arrays import bring, is_on_device, stack_columns, to_host
 from gpuforest.backends.base import Backend
-from gpuforest.binning import DEVICE_VALUES, BinEdges, value_dtype
+from gpuforest.binning import DEVICE_VALUES, value_dtype
 from gpuforest.categories import CategoryReader
 from gpuforest.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
-from gpuforest.forest import Forest
 from gpuforest.tables import (
     DATES,
     frame_dtype,
@@ -25,7 +25,7 @@ from gpuforest.tables import (
     object_numbers,
     open_frame,
 )
-from gpuforest.target import TargetCoding, integer_weights
+from gpuforest.target import integer_weights
 
 Array = Any
 
@@ -230,13 +230,16 @@ def _sum_is_finite(block: np.ndarray) -> bool:
         return bool(np.isfinite(block.sum(dtype=wide)))
 
 
-def _targets(y: Any, n_rows: int, backend: Backend) -> Array:
+def _targets(y: Any, backend: Backend) -> Array:
     """y [N] or [N, n_outputs], on a device if it came on one; a column vector is taken with
     a warning."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if hasattr(y, "toarray"):
-        raise TypeError("sparse y is not supported: pass a dense array")
+        raise TypeError(
+            "Sparse data was passed for y, but dense data is required. Use '.toarray()' to "
+            "convert to a dense numpy array."
+        )
     y = bring(y, backend, "y")
     _refuse_masked(y, "y")
     on_device = is_on_device(y)
@@ -245,14 +248,17 @@ def _targets(y: Any, n_rows: int, backend: Backend) -> Array:
         raise ValueError("Complex data not supported: y must hold labels or real numbers")
     several = y.ndim == 2 and y.shape[1] > 1
     shown = _shadow(y) if several else column_or_1d(_shadow(y), warn=True)
-    if len(shown) != n_rows:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_rows} "
-            f"rows, y has {len(shown)}"
-        )
     if several or not on_device:
         return y if several else shown
     return backend.xp.reshape(y, (-1,))
+
+
+def _check_length(y: Array, n_rows: int) -> None:
+    if len(y) != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} "
+            f"rows, y has {len(y)}"
+        )
 
 
 def _refuse_masked(values: Any, name: str) -> None:
@@ -272,7 +278,8 @@ def _refuse_not_finite(y: Array, name: str, backend: Backend) -> None:
 def check_labels(y: Any, n_rows: int, backend: Backend) -> tuple[Any, Any]:
     """Class codes [N], where y is, and the sorted classes [C], on the host; of several outputs
     lists of them."""
-    y = _targets(y, n_rows, backend)
+    y = _targets(y, backend)
+    _check_length(y, n_rows)
     if y.ndim == 1:
         return _labels_of(y, backend)
     found = [_labels_of(y[:, i], backend) for i in range(y.shape[1])]
@@ -319,7 +326,7 @@ def _labels_on_device(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
 
 def check_numbers(y: Any, n_rows: int, criterion: str, backend: Backend) -> Array:
     """Targets f64[N] or f64[N, n_outputs] of a regression, where y is."""
-    y = _targets(y, n_rows, backend)
+    y = _targets(y, backend)
     if y.dtype.kind not in "biufO":
         raise ValueError(f"y must hold real numbers, not {y.dtype}")
     try:
@@ -332,9 +339,15 @@ def check_numbers(y: Any, n_rows: int, criterion: str, backend: Backend) -> Arra
     _refuse_not_finite(y, "y", backend)
     if criterion == "poisson":
         if (y < 0).any():
-            raise ValueError("y has negative values, which criterion='poisson' does not allow")
+            raise ValueError(
+                "Some value(s) of y are negative which is not allowed for Poisson regression."
+            )
         if not (y > 0).any(axis=0).all():
-            raise ValueError("y has no positive value, which criterion='poisson' needs")
+            raise ValueError(
+                "Sum of y is not strictly positive which is necessary for Poisson regression.\n"
+                "An output of y is not positive in any row: choose another criterion than Poisson."
+            )
+    _check_length(y, n_rows)
     return y
 
 
@@ -345,7 +358,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     weights = to_host(sample_weight, "sample_weight")
     _refuse_masked(weights, "sample_weight")
     weights = np.asarray(weights)
-    if weights.ndim == 0:
+    if isinstance(sample_weight, Number):
         weights = np.full(n_rows, weights)
     if weights.dtype.kind == "c":
         raise ValueError("Complex data not supported: sample_weight must hold real numbers")
@@ -353,41 +366,21 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
         weights = weights.astype(VALUE)
     except (TypeError, ValueError) as error:
         raise ValueError(f"sample_weight must hold real numbers: {error}") from error
+    if weights.ndim == 0:
+        raise TypeError(
+            "Input should have at least 1 dimension i.e. satisfy `len(x.shape) > 0`, got scalar "
+            f"`{weights!r}` instead."
+        )
     if weights.ndim != 1:
-        raise ValueError("Sample weights must be 1D array or scalar: sample_weight is not")
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar, got {weights.ndim}D array. Expected "
+            f"either a scalar value or a 1D array of length {n_rows}."
+        )
     if len(weights) != n_rows:
-        raise ValueError(f"sample_weight has {len(weights)} values, X has {n_rows} rows")
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
     assert_all_finite(weights, input_name="sample_weight")
     if (weights < 0).any():
-        raise ValueError("sample_weight has negative values")
+        raise ValueError("Negative values in data passed to `sample_weight`.")
     if not (weights > 0).any():
-        raise ValueError("sample_weight is all zeros: at least one row must count")
+        raise ValueError("Sample weights must contain at least one non-zero number.")
     return weights, integer_weights(weights)
-
-
-def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
-    """Whether trees grown now can join those of an earlier fit: the bins, classes and fixed
-    point are the forest's, not a tree's.
-
-    Raises
-    ------
-    ValueError : they cannot
-    """
-    same = earlier.edges.categories == edges.categories
-    same &= earlier.coding.scale == coding.scale and all(
-        np.array_equal(a, b)
-        for a, b in (
-            (earlier.edges.values, edges.values),
-            (earlier.edges.offsets, edges.offsets),
-            (earlier.edges.kinds, edges.kinds),
-            (earlier.coding.centre, coding.centre),
-        )
-    )
-    before, now = ([k.classes, *k.several] for k in (earlier.coding, coding))
-    same &= len(before) == len(now)
-    same = same and all(np.array_equal(a, b) for a, b in zip(before, now, strict=True))  # type: ignore[arg-type]
-    if not same:
-        raise ValueError(
-            "warm_start=True adds trees from the same data, weights and parameters: X or y has "
-            "other values now. Fit anew with warm_start=False"
-        )

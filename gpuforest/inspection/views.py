@@ -8,6 +8,7 @@ from typing import Any
 
 import array_api_compat.numpy as xp
 import numpy as np
+from scipy.sparse import issparse
 
 from gpuforest import predict as prediction
 from gpuforest.backends.base import Backend
@@ -59,12 +60,15 @@ class TreeView:
     criterion : what `impurity` is measured by; of the trees of a regression forest it is the
         part that the splits below a node explain, see `inspection.impurity`
     backend : str, what rows are walked down the tree on
+    means : f64[node_count] or None, of the second channel within the bounds of monotonic
+        constraints, see `monotonic.bounded_means`
     """
 
     forest: Forest = field(repr=False)
     tree: int
     criterion: Criterion
     backend: str = "auto"
+    means: np.ndarray | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived need not travel."""
@@ -84,6 +88,11 @@ class TreeView:
 
     @property
     def node_count(self) -> int:
+        return self._forest.n_nodes
+
+    @property
+    def capacity(self) -> int:
+        """Nodes that there is room for: those that are there."""
         return self._forest.n_nodes
 
     @property
@@ -147,6 +156,8 @@ class TreeView:
         coding, widest = self.forest.coding, self.max_n_classes
         if self._forest.node_values is not None:
             return self._forest.node_values[:, :, None].copy()
+        if self.means is not None:
+            return coding.of_means(self.means).reshape(self.node_count, 1, -1)
         found = coding.values(self._sums)
         if self.forest.leaf_means is not None:
             leaf = self._parts[0] < 0
@@ -188,7 +199,7 @@ class TreeView:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), NaN is missing
+        X : array-like or SciPy's sparse of shape (n_samples, n_features), NaN is missing
 
         Returns
         -------
@@ -200,7 +211,7 @@ class TreeView:
 
     def apply(self, X: Any) -> np.ndarray:
         """The number of the leaf that each row of X reaches, int64 of shape (n_samples,)."""
-        X = np.asarray(X)
+        X = X.tocsr() if issparse(X) else np.asarray(X)
         if X.ndim != 2 or X.shape[1] != self.n_features or X.dtype.kind not in "biuf":
             raise ValueError(
                 f"X has the shape {X.shape} and the dtype {X.dtype}: pass real numbers of "
@@ -210,7 +221,7 @@ class TreeView:
         def work(backend: Backend) -> np.ndarray:
             return np.asarray(prediction.apply(self._forest, X, backend)[:, 0])
 
-        return run_on_backend(work, self.backend, n_rows=len(X))
+        return run_on_backend(work, self.backend, n_rows=X.shape[0])
 
     def decision_path(self, X: Any) -> Any:
         """The nodes that each row of X passes, csr_matrix of shape (n_samples, node_count)."""
