@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest import hashing
+from gpuforest.dtypes import MAX_TOTAL_WEIGHT
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -27,7 +28,8 @@ class Sampling:
         in scikit-learn >= 1.9 and ranger; without, they enter the statistics.
     factors : i32[N] or None, what a draw of each row adds to the statistics
     balance : in their stead, what classes drawn n times in all add if each adds the same,
-        n * balance together; 0: a draw adds one
+        n * balance together, and of several outputs the product of such weights; 0: a draw
+        adds one
     draw_weight : what a draw adds in the mean
     distinct : rows of some weight are drawn without replacement, and weights enter the
         statistics
@@ -127,11 +129,35 @@ def tree_weights(
         return bags * backend.asarray(sampling.factors)[None, :]
     if not sampling.balance:
         return bags
+    if target.coding.several:
+        return bags * _products(xp, sampling, target, bags)
     label = xp.astype(target.y[:, 0], xp.int64)
-    drawn = xp.stack(
-        [xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(target.coding.n_channels)],
-        axis=1,
-    )
-    share = sampling.n_draws * sampling.balance / xp.sum(xp.astype(drawn > 0, xp.float64), axis=1)
-    each = xp.floor(share[:, None] / xp.astype(xp.where(drawn > 0, drawn, 1), xp.float64) + 0.5)
+    total = sampling.n_draws * sampling.balance
+    each = xp.floor(_shares(xp, total, label, target.coding.n_channels, bags) + 0.5)
     return bags * xp.take(xp.astype(each, xp.int32), label, axis=1)
+
+
+def most_draw_weight(sampling: Sampling) -> int:
+    """The most that a draw may add, so that no sum overflows."""
+    return MAX_TOTAL_WEIGHT // (2 * sampling.n_draws)
+
+
+def _shares(xp: Any, total: int, label: Array, n_classes: int, bags: Array) -> Array:
+    """What a draw of each class adds, f64[T, n_classes], if in each bag i32[T, N] the classes
+    drawn add the same, `total` together. label : i64[N]"""
+    drawn = xp.stack(
+        [xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(n_classes)], axis=1
+    )
+    share = total / xp.sum(xp.astype(drawn > 0, xp.float64), axis=1)
+    return share[:, None] / xp.astype(xp.where(drawn > 0, drawn, 1), xp.float64)
+
+
+def _products(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array:
+    """What a draw of each row adds, i32[T, N], where each of several outputs is balanced."""
+    product = xp.full(bags.shape, float(sampling.balance), dtype=xp.float64)
+    for moments in target.coding.split(target.y):
+        label = xp.argmax(moments, axis=1)
+        shares = _shares(xp, sampling.n_draws, label, moments.shape[1], bags)
+        product = product * xp.take(shares, label, axis=1)
+    most = float(most_draw_weight(sampling))
+    return xp.astype(xp.clip(xp.floor(product + 0.5), 1.0, most), xp.int32)

@@ -108,10 +108,12 @@ def test_each_difference_has_its_test():
 
 
 def test_class_weight():
-    with pytest.raises(ValueError, match="leave out its rows"):
-        RandomForestClassifier(class_weight={0: 0, 1: 1, 2: 1}).fit(X, Y)
-    with pytest.raises(ValueError, match="one output"):
-        RandomForestClassifier(class_weight="balanced_subsample").fit(X, np.stack([Y, Y], axis=1))
+    plain, weighted = (
+        RandomForestClassifier(3, random_state=0, class_weight=w).fit(X, Y)
+        for w in (None, {0: 1, 1: 5, 2: 1})
+    )
+    for rows, same in zip(plain.estimators_samples_, weighted.estimators_samples_, strict=True):
+        assert np.array_equal(rows, same)
 
 
 def test_criterion():

@@ -20,10 +20,10 @@ from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges, most_bins
 from gpuforest.criteria import CRITERIA, Criterion, criterion_of
 from gpuforest.dtypes import CATEGORICAL
 from gpuforest.estimators.callbacks import CallbackSupport, told, with_callbacks
+from gpuforest.estimators.class_weights import Labels
 from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
-    Labels,
     draw_seed,
     most_trees,
     plain,

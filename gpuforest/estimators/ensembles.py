@@ -21,6 +21,7 @@ from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinnedMatrix
+from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
     FIRST_TREES,
     Growth,
@@ -47,6 +48,7 @@ class ManyTrees:
     n_features_in_: int
     oob_curve_: Bunch
     oob_max_features_: Bunch
+    bootstrap: bool
     oob_score: bool | Callable[..., float]
     oob_tol: float
     max_estimators: int
@@ -121,6 +123,7 @@ class ManyTrees:
     def _growing(self, n_features: int) -> dict[str, Any]:
         """Parameters as the engine knows them."""
         params: dict[str, Any] = super()._growing(n_features)  # type: ignore[misc]
+        params["balanced_by_weight"] = True
         if params.get("max_features") == "oob":
             params["max_features"] = self._best_features()
         return params
@@ -245,6 +248,23 @@ class ManyTrees:
 
 class ForestClassifier(ManyTrees, Classifier):
     """Many trees for classes."""
+
+    def _validate_y_class_weight(
+        self, y: np.ndarray, sample_weight: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """What scikit-learn's forests answer under this name: class codes i64[N, n_outputs] of
+        the labels y [N, n_outputs], and what class_weight makes of each row, f64[N]; None:
+        nothing, or another thing in each bag."""
+        found = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
+        codes, weight = [own for _, own in found], self.class_weight
+        if weight == "balanced_subsample":
+            weight = None if self.bootstrap else "balanced"
+        if weight is None:
+            return np.stack(codes, axis=1), None
+        classes = [labels for labels, _ in found]
+        several = len(found) > 1
+        labels = (codes, classes) if several else (codes[0], classes[0])
+        return np.stack(codes, axis=1), row_weights_of(weight, labels, sample_weight)
 
     def _set_oob_score_and_attributes(
         self,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,15 +13,18 @@ from joblib import cpu_count, effective_n_jobs
 from numpy.random import RandomState
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.criteria import criterion_names, criterion_of
-from gpuforest.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT, WEIGHT
+from gpuforest.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT
+from gpuforest.estimators.class_weights import (
+    Labels,
+    check_some_weight,
+    row_weights_of,
+    weigh_draws,
+)
 from gpuforest.frontier import Rules
 from gpuforest.sampling import Sampling
 from gpuforest.target import TargetCoding, integer_weights
-
-Labels = tuple[Any, Any]  # class codes and classes, or lists of them, of several outputs
 
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
@@ -202,37 +204,6 @@ def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int
     return drawn
 
 
-def class_weights_of(class_weight: Any, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Weights f64[C] of the classes, as scikit-learn gives them; "balanced" counts rows."""
-    if isinstance(class_weight, list | tuple):
-        raise ValueError("a list as class_weight is for several outputs: pass a dict")
-    found = compute_class_weight(class_weight, classes=classes, y=classes[codes])
-    weights = np.asarray(found, np.float64)
-    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise ValueError(f"class_weight must be numbers >= 0, and one above 0: {class_weight}")
-    return weights
-
-
-def row_weights_of(class_weight: Any, labels: Labels) -> np.ndarray:
-    """What class_weight makes of each row, f64[N]: of several outputs the product."""
-    codes, classes = labels
-    if not isinstance(classes, list):
-        return class_weights_of(class_weight, codes, classes)[codes]
-    if class_weight == "balanced":
-        class_weight = ["balanced"] * len(classes)
-    if not isinstance(class_weight, list | tuple):
-        raise ValueError(
-            "For multi-output, class_weight should be a list of dicts, or the string 'balanced'."
-        )
-    if len(class_weight) != len(classes):
-        raise ValueError(
-            "For multi-output, number of elements in class_weight should match number of "
-            f"outputs. Got {len(class_weight)} element(s) while having {len(classes)} outputs."
-        )
-    each = zip(class_weight, codes, classes, strict=True)
-    return np.asarray(np.prod([class_weights_of(w, c, k)[c] for w, c, k in each], axis=0))
-
-
 def sampling_of(
     params: dict[str, Any],
     n_rows: int,
@@ -245,6 +216,7 @@ def sampling_of(
     labels : class codes and classes, on the host, where there are class weights
     """
     user, integers = (None, None) if weights is None else weights
+    by_weight = params.get("balanced_by_weight", False)
     class_weight, max_samples = params.get("class_weight"), params.get("max_samples")
     if not params.get("bootstrap", False):
         if params.get("max_samples") is not None and not params.get("draws_once", False):
@@ -260,10 +232,9 @@ def sampling_of(
         if labels is not None:
             if class_weight == "balanced_subsample":
                 class_weight = "balanced"  # every tree has all rows
-            each = row_weights_of(class_weight, labels)
-            user = each if user is None else user * each
-            if not user.any():
-                raise ValueError("class_weight and sample_weight leave no row any weight")
+            of_rows = row_weights_of(class_weight, labels, user if by_weight else None)
+            user = of_rows if user is None else user * of_rows
+            check_some_weight(user)
             integers = integer_weights(user)
         if not params.get("draws_once", False):
             return Sampling(n_rows, 0, integers)
@@ -274,35 +245,16 @@ def sampling_of(
                 f"max_samples={max_samples} draws {n_draws} of {n_rows} rows without replacement"
             )
         return Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
+    each: np.ndarray | None = None
+    if labels is not None and class_weight != "balanced_subsample":
+        each = row_weights_of(class_weight, labels, user if by_weight else None)
+        if not each.all():  # these rows are not drawn
+            user = (each > 0) * (1.0 if user is None else user)
+            check_some_weight(user)
+            integers = integer_weights(user)
     n_counted = Sampling(n_rows, 0, integers).n_counted
     sampling = Sampling(n_rows, rows_drawn(max_samples, n_counted, user), integers)
-    return sampling if labels is None else _weigh_draws(sampling, class_weight, labels, user)
-
-
-def _weigh_draws(
-    sampling: Sampling, class_weight: Any, labels: Labels, user: np.ndarray | None
-) -> Sampling:
-    """Class weights of a bag weigh each draw, by integers that no sum overflows."""
-    room = MAX_TOTAL_WEIGHT // (2 * sampling.n_draws)
-    if room == 0:
-        raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")
-    if class_weight == "balanced_subsample":
-        if isinstance(labels[1], list):
-            raise ValueError("class_weight='balanced_subsample' is for one output")
-        balance = 2 ** (room.bit_length() - 1)
-        return replace(sampling, balance=balance, draw_weight=balance)
-    each = row_weights_of(class_weight, labels)
-    if not each.all():
-        raise ValueError(
-            f"class_weight={class_weight} weighs a class zero: with bootstrap leave out its rows"
-        )
-    whole = np.array_equal(each, np.round(each)) and each.max() <= room
-    if not whole:
-        each = np.maximum(
-            np.round(np.ldexp(each, room.bit_length() - 1 - math.frexp(each.max())[1])), 1
-        )
-    mean = np.average(each, weights=user)
-    return replace(sampling, factors=each.astype(WEIGHT), draw_weight=float(mean))
+    return sampling if labels is None else weigh_draws(sampling, labels, each, user)
 
 
 def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.ndarray:

@@ -15,7 +15,7 @@ from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.estimators.base import Trees
-from gpuforest.estimators.settings import Labels
+from gpuforest.estimators.class_weights import Labels
 from gpuforest.estimators.validation import check_labels, check_numbers
 from gpuforest.forest import Forest
 from gpuforest.sampling import Sampling
