@@ -18,6 +18,7 @@ import gpuforest
 from gpuforest.cli import main
 from gpuforest.cli.options import ESTIMATORS, PREFIX, Kinds
 from gpuforest.cli.train import run as train_run
+from gpuforest.loading import engine
 
 N = 120
 COMMAND = [sys.executable, "-m", "gpuforest.cli"]
@@ -162,7 +163,9 @@ def test_predictions_equal_the_model(data, capsys):
     assert sorted(p.name for p in data.iterdir() if p.name.startswith(".")) == []
 
 
-def test_strings_and_named_numbers_are_categories(data, capsys):
+@pytest.mark.parametrize("library", ["pyarrow", "pandas"])
+def test_strings_and_named_numbers_are_categories(data, capsys, monkeypatch, library):
+    monkeypatch.setattr(engine, "find_spec", lambda name: name == library or None)
     frame = pd.read_csv("data.csv")
     frame["colour"] = np.where(frame["flag"], "red", None)
     frame["month"] = np.arange(N) % 12
@@ -232,7 +235,7 @@ def test_all_cores_and_out_of_bag_by_default(data, capsys):
         (["train", "data.csv", "--target", "label", "--out", "."], "is a directory"),
         (
             train("--categorical", "w,b"),
-            "categorical column that is no feature: 'w'",
+            "--categorical: no feature of the name 'w'",
         ),
         (train("--n-estimators", "0"), "'n_estimators' parameter"),
         (train("--criterion", "poisson"), "'criterion' parameter"),

@@ -173,7 +173,7 @@ def chosen(model: Any, table: Table, arguments: argparse.Namespace) -> list[str]
     else:
         found = [arguments.features] if n == 1 else arguments.features.split(",")
     for name in found:
-        require_column(table.X, name)
+        require_column(table.frame, name)
     if len(found) != n:
         raise ValueError(f"{n} features of numbers are needed, not {len(found)}")
     return found

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-import pandas as pd
+import numpy as np
 
 import gpuforest
 from gpuforest.cli.options import PREFIX, Kinds, add_option
 from gpuforest.cli.show import progress_bar
 from gpuforest.cli.train import writable
-from gpuforest.loading import PARQUET, read_frame, require_pyarrow, select_features
+from gpuforest.loading import (
+    PARQUET,
+    read_frame,
+    require_pyarrow,
+    select_features,
+)
+from gpuforest.tables import frame_to_array
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -45,20 +52,22 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.proba and not hasattr(model, "predict_proba"):
             raise ValueError("--proba: the model is a regression, which has no classes")
         set_runtime(model, vars(arguments))
-        X, ignored = choose(model, read_frame(arguments.data))
-        predictions = predict(model, X, arguments.proba)
+        frame = read_frame(arguments.data, text=category_names(model))
+        X, ignored = choose(model, frame)
+        columns = predict(model, X, arguments.proba)
     if ignored:
         names = ", ".join(repr(c) for c in ignored)
         print(f"gpuforest: columns ignored: {names}", file=sys.stderr)
     if out is None:
-        predictions.to_csv(sys.stdout, index=False)
+        write_csv(columns, sys.stdout)
         return
     with replaced(out) as path:
         if out.suffix.lower() in PARQUET:
-            predictions.to_parquet(path, index=False, engine="pyarrow")
+            write_parquet(columns, path)
         else:
-            predictions.to_csv(path, index=False)
-    print(f"{len(predictions):,} predictions written to {out}")
+            with path.open("w", encoding="utf-8", newline="") as file:
+                write_csv(columns, file)
+    print(f"{len(columns['prediction']):,} predictions written to {out}")
 
 
 def set_runtime(model: Any, given: dict[str, Any]) -> None:
@@ -69,28 +78,50 @@ def set_runtime(model: Any, given: dict[str, Any]) -> None:
     model.set_params(**{name: value for name, value in wanted.items() if name in known})
 
 
-def choose(model: Any, frame: pd.DataFrame) -> tuple[Any, list[str]]:
+def category_names(model: Any) -> list[str]:
+    """The features whose categories are strings, however much a file's look like numbers."""
+    names = getattr(model, "feature_names_in_", [])
+    known = model.forest_.edges.categories if len(names) else {}
+    return [str(names[f]) for f, found in known.items() if found and isinstance(found[0], str)]
+
+
+def choose(model: Any, frame: Any) -> tuple[Any, list[str]]:
     """The model's features out of the frame, and the columns that are not among them."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
-        return select_features(frame, list(names))
+        X, ignored = select_features(frame, list(names))
+        return X.to_native(), ignored
     if frame.shape[1] != model.n_features_in_:
         raise ValueError(
             f"the model was trained on {model.n_features_in_} features without names; "
             f"the data has {frame.shape[1]} columns"
         )
-    return select_features(frame, list(frame.columns))[0].to_numpy(), []
+    return frame_to_array(select_features(frame, frame.columns)[0])[0], []
 
 
-def predict(model: Any, X: Any, proba: bool) -> pd.DataFrame:
+def predict(model: Any, X: Any, proba: bool) -> dict[str, np.ndarray]:
     """A column `prediction`, and one for the probability of each class if asked."""
     if not proba:
-        return pd.DataFrame({"prediction": model.predict(X)})
+        return {"prediction": model.predict(X)}
     probabilities = model.predict_proba(X)
     columns = {"prediction": model.classes_[probabilities.argmax(axis=1)]}
     for i, name in enumerate(model.classes_):
         columns[f"probability_{name}"] = probabilities[:, i]
-    return pd.DataFrame(columns)
+    return columns
+
+
+def write_csv(columns: dict[str, np.ndarray], file: TextIO) -> None:
+    """Columns as CSV; numbers read back the same."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*[column.tolist() for column in columns.values()], strict=True))
+
+
+def write_parquet(columns: dict[str, np.ndarray], path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table(columns), path)
 
 
 @contextmanager

@@ -18,7 +18,14 @@ from gpuforest import estimate_memory
 from gpuforest.cli.facts import finite, importance_rows, model_facts, named, oob_rows, plain
 from gpuforest.cli.options import add_estimator_options, given_parameters, make_estimator
 from gpuforest.cli.show import print_rows, progress_bar
-from gpuforest.loading import MAX_CLASSES, Table, is_class_target, load_table
+from gpuforest.loading import (
+    MAX_CLASSES,
+    Table,
+    is_class_target,
+    listed,
+    load_table,
+    string_columns,
+)
 from gpuforest.progress import stage
 
 
@@ -75,12 +82,14 @@ def run(arguments: argparse.Namespace) -> None:
     given = given_parameters(arguments)
     with progress_bar() as seconds:
         names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
-        table = load_table(arguments.data, **names, drop=drop, categorical=categorical)
+        table = load_table(arguments.data, **names, drop=drop)
+        given |= categories(table, categorical, given)
         test = None
         if fraction is not None:
             table, test = split(table, fraction, given.get("random_state"))
         elif arguments.test is not None:
-            test = load_table(arguments.test, **names, features=list(table.X.columns))
+            strings = string_columns(table.frame)
+            test = load_table(arguments.test, **names, features=table.names, text=strings)
         task = arguments.task
         if task == "auto":
             task = "classification" if is_class_target(table.y) else "regression"
@@ -124,6 +133,18 @@ def save(estimator: Any, out: Path) -> None:
         raise OSError(error.errno, said, os.fspath(out)) from error
 
 
+def categories(table: Table, named: list[str], given: dict[str, Any]) -> dict[str, Any]:
+    """`categorical_features` for columns of numbers that are named, beside those of strings."""
+    if not named:
+        return {}
+    if "categorical_features" in given:
+        raise ValueError("--categorical and --categorical-features say the same: give one of them")
+    if other := [name for name in named if name not in table.names]:
+        raise ValueError(f"--categorical: no feature of the name {listed(other)}")
+    strings = string_columns(table.frame)
+    return {"categorical_features": [n for n in table.names if n in {*named, *strings}]}
+
+
 def describe(estimator: Any, table: Table) -> dict[str, Any]:
     """What was trained, for a script to read."""
     return {
@@ -138,7 +159,8 @@ def describe(estimator: Any, table: Table) -> dict[str, Any]:
 def memory_of(estimator: Any, table: Table) -> dict[str, int]:
     """What training will take, in bytes."""
     n_classes = len(np.unique(table.y)) if is_classifier(estimator) else 1
-    found = estimate_memory(estimator, *table.X.shape, n_classes=n_classes, dtype=np.float64)
+    n_rows, n_features = table.frame.shape
+    found = estimate_memory(estimator, n_rows, n_features, n_classes=n_classes, dtype=np.float64)
     return {**vars(found), "total": found.total}
 
 
@@ -176,11 +198,7 @@ def split(table: Table, fraction: float, seed: int | None) -> tuple[Table, Table
     if not 0 < n_test < n:
         raise ValueError(f"--test {fraction} of {n} rows leaves one side without rows")
     order = np.random.default_rng(seed).permutation(n)
-    parts = []
-    for rows in (np.sort(order[n_test:]), np.sort(order[:n_test])):
-        weight = None if table.weight is None else table.weight[rows]
-        parts.append(Table(table.X.iloc[rows], table.y[rows], weight))
-    return parts[0], parts[1]
+    return table.take(np.sort(order[n_test:])), table.take(np.sort(order[:n_test]))
 
 
 def as_fraction(text: str | None) -> float | None:

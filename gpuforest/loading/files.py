@@ -1,0 +1,93 @@
+"""Files: what a path names, opened once and decompressed."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import shutil
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, cast
+
+PARQUET = (".parquet", ".pq")
+STDIN = "-"
+IN_MEMORY = 2**26  # bytes of a pipe; what is longer goes to a temporary file
+# how a compressed file begins and how its name ends
+COMPRESSED = {
+    "gzip": (b"\x1f\x8b", ".gz"),
+    "bzip2": (b"BZh", ".bz2"),
+    "xz": (b"\xfd7zXZ\0", ".xz"),
+    "zstd": (b"(\xb5/\xfd", ".zst"),
+}
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """The bytes of a file, of a pipe, or of standard input ("-"), decompressed and seekable.
+
+    The path is opened once, because a pipe gives its bytes once.
+
+    Raises
+    ------
+    OSError : it cannot be read
+    ValueError : its name says that it is compressed, and it is not
+    """
+    with ExitStack() as stack:
+        raw: IO[bytes] = sys.stdin.buffer
+        if path != STDIN:
+            raw = stack.enter_context(Path(path).open("rb"))
+        if not raw.seekable():
+            raw = stack.enter_context(_copied(raw))
+        yield stack.enter_context(_decompressed(raw, path))
+
+
+def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
+    """The file itself, or a reader of what it holds compressed."""
+    start = raw.read(6)
+    raw.seek(0)
+    for kind, (magic, ending) in COMPRESSED.items():
+        if start.startswith(magic):
+            return _reader(kind, raw)
+        if path.lower().endswith(ending):
+            raise ValueError(f"{path} is no whole {kind} file: it begins otherwise")
+    return raw
+
+
+def _reader(kind: str, raw: IO[bytes]) -> IO[bytes]:
+    match kind:
+        case "gzip":
+            return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+        case "bzip2":
+            return bz2.BZ2File(raw)
+        case "xz":
+            return lzma.LZMAFile(raw)
+    return _copied(_zstd(raw))
+
+
+def _zstd(raw: IO[bytes]) -> Any:
+    """A reader of Zstandard: Python's own from 3.14 on, or pyarrow's."""
+    if sys.version_info >= (3, 14):
+        from compression.zstd import ZstdFile
+
+        return ZstdFile(raw)
+    from gpuforest.loading.engine import require_pyarrow
+
+    require_pyarrow(".zst files")
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
+
+
+def _copied(stream: Any) -> IO[bytes]:
+    """A seekable copy of what a stream gives."""
+    copy = cast(IO[bytes], SpooledTemporaryFile(IN_MEMORY))  # noqa: SIM115 the caller closes it
+    shutil.copyfileobj(stream, copy, io.DEFAULT_BUFFER_SIZE * 128)
+    copy.seek(0)
+    return copy
