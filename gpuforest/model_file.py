@@ -73,10 +73,11 @@ HEADER = {
     "classes_dtype": str,
     "outputs": list,
     "categories": dict,
+    "source": dict,
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights"}
-SOMETIMES = {*OPTIONAL, "oob_score", "sets", "ccp_alpha", *CURVES, *OF_LEAVES, *NAMES}
+SOMETIMES = {*OPTIONAL, "oob_score", "source", "sets", "ccp_alpha", *CURVES, *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
@@ -234,6 +235,8 @@ def _header(estimator: Any) -> dict[str, Any]:
         header["feature_names"] = estimator.feature_names_in_.tolist()
     if hasattr(estimator, "oob_score_"):
         header["oob_score"] = estimator.oob_score_
+    if hasattr(estimator, "source_"):  # of the command line: the target's name, how it read files
+        header["source"] = estimator.source_
     if categories := estimator.forest_.edges.categories:
         header["categories"] = {str(f): list(values) for f, values in categories.items()}
     if hasattr(estimator, "pruning_curve_"):
@@ -385,6 +388,11 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if "oob_score" in header:
         estimator.oob_score_ = header["oob_score"]
+    if "source" in header:
+        options = header["source"].values()
+        words = [word for each in options for word in (each if type(each) is list else [each])]
+        need(all(type(word) is str for word in words), "a source that is no text")
+        estimator.source_ = header["source"]
     for curve in header.keys() & CURVES.keys():
         setattr(estimator, f"{curve}_", read_curve(curve, header[curve]))
     criterion = CRITERIA[header["criterion"]]

@@ -332,7 +332,8 @@ def test_features_are_selected_by_name():
         (list(range(20)) * 2, True),
         (list(range(21)) * 2, False),
         ([1, 2, 3], False),
-        ([0.0, 1.0] * 5, False),
+        ([0.0, 1.0] * 5, True),
+        ([0.5, 1.0] * 5, False),
     ],
 )
 def test_which_targets_name_classes(y, classes):

@@ -1,4 +1,4 @@
-"""The command line: `gpuforest train`, `gpuforest predict` and `gpuforest inspect`."""
+"""The command line: `gpuforest train`, `predict`, `evaluate`, `inspect` and `plot`."""
 
 from gpuforest.cli.main import main
 

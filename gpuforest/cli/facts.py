@@ -10,6 +10,7 @@ from sklearn.base import is_classifier, is_regressor
 from gpuforest.inspection.shape import tree_depths
 from gpuforest.nodes import is_leaf
 
+SHOWN_CATEGORIES = 20
 SHOWN_IMPORTANCES = 10  # in a summary; --json gives all
 
 
@@ -50,7 +51,9 @@ def feature_names(estimator: Any) -> list[str]:
 def category_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """The categorical features and how many categories each has, if there are some."""
     found = [f"{n:,} {name}" for name, n in facts["categories"].items()]
-    return [("categories", ", ".join(found))] if found else []
+    shown = ", ".join(found[:SHOWN_CATEGORIES])
+    more = len(found) - SHOWN_CATEGORIES
+    return [("categories", shown + f" and {more:,} more" * (more > 0))] if found else []
 
 
 def oob_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:

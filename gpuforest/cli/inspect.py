@@ -18,7 +18,7 @@ from gpuforest.cli.facts import (
     oob_rows,
     plain,
 )
-from gpuforest.cli.show import print_rows
+from gpuforest.cli.show import print_rows, printable
 from gpuforest.inspection.graphviz import export_graphviz
 from gpuforest.inspection.rules import export_rules
 from gpuforest.inspection.source import export_python
@@ -75,14 +75,14 @@ def show_tree(model: Any, tree: int, form: str, max_depth: int | None) -> None:
     """Print one tree."""
     match form:
         case "rules":
-            print(export_rules(model, tree), end="")
+            print(printable(export_rules(model, tree)), end="")
         case "python":
-            print(export_python(model, tree), end="")
+            print(printable(export_python(model, tree)), end="")
         case "dot":
-            print(export_graphviz(model, tree, max_depth=max_depth), end="")
+            print(printable(str(export_graphviz(model, tree, max_depth=max_depth))), end="")
         case _:
             for line in tree_lines(model.forest_, tree, feature_names(model), max_depth):
-                print(line)
+                print(printable(line))
 
 
 def describe(model: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
+from gpuforest.cli.show import say
 from gpuforest.errors import BackendError
 
 # what a user can mend; anything else is a defect of ours and keeps its traceback
@@ -28,12 +29,12 @@ class Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     # here, so that an interrupt of these slow imports is quiet too
-    from gpuforest.cli import inspect, plot, predict, train
+    from gpuforest.cli import evaluate, inspect, plot, predict, train
 
     top = Parser(prog="gpuforest", description="Random forests from the command line.")
     top.add_argument("--version", action="version", version=f"gpuforest {version('gpuforest')}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (train, predict, inspect, plot):
+    for module in (train, predict, evaluate, inspect, plot):
         name = module.__name__.rpartition(".")[2]
         summary = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=summary, description=summary)
@@ -63,14 +64,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def say(message: str) -> None:
-    """One line on stderr."""
-    print("gpuforest:", " ".join(message.split()), file=sys.stderr)
-
-
 def explain(error: BaseException) -> str:
     """What an exception says, without the number of the system's error."""
     if isinstance(error, OSError) and error.strerror is not None:
         where = f"{os.fspath(error.filename)!s}: " if error.filename is not None else ""
         return where + error.strerror
-    return str(error) or type(error).__name__
+    # what is a parameter in Python is an option here
+    text = str(error).replace("list it in categorical_features at fit", "name it in --categorical")
+    return text or type(error).__name__

@@ -17,7 +17,12 @@ ESTIMATORS: dict[tuple[str, str], Any] = {
     ("forest", "regression"): gpuforest.RandomForestRegressor,
     ("tree", "classification"): gpuforest.DecisionTreeClassifier,
     ("tree", "regression"): gpuforest.DecisionTreeRegressor,
+    ("extra_trees", "classification"): gpuforest.ExtraTreesClassifier,
+    ("extra_trees", "regression"): gpuforest.ExtraTreesRegressor,
+    ("bagging", "classification"): gpuforest.BaggingClassifier,
+    ("bagging", "regression"): gpuforest.BaggingRegressor,
 }
+NO_OPTION = "estimator"  # of bagging: its trees take the options of a tree
 PREFIX = "parameter "  # of the options' names among the parsed arguments
 
 
@@ -136,7 +141,8 @@ def parameters() -> dict[str, list[Any]]:
     users: dict[str, list[Any]] = {}
     for estimator in ESTIMATORS.values():
         for name in inspect.signature(estimator).parameters:
-            users.setdefault(name, []).append(estimator)
+            if name != NO_OPTION:
+                users.setdefault(name, []).append(estimator)
     return users
 
 
@@ -153,6 +159,12 @@ def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
     """An estimator of the parameters given; all cores, and out-of-bag if it can be."""
     estimator = ESTIMATORS[model, task]
     known = inspect.signature(estimator).parameters
+    if NO_OPTION in known:
+        tree = ESTIMATORS["tree", task]
+        its = inspect.signature(tree).parameters.keys() - known.keys()
+        of_tree = {name: value for name, value in given.items() if name in its}
+        given = {name: value for name, value in given.items() if name not in its}
+        given[NO_OPTION] = tree(**of_tree) if of_tree else None
     for name in given:
         if name not in known:
             flag = "--" + name.replace("_", "-")

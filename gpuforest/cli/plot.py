@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gpuforest
-from gpuforest.cli.predict import replaced, set_runtime
+from gpuforest.cli.output import replaced, writable
+from gpuforest.cli.predict import set_runtime
+from gpuforest.cli.reading import category_names, kept_reading, names_of
 from gpuforest.cli.show import progress_bar
-from gpuforest.cli.train import writable
 from gpuforest.loading import Table, load_table, require_column
 from gpuforest.plot import (
     plot_boundaries,
@@ -84,7 +85,8 @@ def add_data(command: argparse.ArgumentParser, kind: str) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, draw and write."""
-    out = writable(arguments.out)
+    inputs = (getattr(arguments, name, None) for name in ("model", "data"))
+    out = writable(arguments.out, *inputs)
     if out.suffix.lower() not in TIMELESS:
         raise ValueError(f"--out {out}: a name that ends in .png, .svg or .pdf")
     require_matplotlib()
@@ -125,7 +127,13 @@ def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
     from matplotlib import pyplot
 
     names = list(model.feature_names_in_)
-    table = load_table(arguments.data, arguments.target, features=names)
+    table = load_table(
+        arguments.data,
+        arguments.target,
+        features=names,
+        reading=kept_reading(model),
+        text=category_names(model),
+    )
     features = chosen(model, table, arguments)
     models = {f"tree {arguments.tree}": member(model, arguments.tree)}
     if hasattr(model, "estimators_"):
@@ -171,7 +179,7 @@ def chosen(model: Any, table: Table, arguments: argparse.Namespace) -> list[str]
         numeric = [i for i in order if i not in model.forest_.edges.categories]
         found = [str(model.feature_names_in_[i]) for i in numeric[:n]]
     else:
-        found = [arguments.features] if n == 1 else arguments.features.split(",")
+        found = [arguments.features] if n == 1 else names_of([arguments.features])
     for name in found:
         require_column(table.frame, name)
     if len(found) != n:

@@ -3,71 +3,97 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 import gpuforest
 from gpuforest.cli.options import PREFIX, Kinds, add_option
-from gpuforest.cli.show import progress_bar
-from gpuforest.cli.train import writable
-from gpuforest.loading import (
-    PARQUET,
-    read_frame,
-    require_pyarrow,
-    select_features,
+from gpuforest.cli.output import is_stdout, require_format, writable, write_csv, write_table
+from gpuforest.cli.reading import (
+    DATA,
+    add_reading_options,
+    names_of,
+    number_names,
+    read_for,
 )
+from gpuforest.cli.show import progress_bar, say
+from gpuforest.loading import find_columns, listed, select_features, string_columns
 from gpuforest.tables import frame_to_array
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     command.add_argument("model", metavar="MODEL", help="a file that `gpuforest train` wrote")
-    command.add_argument("data", metavar="DATA", help="CSV (also .gz) with a header, or Parquet")
+    command.add_argument("data", metavar="DATA", help=DATA)
     command.add_argument(
         "--out", metavar="FILE", help="a .csv or .parquet file to write (default: CSV to stdout)"
     )
     command.add_argument(
         "--proba", action="store_true", help="add a column for the probability of each class"
     )
+    command.add_argument(
+        "--keep",
+        metavar="COLS",
+        action="append",
+        default=[],
+        help="columns of DATA to write beside the predictions, such as an id, separated by commas",
+    )
+    add_runtime_options(command)
+    add_reading_options(command)
+
+
+def add_runtime_options(command: argparse.ArgumentParser) -> None:
+    """Declare threads and backend."""
     add_option(command, "n_jobs", Kinds(integer=True), "threads (default: -1, all cores)")
     add_option(command, "backend", Kinds(text=True), "a backend's name (default: auto)")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Load both, predict and write."""
-    out = None if arguments.out is None else writable(arguments.out)
-    if out is not None and out.suffix.lower() in PARQUET:
-        require_pyarrow()
-    elif out is not None and out.suffix.lower() != ".csv":
-        raise ValueError(f"--out {out}: a name that ends in .csv or .parquet")
+    out = None
+    if arguments.out is not None:
+        out = writable(arguments.out, arguments.model, arguments.data)
+        require_format(out)
+        out = None if is_stdout(out) else out
     with progress_bar():
         model = gpuforest.load(arguments.model)
         if arguments.proba and not hasattr(model, "predict_proba"):
             raise ValueError("--proba: the model is a regression, which has no classes")
+        if arguments.proba and model.n_outputs_ > 1:
+            raise ValueError(
+                "--proba: the model has several outputs; predict_proba has all of them"
+            )
         set_runtime(model, vars(arguments))
-        frame = read_frame(arguments.data, text=category_names(model))
-        X, ignored = choose(model, frame)
-        columns = predict(model, X, arguments.proba)
+        frame = read_for(model, arguments, names_of(arguments.keep))
+        keep = find_columns(frame, names_of(arguments.keep))
+        X, ignored = choose(model, frame.drop([name for name in keep if name not in used(model)]))
+        columns = kept(frame, keep) | predict(model, X, arguments.proba)
     if ignored:
-        names = ", ".join(repr(c) for c in ignored)
-        print(f"gpuforest: columns ignored: {names}", file=sys.stderr)
+        say(f"columns ignored: {listed(ignored)}")
     if out is None:
         write_csv(columns, sys.stdout)
         return
-    with replaced(out) as path:
-        if out.suffix.lower() in PARQUET:
-            write_parquet(columns, path)
-        else:
-            with path.open("w", encoding="utf-8", newline="") as file:
-                write_csv(columns, file)
-    print(f"{len(columns['prediction']):,} predictions written to {out}")
+    write_table(columns, out)
+    print(f"{len(frame):,} predictions written to {out}")
+
+
+def used(model: Any) -> list[str]:
+    """The names of the columns that a model needs."""
+    return [str(name) for name in getattr(model, "feature_names_in_", [])]
+
+
+def kept(frame: Any, names: list[str]) -> dict[str, np.ndarray]:
+    """Columns of the data as they are, missing values as None.
+
+    Raises
+    ------
+    ValueError : a name that a column of predictions has
+    """
+    if "prediction" in names:
+        raise ValueError("--keep prediction: the predictions' column has this name")
+    return {name: np.array(frame[name].to_list(), object) for name in names}
 
 
 def set_runtime(model: Any, given: dict[str, Any]) -> None:
@@ -78,18 +104,12 @@ def set_runtime(model: Any, given: dict[str, Any]) -> None:
     model.set_params(**{name: value for name, value in wanted.items() if name in known})
 
 
-def category_names(model: Any) -> list[str]:
-    """The features whose categories are strings, however much a file's look like numbers."""
-    names = getattr(model, "feature_names_in_", [])
-    known = model.forest_.edges.categories if len(names) else {}
-    return [str(names[f]) for f, found in known.items() if found and isinstance(found[0], str)]
-
-
 def choose(model: Any, frame: Any) -> tuple[Any, list[str]]:
     """The model's features out of the frame, and the columns that are not among them."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         X, ignored = select_features(frame, list(names))
+        require_numbers(model, X)
         return X.to_native(), ignored
     if frame.shape[1] != model.n_features_in_:
         raise ValueError(
@@ -99,38 +119,27 @@ def choose(model: Any, frame: Any) -> tuple[Any, list[str]]:
     return frame_to_array(select_features(frame, frame.columns)[0])[0], []
 
 
+def require_numbers(model: Any, frame: Any) -> None:
+    """Raise an error for a column of strings that was one of numbers in training."""
+    numbers = {*number_names(model)}
+    for name in string_columns(frame):
+        if name in numbers:
+            found = frame[name].drop_nulls().unique(maintain_order=True).head(3).to_list()
+            raise ValueError(
+                f"column {name!r} held numbers in training, and is text here because of some of "
+                f"{listed(found)}; --missing, --decimal, --thousands and --units say how to read it"
+            )
+
+
 def predict(model: Any, X: Any, proba: bool) -> dict[str, np.ndarray]:
     """A column `prediction`, and one for the probability of each class if asked."""
     if not proba:
-        return {"prediction": model.predict(X)}
+        found = model.predict(X)
+        if found.ndim == 1:
+            return {"prediction": found}
+        return {f"prediction_{i}": column for i, column in enumerate(found.T)}
     probabilities = model.predict_proba(X)
     columns = {"prediction": model.classes_[probabilities.argmax(axis=1)]}
     for i, name in enumerate(model.classes_):
         columns[f"probability_{name}"] = probabilities[:, i]
     return columns
-
-
-def write_csv(columns: dict[str, np.ndarray], file: TextIO) -> None:
-    """Columns as CSV; numbers read back the same."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*[column.tolist() for column in columns.values()], strict=True))
-
-
-def write_parquet(columns: dict[str, np.ndarray], path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    parquet.write_table(pa.table(columns), path)
-
-
-@contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write to, which takes its place once it is whole."""
-    path = path.resolve()
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gpuforest.progress import listening
+
+# control characters, and those that change the direction of text
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Text whose characters steer no terminal: an escape is shown as \\x1b."""
+    return UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def say(message: str) -> None:
+    """One line on stderr."""
+    print("gpuforest:", printable(" ".join(message.split())), file=sys.stderr)
 
 
 @contextmanager
@@ -38,6 +52,7 @@ def progress_bar() -> Iterator[dict[str, float]]:
 
 def print_rows(rows: list[tuple[str, str]], title: str) -> None:
     """Names and values on stdout: a table on a terminal, aligned text elsewhere."""
+    rows = [(name, printable(" ".join(value.split("\n")))) for name, value in rows]
     if not sys.stdout.isatty():
         width = max(len(name) for name, _ in rows)
         for name, value in rows:

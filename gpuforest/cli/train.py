@@ -15,15 +15,27 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from gpuforest import estimate_memory
-from gpuforest.cli.facts import finite, importance_rows, model_facts, named, oob_rows, plain
+from gpuforest.cli.facts import (
+    category_rows,
+    finite,
+    importance_rows,
+    model_facts,
+    named,
+    oob_rows,
+    plain,
+)
 from gpuforest.cli.options import add_estimator_options, given_parameters, make_estimator
-from gpuforest.cli.show import print_rows, progress_bar
+from gpuforest.cli.output import writable
+from gpuforest.cli.reading import DATA, add_reading_options, names_of, reading_of, source_of
+from gpuforest.cli.show import print_rows, progress_bar, say
 from gpuforest.loading import (
     MAX_CLASSES,
+    Reading,
     Table,
     is_class_target,
     listed,
     load_table,
+    nearly_numbers,
     string_columns,
 )
 from gpuforest.progress import stage
@@ -31,7 +43,7 @@ from gpuforest.progress import stage
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    command.add_argument("data", metavar="DATA", help="CSV (also .gz) with a header, or Parquet")
+    command.add_argument("data", metavar="DATA", help=DATA)
     command.add_argument("--target", metavar="COLUMN", required=True, help="the column to predict")
     command.add_argument("--out", metavar="MODEL", required=True, help="the model file to write")
     command.add_argument(
@@ -39,10 +51,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         choices=("auto", "classification", "regression"),
         default="auto",
         help="auto: classification if the target holds strings, booleans, or at most "
-        f"{MAX_CLASSES} distinct integers that occur twice on average (default: auto)",
+        f"{MAX_CLASSES} distinct whole numbers that occur twice on average (default: auto)",
     )
     command.add_argument(
-        "--model", choices=("forest", "tree"), default="forest", help="(default: forest)"
+        "--model",
+        choices=("forest", "tree", "extra_trees", "bagging"),
+        default="forest",
+        help="(default: forest)",
     )
     command.add_argument("--weight", metavar="COLUMN", help="the column of sample weights")
     command.add_argument(
@@ -66,30 +81,44 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="score the model on another file, or on a random fraction held out of DATA",
     )
     command.add_argument(
+        "--drop-missing-target",
+        action="store_true",
+        help="leave out rows without a target, in place of refusing them",
+    )
+    command.add_argument(
         "--json", action="store_true", help="print one JSON object instead of the summary"
     )
+    add_reading_options(command, kept=False)
     add_estimator_options(command)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
-    out = writable(arguments.out)
-    drop, categorical = (
-        [name for names in given for name in names.split(",")]
-        for given in (arguments.drop, arguments.categorical)
-    )
     fraction = as_fraction(arguments.test)
+    out = writable(arguments.out, arguments.data, arguments.test if fraction is None else None)
+    drop, categorical = names_of(arguments.drop), names_of(arguments.categorical)
+    reading = reading_of(arguments)
     given = given_parameters(arguments)
     with progress_bar() as seconds:
-        names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
+        names: dict[str, Any] = {
+            "target": arguments.target,
+            "weight": arguments.weight,
+            "drop_missing_target": arguments.drop_missing_target,
+            "reading": reading,
+        }
         table = load_table(arguments.data, **names, drop=drop)
+        require_dates(table, reading)
+        strings = string_columns(table.frame)
+        notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
+        for note in notes:
+            say(note)
+        text = [*strings, arguments.target] if table.y.dtype.kind == "U" else strings
         given |= categories(table, categorical, given)
         test = None
         if fraction is not None:
             table, test = split(table, fraction, given.get("random_state"))
         elif arguments.test is not None:
-            strings = string_columns(table.frame)
-            test = load_table(arguments.test, **names, features=table.names, text=strings)
+            test = load_table(arguments.test, **names, features=table.names, text=text)
         task = arguments.task
         if task == "auto":
             task = "classification" if is_class_target(table.y) else "regression"
@@ -98,6 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
         if sys.stderr.isatty():  # before the work, so that it can be ended
             print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
         estimator.fit(table.X, table.y, sample_weight=table.weight)
+        estimator.source_ = source_of(reading, arguments.target)
         with stage("saving"):
             save(estimator, out)
         score = None
@@ -105,6 +135,7 @@ def run(arguments: argparse.Namespace) -> None:
             score = finite(estimator.score(test.X, test.y, sample_weight=test.weight))
     facts = describe(estimator, table)
     facts |= {"data": arguments.data, "target": arguments.target, "memory": memory}
+    facts |= {"notes": notes}
     if test is not None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
@@ -145,6 +176,12 @@ def categories(table: Table, named: list[str], given: dict[str, Any]) -> dict[st
     return {"categorical_features": [n for n in table.names if n in {*named, *strings}]}
 
 
+def require_dates(table: Table, reading: Reading) -> None:
+    """Raise an error for a name in `--dates` that was no column, or was dropped."""
+    if other := [name for name in reading.dates if f"{name}_year" not in table.names]:
+        raise ValueError(f"--dates: no feature of the name {listed(other)}")
+
+
 def describe(estimator: Any, table: Table) -> dict[str, Any]:
     """What was trained, for a script to read."""
     return {
@@ -179,6 +216,7 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
             f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, depth {facts['depth']:,}",
         ),
         ("memory", f"{about(facts['memory']['total'])}, as estimated before"),
+        *category_rows(facts),
         ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in facts["seconds"].items())),
     ]
     rows += oob_rows(facts)
@@ -210,17 +248,3 @@ def as_fraction(text: str | None) -> float | None:
     if not 0 < fraction < 1:
         raise ValueError(f"--test {text}: a fraction lies between 0 and 1")
     return fraction
-
-
-def writable(path: str) -> Path:
-    """The path, if a file can be written there: asked before the work, not after it."""
-    out = Path(path)
-    if out.is_dir():
-        raise IsADirectoryError(f"{out} is a directory, not a file")
-    folder = Path(os.path.realpath(out)).parent  # of the file that a link leads to
-    is_stream = out.exists() and not out.is_file()  # written into, not replaced
-    if not is_stream and not folder.is_dir():
-        raise FileNotFoundError(f"{folder}: no such directory")
-    if not os.access(out if is_stream else folder, os.W_OK):
-        raise PermissionError(f"{out if is_stream else folder}: no permission to write there")
-    return out

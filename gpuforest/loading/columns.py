@@ -6,19 +6,18 @@ Frames are narwhals' here, of pyarrow or, where only that is installed, of panda
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gpuforest.loading.engine import frame_engine, require_pyarrow
-from gpuforest.loading.files import DAMAGED, PARQUET, opened
-from gpuforest.loading.text import read_text
-from gpuforest.loading.values import Reading, typed
+from gpuforest.loading.frames import listed, read_frame
+from gpuforest.loading.values import Reading
 from gpuforest.progress import stage
 
+UNNAMED = "Unnamed: 0"  # an index that pandas wrote
 MAX_CLASSES = 20  # an integer target with more distinct values is a quantity
 
 
@@ -29,11 +28,13 @@ class Table:
     frame : features [N, F] of narwhals, by name: numbers, truth values and strings
     y : target [N], without missing values
     weight : f64[N] or None
+    notes : what a user should know of how it was made
     """
 
     frame: Any
     y: np.ndarray
     weight: np.ndarray | None
+    notes: tuple[str, ...] = ()
 
     @property
     def X(self) -> Any:
@@ -48,7 +49,7 @@ class Table:
     def take(self, rows: np.ndarray) -> Table:
         """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        return Table(self.frame[rows], self.y[rows], weight)
+        return replace(self, frame=self.frame[rows], y=self.y[rows], weight=weight)
 
 
 def load_table(
@@ -58,6 +59,7 @@ def load_table(
     weight: str | None = None,
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
+    drop_missing_target: bool = False,
     reading: Reading | None = None,
     text: Collection[str] = (),
 ) -> Table:
@@ -69,7 +71,9 @@ def load_table(
     target : name of the column to predict
     weight : name of the column of sample weights
     drop : names of columns to leave out
-    features : names of the features, in their order; None: all columns that are left
+    features : names of the features, in their order; None: all columns that are left, but for an
+        index that pandas wrote
+    drop_missing_target : leave out rows without a target
     reading, text : as in `read_frame`
 
     Raises
@@ -80,35 +84,14 @@ def load_table(
     """
     frame = read_frame(path, reading, text)
     with stage("load"):
-        return split_columns(frame, target, weight=weight, drop=drop, features=features)
-
-
-def read_frame(path: str | Path, reading: Reading | None = None, text: Collection[str] = ()) -> Any:
-    """Read a CSV or Parquet file; errors as in `load_table`.
-
-    Parameters
-    ----------
-    path : file, or "-" for standard input
-    reading : how a CSV file's numbers and missing values are written
-    text : names of columns that hold strings though they may look like numbers
-
-    Returns
-    -------
-    frame of narwhals
-    """
-    name = str(path)
-    if Path(name).is_dir():
-        raise IsADirectoryError(f"{name} is a directory, not a file")
-    if name != "-" and not Path(name).exists():
-        raise FileNotFoundError(f"{name}: no such file")
-    with stage("load"):
-        if name.lower().endswith(PARQUET):
-            frame = _read_parquet(name)
-        else:
-            frame = _read_csv(name, reading or Reading(), text)
-    if len(frame) == 0:
-        raise ValueError(f"{name} has no rows")
-    return frame
+        return split_columns(
+            frame,
+            target,
+            weight=weight,
+            drop=drop,
+            features=features,
+            drop_missing_target=drop_missing_target,
+        )
 
 
 def split_columns(
@@ -118,20 +101,34 @@ def split_columns(
     weight: str | None = None,
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
+    drop_missing_target: bool = False,
 ) -> Table:
     """Features, target and weights of a frame; parameters and errors as in `load_table`."""
-    for name in (target, *drop, *([] if weight is None else [weight])):
-        require_column(frame, name)
+    notes = []
+    target, *drop = find_columns(frame, [target, *drop])
+    if weight is not None:
+        [weight] = find_columns(frame, [weight])
     if target in (weight, *drop):
         raise ValueError(f"column {target!r} is the target: it cannot be dropped or be the weight")
-    y = _target(frame[target])
+    missing = is_missing(frame[target])
+    if drop_missing_target and missing.any():
+        notes.append(
+            f"{missing.sum():,} of {len(frame):,} rows have no {target!r} and are left out"
+        )
+        frame = frame.filter((~missing).tolist())
+        if len(frame) == 0:
+            raise ValueError(f"the target {target!r} is missing in all rows")
+    y = _target(frame[target], drop_missing_target)
     weights = None if weight is None else _weights(frame[weight])
     if features is None:
         apart = {target, weight, *drop}
+        if UNNAMED in frame.columns and UNNAMED not in apart:
+            notes.append(f"column {UNNAMED!r}, an index that pandas wrote, is left out")
+            apart.add(UNNAMED)
         features = [name for name in frame.columns if name not in apart]
     if not features:
         raise ValueError("no column is left to be a feature")
-    return Table(select_features(frame, features)[0], y, weights)
+    return Table(select_features(frame, features)[0], y, weights, tuple(notes))
 
 
 def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
@@ -150,7 +147,7 @@ def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
     if other := [name for name, dtype in found.schema.items() if not _may_be(dtype, found, name)]:
         raise ValueError(
             f"{_count(other, 'feature column')} neither numeric nor of strings: {listed(other)}; "
-            "leave such columns out with --drop, or encode them as numbers first"
+            "leave such columns out with --drop, or read dates as numbers with --dates"
         )
     return found, [name for name in frame.columns if name not in known]
 
@@ -158,13 +155,30 @@ def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
 def is_class_target(y: np.ndarray) -> bool:
     """Whether a target names classes rather than a quantity.
 
-    Strings and booleans do; whole numbers do where there are at most 20 distinct ones
+    Strings and booleans do; whole numbers (1.0 is one) do where there are at most 20 distinct ones
     and each occurs twice on average; other numbers do not.
     """
-    if y.dtype.kind in "iu":
-        n_distinct = len(np.unique(y))
-        return n_distinct <= MAX_CLASSES and 2 * n_distinct <= len(y)
-    return y.dtype.kind != "f"
+    if y.dtype.kind not in "iuf":
+        return True
+    distinct = np.unique(y)
+    is_whole = y.dtype.kind != "f" or bool((distinct == np.round(distinct)).all())
+    return is_whole and len(distinct) <= MAX_CLASSES and 2 * len(distinct) <= len(y)
+
+
+def find_columns(frame: Any, names: Sequence[str]) -> list[str]:
+    """The columns of these names, which may have blanks around them in the file or here.
+
+    Raises
+    ------
+    ValueError : there is no such column, with the names that it may have meant
+    """
+    columns = {name.strip(): name for name in frame.columns}
+    columns |= {name: name for name in frame.columns}
+    found = [name if name in columns else name.strip() for name in names]
+    for name in found:
+        if name not in columns:
+            require_column(frame, name)
+    return [columns[name] for name in found]
 
 
 def require_column(frame: Any, name: str) -> None:
@@ -179,70 +193,17 @@ def require_column(frame: Any, name: str) -> None:
     raise ValueError(f"no column {name!r}: {hint}")
 
 
-def _read_csv(name: str, reading: Reading, text: Collection[str]) -> Any:
-    try:
-        with opened(name) as file:
-            names, columns = read_text(file, name)
-    except DAMAGED as error:
-        raise ValueError(f"{name} is no whole compressed file: {error}") from error
-    _require_unique(names, name)
-    as_text = frozenset(text)
-    columns = typed(columns, reading, [column in as_text for column in names])
-    return _frame(dict(zip(names, columns, strict=True)))
-
-
-def _frame(columns: dict[str, Any]) -> Any:
-    """A frame of columns as `typed` gives them."""
-    import narwhals.stable.v2 as nw
-
-    if frame_engine() == "pyarrow":
-        import pyarrow as pa
-
-        return nw.from_native(pa.table(columns), eager_only=True)
-    import pandas as pd
-
-    for name, column in columns.items():
-        if column.dtype == object and any(value is True or value is False for value in column):
-            columns[name] = pd.array(column, dtype="boolean")
-    return nw.from_native(pd.DataFrame(columns), eager_only=True)
-
-
-def _read_parquet(name: str) -> Any:
-    require_pyarrow()
-    import narwhals.stable.v2 as nw
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        with opened(name) as file:
-            source = parquet.ParquetFile(pa.PythonFile(file, "r"))
-            names = source.schema_arrow.names
-            _require_unique(names, name)
-            table = source.read()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{name} is no Parquet file: {str(error).splitlines()[0]}") from error
-    # pandas writes an index as a column
-    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    table = table.drop_columns([c for c in index if isinstance(c, str)])
-    return nw.from_native(table.replace_schema_metadata(), eager_only=True)
-
-
-def _require_unique(names: list[str], path: str) -> None:
-    if len(set(names)) < len(names):
-        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        raise ValueError(
-            f"{path} has several columns of one name: {listed(twice)}; rename or remove all but one"
-        )
-
-
-def _target(column: Any) -> np.ndarray:
+def _target(column: Any, had_gaps: bool = False) -> np.ndarray:
     n_missing = int(is_missing(column).sum())
     if n_missing:
         raise ValueError(
             f"the target {column.name!r} is missing in {n_missing} of {len(column)} rows; "
-            "remove those rows first"
+            "--drop-missing-target leaves these rows out"
         )
     found = column.to_numpy()
+    is_whole = found.dtype.kind == "f" and bool((np.abs(found) < 2**53).all())
+    if had_gaps and is_whole and (found == np.round(found)).all():
+        found = found.astype(np.int64)  # beside gaps whole numbers are read as floats
     return np.asarray(found if found.dtype.kind in "biuf" else found.astype(np.str_))
 
 
@@ -279,12 +240,6 @@ def _weights(column: Any) -> np.ndarray:
             f"the weight column {column.name!r} is missing in {n_missing} of {len(column)} rows"
         )
     return np.asarray(column.to_numpy(), np.float64)
-
-
-def listed(names: Sequence[str], most: int = 10) -> str:
-    """Names in quotes, the first few of many."""
-    text = ", ".join(repr(n) for n in names[:most])
-    return text if len(names) <= most else f"{text} and {len(names) - most} more"
 
 
 def _count(names: Sequence[str], noun: str) -> str:

@@ -11,6 +11,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from glob import glob, has_magic
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
@@ -26,6 +27,38 @@ COMPRESSED = {
     "zstd": (b"(\xb5/\xfd", ".zst"),
 }
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+def named_files(path: str) -> list[str]:
+    """The files that a path, a folder of Parquet files or a pattern such as "part-*.parquet" names.
+
+    Raises
+    ------
+    OSError : there is none
+    ValueError : a pattern that names files that are not Parquet
+    """
+    if path == STDIN:
+        return [path]
+    if Path(path).is_dir():
+        every = (p.relative_to(path) for p in Path(path).rglob("*") if p.name.endswith(PARQUET))
+        found = [str(Path(path, p)) for p in sorted(every) if not hidden(p)]
+        if not found:
+            raise IsADirectoryError(f"{path} is a directory, not a file, and has no Parquet files")
+        return found
+    if Path(path).exists():
+        return [path]
+    found = sorted(glob(path, recursive=True)) if has_magic(path) else []
+    if not found:
+        raise FileNotFoundError(f"{path}: no such file")
+    other = [p for p in found if not p.lower().endswith(PARQUET)]
+    if other and len(found) > 1:
+        raise ValueError(f"{path}: several files are read only of Parquet, and {other[0]} is none")
+    return found
+
+
+def hidden(path: Path) -> bool:
+    """Whether a writer of folders put a file or its folder there for itself."""
+    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 @contextmanager

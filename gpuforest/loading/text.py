@@ -87,14 +87,13 @@ def _plain_columns(file: IO[bytes], separator: str, name: str) -> Iterator[np.nd
     blocks: list[list[Any]] = []
     n = len(next(rows))
     while block := list(islice(rows, BLOCK_ROWS)):
-        blocks.append(
-            [np.array(column, np.dtypes.StringDType()) for column in zip(*block, strict=True)]
-        )
+        texts: list[Any] = [np.array(c, np.dtypes.StringDType()) for c in zip(*block, strict=True)]
+        blocks.append(texts)
     for i in range(n):
         parts = [block[i] for block in blocks]
         yield np.concatenate(parts) if parts else np.zeros(0, np.dtypes.StringDType())
-        for block in blocks:
-            block[i] = ""  # its memory is free
+        for texts in blocks:
+            texts[i] = None  # its memory is free
 
 
 def _rows(file: IO[bytes], separator: str, name: str) -> Iterator[list[str]]:

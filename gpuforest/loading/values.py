@@ -33,16 +33,27 @@ WHOLE = re.compile(r"-?[0-9]+")
 
 @dataclass(frozen=True)
 class Reading:
-    """How the text of a CSV file is read.
+    """How a file is read; all but dates is about the text of a CSV file.
 
     decimal : the decimal mark of numbers
     thousands : the mark between groups of digits, or "" for none
     missing : markers of missing values beside `MISSING`
+    units : characters that may stand around a number, such as "$%"
+    dates : columns of dates, which become numbers (see `loading.dates`)
+    date_format : how dates are written, as `datetime.strptime` takes it; "" is ISO 8601
     """
 
     decimal: str = "."
     thousands: str = ""
     missing: tuple[str, ...] = ()
+    units: str = ""
+    dates: tuple[str, ...] = ()
+    date_format: str = ""
+
+    @property
+    def around(self) -> str:
+        """Characters that may stand around a number."""
+        return BLANKS + self.units
 
     def __post_init__(self) -> None:
         for name in ("decimal", "thousands"):
@@ -101,6 +112,8 @@ def _typed_arrow(columns: list[Any], reading: Reading, as_text: list[bool]) -> l
         return np.asarray((holds | missing).all(axis=1))
 
     numbers, whole, is_number, is_whole = _arrow_numbers(bare, reading, n, every)
+    if whole is None and is_whole.any() and n > 1:  # a number of one column is too large
+        return [c for i in range(n) for c in _typed_arrow([columns[i]], reading, [as_text[i]])]
     truth = pc.is_in(bare, pa.array(TRUE))
     is_truth = every(pc.or_(truth, pc.is_in(bare, pa.array(FALSE)))) & ~is_number
     has_gaps, found = missing.any(axis=1), []
@@ -123,6 +136,8 @@ def _arrow_numbers(
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if reading.units:
+        bare = pc.utf8_trim(bare, reading.around)
     text, is_point = bare, None
     if reading.thousands:
         bare = pc.replace_substring(bare, reading.thousands, "")
@@ -180,6 +195,8 @@ def _spread(found: np.ndarray, known: np.ndarray, dtype: type, missing: Any) -> 
 
 def _plain_numbers(bare: list[str], reading: Reading) -> np.ndarray | None:
     """Trimmed text as numbers; None if it holds others."""
+    if reading.units:
+        bare = [value.strip(reading.around) for value in bare]
     if reading.thousands:
         bare = [value.replace(reading.thousands, "") for value in bare]
     if reading.decimal != ".":

@@ -1,0 +1,165 @@
+"""Score a saved model on a file, with a confusion matrix of its classes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.metrics import (
+    accuracy_score,
+    confusion_matrix,
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+)
+
+import gpuforest
+from gpuforest.cli.facts import finite, plain
+from gpuforest.cli.predict import add_runtime_options, require_numbers, set_runtime, used
+from gpuforest.cli.reading import DATA, add_reading_options, category_names, reading_of
+from gpuforest.cli.show import print_rows, progress_bar, say
+from gpuforest.loading import Table, listed, load_table
+
+ERRORS = ("mean_absolute_error", "root_mean_squared_error")  # in units of the target
+SHOWN_CLASSES = 20  # rows of a confusion matrix in a summary; --json gives all
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    command.add_argument("model", metavar="MODEL", help="a file that `gpuforest train` wrote")
+    command.add_argument("data", metavar="DATA", help=DATA)
+    command.add_argument(
+        "--target", metavar="COLUMN", help="the column to compare with (default: as in training)"
+    )
+    command.add_argument("--weight", metavar="COLUMN", help="the column of sample weights")
+    command.add_argument(
+        "--drop-missing-target", action="store_true", help="leave out rows without a target"
+    )
+    command.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of the summary"
+    )
+    add_runtime_options(command)
+    add_reading_options(command)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Load both, predict, compare and show."""
+    with progress_bar():
+        model = gpuforest.load(arguments.model)
+        target = arguments.target or getattr(model, "source_", {}).get("target")
+        if target is None:
+            raise ValueError("the model does not say what its target is called: add --target")
+        if not used(model) or not hasattr(model, "predict") or model.n_outputs_ > 1:
+            raise ValueError("only models of one target and of features with names are evaluated")
+        set_runtime(model, vars(arguments))
+        table = load_table(
+            arguments.data,
+            target,
+            weight=arguments.weight,
+            features=used(model),
+            drop_missing_target=arguments.drop_missing_target,
+            reading=reading_of(arguments, model),
+            text=text_columns(model, target),
+        )
+        require_numbers(model, table.frame)
+        facts = {"model": arguments.model, "data": arguments.data, "target": target}
+        facts |= {"rows": len(table.y), "task": "classification"}
+        if is_classifier(model):
+            facts |= class_scores(model, table)
+        else:
+            facts |= {"task": "regression", **number_scores(model, table)}
+    for note in table.notes:
+        say(note)
+    if arguments.json:
+        print(json.dumps(facts, default=plain, allow_nan=False))
+    else:
+        print_rows(summary(facts), "gpuforest evaluate")
+
+
+def text_columns(model: Any, target: str) -> list[str]:
+    """Columns of strings, the target among them where its classes are strings."""
+    classes = getattr(model, "classes_", np.zeros(0))
+    return [*category_names(model), *([target] if classes.dtype.kind in "OU" else [])]
+
+
+def class_scores(model: Any, table: Table) -> dict[str, Any]:
+    """Scores of a classifier, and how many rows of each class were predicted as each.
+
+    Raises
+    ------
+    ValueError : no class that the model knows
+    """
+    known, y = model.classes_, table.y
+    if (known.dtype.kind in "OU") != (y.dtype.kind in "OU") or not np.isin(y, known).any():
+        raise ValueError(
+            f"the target holds {listed([str(v) for v in np.unique(y)])}, "
+            f"and the model's classes are {listed([str(c) for c in known])}"
+        )
+    y = y.astype(known.dtype if known.dtype.kind != "O" else object)
+    probabilities = model.predict_proba(table.X)
+    found = known[probabilities.argmax(axis=1)]
+    labels = np.unique(np.concatenate([known, y]))  # a file may have classes that training had not
+    w = table.weight
+    return {
+        "accuracy": accuracy_score(y, found, sample_weight=w),
+        "balanced_accuracy": balanced(y, found, w),
+        "log_loss": log_loss(y, probabilities, sample_weight=w, labels=known)
+        if len(labels) == len(known) > 1
+        else None,
+        "classes": labels.tolist(),
+        "confusion": confusion_matrix(y, found, labels=labels, sample_weight=w).tolist(),
+    }
+
+
+def balanced(y: np.ndarray, found: np.ndarray, weight: np.ndarray | None) -> float:
+    """The mean over the classes of the rows of the share that was found."""
+    weight = np.ones(len(y)) if weight is None else weight
+    classes, code = np.unique(y, return_inverse=True)
+    total = np.bincount(code, weight, len(classes))
+    right = np.bincount(code, weight * (y == found), len(classes))
+    return float(np.mean(right[total > 0] / total[total > 0]))
+
+
+def number_scores(model: Any, table: Table) -> dict[str, Any]:
+    """Scores of a regression."""
+    if table.y.dtype.kind not in "iufb":
+        raise ValueError("the target holds text, and the model predicts numbers")
+    found, w = model.predict(table.X), table.weight
+    squared = mean_squared_error(table.y, found, sample_weight=w)
+    return {
+        "r2": finite(r2_score(table.y, found, sample_weight=w)) if len(found) > 1 else None,
+        "mean_absolute_error": mean_absolute_error(table.y, found, sample_weight=w),
+        "root_mean_squared_error": float(np.sqrt(squared)),
+    }
+
+
+def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The facts as lines for a reader."""
+    rows = [
+        ("data", f"{facts['data']}: {facts['rows']:,} rows"),
+        ("target", f"{facts['target']}: {facts['task']}"),
+    ]
+    names = {"r2": "R2", "log_loss": "log loss"}
+    for key in ("accuracy", "balanced_accuracy", "log_loss", "r2", *ERRORS):
+        if facts.get(key) is not None:
+            shown = f"{facts[key]:.6g}" if key in ERRORS else f"{facts[key]:.4f}"
+            rows += [(names.get(key, key.replace("_", " ")), shown)]
+    if "confusion" in facts:
+        rows += confusion_rows(facts["classes"], facts["confusion"])
+    return rows
+
+
+def confusion_rows(classes: list[Any], confusion: list[list[float]]) -> list[tuple[str, str]]:
+    """A line for each true class: how many of its rows were predicted as each."""
+    if len(classes) > SHOWN_CLASSES:
+        return [("confusion", f"{len(classes)} classes: --json has the matrix")]
+    lines = [["predicted", *map(str, classes)]]
+    for name, counts in zip(classes, confusion, strict=True):
+        lines.append([str(name), *(f"{n:,.6g}" for n in counts)])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = ["  ".join(f"{v:>{w}}" for v, w in zip(line, widths, strict=True)) for line in lines]
+    return [("confusion" if i == 0 else "", line) for i, line in enumerate(text)]

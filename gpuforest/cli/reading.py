@@ -1,0 +1,107 @@
+"""Options that say how a file is read; a model keeps those that it was trained with."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from dataclasses import replace
+from typing import Any
+
+from gpuforest.loading import Reading, read_frame
+
+DATA = (
+    "CSV with a header line (also .gz, .bz2, .xz, .zst), Parquet, a folder of Parquet files, or - "
+    "for standard input"
+)
+LISTS = ("missing", "dates")
+
+
+def add_reading_options(command: argparse.ArgumentParser, kept: bool = True) -> None:
+    """Declare the options; `kept`: those of the model hold where they are not given."""
+    text = "In place of what the model was trained with." if kept else None
+    group = command.add_argument_group("how the data are written", text)
+    group.add_argument("--decimal", metavar="C", help="the decimal mark of numbers (default: .)")
+    group.add_argument("--thousands", metavar="C", help="the mark between groups of digits")
+    group.add_argument(
+        "--missing",
+        metavar="WORDS",
+        action="append",
+        help="markers of missing values, separated by commas, beside empty fields, NA, ? and "
+        "others; may be repeated (write --missing=- for -)",
+    )
+    group.add_argument(
+        "--units", metavar="CHARS", help="characters to ignore around numbers, such as '$%%'"
+    )
+    group.add_argument(
+        "--dates",
+        metavar="COLS",
+        action="append",
+        help="columns of dates, separated by commas: each becomes four columns of numbers, "
+        "COL_year, COL_month, COL_weekday (0 is Monday) and COL_seconds (since 1970)",
+    )
+    group.add_argument(
+        "--date-format",
+        metavar="F",
+        help="how dates are written, such as %%d/%%m/%%Y (default: as 2020-12-31, with a time or "
+        "without)",
+    )
+
+
+def kept_reading(model: Any) -> Reading:
+    """How the data were read that a model was trained on."""
+    source: dict[str, Any] = getattr(model, "source_", {})
+    options: dict[str, Any] = {
+        k: tuple(v) if k in LISTS else v for k, v in source.items() if k != "target"
+    }
+    return replace(Reading(), **options)
+
+
+def reading_of(arguments: argparse.Namespace, model: Any = None) -> Reading:
+    """How to read: as the model was trained, but for what is given.
+
+    Raises
+    ------
+    ValueError : marks that are part of numbers
+    """
+    options: dict[str, Any] = {}
+    for name in Reading.__dataclass_fields__:
+        given = getattr(arguments, name)
+        if given is not None:
+            options[name] = tuple(names_of(given)) if name in LISTS else given
+    return replace(kept_reading(model), **options)
+
+
+def source_of(reading: Reading, target: str) -> dict[str, Any]:
+    """What a model keeps of its training data: the target's name, and how they were read."""
+    plain = Reading()
+    found: dict[str, Any] = {"target": target}
+    for name in Reading.__dataclass_fields__:
+        if (value := getattr(reading, name)) != getattr(plain, name):
+            found[name] = list(value) if name in LISTS else value
+    return found
+
+
+def names_of(given: list[str]) -> list[str]:
+    """Names separated by commas, blanks around them left out; quotes keep a comma in a name."""
+    rows = csv.reader(given, skipinitialspace=True)
+    return [name.strip() for row in rows for name in row if name.strip()]
+
+
+def read_for(model: Any, arguments: argparse.Namespace, keep: list[str]) -> Any:
+    """A frame with the columns of a model as they were in training."""
+    text = {*category_names(model), *keep} - {*number_names(model)}
+    return read_frame(arguments.data, reading_of(arguments, model), text)
+
+
+def category_names(model: Any) -> list[str]:
+    """The features whose categories are strings, however much a file's look like numbers."""
+    names = getattr(model, "feature_names_in_", [])
+    known = model.forest_.edges.categories if len(names) else {}
+    return [str(names[f]) for f, found in known.items() if found and isinstance(found[0], str)]
+
+
+def number_names(model: Any) -> list[str]:
+    """The features that are numbers."""
+    known = model.forest_.edges.categories
+    names = getattr(model, "feature_names_in_", [])
+    return [str(name) for f, name in enumerate(names) if f not in known]
