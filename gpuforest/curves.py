@@ -1,4 +1,5 @@
-"""Curves of errors that a fit keeps, as a model file's header holds them: {column: [...]}."""
+"""What a model file's header holds beside the forest: curves of errors, {column: [...]}, and what
+the command line keeps of the training data, {"target": "price", "decimal": ","}."""
 
 from __future__ import annotations
 
@@ -17,6 +18,28 @@ CURVES: dict[str, dict[str, type]] = {
     "oob_max_features": {"max_features": int, "error": float},
     "pruning_curve": {"ccp_alphas": float, "n_leaves": int, "errors": float, "std_errors": float},
 }
+KEPT = {*CURVES, "source"}
+
+
+def kept_of(estimator: Any) -> dict[str, dict[str, Any]]:
+    """The curves that a fitted estimator has, by name, and its source."""
+    source = getattr(estimator, "source_", None)
+    return curves_of(estimator) | ({} if source is None else {"source": source})
+
+
+def read_kept(name: str, written: dict[str, Any]) -> Any:
+    """One of them as its attribute.
+
+    Raises
+    ------
+    ModelFormatError : it is none
+    """
+    if name in CURVES:
+        return read_curve(name, written)
+    for value in written.values():
+        words = value if type(value) is list else [value]
+        need(all(type(word) is str for word in words), "a source that is no text")
+    return written
 
 
 def curves_of(estimator: Any) -> dict[str, dict[str, list[float]]]:

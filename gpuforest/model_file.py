@@ -34,7 +34,7 @@ from gpuforest import estimators
 from gpuforest.binning import BinEdges
 from gpuforest.container import Layout, parse_object, read, write
 from gpuforest.criteria import CRITERIA, criterion_names
-from gpuforest.curves import CURVES, curves_of, read_curve
+from gpuforest.curves import KEPT, kept_of, read_kept
 from gpuforest.errors import ModelFormatError, damaged, need
 from gpuforest.forest import Forest
 from gpuforest.nodes import LEAF_MASK, LEAF_WORD, is_leaf
@@ -68,16 +68,15 @@ HEADER = {
     "feature_names": list,
     "oob_score": float,
     "ccp_alpha": float,
-    **dict.fromkeys(CURVES, dict),
+    **dict.fromkeys(KEPT, dict),
     "classes": list,
     "classes_dtype": str,
     "outputs": list,
     "categories": dict,
-    "source": dict,
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights"}
-SOMETIMES = {*OPTIONAL, "oob_score", "source", "sets", "ccp_alpha", *CURVES, *OF_LEAVES, *NAMES}
+SOMETIMES = {*OPTIONAL, "oob_score", "sets", "ccp_alpha", *KEPT, *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
@@ -235,13 +234,11 @@ def _header(estimator: Any) -> dict[str, Any]:
         header["feature_names"] = estimator.feature_names_in_.tolist()
     if hasattr(estimator, "oob_score_"):
         header["oob_score"] = estimator.oob_score_
-    if hasattr(estimator, "source_"):  # of the command line: the target's name, how it read files
-        header["source"] = estimator.source_
     if categories := estimator.forest_.edges.categories:
         header["categories"] = {str(f): list(values) for f, values in categories.items()}
     if hasattr(estimator, "pruning_curve_"):
         header["ccp_alpha"] = estimator.ccp_alpha_
-    header |= curves_of(estimator)
+    header |= kept_of(estimator)
     coding = estimator.forest_.coding
     if coding.several:
         header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
@@ -388,13 +385,8 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if "oob_score" in header:
         estimator.oob_score_ = header["oob_score"]
-    if "source" in header:
-        options = header["source"].values()
-        words = [word for each in options for word in (each if type(each) is list else [each])]
-        need(all(type(word) is str for word in words), "a source that is no text")
-        estimator.source_ = header["source"]
-    for curve in header.keys() & CURVES.keys():
-        setattr(estimator, f"{curve}_", read_curve(curve, header[curve]))
+    for name in header.keys() & KEPT:
+        setattr(estimator, f"{name}_", read_kept(name, header[name]))
     criterion = CRITERIA[header["criterion"]]
     need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
     estimator._keep(forest)

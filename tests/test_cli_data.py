@@ -153,7 +153,7 @@ def test_folders_and_patterns_of_parquet_files(folder):
     with pytest.raises(FileNotFoundError, match=r"set/\*.csv: no such file"):
         read_frame("set/*.csv")
     Path("empty").mkdir()
-    with pytest.raises(IsADirectoryError, match="empty is a directory, .* no Parquet files"):
+    with pytest.raises(IsADirectoryError, match=r"empty is a directory, .* no Parquet files"):
         read_frame("empty")
 
 
@@ -267,7 +267,7 @@ def test_marks_are_kept_with_the_model(folder, capsys):
         (["--decimal", "1"], "--decimal '1': one character that is part of no number"),
         (["--decimal", ",", "--thousands", ","], "--decimal and --thousands are both ','"),
         (["--dates", "when"], "--dates: no feature of the name 'when'"),
-        (["--dates", "x"], "--dates x: '0.0000' is no date; write it as 2020-12-31 or"),
+        (["--dates", "x"], "is no date; write it as 2020-12-31 or"),
         (["--dates", "x", "--date-format", "%d.%m.%Y"], "it is not of the form '%d.%m.%Y'"),
     ],
 )

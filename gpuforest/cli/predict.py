@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,9 @@ def add_runtime_options(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Load both, predict and write."""
     out = None
-    if arguments.out is not None:
+    if arguments.out is not None and not is_stdout(Path(arguments.out)):
         out = writable(arguments.out, arguments.model, arguments.data)
         require_format(out)
-        out = None if is_stdout(out) else out
     with progress_bar():
         model = gpuforest.load(arguments.model)
         if arguments.proba and not hasattr(model, "predict_proba"):

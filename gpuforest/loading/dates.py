@@ -49,8 +49,9 @@ def with_date_parts(frame: Any, names: Sequence[str], form: str = "") -> Any:
 def _parts(column: Any, form: str) -> np.ndarray:
     """The parts f64[N, 4] of each date."""
     known: dict[Any, tuple[float, ...]] = {None: (np.nan,) * len(PARTS)}
-    values = column.to_list()
-    for value in {*values} - {None}:
+    missing = column.is_null().to_list()
+    values = [None if m else v for v, m in zip(column.to_list(), missing, strict=True)]
+    for value in dict.fromkeys(v for v in values if v is not None):
         known[value] = _parts_of(_moment(value, form, column.name))
     return np.array([known[value] for value in values])
 

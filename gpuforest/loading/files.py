@@ -121,6 +121,10 @@ def _zstd(raw: IO[bytes]) -> Any:
 def _copied(stream: Any) -> IO[bytes]:
     """A seekable copy of what a stream gives."""
     copy = cast(IO[bytes], SpooledTemporaryFile(IN_MEMORY))  # noqa: SIM115 the caller closes it
-    shutil.copyfileobj(stream, copy, io.DEFAULT_BUFFER_SIZE * 128)
+    try:
+        shutil.copyfileobj(stream, copy, io.DEFAULT_BUFFER_SIZE * 128)
+    except BaseException:
+        copy.close()
+        raise
     copy.seek(0)
     return copy

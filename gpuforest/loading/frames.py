@@ -51,7 +51,9 @@ def _read_file(name: str, reading: Reading, text: Collection[str]) -> Any:
             if start == PARQUET_START or name.lower().endswith(PARQUET):
                 return _read_parquet(file, name)
             names, columns = read_text(file, name)
-    except DAMAGED as error:
+    except (*DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not of what is in the file
+            raise
         raise ValueError(f"{name} is no whole compressed file: {error}") from error
     names = [column or f"Unnamed: {i}" for i, column in enumerate(names)]  # as pandas calls them
     _require_unique(names, name)

@@ -51,6 +51,16 @@ class Reading:
     date_format: str = ""
 
     @property
+    def no_number(self) -> str:
+        """A pattern of what no number has: a mark for thousands before other than three digits,
+        or an English point; "" where that cannot be."""
+        mark = re.escape(self.thousands)
+        found = [f"{mark}([0-9]{{0,2}}([^0-9]|$)|[0-9]{{4}})"] if mark else []
+        if "." not in (self.decimal, self.thousands):
+            found.append("[.]")
+        return "|".join(found)
+
+    @property
     def around(self) -> str:
         """Characters that may stand around a number."""
         return BLANKS + self.units
@@ -138,23 +148,19 @@ def _arrow_numbers(
 
     if reading.units:
         bare = pc.utf8_trim(bare, reading.around)
-    text, is_point = bare, None
+    if reading.no_number:
+        bare = pc.if_else(pc.match_substring_regex(bare, reading.no_number), "-", bare)
     if reading.thousands:
         bare = pc.replace_substring(bare, reading.thousands, "")
     if reading.decimal != ".":
-        is_point = pc.match_substring(bare, ".")  # an English one
-        bare = pc.if_else(is_point, text, pc.replace_substring(bare, reading.decimal, "."))
+        bare = pc.replace_substring(bare, reading.decimal, ".")
     none = np.zeros(n, bool)
     try:
-        if is_point is not None and pc.any(is_point).as_py():
-            raise pa.ArrowInvalid("a point that is no decimal mark")
         numbers, is_number = pc.cast(bare, pa.float64()), ~none
     except pa.ArrowInvalid:
         if n == 1:
             return None, None, none, none
         match = pc.match_substring_regex(bare, NUMBER)
-        if is_point is not None:
-            match = pc.and_(match, pc.invert(is_point))
         is_number = every(match)
         bare = pc.if_else(match, bare, None)
         numbers = pc.cast(bare, pa.float64())
@@ -197,11 +203,11 @@ def _plain_numbers(bare: list[str], reading: Reading) -> np.ndarray | None:
     """Trimmed text as numbers; None if it holds others."""
     if reading.units:
         bare = [value.strip(reading.around) for value in bare]
+    if reading.no_number and any(re.search(reading.no_number, value) for value in bare):
+        return None
     if reading.thousands:
         bare = [value.replace(reading.thousands, "") for value in bare]
     if reading.decimal != ".":
-        if any("." in value for value in bare):
-            return None
         bare = [value.replace(reading.decimal, ".") for value in bare]
     if NOT_IN_NUMBERS.search("".join(bare)):
         return None
