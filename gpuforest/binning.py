@@ -52,7 +52,7 @@ class BinEdges:
     kinds : u8[F], NUMERIC or CATEGORICAL
     categories : what the codes 0 .. n - 1 of each categorical feature stand for: strings,
         numbers or truth values. Its values in a matrix are these places; n is any other
-        value, which training never sees. So its edges are 0 .. n - 1
+        value, such as a rare one, or one that training never saw. So its edges are 0 .. n - 1
     """
 
     values: np.ndarray

@@ -10,7 +10,8 @@ The slot of "the others" is pending: at the next level it takes the next link of
 is no deeper. A feature that was split so is used up below. What is missing is a category like
 the others, the last one; categories that the node does not hold go with the heaviest branch.
 
-All of it is O(nodes) work in any array-API namespace; numbers are cut in two as ever.
+All of it is O(nodes) work in any array-API namespace; numbers are cut in two as ever. The version
+for CPUs, kernels/grow_subtrees/multiway.py, makes a whole chain at once.
 """
 
 from __future__ import annotations
