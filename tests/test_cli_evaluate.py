@@ -1,6 +1,7 @@
 """`gpuforest evaluate`: scores of a saved model on a file."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -117,3 +118,25 @@ def test_models_from_python(data, capsys):
     assert main(["evaluate", "model", "new.csv", "--target", "kind"]) == 2
     assert "features with names" in capsys.readouterr().err
     assert not Path("p.csv").exists()
+
+
+def test_the_commands_and_options_of_the_page(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    page = (Path(__file__).parents[1] / "docs" / "command_line.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GPUFOREST_BACKEND", "numpy")
+    rows = [f"{i:03d},{i % 7},{100 + i}.5" for i in range(20)]
+    for name in ("houses.csv", "new.csv"):
+        Path(name).write_text("\n".join(["id,rooms,price", *rows]))
+    lines = page.split("```sh\n")[1].split("```")[0].splitlines()
+    for line in lines:
+        assert main(line.split()[1:]) == 0, line
+    assert Path("prices.csv").read_text().startswith("id,prediction\n000,1")
+    capsys.readouterr()
+    known = ""
+    for command in ("train", "predict", "evaluate"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        known += capsys.readouterr().out
+    for option in set(re.findall(r"--[a-z][a-z-]+", page)):
+        assert option in known, option
