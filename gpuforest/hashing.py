@@ -27,9 +27,7 @@ MIX_2 = 0x94D049BB133111EB
 BAG, ROOT, FEATURES, OUT_OF_BAG = 0, 1, 2, 3
 PERMUTATION = 2
 CUT = 2**32  # and the feature: a random cut of it
-# Hashes of the permutation, each of which drives two rounds. With six rounds, tests of
-# ordered pairs over 400,000 keys still tell n = 9 and n = 16 from random; not with eight.
-HASHES = 4
+HASHES = 4  # of the permutation, each of which drives two rounds
 
 
 def mix(z: Array) -> Array:
@@ -58,6 +56,11 @@ def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
     A keyed bijection of [0, 2**w) (add, multiply by an odd number, fold the high bits
     into the low ones, eight times), walked along its cycle until it lands below n. So
     any element of the order costs O(1) time and no memory.
+
+    The orders are not quite uniform for n <= 16. Each element is as often first, second, ... as
+    any other (exactly for powers of two, else within 1 %), but ordered pairs of the first two
+    differ by up to 0.8 % (root mean square) in how often they come, triples by up to 5 %. From
+    n = 17 on, four million keys show no difference.
 
     Parameters
     ----------

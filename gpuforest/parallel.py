@@ -1,16 +1,19 @@
 """Threads over work that releases the GIL (NumPy's sorts, compiled kernels).
 
-A plain pool made for each call: nothing survives a fork, several callers may run at
+Threads are made for each call: nothing survives a fork, several callers may run at
 once, work is handed out as threads become free, and an interrupt drops what has not
-begun, also of the calls inside a call.
+begun, also of the calls inside a call. They are daemons, because the threads of
+concurrent.futures do all work that is left before they let the interpreter exit.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
-from typing import TypeVar
+from concurrent.futures import CancelledError
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,9 +38,10 @@ def parallel_map(
 ) -> list[R]:
     """`[function(item) for item in items]` on up to `n_threads` threads.
 
-    `done` is told, on the caller's thread, how many are.
+    `done` is called on the caller's thread with the number of items that are finished.
     """
-    items, results = list(items), []
+    items = list(items)
+    results: list[Any] = []
     if n_threads <= 1 or len(items) <= 1:
         for item in items:
             check_wanted()
@@ -46,23 +50,35 @@ def parallel_map(
         return results
 
     stopped = threading.Event()
+    waiting: SimpleQueue[int] = SimpleQueue()
+    finished: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
+    for i in range(len(items)):
+        waiting.put(i)
 
-    def in_pool(item: T) -> R:
+    def work() -> None:
         _thread.stopped = stopped
-        return function(item)
+        with contextlib.suppress(Empty):
+            while not stopped.is_set():
+                i = waiting.get_nowait()
+                try:
+                    finished.put((i, function(items[i]), None))
+                except BaseException as error:
+                    finished.put((i, None, error))
 
-    pool = ThreadPoolExecutor(min(n_threads, len(items)))
+    results = [None] * len(items)
     try:
-        futures = [pool.submit(in_pool, item) for item in items]
-        for n, future in enumerate(as_completed(futures), 1):
-            future.result()  # raises what was raised there
+        for _ in range(min(n_threads, len(items))):
+            threading.Thread(target=work, daemon=True).start()
+        for n in range(1, len(items) + 1):
+            i, results[i], error = finished.get()
+            if error is not None:
+                raise error
             done(n)
-        return [future.result() for future in futures]
+        return results
     finally:
         # after an exception, an interrupt too, what has not begun is dropped and what has
         # is not waited for: it writes to arrays that nobody will read
         stopped.set()
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:

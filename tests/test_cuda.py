@@ -19,6 +19,7 @@ from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.criteria import CRITERIA
 from gpuforest.errors import BackendError
+from gpuforest.inspection import oob
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.predict import apply, predict
 
@@ -124,6 +125,15 @@ def test_out_of_bag_sums_are_the_same(cuda, task, seed):
         found = out_of_bag(forest, task.prepared(backend)[0], task.sampling, backend)
     for a, b in zip(expected, found, strict=True):
         assert np.array_equal(a, backend.asnumpy(b))
+
+
+def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
+    monkeypatch.setattr(oob, "parallel_map", lambda *_: pytest.fail("the host's threads"))
+    rng, backend = np.random.default_rng(0), cuda.backend()
+    task = Task(rng.normal(size=(50, 3)), rng.integers(0, 2, 50), n_draws=50, n_trees=3)
+    forest, matrix = task.grow(NumpyBackend()), task.prepared(backend)[0]
+    _, counts = out_of_bag(forest, matrix, task.sampling, backend)
+    assert backend.asnumpy(counts).max() == 3
 
 
 @FEW

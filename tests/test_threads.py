@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from gpuforest import RandomForestClassifier
+from gpuforest.inspection.paths import decision_paths
 from gpuforest.parallel import parallel_map
 
 
@@ -143,3 +144,58 @@ def test_an_error_stops_the_work_that_has_not_begun():
         parallel_map(work, range(1000), 2)
     assert len(begun) < 20
     assert parallel_map(lambda i: i * i, range(50), 3) == [i * i for i in range(50)]
+
+
+EXIT = """
+import sys, threading, time
+from gpuforest.parallel import parallel_map
+
+begun = threading.Event()
+
+def work(item):
+    begun.set()
+    time.sleep(item)
+
+threading.Thread(target=parallel_map, args=(work, [0.5] * 200, 2), daemon=True).start()
+begun.wait()
+"""
+
+
+def test_the_process_ends_while_a_daemon_works():
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-c", EXIT], check=True, timeout=45)
+    assert time.monotonic() - start < 40  # all the work takes 50
+
+
+EXIT_OF_A_FIT = (
+    LONG_FITS.split("fit(1, len(X))")[0]
+    + """
+threading.Thread(target=fit, args=(5000, 20_000), daemon=True).start()
+time.sleep(1)
+print(time.monotonic(), flush=True)
+"""
+)
+
+
+def test_the_process_ends_while_a_daemon_fits():
+    command = [sys.executable, "-c", EXIT_OF_A_FIT, "2"]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    assert time.monotonic() - float(done.stdout) < 10  # all trees take longer
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers of the processor's time")
+def test_decision_paths_can_be_interrupted():
+    X, y = data(2000)
+    model = RandomForestClassifier(20, max_depth=12, random_state=0, backend="numpy").fit(X, y)
+    leaves, noticed = np.tile(model.apply(X), (40, 1)), []
+    before = signal.signal(signal.SIGPROF, lambda *_: noticed.append(time.process_time()))
+    noticed.append(time.process_time())
+    signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)
+    try:
+        paths = decision_paths(model.forest_, leaves)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    noticed.append(time.process_time())
+    assert paths.nnz > 10**7  # sorting so many at once takes longer
+    assert np.diff(noticed).max() < 0.25

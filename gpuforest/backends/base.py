@@ -44,6 +44,7 @@ class Backend(ABC):
     deep_sets = False  # whether its deep phase knows categorical features
     medians = False  # whether it has `absolute_split`
     multiway_rows = 0  # as `deep_rows`, of trees with multiway splits
+    on_host = False  # whether it works on the host's memory, which threads can share
     device: Any = None  # what `xp`'s functions take as device=
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:

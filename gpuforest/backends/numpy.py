@@ -31,6 +31,7 @@ class NumpyBackend(Backend):
 
     name = "numpy"
     medians = True
+    on_host = True
     xp = array_api_compat.numpy
 
     def asnumpy(self, array: Array) -> np.ndarray:

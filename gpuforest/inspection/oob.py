@@ -88,7 +88,7 @@ class OutOfBag:
             self.sums[rows, ...] = sums
 
         backend, n = self._backend, self._codes.shape[0]
-        if isinstance(self._codes, np.ndarray):
+        if backend.on_host:
             alone, size = copy(backend), max(LEAST_ROWS, -(-n // (2 * backend.n_threads)))
             alone.n_threads = 1
             blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
