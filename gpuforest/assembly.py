@@ -174,7 +174,7 @@ def assemble(
         [xp.take(at, single), pairs(xp, xp.take(at, deep), xp.take(root, deep) + below)]
     )
     length = xp.concat([xp.ones_like(single), pairs(xp, xp.ones_like(blocks), blocks - 1)])
-    children, leaves = below - 1, trees.leaf_offsets[:-1] + leaf_sums.shape[0]
+    children, leaves = below - 1, trees.first_leaf + leaf_sums.shape[0]
     nodes = xp.concat([words, numbers, trees.nodes])
     leaf_sums = xp.concat([leaf_sums, trees.leaf_sums])
     set_at = None

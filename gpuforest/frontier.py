@@ -250,8 +250,9 @@ class Subtrees:
     """Whole subtrees of D slots, each a block of packed nodes, on the device.
 
     offsets : i64[D + 1], block d is nodes[offsets[d]:offsets[d + 1]], its root first
-    nodes : u64[...], in the order of nodes.py; children and leaves counted in the block
-    leaf_offsets : i64[D + 1]
+    nodes : u64[...], in the order of nodes.py; children counted in the block
+    first_leaf : i64[D], the row of leaf_sums from which each block's leaves are counted; blocks
+        may share rows
     leaf_sums : i64[..., C]
     set_at : i64[...] or None, where in `sets` u64[...] each node's set begins, if it has one;
         None where no feature is categorical
@@ -259,7 +260,7 @@ class Subtrees:
 
     offsets: Array
     nodes: Array
-    leaf_offsets: Array
+    first_leaf: Array
     leaf_sums: Array
     set_at: Array | None = None
     sets: Array | None = None

@@ -133,7 +133,7 @@ def _sets_of(forest: Forest, nodes: np.ndarray) -> np.ndarray:
 def _no_subtrees(forest: Forest) -> Subtrees:
     """Of no slots."""
     none = np.zeros(1, np.int64)
-    return Subtrees(none, forest.nodes[:0], none, forest.leaf_sums[:0])
+    return Subtrees(none, forest.nodes[:0], none[:0], forest.leaf_sums[:0])
 
 
 def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> Forest:

@@ -338,4 +338,4 @@ class Backend(ABC):
         xp = self.xp
         zero = xp.zeros(1, dtype=xp.int64, device=self.device)
         nodes = xp.zeros(0, dtype=xp.uint64, device=self.device)
-        return Subtrees(zero, nodes, zero, frontier.sums[:0, ...])
+        return Subtrees(zero, nodes, zero[:0], frontier.sums[:0, ...])

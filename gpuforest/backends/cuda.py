@@ -214,4 +214,4 @@ class CudaBackend(CudaKernels):
             "grow_subtrees", "collect", (self.blocks(D),), arguments,
             macros=macros, shared=4 * plan.rows,
         )  # fmt: skip
-        return Subtrees(offsets, nodes, leaf_offsets, leaf_sums)
+        return Subtrees(offsets, nodes, leaf_offsets[:-1], leaf_sums)

@@ -58,38 +58,39 @@ def grow_parts(
 
     def part(s: slice) -> tuple[Array, ...]:
         scratch, sets = scratch_for(int(f.n_rows[s].max()), int(f.n_rows[s].sum()))
-        offsets, leaf_offsets = np.zeros((2, s.stop - s.start + 1), np.int64)
+        offsets = np.zeros(s.stop - s.start + 1, np.int64)
         slots = (
             columns, target.y, f.rows, f.weights, f.begin[s], f.end[s], f.key[s], f.depth[s],
             f.tree[s], allowed_of(f), matrix.n_bins, limits,
         )  # fmt: skip
-        out = offsets, leaf_offsets, True if rules.random else None, *(sets or NO_SETS)
+        out = offsets, True if rules.random else None, *(sets or NO_SETS)
         if rules.multiway:
             chains = chain_arrays(int(f.n_rows[s].max()), matrix.n_features)
-            n_words = grow_multiway(
+            n_leaves, n_words = grow_multiway(
                 *slots, rules.gain_ratio, matrix.edges.n_codes, scratch, chains, *out
             )
         else:
-            n_words = grow_subtrees(*slots, matrix.edges.n_codes, scratch, *out)
+            n_leaves, n_words = grow_subtrees(*slots, matrix.edges.n_codes, scratch, *out)
         nodes = scratch.nodes[: offsets[-1]].copy()
-        leaf_sums = scratch.leaf_sums[: leaf_offsets[-1]].copy()
+        leaf_sums = scratch.leaf_sums[:n_leaves].copy()
         set_at = words = None
         if sets is not None:
             set_at, words = sets.at[: offsets[-1]].copy(), sets.words[:n_words].copy()
         kept.append((scratch, sets))
-        return offsets, nodes, leaf_offsets, leaf_sums, set_at, words
+        return offsets, nodes, leaf_sums, set_at, words
 
     return _joined(parallel_map(part, slices, n_threads))
 
 
 def _joined(parts: list[tuple[Array, ...]]) -> Subtrees:
-    offsets, nodes, leaf_offsets, leaf_sums, set_at, words = zip(*parts, strict=True)
+    offsets, nodes, leaf_sums, set_at, words = zip(*parts, strict=True)
+    leaves = np.cumsum([0, *map(len, leaf_sums)])[:-1]
     first = np.cumsum([0, *(0 if w is None else len(w) for w in words)])
     no_sets = words[0] is None
     return Subtrees(
         joined_offsets(offsets),
         np.concatenate(nodes),
-        joined_offsets(leaf_offsets),
+        np.repeat(leaves, [len(o) - 1 for o in offsets]),
         np.concatenate(leaf_sums),
         None if no_sets else np.concatenate([a + first[i] for i, a in enumerate(set_at)]),
         None if no_sets else np.concatenate(words),

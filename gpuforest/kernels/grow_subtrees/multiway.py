@@ -256,7 +256,7 @@ def grow_block(
     criterion, _, max_depth, fewest, min_rows, min_gain = rules
     branches, stack, keys, worth, found = chains
     (constant, trail), (_, own), (sums, left_sums) = known, order, all_sums
-    C, missing, base, first_leaf, n_trail = len(sums), B - 1, n_nodes, n_leaves, 0
+    C, missing, base, n_trail = len(sums), B - 1, n_nodes, 0
     channels = np.int64(C + (min_rows > 1))
     n_stack = push(stack, keys, 0, 0, n_rows, depth, n_nodes, 0, -1, -1, 0, root_key)
     n_nodes += 1
@@ -281,7 +281,7 @@ def grow_block(
                 )  # fmt: skip
             # 3. a leaf
             if best < 0 or worth[0, best] - node_score(criterion, sums, n_weight, C) < min_gain:
-                n_leaves = put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums, own, pure)
+                n_leaves = put_leaf(nodes, leaf_sums, number, n_leaves, sums, own, pure)
                 continue
             f, cut, side, depth = found[0, best], found[1, best], found[2, best] == 1, depth + 1
             # 4. a cut of numbers
@@ -333,7 +333,7 @@ def grow_block(
 @kernel
 def grow_multiway(
     columns, y, rows, weights, begin, end, keys, depth, tree, allowed, n_bins, rules, gain_ratio,
-    B, scratch, chains, offsets, leaf_offsets, random, kinds, sets, words, set_at, set_words,
+    B, scratch, chains, offsets, random, kinds, sets, words, set_at, set_words,
 ):  # fmt: skip
     """As grow_subtrees in numba.py; some features are categorical.
 
@@ -342,16 +342,16 @@ def grow_multiway(
     """
     _, order, spare, work, _, known, sums, pure, nodes, leaf_sums = scratch
     pure[:] = -1
-    n_words = 0
+    n_leaves = n_words = 0
     for d in range(len(begin)):
         load_rows(y, rows, weights, begin[d], end[d], *order)
         for f in range(allowed.shape[1]):
             known[0][f] = not allowed[tree[d], f]
-        offsets[d + 1], leaf_offsets[d + 1], n_words = grow_block(
+        offsets[d + 1], n_leaves, n_words = grow_block(
             columns, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, gain_ratio,
-            B, work, chains, known, sums, pure, nodes, leaf_sums, offsets[d], leaf_offsets[d],
+            B, work, chains, known, sums, pure, nodes, leaf_sums, offsets[d], n_leaves,
             random, kinds, sets, words, set_at, set_words, n_words,
         )  # fmt: skip
     for f in range(len(known[0])):
         known[0][f] = False
-    return n_words
+    return n_leaves, n_words

@@ -191,11 +191,11 @@ def push(open_nodes, n_stack, low, high, depth, number, n_trail, totals, key):
 
 
 @device
-def put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums, own, pure):
+def put_leaf(nodes, leaf_sums, number, n_leaves, sums, own, pure):
     """Write a leaf; how many rows of the leaf table are then in use.
 
-    pure : the rows for pure leaves by class and weight, which share one. Most leaves are
-        pure and of a small weight
+    pure : the rows for pure leaves by class and weight, which share one, also those of several
+        blocks. Most leaves are pure and of a small weight
     """
     C = len(sums)
     if has_labels(own):
@@ -206,13 +206,13 @@ def put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums, own, pure):
             top = c if sums[c] == n_weight else top
         if sums[top] == n_weight and n_weight < PURE_WEIGHTS:
             leaf = pure[top, n_weight]
-            if leaf >= first_leaf:  # else it is another block's
-                nodes[number] = LEAF | U(leaf - first_leaf)
+            if leaf >= 0:
+                nodes[number] = LEAF | U(leaf)
                 return n_leaves
             pure[top, n_weight] = n_leaves
     for c in range(C):
         leaf_sums[n_leaves, c] = sums[c]
-    nodes[number] = LEAF | U(n_leaves - first_leaf)
+    nodes[number] = LEAF | U(n_leaves)
     return n_leaves + 1
 
 
@@ -240,7 +240,7 @@ def grow_block(
     F, C, missing = len(constant), len(sums), B - 1
     order_domain, channels = domain(F), np.int64(C + (rules[4] > 1))
     hists, batch = work[4], work[5]
-    base, first_leaf, n_trail = n_nodes, n_leaves, 0
+    base, n_trail = n_nodes, 0
     node_totals(own, 0, n_rows, sums)
     totals = (weight_of(own, sums), sums[C - 1])
     n_stack = push(open_nodes, 0, 0, n_rows, depth, n_nodes, 0, totals, root_key)
@@ -318,7 +318,7 @@ def grow_block(
                     best, best_f, cut, missing_left, totals = score, f, code, side, left
         # 3. a leaf
         if best_f < 0 or best - node_score(criterion, sums, n_weight, C) < min_gain:
-            n_leaves = put_leaf(nodes, leaf_sums, number, n_leaves, first_leaf, sums, own, pure)
+            n_leaves = put_leaf(nodes, leaf_sums, number, n_leaves, sums, own, pure)
             continue
         if kinds is not None and cut == SET_BIN:
             set_at[number] = n_words
@@ -339,9 +339,7 @@ def grow_block(
             for c in range(C):
                 sums[c] -= left_sums[c]
             for child, child_sums in ((n_nodes - 2, left_sums), (n_nodes - 1, sums)):
-                n_leaves = put_leaf(
-                    nodes, leaf_sums, child, n_leaves, first_leaf, child_sums, own, pure
-                )
+                n_leaves = put_leaf(nodes, leaf_sums, child, n_leaves, child_sums, own, pure)
             continue
         # 5. or into nodes; the left one is taken next, and all below it before the right
         middle = low + split_rows(
@@ -365,35 +363,36 @@ def grow_block(
 @kernel
 def grow_subtrees(
     columns, y, rows, weights, begin, end, keys, depth, tree, allowed, n_bins, rules, B,
-    scratch, offsets, leaf_offsets, random, kinds, sets, words, set_at,
-    set_words,
+    scratch, offsets, random, kinds, sets, words, set_at, set_words,
 ):  # fmt: skip
-    """Subtrees of slots of fewer than 2**31 rows, to `nodes` and `leaf_sums` of the scratch.
+    """Subtrees of slots of fewer than 2**31 rows, to `nodes` and `leaf_sums` of the scratch; how
+    many rows of `leaf_sums` and how many words of `set_words` are then in use.
 
     columns : codes [F, N]
     allowed : bool[T, F], features that were drawn for each tree; bool[0, 0]: all are
     rules : criterion, k, max_depth, fewest rows to split, min_rows of a side, min_gain
     random : True: cuts are random. None: they are not, and what draws them is not compiled
     scratch : see there
-    offsets, leaf_offsets : i64[D + 1], zeros; they are filled
+    offsets : i64[D + 1], zeros; where each subtree's nodes begin is filled in. Leaves point
+        into `leaf_sums`, of which the subtrees share rows
     kinds : u8[F], of features. None: all are numeric, and what follows is None too
     sets, words : work on categories, see sets.py, and room for a set
     set_at, set_words : i64[...], where each node's set begins, if it has one, and the sets
-        u64[...]; how many words there are is returned
+        u64[...]
     """
     (some, few), order, spare, work, open_nodes, known, sums, pure, nodes, leaf_sums = scratch
     blocks, upto = (columns, some, few), np.empty(3, np.int64)
     pure[:] = -1
-    n_words = 0
+    n_leaves = n_words = 0
     for d in range(len(begin)):
         load_rows(y, rows, weights, begin[d], end[d], *order)
         for f in range(allowed.shape[1]):
             known[0][f] = not allowed[tree[d], f]
-        offsets[d + 1], leaf_offsets[d + 1], n_words = grow_block(
+        offsets[d + 1], n_leaves, n_words = grow_block(
             blocks, upto, end[d] - begin[d], keys[d], depth[d], order, spare, n_bins, rules, B,
-            work, open_nodes, known, sums, pure, nodes, leaf_sums, offsets[d], leaf_offsets[d],
-            random, kinds, sets, words, set_at, set_words, n_words,
+            work, open_nodes, known, sums, pure, nodes, leaf_sums, offsets[d], n_leaves, random,
+            kinds, sets, words, set_at, set_words, n_words,
         )  # fmt: skip
     for f in range(len(known[0])):
         known[0][f] = False
-    return n_words
+    return n_leaves, n_words
