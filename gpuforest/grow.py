@@ -11,6 +11,7 @@ All that is O(nodes) here is array-API code; all that is O(rows) is a backend ke
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gpuforest import hashing, multiway
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from gpuforest.target import Target
 
 Array = Any
+Prune = Callable[[Forest], Forest]
 
 
 def grow(
@@ -51,13 +53,15 @@ def grow(
     seed: int,
     backend: Backend,
     earlier: Forest | None = None,
+    prune: Prune | None = None,
 ) -> Forest:
     """Grow the trees 0 .. n_trees - 1 of `seed`, as many at once as memory allows.
 
-    earlier : the first of them, grown before from the same data
+    earlier : the first of them, grown (and pruned) before from the same data
+    prune : see `grow_waves`
     """
     begin = 0 if earlier is None else earlier.n_trees
-    waves = grow_waves(matrix, target, sampling, rules, begin, n_trees, seed, backend)
+    waves = grow_waves(matrix, target, sampling, rules, begin, n_trees, seed, backend, prune)
     if earlier is not None:
         sizes = earlier.tree_offsets[1:] - earlier.tree_offsets[:-1]
         waves.insert(0, WaveTrees(earlier.nodes, sizes, earlier.leaf_sums, earlier.sets))
@@ -73,8 +77,12 @@ def grow_waves(
     n_trees: int,
     seed: int,
     backend: Backend,
+    prune: Prune | None = None,
 ) -> list[WaveTrees]:
-    """Grow the trees begin .. n_trees - 1 of `seed`, and leave them as they grew together."""
+    """Grow the trees begin .. n_trees - 1 of `seed`, and leave them as they grew together.
+
+    prune : makes smaller trees of the trees of a wave; no more whole trees are held at once
+    """
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown them all
         return []
@@ -82,7 +90,12 @@ def grow_waves(
 
     def wave(first: int) -> WaveTrees:
         last = min(first + size, n_trees)
-        return grow_wave(matrix, target, sampling, rules, first, last, seed, worker)
+        trees = [grow_wave(matrix, target, sampling, rules, first, last, seed, worker)]
+        if prune is None:
+            return trees.pop()
+        pruned = prune(merged(trees, matrix, target, rules, seed, worker))
+        sizes = pruned.tree_offsets[1:] - pruned.tree_offsets[:-1]
+        return WaveTrees(pruned.nodes, sizes, pruned.leaf_sums, pruned.sets)
 
     return parallel_map(
         wave, range(begin, n_trees, size), n_workers, lambda n: report(min(n * size, n_new), n_new)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Array = Any
 
+WEIGHED_AT_ONCE = 2**18  # rows of bags: what is worked out for each stays small
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
@@ -124,17 +125,27 @@ def tree_weights(
 ) -> Array:
     """What every row adds to the statistics of these trees, i32[last - first, N]: how often
     it was drawn, times what a draw of it adds."""
-    xp, bags = backend.xp, draw_bags(sampling, seed, first, last, backend)
-    if sampling.factors is not None:
-        return bags * backend.asarray(sampling.factors)[None, :]
-    if not sampling.balance:
+    bags = draw_bags(sampling, seed, first, last, backend)
+    if sampling.factors is None and not sampling.balance:
         return bags
+    step = max(1, WEIGHED_AT_ONCE // sampling.n_rows)
+    for t in range(0, last - first, step):
+        some = bags[t : min(t + step, last - first), ...]
+        if sampling.factors is not None:
+            some *= backend.asarray(sampling.factors)[None, :]
+        else:
+            some *= _balanced(backend.xp, sampling, target, some)
+    return bags
+
+
+def _balanced(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array:
+    """What a draw of each row adds, i32[T, N], so that all classes in a bag weigh the same."""
     if target.coding.several:
-        return bags * _products(xp, sampling, target, bags)
+        return _products(xp, sampling, target, bags)
     label = xp.astype(target.y[:, 0], xp.int64)
     total = sampling.n_draws * sampling.balance
     each = xp.floor(_shares(xp, total, label, target.coding.n_channels, bags) + 0.5)
-    return bags * xp.take(xp.astype(each, xp.int32), label, axis=1)
+    return xp.take(xp.astype(each, xp.int32), label, axis=1)
 
 
 def most_draw_weight(sampling: Sampling) -> int:

@@ -187,18 +187,24 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 check_same(earlier, edges, coding)
             target = Target.of(coding, codes, backend)
         with progress.stage("growing"):
+            criterion = criterion_of(params["criterion"], coding.n_outputs)
+            pruned = None
+            if params["max_leaf_nodes"] is not None or params["ccp_alpha"] > 0:
+                pruned = partial(_pruned, params=params, criterion=criterion)
 
             def finish(forest: Forest, first: int) -> Forest:
                 if rules.medians:
                     where = matrix, target, coded[0], sampling, first, backend
                     forest = with_medians(forest, *where)
-                return _finished(forest, params, rules)
+                    forest = forest if pruned is None else pruned(forest)
+                return clip_leaves(forest, rules.signs, criterion) if len(rules.signs) else forest
 
-            growth = Growth(matrix, target, sampling, rules, seed, backend, finish)
+            # what medians gain is known at the end; other trees are pruned as they grow
+            at_once = None if rules.medians else pruned
+            growth = Growth(matrix, target, sampling, rules, seed, backend, at_once, finish)
             forest = self._grow(growth, coded, earlier)
             single = "n_estimators" not in params
             if single and not (coding.is_classes or coding.several or rules.medians):
-                criterion = criterion_of(params["criterion"], coding.n_outputs)
                 forest = with_leaf_impurity(forest, matrix, coded[0], sampling, criterion, backend)
         self._keep(forest)
         self.criterion_, self.backend_ = params["criterion"], backend.name
@@ -335,11 +341,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _finished(forest: Forest, params: dict[str, Any], rules: Rules) -> Forest:
-    """The trees, pruned, and with leaves within their bounds."""
-    criterion = criterion_of(params["criterion"], forest.coding.n_outputs)
+def _pruned(forest: Forest, params: dict[str, Any], criterion: Criterion) -> Forest:
     if params["max_leaf_nodes"] is not None:
         forest = best_first(forest, criterion, params["max_leaf_nodes"])
-    if params["ccp_alpha"] > 0:
-        forest = prune(forest, criterion, params["ccp_alpha"])
-    return clip_leaves(forest, rules.signs, criterion) if len(rules.signs) else forest
+    return prune(forest, criterion, params["ccp_alpha"]) if params["ccp_alpha"] > 0 else forest

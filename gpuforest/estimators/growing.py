@@ -16,7 +16,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.binning import BinnedMatrix
 from gpuforest.forest import Forest
 from gpuforest.frontier import Rules
-from gpuforest.grow import grow, grow_waves, merged
+from gpuforest.grow import Prune, grow, grow_waves, merged
 from gpuforest.inspection.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
 from gpuforest.progress import counting_on
 from gpuforest.sampling import Sampling
@@ -32,7 +32,9 @@ IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 class Growth:
     """What trees grow from, whatever their number.
 
-    finish : prunes a forest, and the like; takes the number of its first tree too
+    prune : the trees of a forest, as they grow; None: they stay whole
+    finish : the same with all trees at the end, as they are to predict; takes the number of the
+        first tree too
     """
 
     matrix: BinnedMatrix
@@ -41,20 +43,21 @@ class Growth:
     rules: Rules
     seed: int
     backend: Backend
+    prune: Prune | None
     finish: Callable[[Forest, int], Forest]
 
     def grow(self, n_trees: int, earlier: Forest | None = None) -> Forest:
         """The trees 0 .. n_trees - 1, as they grow; see `grow.grow`."""
         return grow(
             self.matrix, self.target, self.sampling, self.rules, n_trees, self.seed, self.backend,
-            earlier,
+            earlier, self.prune,
         )  # fmt: skip
 
     def grow_waves(self, begin: int, n_trees: int) -> list[WaveTrees]:
         """The trees begin .. n_trees - 1, as they grew together."""
         return grow_waves(
             self.matrix, self.target, self.sampling, self.rules, begin, n_trees, self.seed,
-            self.backend,
+            self.backend, self.prune,
         )  # fmt: skip
 
     def merge(self, waves: list[WaveTrees]) -> Forest:
