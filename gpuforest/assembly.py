@@ -274,17 +274,48 @@ def leaf_numbers(xp: Any, nodes: Array, leaf: Array) -> Array:
 
 def distinct_rows(xp: Any, sums: Array) -> tuple[Array, Array]:
     """Distinct rows i64[V, C] in a canonical order, and each row's number among them."""
+    found = xp.unique_all(_row_keys(xp, sums))
+    table, number = xp.take(sums, found.indices, axis=0), found.inverse_indices
+    same = _are_same(xp, table, number, sums)
+    return (table, number) if bool(same) else _distinct_sorted(xp, sums)
+
+
+def _row_blocks(sums: Array) -> list[tuple[int, int]]:
     V, C = sums.shape
-    column = xp.arange(C, dtype=xp.uint64, device=sums.device)
-    factors = hash_at(xp.zeros_like(column), column) | 1
     step = max(1, SUMS_AT_ONCE // C)
-    parts = [(i, min(i + step, V)) for i in range(0, V, step)]
-    keys = [xp.matmul(xp.astype(sums[i:j, :], xp.uint64), factors) for i, j in parts]
-    found = xp.unique_all(xp.concat(keys))
-    table, number, same = xp.take(sums, found.indices, axis=0), found.inverse_indices, column >= 0
-    for i, j in parts:
+    return [(i, min(i + step, V)) for i in range(0, V, step)]
+
+
+def _row_keys(xp: Any, sums: Array) -> Array:
+    """A hash u64[V] of each row i64[V, C]."""
+    column = xp.arange(sums.shape[1], dtype=xp.uint64, device=sums.device)
+    factors = hash_at(xp.zeros_like(column), column) | 1
+    blocks = _row_blocks(sums)
+    return xp.concat([xp.matmul(xp.astype(sums[i:j, :], xp.uint64), factors) for i, j in blocks])
+
+
+def _are_same(xp: Any, table: Array, number: Array, sums: Array) -> Array:
+    """Whether the rows `number` i64[V] of the table are `sums` i64[V, C], bool[]."""
+    same = xp.ones(sums.shape[1], dtype=xp.bool, device=sums.device)
+    for i, j in _row_blocks(sums):
         same = same & xp.all(xp.take(table, number[i:j], axis=0) == sums[i:j, :], axis=0)
-    return (table, number) if bool(xp.all(same)) else _distinct_sorted(xp, sums)
+    return xp.all(same)
+
+
+def _distinct_of_all(tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """`distinct_rows` of tables one behind another, which are never copied together."""
+    keys = np.concatenate([_row_keys(host, t) for t in tables])
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    table, begin, same = np.empty((len(first), tables[0].shape[1]), np.int64), 0, True
+    for own in tables:
+        here = (first >= begin) & (first < begin + len(own))
+        table[here] = own[first[here] - begin]
+        begin += len(own)
+    begin = 0
+    for own in tables:
+        same = same and bool(_are_same(host, table, number[begin : begin + len(own)], own))
+        begin += len(own)
+    return (table, number) if same else _distinct_sorted(host, np.concatenate(tables))
 
 
 def _distinct_sorted(xp: Any, sums: Array) -> tuple[Array, Array]:
@@ -313,12 +344,14 @@ def merge_waves(
     parts, tables = [w.nodes for w in waves], [w.leaf_sums for w in waves]
     sets = np.concatenate([w.sets for w in waves])
     waves.clear()
-    first, sums = np.cumsum([0] + [len(t) for t in tables]), np.concatenate(tables)
-    tables.clear()
+    first = np.cumsum([0] + [len(t) for t in tables])
     words: np.ndarray | None = None
     if coding.is_classes:
-        sums, number = distinct_rows(host, sums)
+        sums, number = _distinct_of_all(tables)
         words = number.astype(np.uint64) + np.uint64(LEAF_WORD)
+    else:
+        sums = np.concatenate(tables)
+    tables.clear()
     begin = np.cumsum([0] + [len(p) for p in parts])
     nodes = np.empty(begin[-1], np.uint64)
 
