@@ -15,9 +15,12 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuforest.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
 from gpuforest.frontier import Rules
 from gpuforest.grow import waves_of
+from gpuforest.inspection.gains import GROUP_VALUES
 from gpuforest.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -25,12 +28,17 @@ if TYPE_CHECKING:
 
 ON_HOST = ("numpy", "numba")  # backends whose memory is the host's; others are taken for GPUs
 MIB = 2**20
-# Leaves of a tree of two classes, as parts of its rows, were 0.28 where labels were random and
-# 20 features to choose from, and 0.61 of ten classes; 0.49 and 0.79 where cuts are random
-CHOSEN = 2 / 3
+LARGE = 32 * MIB  # bytes of an array that goes back to the system as soon as it is free
 ROUNDING = 1e-12  # of sums of probabilities
 CHAIN_BYTES = 96  # a row, of open nodes and branches while multiway splits grow
-PURE_SUMS = 24  # different weights of a wave's pure leaves, of one class
+# Of the pure leaves of a class the part with each weight: 0.6, 0.24, ... of 1, 2, .... Of 1,000
+# classes there were 3.2, 3.8, 5.1 weights a class where this gives 3.3, 4.0, 5.8
+NEXT_WEIGHT, MOST_WEIGHTS = 0.4, 30
+SHARED_WEIGHT = 16  # pure leaves of a lower weight share their sums while they grow
+DEEP_ROWS = 2**16  # of trees that grow in one scratch, if a tree has no more
+# Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
+# and of a tree whose links are Python's numbers
+CHOOSING, LINKS = 70, 350
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,8 @@ class Fit:
     target_bytes, code_bytes, value_bytes : of a row's coded target, of a code, of a value of X
     copied : X is made row-major, float32 or float64, block by block
     scores_bytes : of a row's out-of-bag prediction; 0: none is made
+    most_leaves : of a tree, after pruning; infinite: not known, or not pruned
+    prunes, links : trees are pruned, and that by `ccp_alpha`
     """
 
     n_rows: int
@@ -85,6 +95,9 @@ class Fit:
     scores_bytes: int
     sampling: Sampling
     rules: Rules
+    most_leaves: float = math.inf
+    prunes: bool = False
+    links: bool = False
 
     @property
     def code_bytes(self) -> int:
@@ -109,8 +122,12 @@ class Fit:
         R, rules = self.bag_rows, self.rules
         most = R / max(rules.min_rows_leaf, rules.min_rows_split / 2)
         if self.is_classes:
-            share = 1 - 1 / max(self.n_channels, 2)
-            most = min(most, R * share * (1 if rules.random else CHOSEN))
+            C = max(self.n_channels, 2)
+            # what the best of cuts saves, where labels are random: leaves as parts of the rows
+            # were 0.31, 0.65, 0.89, 0.98 of 2, 10, 100, 1,000 classes; where cuts are random too
+            # 0.49 and 0.79 of 2 and 10
+            saved = 0 if rules.random else 0.35 / (1 + C / 35)
+            most = min(most, R * (1 - 1 / C) * (1 - saved))
         if rules.min_weight_leaf > 1:
             most = min(most, self.sampling.bag_weight / rules.min_weight_leaf)
         return truncated_tree(most, rules.max_depth)
@@ -120,6 +137,36 @@ class Fit:
         """Whether leaves above `max_depth` are of one class; their sums then are few."""
         rules = self.rules
         return self.is_classes and rules.min_rows_leaf == 1 and rules.min_rows_split == 2
+
+    @property
+    def many_weights(self) -> bool:
+        """Whether hardly two rows add the same to a sum."""
+        drawn, weights = self.sampling, self.sampling.weights
+        if weights is None or (drawn.n_draws and not drawn.distinct):
+            return False
+        return len(np.unique(weights[:1000])) > SHARED_WEIGHT
+
+    def leaf_rows(self, n_trees: float) -> float:
+        """Rows of the leaf table of so many whole trees: pure leaves of a class and a weight
+        share one."""
+        leaves, deepest = self.leaves
+        if not self.is_pure or self.many_weights:
+            return leaves * n_trees
+        # balanced weights are others in every tree
+        times, together = (n_trees, 1.0) if self.sampling.balance else (1.0, n_trees)
+        each, weights = leaves * together / self.n_channels, 0.0
+        for w in range(MOST_WEIGHTS):
+            weights -= math.expm1(-each * (1 - NEXT_WEIGHT) * NEXT_WEIGHT**w)
+        return min(leaves * n_trees, deepest * n_trees + times * weights * self.n_channels)
+
+    def scratch_rows(self, n_trees: float) -> float:
+        """The same while they grow."""
+        drawn = self.sampling
+        own = None if drawn.n_draws and not drawn.distinct else drawn.weights
+        heavy = any(w is not None and w.max() >= SHARED_WEIGHT for w in (own, drawn.factors))
+        if heavy or drawn.balance:
+            return self.leaves[0] * n_trees
+        return self.leaf_rows(n_trees)
 
 
 def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
@@ -147,26 +194,29 @@ def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
 def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     """What `fit` takes on this backend, as it is set up."""
     N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
-    leaves, deepest = fit.leaves
+    kept = min(fit.leaves[0], fit.most_leaves)
     n_workers, worker, size = waves_of(backend, fit.sampling, C, T)
     n_waves, at_once = -(-T // size), min(T, size * n_workers)
-    nodes = 8 * 2 * leaves
+    nodes = 8 * 2 * kept
     # rows of the leaf tables, of a wave
-    rows = leaves * size
-    if fit.is_pure:
-        rows = min(rows, deepest * size + PURE_SUMS * C)
+    rows = min(fit.leaf_rows(size), kept * size)
     wave = _deep(fit, worker, size) if backend.name == "numba" else _levels(fit, worker, size)
-    growing = n_workers * wave
+    growing = n_workers * wave + MIB  # threads, Python's objects
     if n_waves > 1 and backend.name in ON_HOST:
-        # what the waves made is copied, and sums are looked up by keys
-        growing += T * nodes + n_waves * rows * (8 * C + (48 if fit.is_classes else 0))
+        # what the waves made is copied, and sums are looked up by keys. What grew is free then,
+        # but only large arrays go back to the system; the last of the tables come after it
+        joined = min(n_waves * rows, fit.leaf_rows(T)) if fit.is_classes else n_waves * rows
+        joining = T * nodes + 8 * C * joined + (48 * n_waves * rows if fit.is_classes else 0)
+        large = 8 * C * rows > LARGE
+        last = 8 * C * rows * min(n_workers, n_waves)
+        growing = max(growing - last, joining) if large else growing + joining
     return MemoryEstimate(
         codes=N * fit.n_features * fit.code_bytes,
         target=N * fit.target_bytes,
         binning=_binning(fit, backend),
         bags=at_once * (4 * N + 8 * R),
         growing=math.ceil(max(growing, 4 * fit.scores_bytes * N)),
-        forest=T * nodes + 8 * C * n_waves * rows,
+        forest=math.ceil(T * nodes + 8 * C * n_waves * rows),
     )
 
 
@@ -177,17 +227,18 @@ def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
     ------
     ValueError : the fit takes more than the limit even so
     """
-    least = estimate(fit, backend)
-    if limit is None or least.total <= limit:
+    least = found = estimate(fit, backend)
+    if limit is None or found.total <= limit:
         return backend
     threads, room = backend.n_threads, max(0, limit - least.codes - least.target - least.forest)
     while threads:
         budget = backend.memory_budget
         while budget:
             changed = backend.within(threads, budget, room)
-            least = estimate(fit, changed)
-            if least.total <= limit:
+            found = estimate(fit, changed)
+            if found.total <= limit:
                 return changed
+            least = min(least, found, key=lambda one: one.total)
             budget //= 4
         threads //= 2
     raise ValueError(
@@ -198,7 +249,8 @@ def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
 
 
 def _deep(fit: Fit, worker: Backend, size: int) -> float:
-    """Of one of Numba's waves: scratch for the threads, nodes in several orders."""
+    """Of one of Numba's waves: scratch for the threads, nodes and leaves in several orders; and
+    after it trees that are pruned."""
     F, R, C = fit.n_features, fit.bag_rows, fit.n_channels
     leaves, _ = fit.leaves
     threads, width = worker.n_threads, 4 * 2 if fit.is_classes else 8 * C
@@ -208,10 +260,26 @@ def _deep(fit: Fit, worker: Backend, size: int) -> float:
         scratch += CHAIN_BYTES * most
     if most * 8 < fit.n_rows:  # it copies all of a node's codes
         scratch += F * fit.code_bytes * most
-    unordered: float = size * leaves * (2 * 8 * 5 + (0 if fit.is_pure else 8 * C * 2))
+    together = max(1.0, min(size, DEEP_ROWS / R)) if threads == 1 else min(size, DEEP_ROWS / R)
+    own = 8 * C * fit.scratch_rows(together)
+    unordered: float = size * leaves * 2 * 8 * 5 + 2 * own * size / together
+    if fit.is_pure:
+        scratch += own
     if not fit.rules.deep:
         unordered += _kept_levels(fit, size) + 2 * 8 * size * R
-    return threads * scratch + unordered
+    if fit.prunes:
+        scratch += (2 * 8 + 8 * C) * leaves * together
+    return threads * scratch + max(unordered, _pruning(fit, size))
+
+
+def _pruning(fit: Fit, size: int) -> float:
+    """Of a wave's whole trees, and of choosing their splits again."""
+    if not fit.prunes:
+        return 0
+    C, n_nodes = fit.n_channels, 2 * fit.leaves[0]
+    chosen = min(size * n_nodes, max(n_nodes, GROUP_VALUES / C)) * (CHOOSING + 8 * C)
+    trees = size * n_nodes * 8 + 8 * C * fit.leaf_rows(size)
+    return trees + max(chosen, LINKS * n_nodes if fit.links else 0)
 
 
 def _levels(fit: Fit, worker: Backend, size: int) -> float:
@@ -225,7 +293,7 @@ def _levels(fit: Fit, worker: Backend, size: int) -> float:
     # left and right sides, and scores, of all cuts; of another chunk they still take room
     histograms = 13 * chunk if level > chunk else 9 * level
     kept = _kept_levels(fit, size)  # a third of it until trees are put together
-    return max(histograms + 110 * size * R + kept / 3, kept)
+    return max(histograms + 110 * size * R + kept / 3, kept, _pruning(fit, size))
 
 
 def _kept_levels(fit: Fit, size: int) -> float:

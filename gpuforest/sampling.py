@@ -19,6 +19,7 @@ Array = Any
 
 WEIGHED_AT_ONCE = 2**18  # rows of bags: what is worked out for each stays small
 
+
 @dataclass(frozen=True, eq=False)
 class Sampling:
     """How bags are drawn: plain data.

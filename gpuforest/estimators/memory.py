@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ from sklearn.base import is_classifier
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_backend
 from gpuforest.binning import FEW_VALUES, MANY_BINS
+from gpuforest.dtypes import WEIGHT
 from gpuforest.estimators.settings import most_trees, rules_of, sampling_of, thread_count
 from gpuforest.frontier import Rules
-from gpuforest.memory import ON_HOST, Fit, MemoryEstimate, estimate, within
+from gpuforest.memory import ON_HOST, SHARED_WEIGHT, Fit, MemoryEstimate, estimate, within
 from gpuforest.sampling import Sampling
 from gpuforest.target import TargetCoding
 
@@ -81,6 +84,11 @@ def estimate_memory(
     if params["max_bins"] == "auto":
         params["max_bins"] = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
     sampling = sampling_of(params, n_samples, None)
+    if (class_weight := params.get("class_weight")) is not None:
+        # the weights are not known, only that their sums are other and larger than counts
+        heavy = replace(sampling, factors=np.full(1, SHARED_WEIGHT, WEIGHT))
+        balanced = class_weight == "balanced_subsample" and params.get("bootstrap", False)
+        sampling = replace(sampling, balance=1) if balanced else heavy
     rules = rules_of(params, n_features, sampling, coding)
     X = np.broadcast_to(np.zeros((), dtype), (n_samples, n_features))
     fit = fit_of(params, X, sampling, rules, coding)
@@ -120,7 +128,23 @@ def fit_of(
         scores_bytes=8 * coding.n_values if params.get("oob_score", False) else 0,
         sampling=sampling,
         rules=rules,
+        most_leaves=_most_leaves(params, coding),
+        prunes=params["max_leaf_nodes"] is not None or params["ccp_alpha"] > 0,
+        links=params["ccp_alpha"] > 0,
     )
+
+
+def _most_leaves(params: dict[str, Any], coding: TargetCoding) -> float:
+    """Of a pruned tree: each of its splits gains more than `ccp_alpha`, and all together no more
+    than the highest impurity of classes; of numbers it is not known."""
+    most = float(params["max_leaf_nodes"] or math.inf)
+    classes = [coding.classes] if coding.classes is not None else list(coding.several)
+    if params["ccp_alpha"] > 0 and classes:
+        n = max(2, *map(len, classes))
+        bits = params["criterion"] in ("entropy", "log_loss", "gain_ratio")
+        highest = math.log2(n) if bits else 1 - 1 / n
+        most = min(most, 1 + highest / params["ccp_alpha"])
+    return most
 
 
 def fitted_to_memory(fit: Fit, backend: Backend, limit: int | None) -> Backend:
