@@ -20,7 +20,6 @@ import numpy as np
 from gpuforest.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
 from gpuforest.frontier import Rules
 from gpuforest.grow import waves_of
-from gpuforest.inspection.gains import GROUP_VALUES
 from gpuforest.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ DEEP_ROWS = 2**16  # of trees that grow in one scratch, if a tree has no more
 # Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
 # and of a tree whose links are Python's numbers
 CHOOSING, LINKS = 70, 350
+CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: inspection/gains.py's GROUP_VALUES
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ def _pruning(fit: Fit, size: int) -> float:
     if not fit.prunes:
         return 0
     C, n_nodes = fit.n_channels, 2 * fit.leaves[0]
-    chosen = min(size * n_nodes, max(n_nodes, GROUP_VALUES / C)) * (CHOOSING + 8 * C)
+    chosen = min(size * n_nodes, max(n_nodes, CHOSEN_AT_ONCE / C)) * (CHOOSING + 8 * C)
     trees = size * n_nodes * 8 + 8 * C * fit.leaf_rows(size)
     return trees + max(chosen, LINKS * n_nodes if fit.links else 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,6 @@ from gpuforest.estimators.settings import (
 from gpuforest.estimators.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
-from gpuforest.frontier import Rules
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.impurity import with_leaf_impurity
 from gpuforest.inspection.node_medians import with_medians
