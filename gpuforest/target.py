@@ -66,7 +66,8 @@ class TargetCoding:
     @property
     def error_factors(self) -> np.ndarray:
         """What makes absolute errors of one unit of the outputs' moments, f64[K]."""
-        return np.ones(len(self.centre))
+        scale = np.broadcast_to(self.scale, self.centre.shape)
+        return np.asarray(scale.min() / scale)
 
     def values(self, sums: np.ndarray) -> np.ndarray:
         """Predictions f64[V, n_values] of leaves with channel sums i64[V, C].
