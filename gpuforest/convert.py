@@ -129,7 +129,7 @@ def to_sklearn(estimator: Any) -> Any:
     views = [TreeView(forest, t, measure) for t in range(forest.n_trees)]
     _set_fitted(found, estimator, getattr(estimator, "classes_", None))
     if HOMES[name] == "sklearn.tree":
-        found.tree_ = _sklearn_tree(views[0])
+        found.tree_ = _tree(views[0])
         return found
     found.estimator_ = found.estimator  # what its trees are made from
     found.estimators_ = [_sklearn_member(found, view) for view in views]
@@ -179,22 +179,14 @@ def _sklearn_member(forest: Any, view: TreeView) -> Any:
         several = isinstance(found.n_classes_, list)
         numbers = [np.arange(n, dtype=np.float64) for n in np.atleast_1d(found.n_classes_)]
         found.classes_ = numbers if several else numbers[0]
-    found.tree_ = _sklearn_tree(view)
+    found.tree_ = _tree(view)
     return found
 
 
-def _sklearn_tree(view: TreeView) -> Any:
-    """sklearn.tree._tree.Tree with the view's nodes."""
-    from sklearn.tree._tree import NODE_DTYPE, Tree
+def _tree(view: TreeView) -> Any:
+    from gpuforest.inspection.sklearn_tree import sklearn_tree  # it is slow to import
 
-    nodes = np.zeros(view.node_count, NODE_DTYPE)
-    nodes["left_child"], nodes["right_child"] = view.children_left, view.children_right
-    for name in NODE_DTYPE.names[2:]:
-        nodes[name] = getattr(view, name)
-    found = Tree(view.n_features, view.n_classes.astype(np.intp), view.n_outputs)
-    state = {"max_depth": view.max_depth, "node_count": view.node_count}
-    found.__setstate__({**state, "nodes": nodes, "values": np.ascontiguousarray(view.value)})
-    return found
+    return sklearn_tree(view)
 
 
 def from_sklearn(model: Any) -> Any:

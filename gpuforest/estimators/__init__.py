@@ -7,6 +7,7 @@ from gpuforest.estimators.extra_trees import (
     RandomTreesEmbedding,
 )
 from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
+from gpuforest.estimators.standing_in import stand_in
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 __all__ = [
@@ -20,3 +21,5 @@ __all__ = [
     "RandomForestRegressor",
     "RandomTreesEmbedding",
 ]
+
+stand_in()

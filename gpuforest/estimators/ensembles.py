@@ -245,6 +245,12 @@ class ManyTrees:
         bags = (draw_bags(drawn, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
         return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
 
+    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
+        """What `sklearn.inspection.partial_dependence(method="recursion")` asks for."""
+        from gpuforest.inspection.sklearn_tree import partial_dependence
+
+        return partial_dependence(list(self.estimators_), grid, target_features)
+
 
 class ForestClassifier(ManyTrees, Classifier):
     """Many trees for classes."""

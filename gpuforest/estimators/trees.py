@@ -37,13 +37,26 @@ class SingleTree(PrunedTree):
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
 
     @cached_property
-    def tree_(self) -> TreeView:
-        """The tree with the attributes of scikit-learn's `tree_`."""
+    def tree_(self) -> Any:
+        """The tree as scikit-learn has it, see `inspection.sklearn_tree`."""
+        from gpuforest.inspection.sklearn_tree import shown_tree
+
         check_is_fitted(self)
         signs, means = self._signs(), None
         if len(signs) and self.forest_.node_values is None:  # medians are within them
             means = bounded_means(self.forest_, signs, self._criterion, 0, 1)[1]
-        return TreeView(self.forest_, 0, self._criterion, self.backend, means)
+        return shown_tree(TreeView(self.forest_, 0, self._criterion, self.backend, means))
+
+    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
+        """What `sklearn.inspection.partial_dependence(method="recursion")` asks for."""
+        from gpuforest.inspection.sklearn_tree import partial_dependence
+
+        return partial_dependence([self], grid, target_features)
+
+    def __getstate__(self) -> Any:
+        """What is derived need not travel."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "tree_"}
 
     # `check_input` is there for callers of scikit-learn's trees: rows are checked always, as
     # kernels trust them
@@ -172,7 +185,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     criterion_ : str, what the tree was grown with
     backend_ : str, the name of the backend that grew it
     forest_ : gpuforest.forest.Forest, of one tree
-    tree_ : gpuforest.inspection.views.TreeView, its nodes as scikit-learn has them
+    tree_ : sklearn.tree._tree.Tree, its nodes as scikit-learn has them
     ccp_alpha_ : float, what the tree was pruned at
     pruning_curve_ : Bunch, where alpha was chosen (`ccp_alpha="cv"`, or `prune`): of each
         subtree, the largest first, `ccp_alphas` and the `n_leaves` of the tree pruned at it,
@@ -261,7 +274,7 @@ class DecisionTreeRegressor(SingleTree, Regressor):
     criterion_ : str, what the tree was grown with
     backend_ : str, the name of the backend that grew it
     forest_ : gpuforest.forest.Forest, of one tree
-    tree_ : gpuforest.inspection.views.TreeView, its nodes as scikit-learn has them
+    tree_ : sklearn.tree._tree.Tree, its nodes as scikit-learn has them
     ccp_alpha_ : float, what the tree was pruned at
     pruning_curve_ : Bunch, where alpha was chosen (`ccp_alpha="cv"`, or `prune`): of each
         subtree, the largest first, `ccp_alphas` and the `n_leaves` of the tree pruned at it,

@@ -1,0 +1,97 @@
+"""Our estimators where tools ask for scikit-learn's of the same name.
+
+Tools choose what they do by a model's class: shap, treelite, dtreeviz and scikit-learn's own
+inspection by `isinstance`, skl2onnx by a table. So ours are registered as virtual subclasses of
+scikit-learn's, and in that table: as soon as the tool, or that part of scikit-learn, has been
+imported. Nothing is imported for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from gpuforest.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
+from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
+from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
+
+TREES: list[Any] = [DecisionTreeClassifier, DecisionTreeRegressor]
+FORESTS: list[Any] = [
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+]
+
+
+class AfterImport(MetaPathFinder):
+    """Calls a function with a module once it has been imported, and is gone."""
+
+    def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
+        self._name, self._then = name, then
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec that others find, with the call after its module's execution."""
+        if name != self._name or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        loader = spec.loader
+
+        def execute_and_call(module: ModuleType) -> None:
+            del loader.exec_module  # that of its class is there again
+            loader.exec_module(module)
+            self._then(module)
+
+        loader.exec_module = execute_and_call  # type: ignore[method-assign]
+        return spec
+
+
+def after_import(name: str, then: Callable[[ModuleType], None]) -> None:
+    """Call `then` with a module: now if it has been imported, or else when it has been."""
+    if name in sys.modules:
+        then(sys.modules[name])
+    else:
+        sys.meta_path.insert(0, AfterImport(name, then))
+
+
+def stand_in() -> None:
+    """For scikit-learn's trees and forests, and in skl2onnx for their converters."""
+    after_import("sklearn.tree", lambda module: _register(module, TREES))
+    after_import("sklearn.ensemble", lambda module: _register(module, FORESTS))
+    after_import("skl2onnx", _register_converters)
+
+
+def _register(module: ModuleType, kinds: list[Any]) -> None:
+    for kind in kinds:
+        getattr(module, kind.__name__).register(kind)
+
+
+def _register_converters(skl2onnx: ModuleType) -> None:
+    """Those of scikit-learn's estimators, which read the same attributes of ours."""
+    known = import_module("skl2onnx.common._registration")
+    for kind in TREES + FORESTS:
+        alias = f"Sklearn{kind.__name__}"
+        convert, shapes = known.get_converter(alias), known.get_shape_calculator(alias)
+        options = convert.get_allowed_options()
+        run = _with_signature(convert)
+        skl2onnx.update_registered_converter(kind, alias, shapes, run, options=options)
+
+
+def _with_signature(convert: Any) -> Any:
+    """A converter as the function that skl2onnx wants it to be."""
+
+    def run(scope: Any, operator: Any, container: Any) -> None:
+        convert(scope, operator, container)
+
+    return run
