@@ -21,6 +21,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.criteria import CRITERIA, criterion_of
 from gpuforest.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
+from gpuforest.estimators.standing_in import after_import
 from gpuforest.forest import Forest
 from gpuforest.inspection.views import TreeView
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
@@ -66,6 +67,15 @@ class BagState(np.random.RandomState):
 
     def __reduce__(self) -> Any:
         return str, (BAG_UNKNOWN,)
+
+
+def _write_bags(skops_io: Any) -> None:
+    """skops writes states of random numbers by rules of its own: by them too a bag is unknown."""
+    utils = import_module("skops.io._utils")
+    utils._get_state.register(BagState)(lambda _, context: utils.get_state(BAG_UNKNOWN, context))
+
+
+after_import("skops.io", _write_bags)
 
 
 def _seed_there(seed: int, tree: int) -> int:

@@ -8,6 +8,7 @@ imported. Nothing is imported for it.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -20,6 +21,8 @@ from typing import Any
 from gpuforest.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
 from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
+
+logger = logging.getLogger("gpuforest")
 
 TREES: list[Any] = [DecisionTreeClassifier, DecisionTreeRegressor]
 FORESTS: list[Any] = [
@@ -51,7 +54,7 @@ class AfterImport(MetaPathFinder):
         def execute_and_call(module: ModuleType) -> None:
             del loader.exec_module  # that of its class is there again
             loader.exec_module(module)
-            self._then(module)
+            _call(self._then, module)
 
         loader.exec_module = execute_and_call  # type: ignore[method-assign]
         return spec
@@ -60,9 +63,16 @@ class AfterImport(MetaPathFinder):
 def after_import(name: str, then: Callable[[ModuleType], None]) -> None:
     """Call `then` with a module: now if it has been imported, or else when it has been."""
     if name in sys.modules:
-        then(sys.modules[name])
+        _call(then, sys.modules[name])
     else:
         sys.meta_path.insert(0, AfterImport(name, then))
+
+
+def _call(then: Callable[[ModuleType], None], module: ModuleType) -> None:
+    try:
+        then(module)
+    except Exception as error:  # another release of it, which must be importable all the same
+        logger.warning("%s will not know gpuforest's estimators: %s", module.__name__, error)
 
 
 def stand_in() -> None:
@@ -81,17 +91,28 @@ def _register_converters(skl2onnx: ModuleType) -> None:
     """Those of scikit-learn's estimators, which read the same attributes of ours."""
     known = import_module("skl2onnx.common._registration")
     for kind in TREES + FORESTS:
-        alias = f"Sklearn{kind.__name__}"
+        alias = "Sklearn" + kind.__name__
         convert, shapes = known.get_converter(alias), known.get_shape_calculator(alias)
         options = convert.get_allowed_options()
         run = _with_signature(convert)
-        skl2onnx.update_registered_converter(kind, alias, shapes, run, options=options)
+        own = alias.replace("Sklearn", "Gpuforest")
+        skl2onnx.update_registered_converter(kind, own, shapes, run, options=options)
 
 
 def _with_signature(convert: Any) -> Any:
-    """A converter as the function that skl2onnx wants it to be."""
+    """A converter as the function that skl2onnx wants it to be; missing values go where they go
+    in our trees, which it leaves out."""
 
     def run(scope: Any, operator: Any, container: Any) -> None:
+        first = len(container.nodes)
         convert(scope, operator, container)
+        model = operator.raw_operator
+        trees = [each.tree_ for each in getattr(model, "estimators_", [model])]
+        for node in container.nodes[first:] if model.n_outputs_ == 1 else ():
+            known = {a.name: a.ints for a in node.attribute}
+            if (goes_left := known.get("nodes_missing_value_tracks_true")) is None:
+                continue
+            at = zip(known["nodes_treeids"], known["nodes_nodeids"], strict=True)
+            goes_left[:] = [int(trees[t].missing_go_to_left[n]) for t, n in at]
 
     return run

@@ -31,7 +31,8 @@ class SklearnTree(Tree):  # type: ignore[misc]
     @property
     def threshold(self) -> np.ndarray:
         """f64[node_count]: x <= threshold goes left; -2.0: a leaf"""
-        self._refuse_categories()
+        if self.view.forest.edges.categories:
+            raise ValueError(NO_THRESHOLDS)
         found: np.ndarray = super().threshold
         return found
 
@@ -54,12 +55,12 @@ class SklearnTree(Tree):  # type: ignore[misc]
     def compute_partial_dependence(self, X: Any, target_features: Any, out: Any) -> None:
         """Add to `out` what the tree predicts in the mean over the features that are not asked
         for, see scikit-learn's."""
-        self._refuse_categories()
+        if set(np.asarray(target_features).tolist()) & set(self.view.forest.edges.categories):
+            raise ValueError(
+                "the partial dependence on a categorical feature needs method='brute': there are "
+                "no thresholds to compare the grid with"
+            )
         super().compute_partial_dependence(X, target_features, out)
-
-    def _refuse_categories(self) -> None:
-        if self.view.forest.edges.categories:
-            raise ValueError(NO_THRESHOLDS)
 
 
 def sklearn_tree(view: TreeView, kind: type[Tree] = Tree) -> Any:
