@@ -1,0 +1,118 @@
+"""Ours where tools ask for scikit-learn's: virtual subclasses, `tree_`, recursion."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.ensemble
+import sklearn.tree
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.inspection import partial_dependence
+
+import gpuforest
+from gpuforest.convert import HOMES
+
+X, Y = load_iris(return_X_y=True)
+DIABETES = load_diabetes(return_X_y=True)
+ROWS = DIABETES[0].astype(np.float32), DIABETES[1]
+
+
+def categories():
+    """A frame with a categorical column, and numbers that depend on it."""
+    names = pd.Categorical(np.array(["a", "b", "c"])[np.arange(60) % 3])
+    frame = pd.DataFrame({"name": names, "x": np.arange(60) % 7.0})
+    return frame, (np.arange(60) % 3 == 1) * 4.0 + np.arange(60) % 7
+
+
+def run(script):
+    return subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120
+    ).stdout.split()
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_ours_are_virtual_subclasses(name):
+    theirs = getattr(sklearn.tree, name, None) or getattr(sklearn.ensemble, name)
+    ours = getattr(gpuforest, name)
+    assert issubclass(ours, theirs)
+    assert theirs not in ours.__mro__
+    if HOMES[name] == "sklearn.ensemble":
+        assert issubclass(ours, sklearn.ensemble._forest.BaseForest)
+
+
+@pytest.mark.parametrize("order", ["gpuforest.estimators, {}", "{}, gpuforest.estimators"])
+def test_whatever_is_imported_first(order):
+    for module, name in (
+        ("sklearn.tree", "DecisionTreeRegressor"),
+        ("sklearn.ensemble", "RandomForestRegressor"),
+    ):
+        script = f"import {order.format(module)}; import sys, gpuforest\n"
+        script += f"print(issubclass(gpuforest.{name}, {module}.{name}))\n"
+        script += f"print([f for f in sys.meta_path if getattr(f, '_name', '') == {module!r}])"
+        assert run(script) == ["True", "[]"]
+
+
+def test_nothing_is_imported_for_it():
+    script = "import sys, gpuforest.estimators; print('sklearn.tree' in sys.modules)"
+    assert run(script) == ["False"]
+
+
+def test_a_tool_that_cannot_be_taught_is_imported_all_the_same(tmp_path):
+    (tmp_path / "skl2onnx.py").write_text("ready = True\n")
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import gpuforest.estimators\n"
+    assert run(script + "import skl2onnx; print(skl2onnx.ready)") == ["True"]
+
+
+def test_tree__is_scikit_learns():
+    tree = gpuforest.DecisionTreeRegressor(max_depth=4, backend="numpy").fit(*DIABETES)
+    forest = gpuforest.RandomForestRegressor(3, max_depth=4, backend="numpy").fit(*DIABETES)
+    for model in (tree, *forest.estimators_):
+        there = model.to_sklearn().tree_
+        assert isinstance(model.tree_, sklearn.tree._tree.Tree)
+        for name in ("children_left", "feature", "threshold", "value", "impurity", "n_leaves"):
+            assert np.array_equal(getattr(model.tree_, name), getattr(there, name))
+        assert np.array_equal(model.tree_.compute_node_depths(), there.compute_node_depths())
+        # rows of any numbers, as ever
+        assert np.array_equal(model.tree_.predict(DIABETES[0])[:, 0], model.predict(DIABETES[0]))
+        assert np.array_equal(model.tree_.apply(DIABETES[0]), model.apply(DIABETES[0]))
+    plain = pickle.loads(pickle.dumps(tree.tree_))
+    assert type(plain) is sklearn.tree._tree.Tree
+    assert isinstance(pickle.loads(pickle.dumps(tree)).tree_, type(tree.tree_))
+
+
+def test_scikit_learns_exports():
+    tree = gpuforest.DecisionTreeClassifier(max_depth=2, backend="numpy").fit(X, Y)
+    for export in (sklearn.tree.export_text, sklearn.tree.export_graphviz):
+        assert export(tree) == export(tree.to_sklearn())
+
+
+@pytest.mark.parametrize("name", ["DecisionTreeRegressor", "RandomForestRegressor"])
+def test_partial_dependence_by_recursion(name):
+    params = {"max_depth": 4, "random_state": 0, "backend": "numpy"}
+    model = getattr(gpuforest, name)(**params).fit(*ROWS)
+    for features in ([2], [2, 8]):
+        found, expected = (
+            partial_dependence(m, ROWS[0], features, method="recursion", grid_resolution=6)
+            for m in (model, model.to_sklearn())
+        )
+        assert np.array_equal(found["average"], expected["average"])
+
+
+def test_categories_are_refused_with_a_way_out():
+    frame, y = categories()
+    tree = gpuforest.DecisionTreeRegressor(max_depth=3, backend="numpy").fit(frame, y)
+    for export in (sklearn.tree.export_text, sklearn.tree.export_graphviz):
+        with pytest.raises(ValueError, match=r"no thresholds .* OrdinalEncoder\), or use gpufor"):
+            export(tree)
+    with pytest.raises(ValueError, match="method='brute'"):
+        partial_dependence(tree, frame, ["name"], method="recursion")
+    # on a number the categories are averaged over
+    found = partial_dependence(tree, frame, ["x"], method="recursion")["average"]
+    assert found.shape == (1, 7)
+    brute = partial_dependence(tree, frame, ["name"], method="brute")["average"]
+    assert brute.argmax() == 1
+    assert tree.tree_.node_count == tree.forest_.n_nodes
+    assert np.array_equal(tree.tree_.value[tree.apply(frame), 0, 0], tree.predict(frame))
