@@ -260,4 +260,3 @@ def test_forestci():
     # ours have seeds of another generator, which is noticed
     with pytest.raises(ValueError, match="Seed must be"):
         forestci.calc_inbag(len(ROWS), model)
-
