@@ -392,6 +392,16 @@ def test_a_far_smaller_output_is_warned_of():
     grown(RandomForestRegressor, "numpy", np.stack([SUGAR, SUGAR * 1e-3], axis=1))
 
 
+@pytest.mark.parametrize("ratio", [1e-18, 1e-14])
+def test_an_output_that_would_be_lost_is_refused(backend, ratio):
+    far = np.stack([SUGAR * 1e6, SUGAR * 1e6 * ratio], axis=1)
+    with pytest.raises(ValueError, match="output 1 of y has a range so small .* fit them apart"):
+        grown(RandomForestRegressor, backend, far)
+    # one that is constant loses nothing
+    far[:, 1] = 7e-9
+    assert (grown(RandomForestRegressor, backend, far).predict(DIABETES)[:, 1] == 7e-9).all()
+
+
 def test_misclassification_is_for_one_output():
     for Model in (DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier):
         with pytest.raises(ValueError, match="'misclassification' is for one output"):

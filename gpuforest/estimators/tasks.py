@@ -23,7 +23,8 @@ from gpuforest.target import TargetCoding, encode_classes, encode_moments, encod
 
 Array = Any
 
-COARSE = 2**20  # points of the grid that an output should take at least
+# Points of the grid that an output should take at least, and must
+COARSE, LOST = 2**20, 2**10
 
 
 class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
@@ -157,7 +158,7 @@ class Numbers(Trees):
         y = y[:, None] if y.ndim == 1 else y
         coding, moments = encode_moments(y, sampling.most_weight, centred=centred, backend=backend)
         if y.shape[1] > 1:
-            _warn_of_coarse(moments, backend)
+            _check_grid(y, moments, backend)
         return coding, moments
 
 
@@ -202,11 +203,27 @@ class Regressor(RegressorMixin, Numbers):  # type: ignore[misc]
         return float(r2_score(y, found, sample_weight=weight))
 
 
-def _warn_of_coarse(moments: Array, backend: Backend) -> None:
-    """Outputs share a grid, and one of a far smaller range would lie on few of its points."""
+def _check_grid(y: Array, moments: Array, backend: Backend) -> None:
+    """Outputs share a grid, and one of a far smaller range lies on few of its points, or on one.
+
+    Raises
+    ------
+    ValueError : predictions of an output would be as good as constant
+    """
     xp = backend.xp
-    spread = backend.asnumpy(xp.max(moments, axis=0) - xp.min(moments, axis=0))
-    coarse = np.flatnonzero((spread > 0) & (spread < COARSE) & (spread.max() > COARSE**1.5))
+    varies, spread = (
+        backend.asnumpy(a)
+        for a in (
+            xp.max(y, axis=0) > xp.min(y, axis=0),
+            xp.max(moments, axis=0) - xp.min(moments, axis=0),
+        )
+    )
+    coarse = np.flatnonzero(varies & (spread < COARSE) & (spread.max() > COARSE**1.5))
+    if (lost := coarse[spread[coarse] < LOST]).size:
+        raise ValueError(
+            f"output {lost[0]} of y has a range so small beside another's that it would be lost: "
+            "scale the outputs to similar ranges, or fit them apart"
+        )
     if len(coarse):
         warnings.warn(
             f"output {coarse[0]} of y has a range so small beside another's that its "
