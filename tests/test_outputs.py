@@ -395,7 +395,7 @@ def test_a_far_smaller_output_is_warned_of():
 @pytest.mark.parametrize("ratio", [1e-18, 1e-14])
 def test_an_output_that_would_be_lost_is_refused(backend, ratio):
     far = np.stack([SUGAR * 1e6, SUGAR * 1e6 * ratio], axis=1)
-    with pytest.raises(ValueError, match="output 1 of y has a range so small .* fit them apart"):
+    with pytest.raises(ValueError, match="output 1 of y has a range so small"):
         grown(RandomForestRegressor, backend, far)
     # one that is constant loses nothing
     far[:, 1] = 7e-9
