@@ -294,13 +294,13 @@ def test_one_class_alone_is_monotonic(backend):
 @pytest.mark.parametrize(
     ("signs", "message"),
     [
-        ([1, 0], r"shape \(2,\), but X has 10 features"),
-        ([0, 0], r"shape \(2,\), but X has 10 features"),
+        ([1, 0], "has shape 2 but the input data X has 10 features"),
+        ([0, 0], "has shape 2 but the input data X has 10 features"),
         ([[1] * 10], r"shape \(1, 10\)"),
-        ([2] + [0] * 9, "nothing but -1, 0 and 1"),
-        ([0.5] + [0] * 9, "nothing but -1, 0 and 1"),
-        ([np.nan] + [0] * 9, "nothing but -1, 0 and 1"),
-        ([None] * 10, "nothing but -1, 0 and 1"),
+        ([2] + [0] * 9, "must be None or an array-like of -1, 0 or 1"),
+        ([0.5] + [0] * 9, "must be None or an array-like of -1, 0 or 1"),
+        ([np.nan] + [0] * 9, "must be None or an array-like of -1, 0 or 1"),
+        ([None] * 10, "must be None or an array-like of -1, 0 or 1"),
         ("up", "array-like"),
     ],
 )
@@ -326,7 +326,9 @@ def test_signs_are_for_one_output_of_two_classes(monkeypatch):
         (RandomForestClassifier, np.stack([y > 100, y > 200], axis=1)),
         (RandomForestRegressor, np.stack([y, y], axis=1)),
     ):
-        with pytest.raises(ValueError, match="two classes, or for a regression of one output"):
+        with pytest.raises(
+            ValueError, match="Monotonicity constraints are not supported with multi"
+        ):
             Model(monotonic_cst=signs).fit(X, target)
 
 

@@ -271,8 +271,9 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
             f"monotonic_cst has shape {shape} but the input data X has {n_features} features."
         )
     if not np.isin(signs, [-1, 0, 1]).all():
+        found = np.unique(signs) if signs.dtype.kind in "biuf" else signs
         raise ValueError(
-            f"monotonic_cst must be None or an array-like of -1, 0 or 1, but got {np.unique(signs)}"
+            f"monotonic_cst must be None or an array-like of -1, 0 or 1, but got {found}"
         )
     if coding.n_channels > 2:
         raise ValueError(
