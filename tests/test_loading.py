@@ -338,3 +338,10 @@ def test_features_are_selected_by_name():
 )
 def test_which_targets_name_classes(y, classes):
     assert is_class_target(np.array(y)) is classes
+
+
+def test_a_pyarrow_that_damages_text_is_not_used(monkeypatch):
+    monkeypatch.setattr(engine, "version", lambda name: "22.0.0")
+    assert engine.frame_engine() == "pandas"
+    with pytest.raises(ImportError, match="need pyarrow 24 or newer"):
+        engine.require_pyarrow()

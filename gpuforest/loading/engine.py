@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from importlib.util import find_spec
+
+OLDEST_PYARROW = 24  # 17, 20 and 22 changed the last byte of text beside missing values
+
+
+def has_pyarrow() -> bool:
+    """Whether pyarrow is installed, and so new that it keeps text whole."""
+    return find_spec("pyarrow") is not None and (
+        int(version("pyarrow").partition(".")[0]) >= OLDEST_PYARROW
+    )
 
 
 def frame_engine() -> str:
@@ -12,13 +22,20 @@ def frame_engine() -> str:
     ------
     ImportError : neither is installed
     """
-    for name in ("pyarrow", "pandas"):
-        if find_spec(name) is not None:
-            return name
-    raise ImportError("files need pyarrow (CSV: or pandas): pip install 'gpuforest[files]'")
+    if has_pyarrow():
+        return "pyarrow"
+    if find_spec("pandas") is not None:
+        return "pandas"
+    raise ImportError(
+        f"files need pyarrow {OLDEST_PYARROW} or newer (CSV: or pandas): "
+        "pip install 'gpuforest[files]'"
+    )
 
 
 def require_pyarrow(what: str = "Parquet files") -> None:
-    """Raise an ImportError that names the extra if pyarrow is absent."""
-    if find_spec("pyarrow") is None:
-        raise ImportError(f"{what} need pyarrow, an extra: pip install 'gpuforest[files]'")
+    """Raise an ImportError that names the extra if pyarrow is absent or too old."""
+    if not has_pyarrow():
+        raise ImportError(
+            f"{what} need pyarrow {OLDEST_PYARROW} or newer, an extra: "
+            "pip install 'gpuforest[files]'"
+        )
