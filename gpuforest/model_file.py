@@ -71,12 +71,13 @@ HEADER = {
     **dict.fromkeys(KEPT, dict),
     "classes": list,
     "classes_dtype": str,
+    "votes": bool,
     "outputs": list,
     "categories": dict,
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights"}
-SOMETIMES = {*OPTIONAL, "oob_score", "sets", "ccp_alpha", *KEPT, *OF_LEAVES, *NAMES}
+SOMETIMES = {*OPTIONAL, "oob_score", "sets", "votes", "ccp_alpha", *KEPT, *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
 
@@ -240,6 +241,8 @@ def _header(estimator: Any) -> dict[str, Any]:
         header["ccp_alpha"] = estimator.ccp_alpha_
     header |= kept_of(estimator)
     coding = estimator.forest_.coding
+    if coding.votes:
+        header["votes"] = True
     if coding.several:
         header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
     elif coding.is_classes and (kind := _kind_of(coding.classes)) in ("object", "str"):
@@ -371,7 +374,8 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
     task = "classification" if name.endswith("Classifier") else "regression"
     is_classes = coding.is_classes or len(coding.several) > 0
     need(is_classes == (task == "classification"), "classes and estimator disagree")
-    if getattr(estimator, "voting", "soft") == "hard":
+    if header.get("votes", getattr(estimator, "voting", "soft") == "hard"):
+        need(is_classes, "votes for numbers")
         forest = replace(forest, coding=replace(coding, votes=True))
     split = estimator._growing(forest.edges.n_features)["categorical_split"]
     forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)

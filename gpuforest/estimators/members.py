@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -19,7 +18,6 @@ def members(estimator: Any) -> list[Any]:
     `random_state` by which the same tree grows again from the rows of its bag.
     """
     unfitted, forest = template(estimator), estimator.forest_
-    forest = replace(forest, coding=replace(forest.coding, votes=False))
     names = ("criterion_", "backend_", "n_features_in_", "feature_names_in_")
     shared = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
     params, kind = unfitted.get_params(deep=False), type(unfitted)
