@@ -136,7 +136,8 @@ def to_sklearn(estimator: Any) -> Any:
         if getattr(estimator, parameter, None) == by_oob:
             found.set_params(**{parameter: getattr(estimator, f"{parameter}_")})
     measure = criterion_of(criterion, forest.coding.n_outputs)
-    views = [TreeView(forest, t, measure) for t in range(forest.n_trees)]
+    signs = estimator._signs()
+    views = [TreeView(forest, t, measure, signs=signs) for t in range(forest.n_trees)]
     _set_fitted(found, estimator, getattr(estimator, "classes_", None))
     if HOMES[name] == "sklearn.tree":
         found.tree_ = _tree(views[0])

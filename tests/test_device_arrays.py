@@ -208,6 +208,7 @@ def test_only_the_sample_leaves_the_device(fake, monkeypatch):
     monkeypatch.setattr(binning.fit_edges, "__kwdefaults__", {
         **binning.fit_edges.__kwdefaults__, "sample_rows": 100,
     })  # fmt: skip
+    monkeypatch.setattr(binning, "LOOK_ROWS", 100)
     X, y = data(DecisionTreeRegressor, 5000)
     there = fake.asarray(X), fake.asarray(y)
     fake.TRANSFERS.clear()
@@ -518,7 +519,7 @@ class TestBadInput:
             poisson.fit(self.X, device.put(self.y * 0))
 
     def test_weights(self, device):
-        for weights, message in ((-self.y, "negative"), (self.y[1:], "19 values")):
+        for weights, message in ((-self.y, "Negative"), (self.y[1:], r"\(19,\), expected \(20,\)")):
             with pytest.raises(ValueError, match=message):
                 DecisionTreeClassifier(backend="cupy").fit(self.X, self.y, device.put(weights))
 

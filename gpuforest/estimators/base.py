@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import progress
-from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device
+from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_medians, run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges, most_bins
@@ -29,6 +29,7 @@ from gpuforest.estimators.settings import (
     plain,
     rules_of,
     sampling_of,
+    signs_of,
     thread_count,
 )
 from gpuforest.estimators.validation import check_table, check_weights, learn_table
@@ -159,6 +160,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         with progress.stage("checking"):
             if CRITERIA[self.criterion].medians:
                 backend = for_medians(backend)
+            sample_weight = to_host(sample_weight, "sample_weight")
             X, categories = learn_table(self, X, backend, sample_weight)
             params = self._growing(X.shape[1])
             coded = self._check_target(y, X.shape[0], backend)
@@ -231,6 +233,11 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     def _criterion(self) -> Criterion:
         """The one that the trees were grown by."""
         return criterion_of(self.criterion_, self.forest_.coding.n_outputs)
+
+    def _signs(self) -> np.ndarray:
+        """Of monotonic constraints, see `frontier.Rules`."""
+        wanted = self._growing(self.n_features_in_)["monotonic_cst"]
+        return signs_of(wanted, self.n_features_in_, self.forest_.coding)
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
         raise NotImplementedError

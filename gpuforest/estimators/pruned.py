@@ -17,7 +17,6 @@ from gpuforest import predict as prediction
 from gpuforest.backends.arrays import bring, is_on_device, to_host
 from gpuforest.backends.base import Backend
 from gpuforest.estimators.base import Trees
-from gpuforest.estimators.settings import signs_of
 from gpuforest.estimators.validation import check_weights
 from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf
@@ -200,9 +199,6 @@ class PrunedTree(Trees):
         self.forest_ = cut(self.forest_, keep, self._criterion, self._signs())
         for name in ("tree_", "feature_importances_"):
             self.__dict__.pop(name, None)
-
-    def _signs(self) -> np.ndarray:
-        return signs_of(self.monotonic_cst, self.n_features_in_, self.forest_.coding)
 
     def _leaves(self, X: Any) -> np.ndarray:
         """The leaf that each row reaches, i64[N], on the host."""

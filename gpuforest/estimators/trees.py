@@ -25,7 +25,6 @@ from gpuforest.estimators.settings import (
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.inspection.paths import decision_paths
 from gpuforest.inspection.views import TreeView
-from gpuforest.monotonic import bounded_means
 from gpuforest.nodes import is_leaf
 
 
@@ -42,10 +41,8 @@ class SingleTree(PrunedTree):
         from gpuforest.inspection.sklearn_tree import shown_tree
 
         check_is_fitted(self)
-        signs, means = self._signs(), None
-        if len(signs) and self.forest_.node_values is None:  # medians are within them
-            means = bounded_means(self.forest_, signs, self._criterion, 0, 1)[1]
-        return shown_tree(TreeView(self.forest_, 0, self._criterion, self.backend, means))
+        signs = self._signs()
+        return shown_tree(TreeView(self.forest_, 0, self._criterion, self.backend, signs))
 
     def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
         """What `sklearn.inspection.partial_dependence(method="recursion")` asks for."""

@@ -34,9 +34,13 @@ BLOCK_VALUES = 2**22  # values looked at at once; a copy of so many stays small
 
 
 def learn_table(
-    estimator: Any, X: Any, backend: Backend, sample_weight: Any = None
+    estimator: Any, X: Any, backend: Backend, weights: Any = None
 ) -> tuple[Array, dict[int, tuple[Any, ...]]]:
     """`check_table` in a fit: sets what that one checks, and learns the features' categories.
+
+    Parameters
+    ----------
+    weights : of rows, on the host, not checked: rows of none are not counted; None: all equal
 
     Returns
     -------
@@ -47,7 +51,6 @@ def learn_table(
     ------
     ValueError : as `check_table`; `categorical_features` that do not fit, or are constrained
     """
-    weights = None if sample_weight is None else to_host(sample_weight, "sample_weight")
     wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
     categories = CategoryReader(wanted, None, fewest, weights)
     X, names = _read(estimator, X, backend, categories, reset=True)

@@ -17,6 +17,7 @@ from gpuforest.criteria import Criterion
 from gpuforest.forest import Forest
 from gpuforest.inspection.impurity import node_impurity
 from gpuforest.inspection.paths import decision_paths
+from gpuforest.monotonic import bounded_means
 from gpuforest.nodes import unpack
 
 TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leaves
@@ -60,15 +61,14 @@ class TreeView:
     criterion : what `impurity` is measured by; of the trees of a regression forest it is the
         part that the splits below a node explain, see `inspection.impurity`
     backend : str, what rows are walked down the tree on
-    means : f64[node_count] or None, of the second channel within the bounds of monotonic
-        constraints, see `monotonic.bounded_means`
+    signs : i8[F] or None, within whose bounds values are, see `monotonic.bounded_means`
     """
 
     forest: Forest = field(repr=False)
     tree: int
     criterion: Criterion
     backend: str = "auto"
-    means: np.ndarray | None = field(default=None, repr=False)
+    signs: np.ndarray | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived need not travel."""
@@ -156,8 +156,9 @@ class TreeView:
         coding, widest = self.forest.coding, self.max_n_classes
         if self._forest.node_values is not None:
             return self._forest.node_values[:, :, None].copy()
-        if self.means is not None:
-            return coding.of_means(self.means).reshape(self.node_count, 1, -1)
+        if self.signs is not None and len(self.signs):
+            means = bounded_means(self._forest, self.signs, self.criterion, 0, 1)[1]
+            return coding.of_means(means).reshape(self.node_count, 1, -1)
         found = coding.values(self._sums)
         if self.forest.leaf_means is not None:
             leaf = self._parts[0] < 0

@@ -182,7 +182,7 @@ def _orders(xp: Any, hist: Array, C: int, rules: Rules, hashes: Array | None) ->
     order = xp.reshape(rows + xp.argsort(key, axis=1, stable=True), (-1,))
     if hashes is None and C == 2 and has_limits(rules):
         ordered = xp.reshape(xp.take(xp.reshape(some, (P * m, width)), order, axis=0), some.shape)
-        key = _best_allowed(xp, ordered[:, :MOST_TRIED, :], n, C, rules)
+        key = _best_allowed(xp, ordered[:, : min(m, MOST_TRIED), :], n, C, rules)
         rest = xp.ones((P, max(m - MOST_TRIED, 0)), dtype=xp.float64, device=hist.device)
         key = xp.concat([key, rest], axis=1)
         order = xp.take(order, xp.reshape(rows + xp.argsort(key, axis=1, stable=True), (-1,)))
