@@ -67,7 +67,7 @@ def category_tasks(draw: st.DrawFn) -> Task:
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(task=category_tasks(), rows=st.sampled_from([1, 4, 20, 60]))
 def test_compiled_forests_of_categories_are_the_reference(task, rows):
     forest = task.grow(NUMPY)
@@ -107,7 +107,7 @@ def best_of_all_sets(task: Task, x: np.ndarray) -> float:
     return found
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=100)
 @given(
     seed=st.integers(0, 2**32),
     criterion=st.sampled_from(CLASSIFICATION + REGRESSION),

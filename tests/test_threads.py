@@ -197,5 +197,5 @@ def test_decision_paths_can_be_interrupted():
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
     noticed.append(time.process_time())
-    assert paths.nnz > 10**7  # sorting so many at once takes longer
-    assert np.diff(noticed).max() < 0.25
+    assert paths.nnz > 10**7  # sorting so many at once takes two seconds and more
+    assert np.diff(noticed).max() < 1.0

@@ -50,10 +50,11 @@ def folders(make: bool = False) -> Iterator[Path]:
     own = f"gpuforest_{hashlib.sha256(str(KERNELS).encode()).hexdigest()[:16]}"
     if config.CACHE_DIR:  # the environment's NUMBA_CACHE_DIR
         yield Path(config.CACHE_DIR) / own
-    yield KERNELS / "__pycache__"
-    users = Path(AppDirs(appname="gpuforest", appauthor=False).user_cache_dir)
-    if users.is_absolute():  # a user without a home has "~/.cache"
-        yield users / own
+    else:
+        yield KERNELS / "__pycache__"
+        users = Path(AppDirs(appname="gpuforest", appauthor=False).user_cache_dir)
+        if users.is_absolute():  # a user without a home has "~/.cache"
+            yield users / own
     if (temporary := _temporary(make)) is not None:
         yield temporary / own
 

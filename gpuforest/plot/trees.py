@@ -164,12 +164,14 @@ def _wrapped(line: str) -> str:
 
 def extent(text: str) -> tuple[float, float]:
     """Width and height of lines of text, in points."""
-    from matplotlib.textpath import TextPath
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
 
+    font = FontProperties(size=SMALL)
     lines = text.replace(r"\$", "$").split("\n") if text else []
     seen = (line for line in lines if line.strip())
-    widths = (TextPath((0, 0), line, size=SMALL).get_extents().x1 for line in seen)
-    return max(widths, default=0.0), LINE * len(lines)
+    sizes = (text_to_path.get_text_width_height_descent(line, font, False) for line in seen)
+    return max((width for width, *_ in sizes), default=0.0), LINE * len(lines)
 
 
 def _rows(nodes: dict[int, Node], boxes: dict[int, Box]) -> tuple[list[float], float]:
