@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from gpuforest.cli.train import run as train_run
 from gpuforest.loading import engine
 
 N = 120
+read_csv = partial(pd.read_csv, float_precision="round_trip")  # pandas 3 reads all so
 COMMAND = [sys.executable, "-m", "gpuforest.cli"]
 
 
@@ -57,7 +59,7 @@ def facts(capsys, *arguments: str, target: str = "label") -> dict:
 
 def test_trained_model_is_the_estimator_of_the_same_parameters(data, capsys):
     found = facts(capsys, "--max-depth", "4", "--max-features", "0.7", "--no-bootstrap")
-    frame = pd.read_csv("data.csv")
+    frame = read_csv("data.csv")
     X = frame[["a", "b", "c[0]"]]
     same = gpuforest.RandomForestClassifier(
         n_estimators=15, max_depth=4, max_features=0.7, bootstrap=False, random_state=3
@@ -107,7 +109,7 @@ def test_tree_and_weights(data, capsys):
     arguments += ["--out", "model", "--model", "tree", "--weight", "w", "--json"]
     assert main([*arguments, "--random-state", "3"]) == 0
     found = json.loads(capsys.readouterr().out)
-    frame = pd.read_csv("data.csv")
+    frame = read_csv("data.csv")
     same = gpuforest.DecisionTreeClassifier(random_state=3).fit(
         frame[["a", "b", "c[0]"]], frame["label"], sample_weight=frame["w"]
     )
@@ -116,7 +118,7 @@ def test_tree_and_weights(data, capsys):
 
 
 def test_test_file_may_order_its_columns_otherwise(data, capsys):
-    frame = pd.read_csv("data.csv")
+    frame = read_csv("data.csv")
     frame[["label", "c[0]", "b", "a"]].to_csv("test.csv", index=False)  # without the dropped
     found = facts(capsys, "--test", "test.csv")
     assert found["test_score"] == 1
@@ -126,7 +128,7 @@ def test_test_file_may_order_its_columns_otherwise(data, capsys):
 
 
 def test_a_score_that_does_not_exist_is_null(data, capsys):
-    pd.read_csv("data.csv").head(1).to_csv("test.csv", index=False)
+    read_csv("data.csv").head(1).to_csv("test.csv", index=False)
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # scikit-learn: R2 of one row is not defined
         found = facts(capsys, "--test", "test.csv", target="amount")
@@ -147,7 +149,7 @@ def test_summary_reads_well(data, capsys):
 def test_predictions_equal_the_model(data, capsys):
     assert main(train()) == 0
     model = gpuforest.load("model")
-    X = pd.read_csv("data.csv")[["a", "b", "c[0]"]]
+    X = read_csv("data.csv")[["a", "b", "c[0]"]]
     capsys.readouterr()
 
     assert main(["predict", "model", "data.csv", "--proba"]) == 0
@@ -156,7 +158,7 @@ def test_predictions_equal_the_model(data, capsys):
     Path("stdout.csv").write_text(out)
     assert main(["predict", "model", "data.csv", "--out", "p.csv", "--proba"]) == 0
     assert main(["predict", "model", "data.csv", "--out", "p.parquet", "--proba"]) == 0
-    for got in (pd.read_csv("stdout.csv"), pd.read_csv("p.csv"), pd.read_parquet("p.parquet")):
+    for got in (read_csv("stdout.csv"), read_csv("p.csv"), pd.read_parquet("p.parquet")):
         assert got["prediction"].tolist() == model.predict(X).tolist()
         proba = got[["probability_no", "probability_yes"]].to_numpy()
         np.testing.assert_array_equal(proba, model.predict_proba(X))
@@ -166,7 +168,7 @@ def test_predictions_equal_the_model(data, capsys):
 @pytest.mark.parametrize("library", ["pyarrow", "pandas"])
 def test_strings_and_named_numbers_are_categories(data, capsys, monkeypatch, library):
     monkeypatch.setattr(engine, "find_spec", lambda name: name == library or None)
-    frame = pd.read_csv("data.csv")
+    frame = read_csv("data.csv")
     frame["colour"] = np.where(frame["flag"], "red", None)
     frame["month"] = np.arange(N) % 12
     frame.drop(columns=["label", "flag"]).to_csv("data.csv", index=False)
@@ -176,8 +178,8 @@ def test_strings_and_named_numbers_are_categories(data, capsys, monkeypatch, lib
     assert model.feature_names_in_.tolist() == ["a", "b", "c[0]", "w", "colour", "month"]
     assert model.forest_.edges.categories == {4: ("red",), 5: tuple(range(12))}
     assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
-    found = model.predict(pd.read_csv("data.csv")[model.feature_names_in_])
-    assert pd.read_csv("p.csv")["prediction"].tolist() == found.tolist()
+    found = model.predict(read_csv("data.csv")[model.feature_names_in_])
+    assert read_csv("p.csv")["prediction"].tolist() == found.tolist()
     capsys.readouterr()
     assert main(["inspect", "model"]) == 0
     out = capsys.readouterr().out
@@ -190,13 +192,11 @@ def test_strings_and_named_numbers_are_categories(data, capsys, monkeypatch, lib
 def test_boolean_classes_and_regression_predict(data, capsys):
     assert main(train(target="flag")) == 0
     assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
-    assert pd.read_csv("p.csv")["prediction"].dtype == np.bool_
+    assert read_csv("p.csv")["prediction"].dtype == np.bool_
     assert main(train(target="amount")) == 0
     assert main(["predict", "model", "data.csv", "--out", "p.csv", "--n-jobs", "1"]) == 0
-    X = pd.read_csv("data.csv")[["a", "b", "c[0]"]]
-    assert pd.read_csv("p.csv")["prediction"].tolist() == (
-        gpuforest.load("model").predict(X).tolist()
-    )
+    X = read_csv("data.csv")[["a", "b", "c[0]"]]
+    assert read_csv("p.csv")["prediction"].tolist() == (gpuforest.load("model").predict(X).tolist())
 
 
 def test_every_parameter_is_an_option(capsys):
@@ -334,7 +334,7 @@ def test_interrupt_is_quiet_and_leaves_no_file(data):
 
 def test_a_reader_that_leaves_is_no_error(data, capsys):
     assert main(train(target="amount")) == 0
-    many = pd.concat([pd.read_csv("data.csv")] * 200)[["a", "b", "c[0]"]]
+    many = pd.concat([read_csv("data.csv")] * 200)[["a", "b", "c[0]"]]
     many.to_csv("many.csv", index=False)  # more output than a pipe holds
     process = subprocess.Popen(
         [*COMMAND, "predict", "model", "many.csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -166,9 +166,15 @@ def test_64_bit_indices(backend):
     assert same_forest(grown(wide, backend).forest_, grown(DENSE, backend).forest_)
 
 
+def few_values(seed, n_rows, n_columns, density):
+    rng, n = np.random.default_rng(seed), int(density * n_rows * n_columns)
+    where = rng.integers(0, n_rows, n), rng.integers(0, n_columns, n)
+    return sp.csr_array((rng.random(n), where), shape=(n_rows, n_columns))
+
+
 @pytest.mark.parametrize("max_bins", [5, 1000])
 def test_blocks_and_samples_change_nothing(monkeypatch, backend, max_bins):
-    X = sp.random_array((400, 30), density=0.2, rng=np.random.default_rng(1), format="csr")
+    X = few_values(1, 400, 30, 0.2)
     y = RNG.integers(0, 3, 400)
     params = {"max_bins": max_bins, "random_state": 1, "backend": backend}
     whole = RandomForestClassifier(2, **params).fit(X.toarray(), y)
@@ -181,7 +187,7 @@ def test_blocks_and_samples_change_nothing(monkeypatch, backend, max_bins):
 def test_many_columns_take_little_memory(monkeypatch, backend):
     # the reference goes column by column, so it has fewer and more rows
     n_rows, n_columns = (400, 70_000) if backend == "numba" else (14_000, 2000)
-    X = sp.random_array((n_rows, n_columns), density=2e-4, rng=np.random.default_rng(2)).tocsr()
+    X = few_values(2, n_rows, n_columns, 2e-4)
     y = (X[:, :2000].sum(axis=1) > 0).astype(int)
     monkeypatch.setattr(binning, "BLOCK_VALUES", 2**20)
     model = RandomForestClassifier(1, max_depth=2, max_features=50, random_state=0, backend=backend)
