@@ -22,7 +22,8 @@ from gpuforest.cli.train import run as train_run
 from gpuforest.loading import engine
 
 N = 120
-read_csv = partial(pd.read_csv, float_precision="round_trip")  # pandas 3 reads all so
+exactly = {} if pd.__version__ >= "3" else {"float_precision": "round_trip"}
+read_csv = partial(pd.read_csv, **exactly)
 COMMAND = [sys.executable, "-m", "gpuforest.cli"]
 
 
