@@ -15,6 +15,8 @@ from gpuforest.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
 from gpuforest.target import TargetCoding
 from gpuforest.validate import check_forest
 
+GROUP_VALUES = 2**22  # channel sums looked at at once: some 32 MiB, and as much again
+
 
 @dataclass(frozen=True, eq=False)
 class Forest:
@@ -141,3 +143,12 @@ class Forest:
             children = children - begin
             sums[split] = sums[children[0::2]] + sums[children[1::2]]
         return sums
+
+
+def tree_groups(forest: Forest) -> list[tuple[int, int]]:
+    """Cut the trees into runs first .. last - 1 whose sums and gains stay small."""
+    n_values = forest.leaf_sums.shape[1]
+    cost = np.diff(forest.tree_offsets) * n_values + forest.edges.n_features
+    group = np.cumsum(cost) // GROUP_VALUES
+    cuts = np.flatnonzero(np.diff(group)) + 1
+    return list(pairwise([0, *cuts.tolist(), forest.n_trees]))

@@ -38,7 +38,7 @@ DEEP_ROWS = 2**16  # of trees that grow in one scratch, if a tree has no more
 # Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
 # and of a tree whose links are Python's numbers
 CHOOSING, LINKS = 70, 350
-CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: inspection/gains.py's GROUP_VALUES
+CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
 
 
 @dataclass(frozen=True)

@@ -191,11 +191,8 @@ def _parameter(value: Any) -> Any:
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:
-    params = {
-        name: value
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in WHERE_IT_RUNS
-    }
+    given = estimator.get_params(deep=False).items()
+    params = {name: value for name, value in given if name not in WHERE_IT_RUNS}
     if not isinstance(params.get("ccp_cv", 0), Integral):
         del params["ccp_cv"]  # a splitter, which no file can hold
     if isinstance(params["random_state"], np.random.RandomState):
@@ -241,8 +238,7 @@ def _header(estimator: Any) -> dict[str, Any]:
         header["ccp_alpha"] = estimator.ccp_alpha_
     header |= kept_of(estimator)
     coding = estimator.forest_.coding
-    if coding.votes:
-        header["votes"] = True
+    header |= {"votes": True} if coding.votes else {}
     if coding.several:
         header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
     elif coding.is_classes and (kind := _kind_of(coding.classes)) in ("object", "str"):
@@ -398,7 +394,7 @@ def _estimator(header: dict[str, Any], forest: Forest) -> Any:
     need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")
     if "ccp_alpha" in header:
         need(single, "a pruning curve of many trees")
-        alphas = estimator.pruning_curve_.ccp_alphas
-        need(header["ccp_alpha"] in alphas, "an alpha not on its curve")
+        on_curve = header["ccp_alpha"] in estimator.pruning_curve_.ccp_alphas
+        need(on_curve, "an alpha not on its curve")
         estimator.ccp_alpha_ = header["ccp_alpha"]
     return estimator

@@ -14,8 +14,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.criteria import Criterion, side_value
-from gpuforest.forest import Forest
-from gpuforest.inspection.gains import tree_groups
+from gpuforest.forest import Forest, tree_groups
 from gpuforest.nodes import LEAF_MASK, LEAF_WORD, is_leaf, unpack
 
 

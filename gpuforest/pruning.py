@@ -28,9 +28,9 @@ import numpy as np
 from gpuforest.assembly import LEAF, WIDE, Level, assemble, exclusive, merge_waves, pairs
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.criteria import Criterion, side_weight
-from gpuforest.forest import Forest
+from gpuforest.forest import Forest, tree_groups
 from gpuforest.frontier import Subtrees
-from gpuforest.inspection.gains import gains_by_errors, gains_by_levels, tree_groups
+from gpuforest.inspection.gains import gains_by_errors, gains_by_levels
 from gpuforest.nodes import has_set, is_leaf, unpack
 
 

@@ -119,6 +119,7 @@ def test_one_estimator_after_the_other():
     model.set_params(estimator=LINEAR).fit(X, y)
     assert not hasattr(model, "forest_")
     assert not hasattr(model, "feature_importances_")
+    assert len(model) == 3
     first = model.estimators_[0]
     model.set_params(n_estimators=5).fit(X, y)  # warm start: two more
     assert len(model.estimators_) == 5

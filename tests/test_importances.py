@@ -13,7 +13,7 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from gpuforest.inspection import gains
+from gpuforest.forest import tree_groups
 from gpuforest.nodes import unpack
 
 
@@ -90,8 +90,8 @@ def test_groups_of_trees_change_nothing(backend, monkeypatch):
     X, y = load_iris(return_X_y=True)
     model = RandomForestClassifier(20, random_state=0, backend=backend).fit(X, y)
     whole = model.feature_importances_
-    monkeypatch.setattr(gains, "GROUP_VALUES", 100)
-    assert len(gains.tree_groups(model.forest_)) > 5
+    monkeypatch.setattr("gpuforest.forest.GROUP_VALUES", 100)
+    assert len(tree_groups(model.forest_)) > 5
     del model.feature_importances_
     assert np.allclose(model.feature_importances_, whole, rtol=1e-14)
     assert whole.sum() == pytest.approx(1)

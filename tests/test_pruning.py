@@ -18,8 +18,7 @@ from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.criteria import CRITERIA, side_score
-from gpuforest.forest import Forest
-from gpuforest.inspection import gains as gains_module
+from gpuforest.forest import Forest, tree_groups
 from gpuforest.inspection.shape import subtree_sizes, tree_depths
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
 from gpuforest.pruning import (
@@ -93,8 +92,8 @@ def test_groups_of_trees_change_nothing(monkeypatch, criterion):
     forest = some_task(3, criterion).grow(NumpyBackend())
     keep = np.random.default_rng(0).random(forest.n_nodes) < 0.8
     whole, gains = keep_splits(forest, keep), split_gains(forest, CRITERIA[criterion])
-    monkeypatch.setattr(gains_module, "GROUP_VALUES", 1)
-    assert len(gains_module.tree_groups(forest)) == forest.n_trees
+    monkeypatch.setattr("gpuforest.forest.GROUP_VALUES", 1)
+    assert len(tree_groups(forest)) == forest.n_trees
     assert same_forest(keep_splits(forest, keep), whole)
     assert split_gains(forest, CRITERIA[criterion]).tolist() == gains.tolist()
 

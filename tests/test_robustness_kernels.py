@@ -1,6 +1,7 @@
 """Compiled kernels on disk: where they lie, and that no damage or full disk stops a fit."""
 
 import errno
+import hashlib
 import logging
 import os
 import shutil
@@ -82,6 +83,16 @@ def test_a_damaged_file_is_made_anew(make, tmp_path, caplog, damage):
     repaired = make()
     assert repaired(3) == 6
     assert hits(repaired) == 1
+
+
+def test_an_intact_file_of_another_environment_is_made_anew(make, tmp_path, caplog):
+    assert make()(3) == 6
+    (path,) = files(tmp_path)
+    rest = compile._STAMP + b"cno_such_module\nname\n."
+    path.write_bytes(hashlib.sha256(rest).digest() + rest)
+    assert make()(3) == 6
+    (record,) = caplog.records
+    assert "no_such_module" in record.message
 
 
 def test_code_of_other_sources_is_replaced_without_a_word(make, tmp_path, monkeypatch, caplog):

@@ -55,6 +55,15 @@ def test_whatever_is_imported_first(order):
         assert run(script) == ["True", "[]"]
 
 
+def test_looking_for_a_module_is_not_importing_it():
+    script = "import gpuforest.estimators; from importlib.util import find_spec\n"
+    script += "assert find_spec('sklearn.tree'); import sklearn.tree, gpuforest\n"
+    script += (
+        "print(issubclass(gpuforest.DecisionTreeRegressor, sklearn.tree.DecisionTreeRegressor))"
+    )
+    assert run(script) == ["True"]
+
+
 def test_nothing_is_imported_for_it():
     script = "import sys, gpuforest.estimators; print('sklearn.tree' in sys.modules)"
     assert run(script) == ["False"]
@@ -118,6 +127,9 @@ def test_categories_are_refused_with_a_way_out():
     for export in (sklearn.tree.export_text, sklearn.tree.export_graphviz):
         with pytest.raises(ValueError, match=r"no thresholds .* OrdinalEncoder\), or use gpufor"):
             export(tree)
+    with pytest.raises(ValueError, match="no thresholds"):  # a plain Tree would be wrong
+        pickle.dumps(tree.tree_)
+    assert pickle.loads(pickle.dumps(tree)).predict(frame).tolist() == tree.predict(frame).tolist()
     with pytest.raises(ValueError, match="method='brute'"):
         partial_dependence(tree, frame, ["name"], method="recursion")
     # on a number the categories are averaged over

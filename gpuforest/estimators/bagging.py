@@ -105,8 +105,18 @@ class Bagging(Trees):
         if not self._is_theirs:
             self._forget()
         self.__dict__.setdefault("estimator_params", ())  # which its constructor sets
-        self._theirs().fit(X, y, sample_weight, **fit_params)
+        theirs, given = self._theirs(), vars(self)["max_samples"]
+        if given is None and None not in type(theirs)._parameter_constraints["max_samples"]:
+            self.max_samples = 1.0  # what None means, which scikit-learn takes from 1.9 on
+        try:
+            theirs.fit(X, y, sample_weight, **fit_params)
+        finally:
+            self.max_samples = given
         return self
+
+    def __len__(self) -> int:
+        """Estimators."""
+        return len(self.estimators_) if self._is_theirs else super().__len__()
 
     def predict(self, X: Any, **params: Any) -> Any:
         """As of a forest; `params` are routed to other estimators than trees.
@@ -181,8 +191,7 @@ class Bagging(Trees):
         """Rows drawn for each tree, as of a forest; of other estimators in the order in which
         they were drawn."""
         if self._is_theirs:
-            found: list[np.ndarray] = self._theirs().estimators_samples_
-            return found
+            return list(self._theirs().estimators_samples_)
         return super().estimators_samples_  # type: ignore[no-any-return]
 
     def _of_tree(name: str) -> Any:
@@ -208,10 +217,8 @@ class Bagging(Trees):
             )
         self.estimator._validate_params()
         if self.estimator.ccp_alpha == "cv":
-            raise ValueError(
-                "estimator has ccp_alpha='cv', which is for a tree fitted by itself: give the "
-                "trees of a bag a number"
-            )
+            why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
+            raise ValueError(f"{why}: give the trees of a bag a number")
 
     def _growing(self, n_features: int) -> dict[str, Any]:
         drawn = self._features_drawn(n_features)
@@ -243,8 +250,7 @@ class Bagging(Trees):
         features and no others, in the order in which they were drawn.
         """
         if self._is_theirs:
-            found: list[np.ndarray] = vars(self)["estimators_features_"]
-            return found
+            return list(vars(self)["estimators_features_"])
         forest, F = self.forest_, self.n_features_in_
         host, drawn = NumpyBackend(), self._features_drawn(F)
         if drawn == F and not self.bootstrap_features:

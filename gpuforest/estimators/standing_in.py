@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -45,14 +44,17 @@ class AfterImport(MetaPathFinder):
         """The spec that others find, with the call after its module's execution."""
         if name != self._name or self not in sys.meta_path:
             return None
-        sys.meta_path.remove(self)
-        spec = find_spec(name)
+        later = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        specs = (finder.find_spec(name, path, target) for finder in later)
+        spec = next(filter(None, specs), None)
         if spec is None or spec.loader is None:
             return spec
         loader = spec.loader
 
         def execute_and_call(module: ModuleType) -> None:
             del loader.exec_module  # that of its class is there again
+            if self in sys.meta_path:  # until here the module may only have been looked for
+                sys.meta_path.remove(self)
             loader.exec_module(module)
             _call(self._then, module)
 

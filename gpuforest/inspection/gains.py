@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,6 @@ from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf, unpack
 
 Array = Any
-
-GROUP_VALUES = 2**22  # channel sums looked at at once: some 32 MiB, and as much again
 
 
 def gains_by_levels(
@@ -68,12 +65,3 @@ def gains_by_errors(forest: Forest, first: int, last: int) -> tuple[np.ndarray, 
     root = np.repeat(forest.tree_offsets[first:last] - begin, size)[split]
     left = root + unpack(np, nodes[split])[3]
     return split, np.maximum(errors[split] - errors[left] - errors[left + 1], 0.0)
-
-
-def tree_groups(forest: Forest) -> list[tuple[int, int]]:
-    """Cut the trees into runs first .. last - 1 whose sums and gains stay small."""
-    n_values = forest.leaf_sums.shape[1]
-    cost = np.diff(forest.tree_offsets) * n_values + forest.edges.n_features
-    group = np.cumsum(cost) // GROUP_VALUES
-    cuts = np.flatnonzero(np.diff(group)) + 1
-    return list(pairwise([0, *cuts.tolist(), forest.n_trees]))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.criteria import Criterion
-from gpuforest.forest import Forest
-from gpuforest.inspection.gains import gains_by_errors, gains_by_levels, tree_groups
+from gpuforest.forest import Forest, tree_groups
+from gpuforest.inspection.gains import gains_by_errors, gains_by_levels
 from gpuforest.nodes import unpack
 
 if TYPE_CHECKING:

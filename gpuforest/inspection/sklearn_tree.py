@@ -28,6 +28,11 @@ class SklearnTree(Tree):  # type: ignore[misc]
 
     view: TreeView
 
+    def __reduce__(self) -> Any:
+        if self.view.forest.edges.categories:
+            raise ValueError(NO_THRESHOLDS)
+        return super().__reduce__()
+
     @property
     def threshold(self) -> np.ndarray:
         """f64[node_count]: x <= threshold goes left; -2.0: a leaf"""

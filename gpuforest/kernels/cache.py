@@ -98,16 +98,15 @@ class KernelCache(NullCache):
             path = folder / self._file(signature, context.codegen())
             try:
                 code = self._read(path)
-            except OSError:
-                continue
-            except ValueError as error:
-                _log_once("unread", f"{path} {error}; gpuforest compiles this kernel anew")
-                continue
-            try:
                 if code is not None and code[0] == signature:
                     return CompileResult._rebuild(context, *code[1])
-            except Exception as error:  # whatever Numba finds wrong with it
-                _log_once("unread", f"{path} is of no use ({error!r}); gpuforest compiles anew")
+            except OSError:
+                continue
+            except Exception as error:  # whatever pickle and Numba find wrong with it
+                _log_once(
+                    "unread",
+                    f"{path} is damaged ({error}); gpuforest compiles this kernel anew",
+                )
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
@@ -157,7 +156,7 @@ class KernelCache(NullCache):
         content = path.read_bytes()
         rest = content[DIGEST:]
         if hashlib.sha256(rest).digest() != content[:DIGEST]:
-            raise ValueError("is damaged")
+            raise ValueError("its digest is another")
         if not rest.startswith(self.stamp):
             return None
         code: tuple[Any, Any] = pickle.loads(rest[len(self.stamp) :])
