@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Array = Any
 
 CATEGORY_TYPES = (str, int, float, bool)  # of what a category may be
-MAX_CATEGORIES = MAX_BINS - 1  # of a feature; one bin more is for those that come later
+MAX_CATEGORIES = MAX_BINS - 2  # of a feature; one bin more is for others, see also `missing_code`
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
 # max_bins="auto": a bin for each value where every feature has at most FEW_VALUES, else MANY_BINS.
 # benchmarks/bins.py measures what more bins give and cost
@@ -83,8 +83,13 @@ class BinEdges:
 
     @cached_property
     def missing_code(self) -> int:
-        """The code of a missing value, above every bin of every feature."""
-        return int(self.n_bins.max())
+        """The code of a missing value, above every bin of every feature.
+
+        Above those of a categorical one there is a bin to spare: missing is a category among
+        others there, and all of them, put in order, must not reach this code.
+        """
+        spare = self.kinds == CATEGORICAL if len(self.kinds) else 0
+        return int((self.n_bins + spare).max())
 
     @property
     def n_codes(self) -> int:

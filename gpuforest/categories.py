@@ -275,7 +275,7 @@ def learn(factor: Factor, name: str, fewest: int = 1, weights: Any = None) -> tu
     """The categories of a feature: sorted, or in the order of the dtype.
 
     fewest : rows of a category, where there are more than `ALWAYS_KEPT`; those of fewer rows are
-        not listed
+        not listed, and never those whose rows all have the weight zero
     weights : as of `CategoryReader`
 
     Raises
@@ -291,31 +291,43 @@ def learn(factor: Factor, name: str, fewest: int = 1, weights: Any = None) -> tu
         raise ValueError(
             f"{name} mixes strings and numbers as categories: make all of them strings"
         )
-    rows = _rows_of_each(factor, weights) if len(values) > ALWAYS_KEPT else None
-    if rows is not None and fewest > 1 and np.count_nonzero(rows) > ALWAYS_KEPT:
-        values = [value for value, n in zip(values, rows, strict=True) if n >= fewest]
+    weights, different = _numbers(weights, len(factor.codes)), len(values)
+    if weights is not None or different > ALWAYS_KEPT:
+        rows = _rows_of_each(factor, weights)
+        different = int(np.count_nonzero(rows))
+        least = max(fewest, 1) if different > ALWAYS_KEPT else 1
+        values = [value for value, n in zip(values, rows, strict=True) if n >= least]
     if len(values) > MAX_CATEGORIES:
         raise ValueError(
             f"{name} has {len(values)} categories; at most {MAX_CATEGORIES} are supported: raise "
             "min_category_frequency, or drop it"
         )
-    if rows is not None:
-        _warn_of_identifiers(rows, name)
+    _warn_of_identifiers(factor, weights, different, name)
     return tuple(values if factor.in_order else sorted(values))
 
 
-def _rows_of_each(factor: Factor, weights: Any) -> np.ndarray:
-    """Rows that hold each value, i64[n]: a row counts as often as its weight says, if all weights
+def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
+    """Weights f64[N]; None also of what is no such thing, which is refused later."""
+    try:
+        found = None if weights is None else np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        return None
+    return found if found is not None and found.shape == (n_rows,) else None
+
+
+def _rows_of_each(factor: Factor, weights: np.ndarray | None) -> np.ndarray:
+    """Rows that hold each value, [n]: a row counts as often as its weight says, if all weights
     are whole numbers; else once, or if it is zero not at all."""
-    codes, counts = factor.codes, None
-    if weights is not None and np.shape(weights) == codes.shape:  # others are refused later
-        counts = np.asarray(weights, np.float64)
-        counts = counts if (counts == np.floor(counts)).all() else counts != 0
-    return np.bincount(codes + 1, counts, len(factor.values) + 1)[1:].astype(np.int64)
+    if weights is not None and not (weights == np.floor(weights)).all():
+        weights = (weights != 0).astype(np.float64)
+    return np.bincount(factor.codes + 1, weights, len(factor.values) + 1)[1:]
 
 
-def _warn_of_identifiers(rows: np.ndarray, name: str) -> None:
-    different, n = np.count_nonzero(rows), int(rows.sum())
+def _warn_of_identifiers(
+    factor: Factor, weights: np.ndarray | None, different: int, name: str
+) -> None:
+    present = factor.codes >= 0
+    n = np.count_nonzero(present if weights is None else present & (weights != 0))
     if different > max(ALWAYS_KEPT, IDENTIFIER * n):
         warnings.warn(
             f"{name} has {different:,} different values in {n:,} rows: as categories, identifiers "

@@ -64,7 +64,8 @@ def _check_edges(edges: BinEdges) -> None:
     need(kinds.shape == (edges.n_features,), "kinds of features are missing")
     need(kinds.dtype == np.uint8, "kinds of features that are none")
     need(bool(np.isin(kinds, (NUMERIC, CATEGORICAL)).all()), "an unknown kind of feature")
-    need(int(np.diff(offsets).max()) < MAX_BINS, "a feature with too many bins")
+    sizes = np.diff(offsets) + (kinds == CATEGORICAL)
+    need(int(sizes.max()) < MAX_BINS, "a feature with too many bins")
     need(bool(np.isfinite(values).all()), "an edge that is no finite number")
     inner = np.ones(len(values) + 1, bool)
     inner[offsets] = False  # where one feature's edges end and the next one's begin

@@ -60,6 +60,7 @@ class Task:
     seed: int = 0
     multiway: bool = False
     categorical: tuple[int, ...] = ()  # columns of X that hold places of categories
+    n_others: int = 0  # the last of them are not listed, as rare ones are not
 
     def but(self, **changes: Any) -> Task:
         return replace(self, **changes)
@@ -117,7 +118,8 @@ class Task:
 
     def categories_of(self, f: int) -> tuple[int, ...]:
         some = self.X[~np.isnan(self.X[:, f]), f]
-        return tuple(range(int(some.max()) + 1 if len(some) else 0))
+        n = int(some.max()) + 1 if len(some) else 0
+        return tuple(range(max(n - self.n_others, 0)))
 
     def grow(self, backend: Backend) -> Forest:
         matrix, target = self.prepared(backend)

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from engine import same_forest
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.estimator_checks import check_estimator
@@ -18,6 +19,7 @@ from gpuforest import (
     BaggingClassifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    ExtraTreesClassifier,
     ExtraTreesRegressor,
     RandomForestClassifier,
     RandomTreesEmbedding,
@@ -274,7 +276,7 @@ def test_as_many_categories_as_there_may_be(backend):
     model = DecisionTreeRegressor(max_depth=2, backend=backend, **given)
     model.fit(rows[:, None], rows % 7)
     assert model.forest_.edges.code_dtype is np.uint16
-    assert len(model.forest_.edges.categories[0]) == 65_534
+    assert len(model.forest_.edges.categories[0]) == 65_533
     model.predict(rows[:5, None])
 
 
@@ -309,6 +311,35 @@ def test_rows_of_weight_zero_do_not_make_a_category_frequent():
         weights = np.where(X["x"] == "a", 0.0, weight)
         model = DecisionTreeClassifier(min_category_frequency=4).fit(X, y, weights)
         assert model.forest_.edges.categories == {0: tuple("ABCDEFGHb")}
+
+
+@pytest.mark.parametrize("n", [6, 14])
+def test_rows_of_weight_zero_add_no_category(n):
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame({"x": rng.choice([*"bcdefghijklmno"][:n], 200)}), rng.integers(0, 2, 202)
+    more = pd.concat([X, pd.DataFrame({"x": ["a", "z"]})], ignore_index=True)
+    params = {"random_state": 0, "min_category_frequency": 1}
+    without = ExtraTreesClassifier(5, **params).fit(X, y[:200])
+    with_them = ExtraTreesClassifier(5, **params).fit(more, y, np.repeat([1, 0], [200, 2]))
+    assert with_them.forest_.edges.categories == without.forest_.edges.categories
+    assert same_forest(with_them.forest_, without.forest_)
+
+
+@pytest.mark.parametrize("weight", [2.0, 1e19, 1e300])
+def test_weights_of_any_size_keep_categories_and_warn_of_identifiers(weight):
+    X, weights = np.arange(300)[:, None], np.full(300, weight)
+    model = DecisionTreeClassifier(categorical_features=[0])
+    model.fit(X % 15, X[:, 0] % 2, weights)
+    assert model.forest_.edges.categories == {0: tuple(range(15))}
+    with pytest.warns(UserWarning, match="column 0 has 300 different values in 300 rows"):
+        model.fit(X, X[:, 0] % 2, weights)
+
+
+def test_one_warning_of_identifiers_a_fit():
+    X = np.arange(200)[:, None]
+    with pytest.warns(UserWarning, match="200 different values in 200 rows") as seen:
+        DecisionTreeClassifier(categorical_features=[0], ccp_alpha="cv").fit(X, X[:, 0] % 2)
+    assert len(seen) == 1
 
 
 def test_a_row_of_weight_four_makes_a_category_as_frequent_as_four_rows():

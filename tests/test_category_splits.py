@@ -52,6 +52,7 @@ def category_tasks(draw: st.DrawFn) -> Task:
         y,
         criterion,
         categorical=tuple(range(draw(st.integers(1, len(sizes))))),
+        n_others=draw(st.sampled_from([0, 1, 2])),
         multiway=multiway,
         weights=draw(row_weights(n_rows)),
         n_draws=draw(st.sampled_from([0, n_rows])),
@@ -72,7 +73,7 @@ def category_tasks(draw: st.DrawFn) -> Task:
 def test_compiled_forests_of_categories_are_the_reference(task, rows):
     forest = task.grow(NUMPY)
     X = later_rows(task)
-    for backend in (DeepFrom(0), DeepFrom(rows, 2), NumbaBackend()):
+    for backend in (DeepFrom(0), DeepFrom(rows, 2), NumbaBackend(), NumbaBackend(4)):
         assert same_forest(forest, task.grow(backend)), vars(backend)
         assert np.array_equal(apply(forest, X, NUMPY), apply(forest, X, backend))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -260,7 +261,8 @@ class Backend(ABC):
         xp, is_set = self.xp, self.asarray(matrix.edges.kinds == CATEGORICAL)
         keys = self.special(slots, rules)[0]
         hist, order = in_order(xp, hist, features, is_set, slots.sums.shape[1], rules, keys)
-        found = self.best_split(matrix, hist, features, need, slots, rules)
+        room = replace(matrix, n_bins=matrix.n_bins + xp.astype(is_set, matrix.n_bins.dtype))
+        found = self.best_split(room, hist, features, need, slots, rules)
         return as_sets(xp, found, hist, order, features, is_set, matrix.n_bins, n_words, rules)
 
     def _least_error(

@@ -121,7 +121,7 @@ def fit_of(
         n_trees=most_trees(params),
         n_channels=coding.n_channels,
         is_classes=coding.is_classes,
-        max_bins=max(max_bins, most + 1),
+        max_bins=max(max_bins, most + 2),
         target_bytes=8 * labels + coded + weights,
         value_bytes=min(8, max(4, X.dtype.itemsize)),
         copied=X.dtype not in (np.float32, np.float64),

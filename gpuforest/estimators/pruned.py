@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -169,7 +170,9 @@ class PrunedTree(Trees):
         trials = []
         for grow, test in folds:
             w, other_w = (None if weights is None else weights[rows] for rows in (grow, test))
-            tree = type(self)(**params).fit(_rows(X, grow, backend), y[grow], w)
+            with warnings.catch_warnings():  # of the column the whole tree has warned
+                warnings.filterwarnings("ignore", ".* different values in ")
+                tree = type(self)(**params).fit(_rows(X, grow, backend), y[grow], w)
             leaves = tree._leaves(_rows(X, test, backend))
             trials.append(tree._trial(leaves, target[test], classes, other_w))
         tested = np.concatenate([test for _, test in folds])
