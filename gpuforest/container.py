@@ -11,13 +11,10 @@ arrays that may be there, so nothing is allocated that the file does not hold.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
 import re
-import secrets
-import shutil
 import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,6 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from gpuforest.errors import ModelFormatError, need
+from gpuforest.replacing import replaced
 
 FORMAT = "gpuforest"
 VERSION = 1
@@ -39,10 +37,7 @@ Layout = dict[str, tuple[tuple[str, ...], int]]
 
 
 def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
-    """Replace the file at `path` as a whole, or not at all.
-
-    A link stays, and the file that it leads to is replaced. The new file has the mode, and where
-    that is allowed the owner, of the old one. What is no file (a pipe, a device) is written into.
+    """Replace the file at `path` as a whole, or not at all, as `replaced` tells.
 
     Raises
     ------
@@ -59,15 +54,8 @@ def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
     names = sorted(arrays, key=lambda name: (order.index(arrays[name].dtype.str), name))
     arrays = {name: arrays[name] for name in names}
     start = _start(text, arrays)
-    target = os.path.realpath(path)
-    try:
-        if os.path.exists(path) and not os.path.isfile(target):
-            with open(path, "wb") as file:
-                _write_all(file, start, arrays)
-        else:
-            _replace(target, start, arrays)
-    except OSError as error:  # which may name the unfinished file, or none
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    with replaced(path) as place, place.open("wb") as file:
+        _write_all(file, start, arrays)
 
 
 def _start(text: str, arrays: dict[str, np.ndarray]) -> bytes:
@@ -83,23 +71,6 @@ def _start(text: str, arrays: dict[str, np.ndarray]) -> bytes:
     told = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     told += b" " * (-len(told) % 8)  # so that the arrays are aligned
     return len(told).to_bytes(8, "little") + told
-
-
-def _replace(target: str, start: bytes, arrays: dict[str, np.ndarray]) -> None:
-    """Write a file beside the target, and put it in its place."""
-    unfinished = os.path.join(os.path.dirname(target), f".{FORMAT}-{secrets.token_hex(8)}")
-    try:
-        with open(unfinished, "xb") as file:
-            _write_all(file, start, arrays)
-        if os.path.exists(target):
-            old = os.stat(target)
-            with contextlib.suppress(OSError, AttributeError):  # not ours to give; Windows
-                os.chown(unfinished, old.st_uid, old.st_gid)
-            shutil.copymode(target, unfinished)
-        os.replace(unfinished, target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(unfinished)
 
 
 def _write_all(file: BinaryIO, start: bytes, arrays: dict[str, np.ndarray]) -> None:

@@ -18,6 +18,11 @@ CURVES: dict[str, dict[str, type]] = {
     "oob_max_features": {"max_features": int, "error": float},
     "pruning_curve": {"ccp_alphas": float, "n_leaves": int, "errors": float, "std_errors": float},
 }
+# what the source says, and as what
+SOURCE: dict[str, type] = {
+    **dict.fromkeys(("target", "decimal", "thousands", "units", "date_format"), str),
+    **dict.fromkeys(("missing", "dates"), list),
+}
 KEPT = {*CURVES, "source"}
 
 
@@ -36,9 +41,10 @@ def read_kept(name: str, written: dict[str, Any]) -> Any:
     """
     if name in CURVES:
         return read_curve(name, written)
-    for value in written.values():
-        words = value if type(value) is list else [value]
-        need(all(type(word) is str for word in words), "a source that is no text")
+    need(written.keys() <= SOURCE.keys(), "a source of something else")
+    for key, value in written.items():
+        need(type(value) is SOURCE[key], "a source of another kind")
+        need(all(type(word) is str for word in value), "a source that is no text")
     return written
 
 

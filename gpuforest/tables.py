@@ -87,6 +87,10 @@ def frame_to_array(
             out[:, i] = object_numbers(column.to_numpy(), f"column {names[i]!r}")
         elif _is_sparse(native):
             out[:, i] = np.asarray(column.to_native())
+        elif frame.implementation.is_pyarrow():  # whose safe cast refuses to round
+            arrow = "float" if dtype == np.float32 else "double"
+            rounded = column.to_native().cast(arrow, safe=False)
+            out[:, i] = nw.from_native(rounded, series_only=True).to_numpy()
         else:
             out[:, i] = column.cast(wide).to_numpy()  # a cast to float makes nulls NaN
     return out, names

@@ -200,6 +200,16 @@ def test_boolean_classes_and_regression_predict(data, capsys):
     assert read_csv("p.csv")["prediction"].tolist() == (gpuforest.load("model").predict(X).tolist())
 
 
+def test_whole_numbers_beyond_float64(data, capsys):
+    frame = read_csv("data.csv")[["label"]].sort_values("label")
+    frame.assign(id=2**62 + 2**20 * np.arange(N)).to_csv("data.csv", index=False)
+    line = ["train", "data.csv", "--target", "label", "--out", "model", "--model", "tree"]
+    assert main([*line, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["importances"] == {"id": 1}
+    assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
+    assert read_csv("p.csv")["prediction"].tolist() == frame["label"].tolist()
+
+
 def test_every_parameter_is_an_option(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["train", "--help"])

@@ -89,6 +89,14 @@ def test_a_shell_pipe_gives_all_rows(folder):
     assert found.stdout == "20000\n"
 
 
+def test_a_closed_standard_input(folder, capsys, monkeypatch):
+    assert main(train()) == 0
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["predict", "model", "-"]) == 2
+    assert "-: standard input is closed" in capsys.readouterr().err
+    assert len(predicted(capsys, "model", "data.csv")) == N + 1
+
+
 def test_standard_input(folder, capsys, monkeypatch):
     def stdin(content: bytes) -> None:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -142,11 +150,11 @@ def parts(folder: str, *names: str) -> None:
 
 
 def test_folders_and_patterns_of_parquet_files(folder):
-    parts("set", "part-1.parquet", "part-2.parquet", "_temporary/part-3.parquet")
+    parts("set", "part-1.parquet", "part-2.PARQUET", "_temporary/part-3.parquet")
     Path("set/_SUCCESS").touch()
     Path("set/notes.txt").touch()
     expected = {"a": [0, 1, 1, 2], "b": ["u", None] * 2}
-    for path in ("set", "set/part-*.parquet"):
+    for path in ("set", "set/part-*.[pP]*"):
         assert read_frame(path).to_dict(as_series=False) == expected
     with pytest.raises(ValueError, match=r"set/\*: several files .* set/_SUCCESS is none"):
         read_frame("set/*")
@@ -162,6 +170,29 @@ def test_partitions_are_columns(folder):
     found = read_frame("set").to_dict(as_series=False)
     assert found["year"] == [2019, 2019, 2020, 2020]
     assert found["kind"] == ["x", "x", "y", "y"]
+    assert read_frame("set", text=["year"])["year"].to_list() == ["2019"] * 2 + ["2020"] * 2
+
+
+@pytest.mark.parametrize(
+    ("path", "columns"),
+    [
+        ("run=3/set", ["a", "b", "year"]),  # a folder of one file
+        ("run=3/set/year=*/1.parquet", ["a", "b", "year"]),
+        ("run=3/**/*.parquet", ["a", "b", "year"]),
+        ("run=3/set/year=2020", ["a", "b"]),  # what is spelt out is no column
+        ("run=3/set/year=2020/*.parquet", ["a", "b"]),
+        ("run=3/set/year=2020/1.parquet", ["a", "b"]),
+    ],
+)
+def test_partitions_are_folders_that_are_found(folder, path, columns):
+    parts("run=3/set", "year=2020/1.parquet")
+    for given in (path, str(folder / path)):
+        assert read_frame(given).columns == columns
+
+
+def test_partitions_that_the_files_hold_too(folder):
+    parts("set", "a=7/1.parquet", "a=8/1.parquet")
+    assert read_frame("set").to_dict(as_series=False) == {"a": [0, 1, 1, 2], "b": ["u", None] * 2}
 
 
 def test_parquet_files_that_do_not_fit_together(folder):
@@ -235,7 +266,10 @@ def test_blanks_and_commas_in_lists(folder, capsys):
     assert names_of(["a, b", ' c ,"d, e",']) == ["a", "b", "c", "d, e"]
     Path("data.csv").write_text(table(a=[1] * N, b=[2] * N).replace("x,a,b,y", "x,a, b,y"))
     assert facts(capsys, "--drop", "a, b")["features"] == 1
-    assert facts(capsys, "--drop", "a", "--categorical", "b")["categories"] == {" b": 1}
+    assert facts(capsys, "--drop", "a", "--categorical", "b")["categories"] == {"b": 1}
+    assert names_of(['"c\nd",e']) == ["c\nd", "e"]
+    assert main(train("--drop", "c\nd")) == 2
+    assert "is no list of names: commas stand between them" in capsys.readouterr().err
 
 
 def test_marks_are_kept_with_the_model(folder, capsys):
@@ -266,6 +300,8 @@ def test_marks_are_kept_with_the_model(folder, capsys):
         (["--decimal", "--"], "expected one argument"),
         (["--decimal", "1"], "--decimal '1': one character that is part of no number"),
         (["--decimal", ",", "--thousands", ","], "--decimal and --thousands are both ','"),
+        (["--units=-"], "--units '-': '-' may be part of a number"),
+        (["--dates", "y"], "--dates y: this column is the target"),
         (["--dates", "when"], "--dates: no feature of the name 'when'"),
         (["--dates", "x"], "is no date; write it as 2020-12-31 or"),
         (["--dates", "x", "--date-format", "%d.%m.%Y"], "it is not of the form '%d.%m.%Y'"),

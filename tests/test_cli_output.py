@@ -7,9 +7,11 @@ import sys
 import threading
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from pyarrow import parquet
 
+from gpuforest import RandomTreesEmbedding
 from gpuforest.cli import main
 from gpuforest.cli.show import printable
 
@@ -87,6 +89,22 @@ def test_a_device_is_written_to_and_stays_one(folder, capsys):
     assert Path(os.devnull).is_char_device()
 
 
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet", "p.svg"])
+def test_a_file_that_is_replaced_keeps_its_mode(folder, name):
+    Path(name).touch(0o600)
+    if name.endswith("svg"):
+        assert main(["plot", "tree", "model", "--out", name]) == 0
+    else:
+        assert predict("--out", name) == 0
+    assert Path(name).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_takes_the_place_of_a_link_to_itself(folder):
+    Path("p.csv").symlink_to("p.csv")
+    assert predict("--out", "p.csv") == 0
+    assert Path("p.csv").read_text().startswith("prediction\n")
+
+
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
 def test_columns_kept_beside_the_predictions(folder, capsys, name):
     assert predict("--keep", "id, x", "--keep", "y", "--out", name) == 0
@@ -106,7 +124,27 @@ def test_columns_that_cannot_be_kept(folder, capsys):
     assert "no column 'name'" in capsys.readouterr().err
     Path("data.csv").write_text("x,prediction\n1,2\n")
     assert predict("--keep", "prediction") == 2
-    assert "--keep prediction: the predictions' column has this name" in capsys.readouterr().err
+    assert "a column of the name 'prediction' too; rename it" in capsys.readouterr().err
+    Path("data.csv").write_text("x,probability_yes\n1,2\n")
+    assert predict("--keep", "probability_yes", "--proba") == 2
+    assert "a column of the name 'probability_yes' too; rename it" in capsys.readouterr().err
+    assert predict("--keep", "probability_yes") == 0
+    assert predict("--keep", "x", "--dates", "x") == 2
+    assert "--keep x: it is read as a date; keep x_seconds" in capsys.readouterr().err
+
+
+def test_kept_ids_of_a_header_with_blanks(folder, capsys):
+    Path("data.csv").write_text("id, code ,x\n000,00,0.5\n")
+    assert predict("--keep", "code, id") == 0
+    assert capsys.readouterr().out == "code,id,prediction\n00,000,no\n"
+
+
+def test_an_embedding_predicts_nothing(folder, capsys):
+    X = pd.DataFrame({"x": range(9)})
+    RandomTreesEmbedding(2, random_state=0, backend="numpy").fit(X).save("model")
+    for arguments in ([], ["--proba"]):
+        assert predict(*arguments) == 2
+        assert "a RandomTreesEmbedding predicts nothing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("model", ["extra_trees", "bagging"])
@@ -132,6 +170,8 @@ def test_printed_names_steer_no_terminal(folder, capsys):
     assert predict() == 0
     for arguments in ([], ["--tree", "0"], *(["--tree", "0", "--as", f] for f in ("rules", "dot"))):
         assert main(["inspect", "model", *arguments]) == 0
+    assert predict("--out", "\x1b[2J.csv") == 0
+    assert main(["plot", "tree", "model", "--out", "\x1b[2J.svg"]) == 0
     out, err = capsys.readouterr()
     assert "\\x1b" in out
     assert not {"\x1b", "\x07"} & {*out, *err}

@@ -45,6 +45,7 @@ MISSING = {
     "polars, objects": pl.Series(NUMBERS, dtype=pl.Object),
     "Arrow": pa.array(NUMBERS),
     "Arrow, in chunks": pa.chunked_array([NUMBERS[:5], NUMBERS[5:]]),
+    "Arrow, decimal": pa.array(NUMBERS).cast(pa.decimal128(21, 2)),
     "Arrow, float16": pa.array(PLAIN.astype(np.float16), mask=np.isnan(PLAIN)),
 }
 MISSING_FLAGS = {

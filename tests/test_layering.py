@@ -14,7 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # from the ground up: a module imports from lower layers, or from its own package
 LAYERS = [
     {"dtypes", "errors", "hashing", "impurity", "medians", "nodes", "parallel", "progress"},
-    {"criteria"},
+    {"criteria", "replacing"},
     {"kernels"},
     {"binning", "container", "curves", "frontier", "loading", "sampling", "tables", "target"},
     {"categories", "validate"},

@@ -112,6 +112,7 @@ BATTERY = {
     "strings like numbers": "a\n1\nx\n2\n",
     "all missing": "a,b\n,1\n?,2\n",
     "nothing but a number": "a,b\nnan,x\nNaN,1\n",
+    "blanks in the header": "a , b,\tc\t\n1,2,3\n",
     "control characters": "a,b\n1,\x1b[31m\n2,\x00\n",
 }
 READINGS = {
@@ -188,6 +189,28 @@ def test_columns_that_are_to_be_text(tmp_path, only, name):
     assert plain(frame) == {"zip": (TEXT, ["007", None, "1.50"]), "n": ("Int64", [1, 2, 3])}
 
 
+@pytest.mark.parametrize("name", ENGINES)
+def test_zeros_beside_gaps_keep_their_sign(tmp_path, only, name):
+    only(name)
+    found = read_frame(write(tmp_path, "a,b\n-0,-0\n,0\n"))
+    assert np.signbit(found["a"].to_numpy()).tolist() == [True, False]
+    assert found["b"].to_list() == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.parquet"])
+def test_names_have_no_blanks_around_them(tmp_path, name):
+    parquet.write_table(pa.table({" a": ["007"], "b ": ["2020-12-31"]}), tmp_path / "data.parquet")
+    write(tmp_path, " a,b \n007,2020-12-31\n")
+    frame = read_frame(tmp_path / name, Reading(dates=("b",)), text=[" a"])
+    assert frame.columns == [
+        "a",
+        *(f"b_{part}" for part in ("year", "month", "weekday", "seconds")),
+    ]
+    assert column(frame, "a") == ["007"]
+    # a model that was trained by pandas knows the names with their blanks
+    assert select_features(frame, [" a"])[0].columns == [" a"]
+
+
 def test_gzip_and_parquet_hold_the_same(tmp_path):
     frame = read_frame(write(tmp_path, CSV))
     packed = write(tmp_path, gzip.compress(CSV.encode(), mtime=0), "data.csv.gz")
@@ -245,6 +268,7 @@ def test_other_columns_are_no_features(values):
         ("a,b\n1,2\n\n1\n", "data.csv", "line 4 has fewer fields than its first line, 1 and"),
         ('a,b\n1,"2\n', "data.csv", "a quotation mark is never closed"),
         ('a,b\n"1,2\n3,4\n', "data.csv", "line 3 has fewer fields"),
+        ("a,b, a\n1,2,3\n", "data.csv", "several columns of one name: 'a'; rename or remove"),
         ("a,b,a\n1,2,3\n", "data.csv", "several columns of one name: 'a'; rename or remove"),
         ("a,café\n1,2\n".encode("latin-1"), "data.csv", "no CSV file in UTF-8"),
         ("a,b\n1,café\n".encode("latin-1"), "data.csv", "no CSV file in UTF-8"),
@@ -290,12 +314,32 @@ def test_what_is_not_installed_is_named_with_its_extra(tmp_path, only):
         ("b", {}, "'b' is missing in 3 of 3 rows"),
         ("a", {"weight": "y"}, "the weight column 'y' is not numeric"),
         ("y", {"weight": "b"}, "the weight column 'b' is missing in 3 of 3 rows"),
+        ("y", {"weight": "a"}, "the weight column 'a' is negative or infinite in 1 of 3 rows"),
+        ("y", {"reading": Reading(dates=("y",))}, "--dates y: this column is the target"),
+        ("y", {"weight": "a", "reading": Reading(dates=("a",))}, "a: this column is the weight"),
+        ("y", {"drop": ["a"], "reading": Reading(dates=("a",))}, "a: this column is dropped"),
         ("y", {"drop": ["a", "b", "w"]}, "no column is left"),
     ],
 )
 def test_columns_that_do_not_fit_are_named(tmp_path, target, options, message):
     with pytest.raises(ValueError, match=message):
         load_table(write(tmp_path, CSV), target, **options)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [(["inf", "1"], "negative or infinite in 1 of 2 rows"), (["0", "0"], "zero in all rows")],
+)
+def test_weights_that_cannot_be(tmp_path, weights, message):
+    rows = "".join(f"{i},{w},{i}\n" for i, w in enumerate(weights))
+    with pytest.raises(ValueError, match=f"the weight column 'w' is {message}"):
+        load_table(write(tmp_path, f"a,w,y\n{rows}"), "y", weight="w")
+
+
+@pytest.mark.parametrize("units", ["1", "-", "e", "$.", " ,", "'"])
+def test_units_that_are_part_of_numbers(units):
+    with pytest.raises(ValueError, match="may be part of a number"):
+        Reading(decimal=",", thousands="'", units=units)
 
 
 def test_a_near_miss_is_suggested(tmp_path):

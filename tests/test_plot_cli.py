@@ -22,6 +22,7 @@ def models(tmp_path, monkeypatch):
     diabetes.frame.to_csv("diabetes.csv", index=False)
     RandomForestClassifier(3, random_state=0).fit(iris.data, iris.target).save("forest")
     DecisionTreeClassifier(ccp_alpha="cv", random_state=0).fit(iris.data, iris.target).save("tree")
+    RandomForestClassifier(3).fit(iris.data.to_numpy(), iris.target).save("nameless")
     numbers = RandomForestRegressor(20, oob_score=True, random_state=0)
     numbers.fit(diabetes.data, diabetes.target).save("numbers")
     return tmp_path
@@ -78,6 +79,28 @@ def test_the_tree_stands_beside_the_forest(models):
             ["boundaries", "tree", *POINTS, "--features", "petal width (cm)", "--out", "x.png"],
             "2 features of numbers are needed, not 1",
         ),
+        (
+            ["boundaries", "forest", "--data", "iris.csv", "--out", "x.png"],
+            "does not say what its target is called: add --target",
+        ),
+        (
+            ["boundaries", "nameless", *POINTS, "--out", "x.png"],
+            "only models of one target and of features with names are compared with data",
+        ),
+        (
+            [
+                "boundaries",
+                "forest",
+                *POINTS,
+                "--missing",
+                "0.2",
+                "--decimal",
+                ",",
+                "--out",
+                "x.png",
+            ],
+            "column 'sepal length (cm)' held numbers in training, and is text here",
+        ),
         (["flower", "--out", "x.png"], "argument KIND: invalid choice: 'flower'"),
     ],
 )
@@ -92,6 +115,26 @@ def test_errors_are_one_line(models, capsys, arguments, error):
     assert error in said
     assert said.count("\n") == 1
     assert not (models / "x.png").exists()
+
+
+def test_data_are_read_as_in_training_or_as_told(models, capsys):
+    for name, comma in (("a.csv", ","), ("b.csv", ".")):
+        rows = [f"{i}{comma}5;{i % 3};0{i // 10}" for i in range(30)]
+        (models / name).write_text("\n".join(["x;z;y", *rows]))
+    line = ["train", "a.csv", "--target", "y", "--task", "classification", "--decimal", ","]
+    assert main([*line, "--out", "own", "--model", "tree"]) == 0
+    plot = ["plot", "boundaries", "own", "--data"]
+    assert main([*plot, "a.csv", "--out", "a.png"]) == 0
+    assert main([*plot, "b.csv", "--out", "b.png", "--decimal", "."]) == 0
+    assert (models / "a.png").read_bytes() == (models / "b.png").read_bytes()
+
+
+def test_classes_of_strings_that_look_like_numbers(models):
+    rows = [f"{i};{i % 3};{'x' if i < 9 else '01'}" for i in range(30)]
+    (models / "a.csv").write_text("\n".join(["x;z;y", *rows]))
+    (models / "b.csv").write_text("\n".join(["x;z;y", *rows[9:]]))  # all are 01
+    assert main(["train", "a.csv", "--target", "y", "--out", "own", "--model", "tree"]) == 0
+    assert main(["plot", "boundaries", "own", "--data", "b.csv", "--out", "x.png"]) == 0
 
 
 def test_without_matplotlib_the_extra_is_named(models, capsys, monkeypatch):

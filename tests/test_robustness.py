@@ -158,6 +158,10 @@ def test_whole_numbers_beyond_float64(backend, kind):
         predicted(fitted(kind, backend, unsigned), unsigned),
         predicted(reference, np.arange(len(X))[:, None]),
     )
+    pa = pytest.importorskip("pyarrow")
+    for numbers in (apart, unsigned):
+        frame = pa.table({"id": numbers[:, 0]})
+        assert_same_trees(fitted(kind, backend, frame), reference)
 
 
 # dtypes

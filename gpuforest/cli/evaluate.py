@@ -20,7 +20,7 @@ from sklearn.metrics import (
 import gpuforest
 from gpuforest.cli.facts import finite, plain
 from gpuforest.cli.predict import add_runtime_options, require_numbers, set_runtime, used
-from gpuforest.cli.reading import DATA, add_reading_options, category_names, reading_of
+from gpuforest.cli.reading import DATA, add_reading_options, reading_of, target_of, text_columns
 from gpuforest.cli.show import print_rows, progress_bar, say
 from gpuforest.loading import Table, listed, load_table
 
@@ -50,11 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Load both, predict, compare and show."""
     with progress_bar():
         model = gpuforest.load(arguments.model)
-        target = arguments.target or getattr(model, "source_", {}).get("target")
-        if target is None:
-            raise ValueError("the model does not say what its target is called: add --target")
-        if not used(model) or not hasattr(model, "predict") or model.n_outputs_ > 1:
-            raise ValueError("only models of one target and of features with names are evaluated")
+        target = target_of(model, arguments)
         set_runtime(model, vars(arguments))
         table = load_table(
             arguments.data,
@@ -80,12 +76,6 @@ def run(arguments: argparse.Namespace) -> None:
         print_rows(summary(facts), "gpuforest evaluate")
 
 
-def text_columns(model: Any, target: str) -> list[str]:
-    """Columns of strings, the target among them where its classes are strings."""
-    classes = getattr(model, "classes_", np.zeros(0))
-    return [*category_names(model), *([target] if classes.dtype.kind in "OU" else [])]
-
-
 def class_scores(model: Any, table: Table) -> dict[str, Any]:
     """Scores of a classifier, and how many rows of each class were predicted as each.
 
@@ -99,11 +89,17 @@ def class_scores(model: Any, table: Table) -> dict[str, Any]:
             f"the target holds {listed([str(v) for v in np.unique(y)])}, "
             f"and the model's classes are {listed([str(c) for c in known])}"
         )
-    y = y.astype(known.dtype if known.dtype.kind != "O" else object)
+    if known.dtype.kind in "OU":  # objects, because labels may be longer than the model's
+        known, y = known.astype(object), y.astype(object)
+    else:  # 1.0 is the class 1, and 1.5 is another
+        same = y.astype(known.dtype)
+        y = same if (same == y).all() else y
+        known = known.astype(np.result_type(known, y))
     probabilities = model.predict_proba(table.X)
-    found = known[probabilities.argmax(axis=1)]
-    labels = np.unique(np.concatenate([known, y]))  # a file may have classes that training had not
-    w = table.weight
+    # a file may have classes that training had not
+    labels, place = np.unique(np.concatenate([known, y]), return_inverse=True)
+    known, y = place[: len(known)], place[len(known) :]
+    found, every, w = known[probabilities.argmax(axis=1)], np.arange(len(labels)), table.weight
     return {
         "accuracy": accuracy_score(y, found, sample_weight=w),
         "balanced_accuracy": balanced(y, found, w),
@@ -111,7 +107,7 @@ def class_scores(model: Any, table: Table) -> dict[str, Any]:
         if len(labels) == len(known) > 1
         else None,
         "classes": labels.tolist(),
-        "confusion": confusion_matrix(y, found, labels=labels, sample_weight=w).tolist(),
+        "confusion": confusion_matrix(y, found, labels=every, sample_weight=w).tolist(),
     }
 
 

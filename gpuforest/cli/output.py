@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
 from gpuforest.loading import PARQUET, named_files, require_pyarrow
+from gpuforest.replacing import replaced
 
 
 def writable(path: str, *inputs: str | None) -> Path:
@@ -56,21 +55,6 @@ def is_stdout(path: Path) -> bool:
         return path.exists() and os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
     except (OSError, ValueError):  # standard output is no file
         return False
-
-
-@contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write to, which takes its place once it is whole."""
-    if is_stream(path):
-        yield path
-        return
-    path = path.resolve()
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def require_format(out: Path) -> None:

@@ -7,10 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gpuforest
-from gpuforest.cli.output import replaced, writable
-from gpuforest.cli.predict import set_runtime
-from gpuforest.cli.reading import category_names, kept_reading, names_of
-from gpuforest.cli.show import progress_bar
+from gpuforest.cli.output import writable
+from gpuforest.cli.predict import require_numbers, set_runtime, used
+from gpuforest.cli.reading import (
+    DATA,
+    add_reading_options,
+    names_of,
+    reading_of,
+    target_of,
+    text_columns,
+)
+from gpuforest.cli.show import printable, progress_bar
 from gpuforest.loading import Table, load_table, require_column
 from gpuforest.plot import (
     plot_boundaries,
@@ -22,6 +29,7 @@ from gpuforest.plot import (
     plot_tree,
 )
 from gpuforest.plot.style import DPI, SIZE, STYLE, require_matplotlib
+from gpuforest.replacing import replaced
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,11 +76,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def add_data(command: argparse.ArgumentParser, kind: str) -> None:
     """Declare the points and the features to draw over."""
+    command.add_argument("--data", metavar="FILE", required=True, help=f"points: {DATA}")
     command.add_argument(
-        "--data", metavar="FILE", required=True, help="points: CSV (also .gz) or Parquet"
-    )
-    command.add_argument(
-        "--target", metavar="COLUMN", required=True, help="the column that the model predicts"
+        "--target",
+        metavar="COLUMN",
+        help="the column that the model predicts (default: as in training)",
     )
     n, word = (2, "two, separated by a comma") if kind == "boundaries" else (1, "its name")
     command.add_argument(
@@ -81,6 +89,7 @@ def add_data(command: argparse.ArgumentParser, kind: str) -> None:
         metavar="A,B" if n == 2 else "A",
         help=f"{word} (default: the {'two' if n == 2 else 'one'} of most importance)",
     )
+    add_reading_options(command)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -99,7 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
             model = gpuforest.load(arguments.model)
             set_runtime(model, {})
         write(draw(model, arguments), out)
-    print(f"{arguments.kind} drawn to {out}")
+    print(printable(f"{arguments.kind} drawn to {out}"))
 
 
 def draw(model: Any, arguments: argparse.Namespace) -> Figure:
@@ -126,14 +135,15 @@ def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
     """One tree of a forest, and beside it the forest; a single tree by itself."""
     from matplotlib import pyplot
 
-    names = list(model.feature_names_in_)
+    target = target_of(model, arguments)
     table = load_table(
         arguments.data,
-        arguments.target,
-        features=names,
-        reading=kept_reading(model),
-        text=category_names(model),
+        target,
+        features=used(model),
+        reading=reading_of(arguments, model),
+        text=text_columns(model, target),
     )
+    require_numbers(model, table.frame)
     features = chosen(model, table, arguments)
     models = {f"tree {arguments.tree}": member(model, arguments.tree)}
     if hasattr(model, "estimators_"):

@@ -19,7 +19,7 @@ from gpuforest.cli.reading import (
     number_names,
     read_for,
 )
-from gpuforest.cli.show import progress_bar, say
+from gpuforest.cli.show import printable, progress_bar, say
 from gpuforest.loading import find_columns, listed, select_features, string_columns
 from gpuforest.tables import frame_to_array
 
@@ -59,6 +59,11 @@ def run(arguments: argparse.Namespace) -> None:
         require_format(out)
     with progress_bar():
         model = gpuforest.load(arguments.model)
+        if not hasattr(model, "predict"):
+            raise ValueError(
+                f"{arguments.model}: a {type(model).__name__} predicts nothing; its transform() "
+                "in Python gives the leaves"
+            )
         if arguments.proba and not hasattr(model, "predict_proba"):
             raise ValueError("--proba: the model is a regression, which has no classes")
         if arguments.proba and model.n_outputs_ > 1:
@@ -68,15 +73,22 @@ def run(arguments: argparse.Namespace) -> None:
         set_runtime(model, vars(arguments))
         frame = read_for(model, arguments, names_of(arguments.keep))
         keep = find_columns(frame, names_of(arguments.keep))
-        X, ignored = choose(model, frame.drop([name for name in keep if name not in used(model)]))
-        columns = kept(frame, keep) | predict(model, X, arguments.proba)
+        features = {name.strip() for name in used(model)}
+        X, ignored = choose(model, frame.drop([name for name in keep if name not in features]))
+        predicted = predict(model, X, arguments.proba)
+        if twice := [name for name in keep if name in predicted]:
+            raise ValueError(
+                f"--keep: the predictions have a column of the name {listed(twice)} too; rename "
+                "it in the data"
+            )
+        columns = kept(frame, keep) | predicted
     if ignored:
         say(f"columns ignored: {listed(ignored)}")
     if out is None:
         write_csv(columns, sys.stdout)
         return
     write_table(columns, out)
-    print(f"{len(frame):,} predictions written to {out}")
+    print(printable(f"{len(frame):,} predictions written to {out}"))
 
 
 def used(model: Any) -> list[str]:
@@ -85,14 +97,7 @@ def used(model: Any) -> list[str]:
 
 
 def kept(frame: Any, names: list[str]) -> dict[str, np.ndarray]:
-    """Columns of the data as they are, missing values as None.
-
-    Raises
-    ------
-    ValueError : a name that a column of predictions has
-    """
-    if "prediction" in names:
-        raise ValueError("--keep prediction: the predictions' column has this name")
+    """Columns of the data as they were read, missing values as None."""
     return {name: np.array(frame[name].to_list(), object) for name in names}
 
 

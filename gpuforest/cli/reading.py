@@ -7,6 +7,8 @@ import csv
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from gpuforest.loading import Reading, read_frame
 
 DATA = (
@@ -82,15 +84,55 @@ def source_of(reading: Reading, target: str) -> dict[str, Any]:
 
 
 def names_of(given: list[str]) -> list[str]:
-    """Names separated by commas, blanks around them left out; quotes keep a comma in a name."""
-    rows = csv.reader(given, skipinitialspace=True)
+    """Names separated by commas, blanks around them left out; quotes keep a comma in a name.
+
+    Raises
+    ------
+    ValueError : a line break without quotes
+    """
+    try:
+        rows = [*csv.reader(given, skipinitialspace=True)]
+    except csv.Error as error:
+        raise ValueError(
+            f"{', '.join(given)!r} is no list of names: commas stand between them, and quotes "
+            "around a name that has a comma or a line break"
+        ) from error
     return [name.strip() for row in rows for name in row if name.strip()]
 
 
 def read_for(model: Any, arguments: argparse.Namespace, keep: list[str]) -> Any:
     """A frame with the columns of a model as they were in training."""
-    text = {*category_names(model), *keep} - {*number_names(model)}
-    return read_frame(arguments.data, reading_of(arguments, model), text)
+    reading = reading_of(arguments, model)
+    for name in keep:
+        if name in reading.dates:
+            raise ValueError(f"--keep {name}: it is read as a date; keep {name}_seconds")
+    numbers = {name.strip() for name in number_names(model)}
+    return read_frame(arguments.data, reading, {*category_names(model), *keep} - numbers)
+
+
+def target_of(model: Any, arguments: argparse.Namespace) -> str:
+    """The column to compare a model's predictions with.
+
+    Raises
+    ------
+    ValueError : nothing says what it is called, or the model is not of one target and of features
+        with names
+    """
+    target = arguments.target or getattr(model, "source_", {}).get("target")
+    if target is None:
+        raise ValueError("the model does not say what its target is called: add --target")
+    named = hasattr(model, "feature_names_in_")
+    if not named or not hasattr(model, "predict") or model.n_outputs_ > 1:
+        raise ValueError(
+            "only models of one target and of features with names are compared with data"
+        )
+    return str(target)
+
+
+def text_columns(model: Any, target: str) -> list[str]:
+    """Columns of strings, the target among them where its classes are strings."""
+    classes = getattr(model, "classes_", np.zeros(0))
+    return [*category_names(model), *([target] if classes.dtype.kind in "OU" else [])]
 
 
 def category_names(model: Any) -> list[str]:

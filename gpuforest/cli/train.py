@@ -170,9 +170,7 @@ def categories(table: Table, named: list[str], given: dict[str, Any]) -> dict[st
         return {}
     if "categorical_features" in given:
         raise ValueError("--categorical and --categorical-features say the same: give one of them")
-    known = {name.strip(): name for name in table.names} | {name: name for name in table.names}
-    named = [known.get(name, name) for name in named]
-    if other := [name for name in named if name not in known]:
+    if other := [name for name in named if name not in table.names]:
         raise ValueError(f"--categorical: no feature of the name {listed(other)}")
     strings = string_columns(table.frame)
     return {"categorical_features": [n for n in table.names if n in {*named, *strings}]}

@@ -82,6 +82,11 @@ def load_table(
     ValueError : the file is no table, or a column is absent or not fit for its part
     ImportError : what the file needs is not installed
     """
+    parts = {target: "the target", weight: "the weight"} | dict.fromkeys(drop, "dropped")
+    dates = reading.dates if reading else ()
+    for name, part in parts.items():
+        if name is not None and name.strip() in dates:
+            raise ValueError(f"--dates {name.strip()}: this column is {part}")
     frame = read_frame(path, reading, text)
     with stage("load"):
         return split_columns(
@@ -138,6 +143,11 @@ def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
     ------
     ValueError : columns that are absent, by name, or neither numbers nor categories
     """
+    # a reader of files leaves out blanks around names, and pandas, by which a model may have been
+    # trained, does not
+    there = set(frame.columns)
+    bare = {name.strip(): name for name in names if name not in there}
+    frame = frame.rename({name: bare[name] for name in bare.keys() & there - set(names)})
     known, there = set(names), set(frame.columns)
     if absent := [name for name in names if name not in there]:
         raise ValueError(
@@ -166,19 +176,17 @@ def is_class_target(y: np.ndarray) -> bool:
 
 
 def find_columns(frame: Any, names: Sequence[str]) -> list[str]:
-    """The columns of these names, which may have blanks around them in the file or here.
+    """The columns of these names, which may have blanks around them here.
 
     Raises
     ------
     ValueError : there is no such column, with the names that it may have meant
     """
-    columns = {name.strip(): name for name in frame.columns}
-    columns |= {name: name for name in frame.columns}
+    columns = set(frame.columns)
     found = [name if name in columns else name.strip() for name in names]
     for name in found:
-        if name not in columns:
-            require_column(frame, name)
-    return [columns[name] for name in found]
+        require_column(frame, name)
+    return found
 
 
 def require_column(frame: Any, name: str) -> None:
@@ -239,7 +247,12 @@ def _weights(column: Any) -> np.ndarray:
         raise ValueError(
             f"the weight column {column.name!r} is missing in {n_missing} of {len(column)} rows"
         )
-    return np.asarray(column.to_numpy(), np.float64)
+    weights = np.asarray(column.to_numpy(), np.float64)
+    n_wrong = int(((weights < 0) | np.isinf(weights)).sum())
+    if n_wrong or not weights.any():
+        what = f"negative or infinite in {n_wrong} of {len(weights)}" if n_wrong else "zero in all"
+        raise ValueError(f"the weight column {column.name!r} is {what} rows")
+    return weights
 
 
 def _count(names: Sequence[str], noun: str) -> str:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from glob import glob, has_magic
+from itertools import takewhile
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
@@ -40,8 +41,9 @@ def named_files(path: str) -> list[str]:
     if path == STDIN:
         return [path]
     if Path(path).is_dir():
-        every = (p.relative_to(path) for p in Path(path).rglob("*") if p.name.endswith(PARQUET))
-        found = [str(Path(path, p)) for p in sorted(every) if not hidden(p)]
+        every = sorted(p.relative_to(path) for p in Path(path).rglob("*"))
+        every = [p for p in every if p.name.lower().endswith(PARQUET) and not hidden(p)]
+        found = [str(Path(path, p)) for p in every]
         if not found:
             raise IsADirectoryError(f"{path} is a directory, not a file, and has no Parquet files")
         return found
@@ -54,6 +56,23 @@ def named_files(path: str) -> list[str]:
     if other and len(found) > 1:
         raise ValueError(f"{path}: several files are read only of Parquet, and {other[0]} is none")
     return found
+
+
+def partition_of(file: str, path: str) -> dict[str, str]:
+    """The columns that folders give a file: {"year": "2020"} of year=2020/part-1.parquet.
+
+    Only folders that are found count, not those that the path spells out.
+
+    Parameters
+    ----------
+    file : one of the files that the path names
+    path : a folder, or a pattern
+    """
+    given = Path(path).parts
+    if not Path(path).is_dir():
+        given = tuple(takewhile(lambda part: not has_magic(part), given))
+    folders = Path(file).parts[len(given) : -1]
+    return dict(folder.split("=", 1) for folder in folders if "=" in folder)
 
 
 def hidden(path: Path) -> bool:
@@ -70,12 +89,15 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     Raises
     ------
     OSError : it cannot be read
-    ValueError : its name says that it is compressed, and it is not
+    ValueError : its name says that it is compressed, and it is not; a closed standard input
     """
     with ExitStack() as stack:
-        raw: IO[bytes] = sys.stdin.buffer
         if path != STDIN:
-            raw = stack.enter_context(Path(path).open("rb"))
+            raw: IO[bytes] = stack.enter_context(Path(path).open("rb"))
+        elif sys.stdin is None:
+            raise ValueError("-: standard input is closed")
+        else:
+            raw = sys.stdin.buffer
         if not raw.seekable():
             raw = stack.enter_context(_copied(raw))
         yield stack.enter_context(_decompressed(raw, path))

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuforest.loading.dates import with_date_parts
 from gpuforest.loading.engine import frame_engine, require_pyarrow
-from gpuforest.loading.files import DAMAGED, PARQUET, named_files, opened
+from gpuforest.loading.files import DAMAGED, PARQUET, named_files, opened, partition_of
 from gpuforest.loading.text import read_text
 from gpuforest.loading.values import Reading, typed
 from gpuforest.progress import stage
@@ -35,8 +35,12 @@ def read_frame(path: str | Path, reading: Reading | None = None, text: Collectio
     name, reading = str(path), reading or Reading()
     with stage("load"):
         found = named_files(name)
-        frames = [_read_file(each, reading, {*text, *reading.dates}) for each in found]
-        frame = frames[0] if len(frames) == 1 else _one_below_another(frames, found, name)
+        text = {column.strip() for column in (*text, *reading.dates)}
+        frames = [_read_file(each, reading, text) for each in found]
+        if found == [name] or not found[0].lower().endswith(PARQUET):
+            [frame] = frames
+        else:
+            frame = _one_below_another(frames, found, name, text)
         if len(frame) == 0:
             raise ValueError(f"{name} has no rows")
         there = [column for column in reading.dates if column in frame.columns]
@@ -55,14 +59,18 @@ def _read_file(name: str, reading: Reading, text: Collection[str]) -> Any:
         if isinstance(error, OSError) and error.errno is not None:  # not of what is in the file
             raise
         raise ValueError(f"{name} is no whole compressed file: {error}") from error
-    names = [column or f"Unnamed: {i}" for i, column in enumerate(names)]  # as pandas calls them
+    # as pandas calls those without a name
+    names = [column.strip() or f"Unnamed: {i}" for i, column in enumerate(names)]
     _require_unique(names, name)
     columns = typed(columns, reading, [column in text for column in names])
     return _frame(dict(zip(names, columns, strict=True)))
 
 
-def _one_below_another(frames: list[Any], files: list[str], path: str) -> Any:
-    """Frames of the same columns as one; what folders are called (year=2020) is a column."""
+def _one_below_another(
+    frames: list[Any], files: list[str], path: str, text: Collection[str]
+) -> Any:
+    """Frames of the same columns as one; what folders are called (year=2020) is a column, unless
+    the files have one of that name."""
     import narwhals.stable.v2 as nw
     import pyarrow as pa
 
@@ -76,11 +84,13 @@ def _one_below_another(frames: list[Any], files: list[str], path: str) -> Any:
     except pa.ArrowException as error:
         raise ValueError(f"{path}: the files do not fit together: {error}") from error
     rows = [len(frame) for frame in frames]
-    parts = [dict(p.split("=", 1) for p in Path(f).parts[:-1] if "=" in p) for f in files]
-    for key in {key: None for part in parts for key in part}:
+    parts = [partition_of(file, path) for file in files]
+    for key in dict.fromkeys(key for part in parts for key in part):
+        if key in table.column_names:
+            continue
         values = np.repeat(np.array([p.get(key, "") for p in parts], object), rows)
-        values = typed([pa.chunked_array([pa.array(values, pa.string())])], Reading(), [False])[0]
-        table = table.append_column(key, values)
+        column = pa.chunked_array([pa.array(values, pa.string())])
+        table = table.append_column(key, typed([column], Reading(), [key in text])[0])
     return nw.from_native(table, eager_only=True)
 
 
@@ -108,14 +118,14 @@ def _read_parquet(file: IO[bytes], name: str) -> Any:
 
     try:
         source = parquet.ParquetFile(pa.PythonFile(file, "r"))
-        names = source.schema_arrow.names
-        _require_unique(names, name)
+        _require_unique([column.strip() for column in source.schema_arrow.names], name)
         table = source.read()
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{name} is no Parquet file: {str(error).splitlines()[0]}") from error
     # pandas writes an index as a column
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     table = table.drop_columns([c for c in index if isinstance(c, str)])
+    table = table.rename_columns([column.strip() for column in table.column_names])
     return nw.from_native(table.replace_schema_metadata(), eager_only=True)
 
 

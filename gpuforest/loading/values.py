@@ -72,6 +72,9 @@ class Reading:
                 raise ValueError(f"--{name} {mark!r}: one character that is part of no number")
         if self.decimal == self.thousands:
             raise ValueError(f"--decimal and --thousands are both {self.decimal!r}")
+        if wrong := {*self.units} & {*"0123456789+-.eE", self.decimal, self.thousands}:
+            shown = ", ".join(map(repr, sorted(wrong)))
+            raise ValueError(f"--units {self.units!r}: {shown} may be part of a number")
 
 
 def typed(columns: list[Any], reading: Reading, as_text: list[bool]) -> list[Any]:
@@ -182,7 +185,7 @@ def _typed_plain(column: np.ndarray, reading: Reading, as_text: bool) -> np.ndar
     known = np.array([value not in markers for value in bare], bool)
     found = [value for value in bare if value not in markers]
     if not as_text:
-        if (numbers := _plain_numbers(found, reading)) is not None:
+        if (numbers := _plain_numbers(found, reading, bool(known.all()))) is not None:
             return _spread(numbers, known, np.float64, np.nan)
         if {*found} <= {*TRUE, *FALSE}:
             return _spread(np.array([value in TRUE for value in found]), known, object, None)
@@ -199,8 +202,8 @@ def _spread(found: np.ndarray, known: np.ndarray, dtype: type, missing: Any) -> 
     return out
 
 
-def _plain_numbers(bare: list[str], reading: Reading) -> np.ndarray | None:
-    """Trimmed text as numbers; None if it holds others."""
+def _plain_numbers(bare: list[str], reading: Reading, exact: bool) -> np.ndarray | None:
+    """Trimmed text as numbers, whole ones as i64 if `exact`; None if it holds others."""
     if reading.units:
         bare = [value.strip(reading.around) for value in bare]
     if reading.no_number and any(re.search(reading.no_number, value) for value in bare):
@@ -212,7 +215,7 @@ def _plain_numbers(bare: list[str], reading: Reading) -> np.ndarray | None:
     if NOT_IN_NUMBERS.search("".join(bare)):
         return None
     kinds: list[tuple[Callable[[str], Any], Any]] = [(float, np.float64)]
-    if all(WHOLE.fullmatch(value) for value in bare):
+    if exact and all(WHOLE.fullmatch(value) for value in bare):
         kinds.insert(0, (int, np.int64))
     for convert, dtype in kinds:
         try:
