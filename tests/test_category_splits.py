@@ -68,7 +68,7 @@ def category_tasks(draw: st.DrawFn) -> Task:
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@settings(derandomize=True, deadline=None, max_examples=40)
 @given(task=category_tasks(), rows=st.sampled_from([1, 4, 20, 60]))
 def test_compiled_forests_of_categories_are_the_reference(task, rows):
     forest = task.grow(NUMPY)
