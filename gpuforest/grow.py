@@ -81,7 +81,8 @@ def grow_waves(
 ) -> list[WaveTrees]:
     """Grow the trees begin .. n_trees - 1 of `seed`, and leave them as they grew together.
 
-    prune : makes smaller trees of the trees of a wave; no more whole trees are held at once
+    prune : a function that cuts back the trees of a wave as soon as they have grown, so that the
+        whole trees of one wave alone are in memory
     """
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown them all

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 ON_HOST = ("numpy", "numba")  # backends whose memory is the host's; others are taken for GPUs
 MIB = 2**20
 LARGE = 32 * MIB  # bytes of an array that goes back to the system as soon as it is free
+CUTS_AT_ONCE = 2**18  # cuts by rows: kernels/absolute_split/numpy.py's AT_ONCE
 ROUNDING = 1e-12  # of sums of probabilities
 CHAIN_BYTES = 96  # a row, of open nodes and branches while multiway splits grow
 # Of the pure leaves of a class the part with each weight: 0.6, 0.24, ... of 1, 2, .... Of 1,000
 # classes there were 3.2, 3.8, 5.1 weights a class where this gives 3.3, 4.0, 5.8
 NEXT_WEIGHT, MOST_WEIGHTS = 0.4, 30
 SHARED_WEIGHT = 16  # pure leaves of a lower weight share their sums while they grow
-DEEP_ROWS = 2**16  # of trees that grow in one scratch, if a tree has no more
+DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in one scratch
 # Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
 # and of a tree whose links are Python's numbers
 CHOOSING, LINKS = 70, 350
@@ -269,6 +270,9 @@ def _deep(fit: Fit, worker: Backend, size: int) -> float:
         unordered += _kept_levels(fit, size) + 2 * 8 * size * R
     if fit.prunes:
         scratch += (2 * 8 + 8 * C) * leaves * together
+    if fit.rules.medians:  # rows by feature and by target, and the targets of all rows in order
+        scratch += 8 * (19 + 4 * (C - 1)) * R
+        unordered += 8 * (C - 1) * fit.n_rows
     return threads * scratch + max(unordered, _pruning(fit, size))
 
 
@@ -292,6 +296,8 @@ def _levels(fit: Fit, worker: Backend, size: int) -> float:
     chunk, level = max(worker.memory_budget, slot), slot * size * fit.leaves[0] / 2
     # left and right sides, and scores, of all cuts; of another chunk they still take room
     histograms = 13 * chunk if level > chunk else 9 * level
+    if fit.rules.medians:
+        histograms = 64 * CUTS_AT_ONCE + 8 * (C - 1) * fit.n_rows
     kept = _kept_levels(fit, size)  # a third of it until trees are put together
     return max(histograms + 110 * size * R + kept / 3, kept, _pruning(fit, size))
 

@@ -29,9 +29,9 @@ class Sampling:
     weights : i32[N] or None. With draws they are the chances of a row to be drawn, as
         in scikit-learn >= 1.9 and ranger; without, they enter the statistics.
     factors : i32[N] or None, what a draw of each row adds to the statistics
-    balance : in their stead, what classes drawn n times in all add if each adds the same,
-        n * balance together, and of several outputs the product of such weights; 0: a draw
-        adds one
+    balance : in their stead, classes are balanced in each bag: a draw of class c adds about
+        n_draws * balance / (classes in the bag * draws of c), and of several outputs `balance`
+        times the product of such ratios; 0: a draw adds one
     draw_weight : what a draw adds in the mean
     distinct : rows of some weight are drawn without replacement, and weights enter the
         statistics

@@ -57,7 +57,8 @@ class NumbaBackend(NumpyBackend):
 
     name = "numba"
     deep_sets = True
-    multiway_rows = 16 * MAX_DEEP_ROWS  # level by level a chain takes a level a category
+    # level by level a chain takes a level a category, so more work without an interrupt is taken
+    multiway_rows = 16 * MAX_DEEP_ROWS
     n_workers = 1  # beside one another, this backend is one of them
 
     def __init__(self, *arguments: Any, **named: Any) -> None:

@@ -32,9 +32,9 @@ IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 class Growth:
     """What trees grow from, whatever their number.
 
-    prune : the trees of a forest, as they grow; None: they stay whole
-    finish : the same with all trees at the end, as they are to predict; takes the number of the
-        first tree too
+    prune : a function that cuts back the trees of one wave; None: trees stay whole
+    finish : a function that makes of the grown trees the forest that predicts (medians, pruning
+        by them, monotonic bounds); its second argument is the number of the first tree
     """
 
     matrix: BinnedMatrix

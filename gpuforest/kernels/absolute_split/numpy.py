@@ -5,7 +5,7 @@ import numpy as np
 from gpuforest.dtypes import SCORE, STAT
 from gpuforest.hashing import CUT, hash_at
 
-AT_ONCE = 2**20  # pairs of a cut and a row that are looked at at once
+AT_ONCE = 2**18  # pairs of a cut and a row that are looked at at once
 
 
 def absolute_split(
@@ -79,19 +79,21 @@ def absolute_split(
         code, w = codes[own, f].astype(np.int64), weights[begin[s] : end[s]].astype(STAT)
         key = np.uint64(keys[s]) if len(keys) else None
         at, upper, side = _cuts(code, missing, key, f)
-        present = (code[None, :] <= at[:, None]) & (code != missing)
-        goes_left = present | ((code == missing) & side[:, None])
-        # 2. limits of rows and weight
-        n_left, w_left = goes_left.sum(axis=1), goes_left @ w
-        allowed = (n_left >= min_rows) & (len(own) - n_left >= min_rows)
-        allowed &= (w_left >= min_weight) & (w.sum() - w_left >= min_weight)
-        # 3. errors of both sides, and their medians
-        gain, middle = _gains(goes_left, y[own], w, factors)
-        if len(signs) and signs[f]:
-            low, high = middle if signs[f] > 0 else middle[::-1]
-            inside = (middle >= bounds[s, 0]) & (middle <= bounds[s, 1])
-            allowed &= (low <= high) & inside.all(axis=0)
-        gain = np.where(allowed, gain, -np.inf)
+        gain, w_left = np.zeros(len(at)), np.zeros(len(at), STAT)
+        step = max(1, AT_ONCE // len(own))
+        for some in (slice(i, i + step) for i in range(0, len(at), step)):
+            goes_left = _left_rows(code, missing, at[some], side[some])
+            # 2. limits of rows and weight
+            n_left, w_left[some] = goes_left.sum(axis=1), [w[rows].sum() for rows in goes_left]
+            allowed = (n_left >= min_rows) & (len(own) - n_left >= min_rows)
+            allowed &= (w_left[some] >= min_weight) & (w.sum() - w_left[some] >= min_weight)
+            # 3. errors of both sides, and their medians
+            gain[some], middle = _gains(goes_left, y[own], w, factors)
+            if len(signs) and signs[f]:
+                low, high = middle if signs[f] > 0 else middle[::-1]
+                inside = (middle >= bounds[s, 0]) & (middle <= bounds[s, 1])
+                allowed &= (low <= high) & inside.all(axis=0)
+            gain[some] = np.where(allowed, gain[some], -np.inf)
         best = int(np.argmax(gain))
         if gain[best] == -np.inf:
             continue
@@ -104,7 +106,8 @@ def absolute_split(
         missing_left[s, j] = side[best] if some_missing else w_left[best] > w.sum() - w_left[best]
         score[s, j] = gain[best]
         channels = np.column_stack([w, w[:, None] * y[own]])
-        left[s, j] = channels[goes_left[best]].sum(axis=0)
+        chosen = slice(best, best + 1)
+        left[s, j] = channels[_left_rows(code, missing, at[chosen], side[chosen])[0]].sum(axis=0)
     return score, varies, cut, missing_left, left
 
 
@@ -131,6 +134,12 @@ def _cuts(
     return np.array(found)[:, 0], np.array(found)[:, 1], np.array(found)[:, 2] > 0
 
 
+def _left_rows(code: np.ndarray, missing: int, at: np.ndarray, side: np.ndarray) -> np.ndarray:
+    """Which of n rows go left by each of m cuts, bool[m, n]."""
+    present = (code[None, :] <= at[:, None]) & (code != missing)
+    return np.asarray(present | ((code == missing) & side[:, None]))
+
+
 def _gains(
     goes_left: np.ndarray, y: np.ndarray, weights: np.ndarray, factors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -141,17 +150,15 @@ def _gains(
     """
     m, n = goes_left.shape
     gain, medians = np.zeros(m), np.zeros((2, m))
-    step = max(1, AT_ONCE // n)
     for k in range(y.shape[1]):
         order = np.argsort(y[:, k], kind="stable")
         q, w = y[order, k], weights[order]
         whole = absolute_errors(np.ones((1, n), np.bool_), q, w)[0]
-        for i in range(0, m, step):
-            some = goes_left[i : i + step, order]
-            sides = absolute_errors(some, q, w), absolute_errors(~some, q, w)
-            gain[i : i + step] += factors[k] * (whole - sides[0][0] - sides[1][0])
-            if k == 0:
-                medians[0, i : i + step], medians[1, i : i + step] = sides[0][1], sides[1][1]
+        some = goes_left[:, order]
+        sides = absolute_errors(some, q, w), absolute_errors(~some, q, w)
+        gain += factors[k] * (whole - sides[0][0] - sides[1][0])
+        if k == 0:
+            medians[0], medians[1] = sides[0][1], sides[1][1]
     return gain, medians
 
 
