@@ -139,7 +139,7 @@ def test_tags_and_metadata_are_those_of_the_estimator():
         inner = clone(LINEAR).set_fit_request(sample_weight=True)
         ours, theirs = pair("BaggingClassifier", inner, max_samples=25)
         assert str(ours.get_metadata_routing()) == str(theirs.get_metadata_routing())
-        weights = np.arange(75.0)
+        weights = np.linspace(0.0, 1.0, 75)
         found, expected = (m.fit(X, y, sample_weight=weights) for m in (ours, theirs))
         assert np.array_equal(found.predict_proba(X), expected.predict_proba(X))
 
