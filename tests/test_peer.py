@@ -17,12 +17,15 @@ TESTS = {
     "forest": "ensemble/tests/test_forest.py",
     "tree": "tree/tests/test_tree.py",
     "monotonic": "tree/tests/test_monotonic_tree.py",
+    "bagging": "ensemble/tests/test_bagging.py",
 }
 
 
 @pytest.mark.skipif(os.environ.get("GPUFOREST_PEER") != "1", reason="GPUFOREST_PEER=1 asks for it")
 @pytest.mark.skipif(not RUNNER.exists(), reason="../shared/peer_tests.py is not here")
-@pytest.mark.parametrize(("name", "least"), [("forest", 305), ("tree", 510), ("monotonic", 221)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("forest", 305), ("tree", 510), ("monotonic", 221), ("bagging", 110)]
+)
 def test_so_many_of_scikit_learns_tests_pass(name, least):
     sklearn = pytest.importorskip("sklearn", minversion="1.9", reason="tests of scikit-learn 1.9")
     if not (Path(sklearn.__file__).parent / TESTS[name]).exists():
