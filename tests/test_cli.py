@@ -1,5 +1,6 @@
 """The command line, end to end: what it writes, prints, and refuses."""
 
+import contextlib
 import inspect
 import json
 import re
@@ -337,8 +338,13 @@ def test_interrupt_is_quiet_and_leaves_no_file(data):
     )
     assert process.stderr is not None
     time.sleep(3)  # in the imports or in the growing: quiet in both
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60)[1] == "gpuforest: interrupted\n"
+    errors = None
+    for _ in range(4):  # what is being imported, by its own bare except, may swallow one
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            errors = process.communicate(timeout=20)[1]
+            break
+    assert errors == "gpuforest: interrupted\n"
     assert process.returncode == 130
     assert [p.name for p in data.iterdir()] == ["data.csv"]
 
