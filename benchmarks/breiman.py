@@ -34,7 +34,7 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from gpuforest.inspection.text import tree_text
+from gpuforest.export.text import tree_text
 
 Array = np.ndarray
 SEED = 1

@@ -18,7 +18,7 @@ import gpuforest
 from benchmarks import data
 from benchmarks.record import Log, table
 from gpuforest.backends.numba import NumbaBackend
-from gpuforest.progress import listening
+from gpuforest.common.progress import listening
 
 OPERATIONS = [
     "encode",

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpuforest.backends import available_backends, register_backend
-    from gpuforest.convert import from_sklearn
-    from gpuforest.errors import BackendError, ModelFormatError
+    from gpuforest.common.errors import BackendError, ModelFormatError
     from gpuforest.estimators import (
         BaggingClassifier,
         BaggingRegressor,
@@ -22,14 +21,15 @@ if TYPE_CHECKING:
     )
     from gpuforest.estimators.memory import estimate_memory
     from gpuforest.estimators.permutation import oob_permutation_importance
+    from gpuforest.export.graphviz import export_graphviz
+    from gpuforest.export.model_file import load
+    from gpuforest.export.python import export_python
+    from gpuforest.export.rules import export_rules
+    from gpuforest.export.sklearn import from_sklearn
+    from gpuforest.export.text import export_text
+    from gpuforest.export.tree_nodes import tree_nodes
     from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
-    from gpuforest.inspection.graphviz import export_graphviz
-    from gpuforest.inspection.reading import tree_nodes
-    from gpuforest.inspection.rules import export_rules
-    from gpuforest.inspection.source import export_python
-    from gpuforest.inspection.text import export_text
     from gpuforest.memory import MemoryEstimate
-    from gpuforest.model_file import load
 
     __version__: str
 
@@ -63,21 +63,21 @@ __all__ = [
 ]
 
 _homes = {
-    "BackendError": "errors",
-    "ModelFormatError": "errors",
+    "BackendError": "common.errors",
+    "ModelFormatError": "common.errors",
     "available_backends": "backends",
     "register_backend": "backends",
     "BiasVariance": "inspection.bias_variance",
     "bias_variance": "inspection.bias_variance",
     "MemoryEstimate": "memory",
     "estimate_memory": "estimators.memory",
-    "export_graphviz": "inspection.graphviz",
-    "export_python": "inspection.source",
-    "export_rules": "inspection.rules",
-    "export_text": "inspection.text",
-    "tree_nodes": "inspection.reading",
-    "from_sklearn": "convert",
-    "load": "model_file",
+    "export_graphviz": "export.graphviz",
+    "export_python": "export.python",
+    "export_rules": "export.rules",
+    "export_text": "export.text",
+    "tree_nodes": "export.tree_nodes",
+    "from_sklearn": "export.sklearn",
+    "load": "export.model_file",
     "oob_permutation_importance": "estimators.permutation",
 }
 

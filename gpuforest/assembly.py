@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import array_api_compat.numpy as host
 import numpy as np
 
-from gpuforest.dtypes import OFFSET
+from gpuforest.common.dtypes import OFFSET
+from gpuforest.common.hashing import hash_at
+from gpuforest.common.parallel import parallel_map
 from gpuforest.frontier import Subtrees
-from gpuforest.hashing import hash_at
 from gpuforest.nodes import (
     CHILD_SHIFT,
     FEATURE_SHIFT,
@@ -25,7 +26,6 @@ from gpuforest.nodes import (
     is_leaf,
     pack_splits,
 )
-from gpuforest.parallel import parallel_map
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -38,7 +38,7 @@ Array = Any
 # What a slot is; a wide one whose split was refused becomes a leaf. NONE: no slot at all,
 # one of the two that follow a leaf
 NONE, LEAF, DEEP, WIDE = range(4)
-SUMS_AT_ONCE = 2**18  # of a leaf table: so many are copied at the most
+SUMS_AT_ONCE = 2**18  # of a leaf table: at most so many are copied
 
 
 @dataclass(frozen=True, eq=False)

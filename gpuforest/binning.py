@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from gpuforest import hashing
-from gpuforest.dtypes import CATEGORICAL, CODE8, CODE16, MAX_BINS, OFFSET
+from gpuforest.common import hashing
+from gpuforest.common.dtypes import CATEGORICAL, CODE8, CODE16, MAX_BINS, OFFSET
+from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.edges.numpy import edges as edges_of
-from gpuforest.parallel import parallel_map
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -108,7 +108,7 @@ class BinEdges:
 
     @property
     def most_words(self) -> int:
-        """W: words that a set takes at the most; zero where no feature is categorical."""
+        """W: a set takes at most so many words; zero where no feature is categorical."""
         return int(self.set_words.max(initial=0))
 
     def threshold(self, feature: np.ndarray, bin: np.ndarray) -> np.ndarray:
@@ -181,7 +181,6 @@ def fit_edges(
     weights: np.ndarray | None = None,
     seed: int = 0,
     sample_rows: int = SAMPLE_ROWS,
-    n_threads: int = 1,
     backend: Backend | None = None,
     categories: dict[int, tuple[Any, ...]] | None = None,
 ) -> BinEdges:
@@ -191,13 +190,12 @@ def fit_edges(
     ----------
     X : real array [N, F], on the host or the device of `backend`; NaN is missing and has
         no part in it
-    max_bins : int, bins a feature at the most, without the missing one; or "auto": as many as
-        the values of the sample where no feature has more than FEW_VALUES, else MANY_BINS
+    max_bins : int, at most so many bins of a feature, without the missing one; or "auto": as
+        many as the values of the sample where no feature has more than FEW_VALUES, else MANY_BINS
     weights : i32[N] or None; a row of weight two counts as the row twice, a row of
         weight zero as none
     seed : int, chooses the sample
     sample_rows : int; of more rows than this, a random sample is looked at
-    n_threads : int, of the work on the host where no backend is given
     backend : chooses them faster, and the same; needed where X is on a device
     categories : of the categorical features, see `BinEdges`; `max_bins` is not for them
     """
@@ -213,7 +211,7 @@ def fit_edges(
     def columns_of(max_bins: int) -> list[np.ndarray]:
         if backend is not None:
             return backend.column_edges(X, rows, weights, max_bins)
-        return column_edges(X if rows is None else X[rows], weights, max_bins, n_threads)
+        return column_edges(X if rows is None else X[rows], weights, max_bins, 1)
 
     if max_bins != "auto":
         columns = columns_of(int(max_bins))

@@ -14,7 +14,7 @@ entropy, log_loss  sum_c S_c ln S_c - n ln n              Quinlan 1986
 misclassification  max_c S_c                              Breiman et al. 1984, 4.2
 squared_error      sum_k (sum w y_k)^2 / n                Breiman et al. 1984, 8.3
 poisson            sum_k (sum w y_k) ln(mean y_k)         Therneau and Atkinson, rpart
-information        the same, where no y_k may be zero     entropy of several outputs
+information        the same, where a y_k may be zero      entropy of several outputs
 absolute_error     - sum_k sum w |y_k - median y_k|       Breiman et al. 1984, 8.11
 =================  =====================================  ==========================
 
@@ -27,15 +27,26 @@ error is then the Gini impurity, and their information the entropy, of all outpu
 
 No channel sums give an absolute error: its splits are found from the rows themselves, see
 kernels/absolute_split, and their score is the whole gain.
+
+Everything else that depends on the criterion is a field of `Criterion`. To add one: an entry
+of `CRITERIA` here, and for compiled backends its number and formula in kernels/shared/scoring.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-Array = Any
+import numpy as np
+from scipy.special import xlogy
 
+from gpuforest.impurity import entropy, gini, misclassification
+
+Array = Any
+Pair = tuple[np.ndarray, np.ndarray]
+
+# how compiled kernels know the criteria; those of class counts come before SQUARED_ERROR
 GINI, ENTROPY, MISCLASSIFICATION, SQUARED_ERROR, POISSON, INFORMATION = range(6)
 ABSOLUTE_ERROR = 6
 
@@ -48,53 +59,105 @@ XLOGX_SCALE = 2.0**26
 
 
 @dataclass(frozen=True)
-class Criterion:
-    """A criterion's number in the kernels, its task, and the unit of its gain."""
+class Loss:
+    """What a prediction costs on a row that took no part in growing the tree.
+
+    name : of the mean over the rows, for people
+    each : function of true values and predictions [n, K] that gives the losses [n, K]
+    """
 
     name: str
-    id: int
-    task: str  # "classification" or "regression"
-    unit: float  # multiplies score differences to give scikit-learn's impurity unit
-    medians: bool = False  # nodes are measured by medians, which rows give and no sums
+    each: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-CRITERIA = {
-    c.name: c
-    for c in (
-        Criterion("gini", GINI, "classification", 1.0),
-        Criterion("entropy", ENTROPY, "classification", 1.0 / (XLOGX_SCALE * LN2)),
-        Criterion("log_loss", ENTROPY, "classification", 1.0 / (XLOGX_SCALE * LN2)),
-        # entropy, but features are chosen by the gain over the split's information, see multiway.py
-        Criterion("gain_ratio", ENTROPY, "classification", 1.0 / (XLOGX_SCALE * LN2)),
-        Criterion("misclassification", MISCLASSIFICATION, "classification", 1.0),
-        Criterion("squared_error", SQUARED_ERROR, "regression", 1.0),
-        Criterion("absolute_error", ABSOLUTE_ERROR, "regression", 1.0, medians=True),
-        Criterion("poisson", POISSON, "regression", 1.0),
-    )
-}
+@dataclass(frozen=True)
+class Criterion:
+    """A split criterion, and all that depends on it.
 
-
-def criterion_of(name: str, n_outputs: int = 1) -> Criterion:
-    """The criterion of a name; of several outputs their mean.
-
-    Raises
-    ------
-    ValueError : there is none for several outputs
+    name : what users call it
+    number : how the compiled kernels know it; None: NumPy's kernels alone compute it
+    task : "classification" or "regression"
+    score : function of (xp, sums i64[..., C], weight i64[...] > 0) that gives the score
+        f64[...] of sides
+    loss : what rows that took no part in growing lose by a prediction
+    unit : multiplies score differences to give scikit-learn's impurity unit
+    of_classes : channel sums are class counts; else they are the weight and the moments
+    allowed : function of (xp, sums) that gives which sides with rows may be made, bool[...];
+        None: all
+    impurity : of classes, function of shares f64[..., C] that gives the impurity f64[...]
+    spread : of numbers, function of y and the node's mean, f64[n, K] both, that gives what each
+        row adds to the node's impurity, but for terms whose sum is zero, f64[n, K]
+    drop : of numbers, function of (weight, mean) of the left side, the right one and the node,
+        f64[m] and f64[m, K] each, that gives the decrease of impurity times weight f64[m]
+    check : of numbers, function of y that raises ValueError where the criterion cannot take it
+    centred : moments are counted from the middle of the targets; else from zero
+    scale_power : score differences grow with this power of the scale of the moments
+    medians : nodes are measured by medians, which rows give and sums do not
+    by_ratio : features are chosen by the gain over the split's information, see multiway.py
+    several : the criterion of several class outputs; None: there is none
+    label : its impurity's name, where that is another; sklearn : scikit-learn's nearest criterion,
+        where that has another name
     """
-    found = CRITERIA[name]
-    if n_outputs == 1:
-        return found
-    if found.task == "regression":
-        return replace(found, unit=found.unit / n_outputs)
-    if name in ("misclassification", "gain_ratio"):
-        raise ValueError(f"criterion={name!r} is for one output: choose 'gini' or 'entropy'")
-    id, unit = (SQUARED_ERROR, 1.0) if name == "gini" else (INFORMATION, 1.0 / LN2)
-    return Criterion(name, id, "classification", unit / n_outputs)
 
+    name: str
+    number: int | None
+    task: str
+    score: Callable[[Any, Array, Array], Array]
+    loss: Loss
+    unit: float = 1.0
+    of_classes: bool = False
+    allowed: Callable[[Any, Array], Array] | None = None
+    impurity: Callable[[Any], Any] | None = None
+    spread: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    drop: Callable[[Pair, Pair, Pair], np.ndarray] | None = None
+    check: Callable[[Array], None] | None = None
+    centred: bool = True
+    scale_power: int = 0
+    medians: bool = False
+    by_ratio: bool = False
+    several: Criterion | None = None
+    label: str | None = None
+    sklearn: str | None = None
 
-def criterion_names(task: str) -> list[str]:
-    """The criteria of a task, "classification" or "regression"."""
-    return [name for name, c in CRITERIA.items() if c.task == task]
+    def side_weight(self, xp: Any, sums: Array) -> Array:
+        """Total weight i64[...] of a set of rows from its channel sums i64[..., C]."""
+        return xp.sum(sums, axis=-1) if self.of_classes else sums[..., 0]
+
+    def side_value(self, xp: Any, sums: Array) -> Array:
+        """Mean f64[...] of the second channel: of two classes the share of the second, of a
+        moment the mean."""
+        n = self.side_weight(xp, sums)
+        n = xp.where(n > 0, n, 1)
+        return xp.astype(sums[..., 1], xp.float64) / xp.astype(n, xp.float64)
+
+    def side_score(self, xp: Any, sums: Array) -> Array:
+        """Score f64[...] of a set of rows from its channel sums i64[..., C].
+
+        Minus infinity marks a side that may not be made: it has no weight, or the criterion
+        forbids it.
+        """
+        n = self.side_weight(xp, sums)
+        some = n > 0
+        score = self.score(xp, sums, xp.where(some, n, 1))
+        if self.allowed is not None:
+            some = some & self.allowed(xp, sums)
+        return xp.where(some, score, -xp.inf)
+
+    def of_outputs(self, n: int) -> Criterion:
+        """The criterion of n outputs, whose gain is the mean of theirs.
+
+        Raises
+        ------
+        ValueError : there is none for several outputs
+        """
+        if n == 1:
+            return self
+        found = self if self.task == "regression" else self.several
+        if found is None:
+            raise ValueError(
+                f"criterion={self.name!r} is for one output: choose 'gini' or 'entropy'"
+            )
+        return replace(found, name=self.name, unit=found.unit / n)
 
 
 def log_int(xp: Any, n: Array) -> Array:
@@ -126,48 +189,188 @@ def xlogx(xp: Any, n: Array) -> Array:
     return xp.astype(xp.floor(x * XLOGX_SCALE + 0.5), xp.int64)
 
 
-def side_weight(xp: Any, sums: Array, criterion: int) -> Array:
-    """Total weight i64[...] of a set of rows from its channel sums i64[..., C]."""
-    return sums[..., 0] if criterion >= SQUARED_ERROR else xp.sum(sums, axis=-1)
+def _class_squares(xp: Any, sums: Array, n: Array) -> Array:
+    return xp.astype(xp.sum(sums * sums, axis=-1), xp.float64) / xp.astype(n, xp.float64)
 
 
-def side_value(xp: Any, sums: Array, criterion: int) -> Array:
-    """Mean f64[...] of the second channel: of two classes the share of the second, of a
-    moment the mean."""
-    n = side_weight(xp, sums, criterion)
-    n = xp.where(n > 0, n, 1)
-    return xp.astype(sums[..., 1], xp.float64) / xp.astype(n, xp.float64)
+def _class_logs(xp: Any, sums: Array, n: Array) -> Array:
+    return xp.astype(xp.sum(xlogx(xp, sums), axis=-1) - xlogx(xp, n), xp.float64)
 
 
-def side_score(xp: Any, sums: Array, criterion: int) -> Array:
-    """Score f64[...] of a set of rows from its channel sums i64[..., C].
+def _largest_class(xp: Any, sums: Array, n: Array) -> Array:
+    return xp.astype(xp.max(sums, axis=-1), xp.float64)
 
-    Minus infinity marks a side that the criterion forbids (no weight; for poisson a
-    mean of zero, whose logarithm does not exist). Of an absolute error it is zero: the score
-    of a split is its whole gain.
-    """
-    n = side_weight(xp, sums, criterion)
-    some = n > 0
-    n = xp.where(some, n, 1)
-    if criterion == GINI:
-        score = xp.astype(xp.sum(sums * sums, axis=-1), xp.float64) / xp.astype(n, xp.float64)
-    elif criterion == ENTROPY:
-        score = xp.astype(xp.sum(xlogx(xp, sums), axis=-1) - xlogx(xp, n), xp.float64)
-    elif criterion == MISCLASSIFICATION:
-        score = xp.astype(xp.max(sums, axis=-1), xp.float64)
-    else:
-        score = xp.zeros(n.shape, dtype=xp.float64, device=n.device)
-        if criterion == ABSOLUTE_ERROR:
-            return score
-        for k in range(1, sums.shape[-1]):  # one output after another: a fixed order
-            s = xp.astype(sums[..., k], xp.float64)
-            if criterion == SQUARED_ERROR:
-                score = score + s * s
-            else:
-                if criterion == POISSON:
-                    some = some & (sums[..., k] > 0)
-                positive = xp.where(sums[..., k] > 0, sums[..., k], 1)
-                score = score + s * (log_int(xp, positive) - log_int(xp, n))
-        if criterion == SQUARED_ERROR:
-            score = score / xp.astype(n, xp.float64)
-    return xp.where(some, score, -xp.inf)
+
+def _no_score(xp: Any, sums: Array, n: Array) -> Array:
+    return xp.zeros(n.shape, dtype=xp.float64, device=n.device)
+
+
+def _moment_squares(xp: Any, sums: Array, n: Array) -> Array:
+    score = _no_score(xp, sums, n)
+    for k in range(1, sums.shape[-1]):  # one output after another: a fixed order
+        s = xp.astype(sums[..., k], xp.float64)
+        score = score + s * s
+    return score / xp.astype(n, xp.float64)
+
+
+def _moment_logs(xp: Any, sums: Array, n: Array) -> Array:
+    score = _no_score(xp, sums, n)
+    for k in range(1, sums.shape[-1]):  # one output after another: a fixed order
+        s, positive = sums[..., k], xp.where(sums[..., k] > 0, sums[..., k], 1)
+        gain = xp.astype(s, xp.float64) * (log_int(xp, positive) - log_int(xp, n))
+        score = score + gain
+    return score
+
+
+def _some_of_each(xp: Any, sums: Array) -> Array:
+    """No output's mean is zero, whose logarithm does not exist."""
+    return xp.all(sums[..., 1:] > 0, axis=-1)
+
+
+def _is_wrong(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    return np.asarray(y != predicted, np.float64)
+
+
+def _squared_error(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    return np.asarray((y - predicted) ** 2)
+
+
+def _absolute_error(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    return np.asarray(np.abs(y - predicted))
+
+
+def _deviance(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    each = 2 * (xlogy(y, y / predicted) - y + predicted)
+    return np.asarray(np.maximum(each, 0.0))  # but for rounding
+
+
+def _half_deviance(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    return np.asarray(xlogy(y, y / mean))
+
+
+def _squares_drop(left: Pair, right: Pair, node: Pair) -> np.ndarray:
+    # not a difference of squares: deep nodes would lose all digits
+    share = left[0] * right[0] / node[0]
+    with np.errstate(over="ignore"):
+        return np.asarray(share * ((left[1] - right[1]) ** 2).mean(axis=1))
+
+
+def _deviance_drop(left: Pair, right: Pair, node: Pair) -> np.ndarray:
+    sides = [n * xlogy(mean, mean / node[1]).mean(axis=1) for n, mean in (left, right)]
+    return np.asarray(sides[0] + sides[1])
+
+
+def _check_counts(y: Array) -> None:
+    if (y < 0).any():
+        raise ValueError(
+            "Some value(s) of y are negative which is not allowed for Poisson regression."
+        )
+    if not (y > 0).any(axis=0).all():
+        raise ValueError(
+            "Sum of y is not strictly positive which is necessary for Poisson regression.\n"
+            "An output of y is not positive in any row: choose another criterion than Poisson."
+        )
+
+
+WRONG = Loss("share of wrong rows", _is_wrong)
+SEVERAL_GINI = Criterion(
+    "gini", SQUARED_ERROR, "classification", _moment_squares, WRONG, impurity=gini
+)
+SEVERAL_ENTROPY = Criterion(
+    "entropy", INFORMATION, "classification", _moment_logs, WRONG, 1.0 / LN2, impurity=entropy
+)
+OF_COUNTS = Criterion(
+    "gini",
+    GINI,
+    "classification",
+    _class_squares,
+    WRONG,
+    of_classes=True,
+    impurity=gini,
+    several=SEVERAL_GINI,
+)
+OF_LOGS = replace(
+    OF_COUNTS,
+    name="entropy",
+    number=ENTROPY,
+    score=_class_logs,
+    unit=1.0 / (XLOGX_SCALE * LN2),
+    impurity=entropy,
+    several=SEVERAL_ENTROPY,
+)
+OF_NUMBERS = Criterion(
+    "squared_error",
+    SQUARED_ERROR,
+    "regression",
+    _moment_squares,
+    Loss("mean squared error", _squared_error),
+    spread=_squared_error,
+    drop=_squares_drop,
+    scale_power=2,
+)
+CRITERIA = {
+    c.name: c
+    for c in (
+        OF_COUNTS,
+        OF_LOGS,
+        replace(OF_LOGS, name="log_loss"),
+        replace(
+            OF_LOGS,
+            name="gain_ratio",
+            by_ratio=True,
+            several=None,
+            label="entropy",
+            sklearn="entropy",
+        ),
+        replace(
+            OF_COUNTS,
+            name="misclassification",
+            number=MISCLASSIFICATION,
+            score=_largest_class,
+            impurity=misclassification,
+            several=None,
+            sklearn="gini",
+        ),
+        OF_NUMBERS,
+        Criterion(
+            "absolute_error",
+            ABSOLUTE_ERROR,
+            "regression",
+            _no_score,
+            Loss("mean absolute error", _absolute_error),
+            scale_power=1,
+            medians=True,
+        ),
+        Criterion(
+            "poisson",
+            POISSON,
+            "regression",
+            _moment_logs,
+            Loss("mean Poisson deviance", _deviance),
+            allowed=_some_of_each,
+            spread=_half_deviance,
+            drop=_deviance_drop,
+            check=_check_counts,
+            centred=False,
+            scale_power=1,
+        ),
+    )
+}
+
+
+class CriterionNames(Set[str]):
+    """The names of a task's criteria, with those that are added to `CRITERIA` later."""
+
+    _from_iterable = set  # what `|` and the like make
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, c in CRITERIA.items() if c.task == self.task)
+
+    def __contains__(self, name: object) -> bool:
+        return any(own == name for own in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -11,9 +11,10 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.binning import BinEdges
+from gpuforest.common.errors import need
+from gpuforest.forest_check import check_forest
 from gpuforest.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
 from gpuforest.target import TargetCoding
-from gpuforest.validate import check_forest
 
 GROUP_VALUES = 2**22  # channel sums looked at at once: some 32 MiB, and as much again
 
@@ -29,14 +30,16 @@ class Forest:
     coding : how channel sums turn into predictions
     seed : what it was grown from
     leaf_impurity : f64[V] or None, of a single regression tree how its leaves' rows spread
-    leaf_means : f64[V] or None, means of the second channel that leaves predict in place of
-        their own, so that predictions are monotonic
+    leaf_values : f64[V, n_values] or None, what leaves predict where that is not the proportions
+        or means of their channel sums, as within monotonic bounds
     node_values : f64[M, K] or None, of trees grown by absolute error the median of each node's
-        rows, which its leaves predict
+        rows, which leaves predict
     node_errors : f64[M] or None, with them: the sum of w |q - median| of each node's rows
         and of all outputs, where q are moments (times `TargetCoding.error_factors`)
     sets : u64[...], the categories that go left at splits by a set, see nodes.py
     multiway : whether such splits are links of chains, see multiway.py
+    combine : what the forest predicts of its trees' values: their "mean"; the mean of their
+        "votes", one for the class of the highest proportion; or their "sum"
     """
 
     nodes: np.ndarray
@@ -46,11 +49,12 @@ class Forest:
     coding: TargetCoding
     seed: int
     leaf_impurity: np.ndarray | None = None
-    leaf_means: np.ndarray | None = None
+    leaf_values: np.ndarray | None = None
     node_values: np.ndarray | None = None
     node_errors: np.ndarray | None = None
     sets: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     multiway: bool = False
+    combine: str = "mean"
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived need not travel."""
@@ -58,6 +62,7 @@ class Forest:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A pickle is believed no more than a model file."""
+        need(state.keys() == {f.name for f in fields(self)}, "a forest of another gpuforest")
         self.__dict__.update(state)
         check_forest(self)
 
@@ -80,16 +85,22 @@ class Forest:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """Predictions of the leaf table's rows, f64[V, n_values]."""
+        """Predictions of the leaf table's rows, f64[V, n_values], which trees add up."""
+        if self.leaf_values is not None:
+            return self.counted(self.leaf_values)
         found = self.coding.values(self.leaf_sums)
         if self.node_values is not None:
             leaf = is_leaf(self.nodes)
             found[leaf_rows(self.nodes[leaf])] = self.node_values[leaf]
-        if self.leaf_means is not None:
-            others = self.coding.of_means(self.leaf_means)
-            moved = self.leaf_means != self.coding.second_means(self.leaf_sums)
-            found = np.where(moved[:, None], others, found)
-        return found
+        return self.counted(found)
+
+    def counted(self, values: np.ndarray) -> np.ndarray:
+        """What a tree adds to the forest's prediction for values f64[V, n_values] of its nodes."""
+        return self.coding.votes(values) if self.combine == "votes" else values
+
+    def combined(self, sums: Any) -> Any:
+        """The forest's predictions from the sums of all its trees', f64[N, n_values]."""
+        return sums if self.combine == "sum" else sums / self.n_trees
 
     @cached_property
     def sparse_values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

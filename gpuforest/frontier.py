@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gpuforest.criteria import ABSOLUTE_ERROR, SQUARED_ERROR, side_weight
-from gpuforest.hashing import permute
+from gpuforest.common.hashing import permute
+from gpuforest.criteria import Criterion
 
 Array = Any
 
@@ -18,9 +18,9 @@ Array = Any
 class Rules:
     """What a tree may do.
 
-    criterion : number of the criterion, see criteria.py
+    criterion : by which splits are chosen
     n_tried : k, features that vary in the node, tried for a split
-    max_depth : levels below the root at the most
+    max_depth : at most so many levels below the root
     min_rows_split, min_rows_leaf : rows of a node that may be split; of either side
     min_gain : a split's least score difference; -inf: any
     min_weight_leaf : what either side must weigh
@@ -30,10 +30,9 @@ class Rules:
     n_features_tree : features drawn for each tree; 0: it has all
     features_again : they are drawn with replacement
     multiway : categorical features have a branch for each category, see multiway.py
-    gain_ratio : splits are chosen by C4.5's gain ratio; of multiway ones
     """
 
-    criterion: int
+    criterion: Criterion
     n_tried: int
     max_depth: int
     min_rows_split: int
@@ -45,21 +44,11 @@ class Rules:
     n_features_tree: int = 0
     features_again: bool = False
     multiway: bool = False
-    gain_ratio: bool = False
-
-    @property
-    def is_regression(self) -> bool:
-        return self.criterion >= SQUARED_ERROR
-
-    @property
-    def medians(self) -> bool:
-        """Whether splits are found from the rows themselves, see kernels/absolute_split."""
-        return self.criterion == ABSOLUTE_ERROR
 
     @property
     def deep(self) -> bool:
         """Whether the deep phases know these rules; they leave out what small trees need."""
-        common = not len(self.signs) and not self.medians
+        common = not len(self.signs) and not self.criterion.medians
         return self.min_weight_leaf == 1 and common
 
     @property
@@ -74,7 +63,8 @@ class Frontier:
 
     tree : i32[S]
     key : u64[S], the node's random key
-    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]
+    n_rows : i64[S], rows of the node
+    begin, end : i64[S], rows[begin[s]:end[s]] are those of them that are stored here: all
     sums : i64[S, C], channel sums
     constant : bool[S], all targets are equal
     depth : i32[S], levels above
@@ -92,6 +82,7 @@ class Frontier:
 
     tree: Array
     key: Array
+    n_rows: Array
     begin: Array
     end: Array
     sums: Array
@@ -115,8 +106,8 @@ class Frontier:
         return *PER_SLOT, *(name for name in SOMETIMES if getattr(self, name) is not None)
 
     @cached_property
-    def n_rows(self) -> Array:
-        """Rows of each slot, i64[S]."""
+    def n_stored(self) -> Array:
+        """Rows of each slot that are stored here, i64[S]."""
         return self.end - self.begin
 
     def part(self, slots: slice) -> Frontier:
@@ -154,13 +145,13 @@ class Frontier:
         fewest = max(rules.min_rows_split, 2 * rules.min_rows_leaf)
         end = self.constant | (self.n_rows < fewest) | (self.depth >= rules.max_depth)
         if rules.min_weight_leaf > 1:
-            weight = side_weight(xp, self.sums, rules.criterion)
+            weight = rules.criterion.side_weight(xp, self.sums)
             end = end | (weight < 2 * rules.min_weight_leaf)
         return end if self.pending is None else end & (self.pending < 0)
 
 
 SOMETIMES = ("bounds", "pending", "used")
-PER_SLOT = ("tree", "key", "begin", "end", "sums", "constant", "depth")
+PER_SLOT = ("tree", "key", "n_rows", "begin", "end", "sums", "constant", "depth")
 
 
 def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:
@@ -230,6 +221,16 @@ class Splits:
         sums, tried = frontier.sums[:0, ...], xp.astype(none, xp.int64)
         sets = xp.zeros((0, n_words), dtype=xp.uint64, device=none.device)
         return cls(score, none, none, no, sums, tried, sets)
+
+    @classmethod
+    def join(cls, xp: Any, parts: list[Splits]) -> Splits:
+        """The splits of several groups of slots, one group after another."""
+        names = [f.name for f in fields(cls)]
+        return cls(*(xp.concat([getattr(p, name) for p in parts]) for name in names))
+
+    def part(self, slots: slice) -> Splits:
+        """The splits of some slots, as views."""
+        return Splits(*(getattr(self, f.name)[slots, ...] for f in fields(self)))
 
     def better(self, xp: Any, other: Splits) -> Splits:
         """Slot by slot the higher score, of equal ones the earlier, own; `tried` adds up."""

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gpuforest import hashing, multiway
+from gpuforest import multiway
 from gpuforest.assembly import (
     DEEP,
     LEAF,
@@ -27,59 +29,44 @@ from gpuforest.assembly import (
     pairs,
     places,
 )
-from gpuforest.criteria import side_score, side_value
+from gpuforest.common import hashing
+from gpuforest.common.parallel import parallel_map
+from gpuforest.common.progress import report
 from gpuforest.forest import Forest
 from gpuforest.frontier import Frontier, Rules, Splits, bounds_below
-from gpuforest.medians import slot_medians
-from gpuforest.parallel import parallel_map
-from gpuforest.progress import report
-from gpuforest.sampling import Sampling, tree_features, tree_weights
+from gpuforest.kernels.absolute_split.medians import slot_medians
+from gpuforest.sampling import tree_features, tree_weights
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.binning import BinnedMatrix
-    from gpuforest.target import Target
+    from gpuforest.training import Training
 
 Array = Any
 Prune = Callable[[Forest], Forest]
 
 
 def grow(
-    matrix: BinnedMatrix,
-    target: Target,
-    sampling: Sampling,
-    rules: Rules,
+    training: Training,
     n_trees: int,
-    seed: int,
-    backend: Backend,
     earlier: Forest | None = None,
     prune: Prune | None = None,
 ) -> Forest:
-    """Grow the trees 0 .. n_trees - 1 of `seed`, as many at once as memory allows.
+    """Grow the trees 0 .. n_trees - 1 of the seed, as many at once as memory allows.
 
     earlier : the first of them, grown (and pruned) before from the same data
     prune : see `grow_waves`
     """
     begin = 0 if earlier is None else earlier.n_trees
-    waves = grow_waves(matrix, target, sampling, rules, begin, n_trees, seed, backend, prune)
+    waves = grow_waves(training, begin, n_trees, prune)
     if earlier is not None:
-        sizes = earlier.tree_offsets[1:] - earlier.tree_offsets[:-1]
-        waves.insert(0, WaveTrees(earlier.nodes, sizes, earlier.leaf_sums, earlier.sets))
-    return merged(waves, matrix, target, rules, seed, backend)
+        waves.insert(0, as_wave(earlier))
+    return merged(waves, training)
 
 
 def grow_waves(
-    matrix: BinnedMatrix,
-    target: Target,
-    sampling: Sampling,
-    rules: Rules,
-    begin: int,
-    n_trees: int,
-    seed: int,
-    backend: Backend,
-    prune: Prune | None = None,
+    training: Training, begin: int, n_trees: int, prune: Prune | None = None
 ) -> list[WaveTrees]:
-    """Grow the trees begin .. n_trees - 1 of `seed`, and leave them as they grew together.
+    """Grow the trees begin .. n_trees - 1 of the seed, and leave them as they grew together.
 
     prune : a function that cuts back the trees of a wave as soon as they have grown, so that the
         whole trees of one wave alone are in memory
@@ -87,158 +74,124 @@ def grow_waves(
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown them all
         return []
-    n_workers, worker, size = waves_of(backend, sampling, target.coding.n_channels, n_new)
-
-    def wave(first: int) -> WaveTrees:
-        last = min(first + size, n_trees)
-        trees = [grow_wave(matrix, target, sampling, rules, first, last, seed, worker)]
-        if prune is None:
-            return trees.pop()
-        pruned = prune(merged(trees, matrix, target, rules, seed, worker))
-        sizes = pruned.tree_offsets[1:] - pruned.tree_offsets[:-1]
-        return WaveTrees(pruned.nodes, sizes, pruned.leaf_sums, pruned.sets)
-
+    backend, n_channels = training.backend, training.n_channels
+    n_workers, worker, size = backend.waves(training.sampling, n_channels, n_new)
     return parallel_map(
-        wave, range(begin, n_trees, size), n_workers, lambda n: report(min(n * size, n_new), n_new)
+        partial(grow_wave, training.on(worker), n_trees, size, prune),
+        range(begin, n_trees, size),
+        n_workers,
+        lambda n: report(min(n * size, n_new), n_new),
     )
 
 
-def merged(
-    waves: list[WaveTrees],
-    matrix: BinnedMatrix,
-    target: Target,
-    rules: Rules,
-    seed: int,
-    backend: Backend,
-) -> Forest:
+def merged(waves: list[WaveTrees], training: Training) -> Forest:
     """The forest of all waves, which are emptied."""
-    nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, target.coding, backend.n_threads)
-    edges, coding = matrix.edges, target.coding
-    multiway = rules.multiway and len(sets) > 0
-    return Forest(nodes, tree_offsets, leaf_sums, edges, coding, seed, sets=sets, multiway=multiway)
+    edges, coding = training.matrix.edges, training.target.coding
+    nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, training.backend.n_threads)
+    multiway = training.rules.multiway and len(sets) > 0
+    return Forest(
+        nodes, tree_offsets, leaf_sums, edges, coding, training.seed, sets=sets, multiway=multiway
+    )
 
 
-def waves_of(
-    backend: Backend, sampling: Sampling, n_channels: int, n_trees: int
-) -> tuple[int, Backend, int]:
-    """Waves that grow beside one another, the backend of each, and the trees of a wave."""
-    n_workers, worker = backend.workers(n_trees)
-    size = worker.wave_trees(sampling, n_channels, -(-n_trees // n_workers))
-    rounds = -(-n_trees // (size * n_workers))
-    return n_workers, worker, -(-n_trees // (rounds * n_workers))
+def as_wave(forest: Forest) -> WaveTrees:
+    """The trees of a forest as those of a wave."""
+    sizes = forest.tree_offsets[1:] - forest.tree_offsets[:-1]
+    return WaveTrees(forest.nodes, sizes, forest.leaf_sums, forest.sets)
 
 
 def grow_wave(
-    matrix: BinnedMatrix,
-    target: Target,
-    sampling: Sampling,
-    rules: Rules,
-    first: int,
-    last: int,
-    seed: int,
-    backend: Backend,
+    training: Training, n_trees: int, size: int, prune: Prune | None, first: int
 ) -> WaveTrees:
-    """Grow the trees first .. last - 1 together, level by level, then the deep slots."""
-    levels, deep = grow_levels(matrix, target, sampling, rules, first, last, seed, backend)
-    subtrees = [backend.grow_subtrees(matrix, target, deep, rules)]
-    del deep  # its rows make room
-    return assemble(levels, subtrees.pop(), matrix.edges, target.coding, backend)
-
-
-def grow_levels(
-    matrix: BinnedMatrix,
-    target: Target,
-    sampling: Sampling,
-    rules: Rules,
-    first: int,
-    last: int,
-    seed: int,
-    backend: Backend,
-) -> tuple[list[Level], Frontier]:
-    """The levels of a wave, and the slots that are left to the deep phase."""
-    xp = backend.xp
-    bags = tree_weights(sampling, target, seed, first, last, backend)
-    frontier = roots(target, bags, rules, matrix.n_features, seed, first, backend)
-    del bags
-    deep_rows, has_sets = 0, matrix.edges.most_words > 0
-    if rules.deep and rules.multiway:
-        deep_rows = backend.multiway_rows if has_sets else 0
-    elif rules.deep and (backend.deep_sets or not has_sets):
-        deep_rows = backend.deep_rows(matrix, target, frontier.n_held)
+    """Grow `size` trees from the number `first` on, below `n_trees`: level by level all of
+    them together, then the deep slots."""
+    backend = training.backend
+    frontier = roots(training, first, min(first + size, n_trees))
+    deep_rows = backend.deep_rows(training, frontier.n_held) if training.rules.deep else 0
     levels: list[Level] = []
-    handed_over = []
+    handed_over: list[Frontier] = []
     while frontier.n_slots:
-        kind, rank, wide_slots, wide, deep = sort_out(frontier, rules, deep_rows, backend)
-        handed_over.append(deep)
-        if not levels and wide.n_slots:
-            wide = wide.with_room(xp)
-        goes_on = None
-        if rules.multiway:
-            splits, goes_on = multiway.level(matrix, target, wide, rules, backend)
-        else:
-            splits = backend.level(matrix, target, wide, rules)
-        accepted = splits.feature >= 0
-        if rules.min_gain > -math.inf:
-            gain = splits.score - side_score(xp, wide.sums, rules.criterion)
-            accepted = accepted & (gain >= rules.min_gain)
-        feature = xp.where(accepted, splits.feature, -1)
-        levels.append(
-            Level(
-                kind=kind,
-                tree=frontier.tree,
-                sums=frontier.sums,
-                rank=rank,
-                wide=wide_slots,
-                feature=feature,
-                bin=splits.bin,
-                missing_left=splits.missing_left,
-                sets=splits.sets,
-                n_deep=deep.n_slots,
-            )
-        )
-        frontier = advance(matrix, target, wide, splits, feature, rules, backend)
-        if goes_on is not None:
-            frontier = multiway.below(frontier, wide, feature, goes_on, matrix, backend)
-    return levels, Frontier.join(xp, handed_over, frontier.rows, frontier.weights)
+        level, frontier = advance(training, frontier, deep_rows, handed_over)
+        levels.append(level)
+    deep = Frontier.join(backend.xp, handed_over, frontier.rows, frontier.weights)
+    del frontier, handed_over  # their rows make room
+    subtrees = [backend.grow_subtrees(training, deep)]
+    del deep
+    edges, coding = training.matrix.edges, training.target.coding
+    wave = assemble(levels, subtrees.pop(), edges, coding, backend)
+    return wave if prune is None else as_wave(prune(merged([wave], training)))
 
 
-def roots(
-    target: Target,
-    bags: Array,
-    rules: Rules,
-    n_features: int,
-    seed: int,
-    first: int,
-    backend: Backend,
-) -> Frontier:
-    """The frontier of depth 0 from bags i32[T, N]."""
-    xp, T = backend.xp, bags.shape[0]
-    rows, weights, offsets = backend.in_bag(bags)
-    del bags
-    keys = hashing.tree_keys(xp, seed, first, first + T, backend.device)
+def advance(
+    training: Training, frontier: Frontier, deep_rows: int, handed_over: list[Frontier]
+) -> tuple[Level, Frontier]:
+    """What becomes of the slots of one depth, and the slots of the next; the deep ones are
+    added to `handed_over`."""
+    backend, rules, xp = training.backend, training.rules, training.backend.xp
+    kind, rank, wide_slots, wide, deep = sort_out(frontier, rules, deep_rows, backend)
+    handed_over.append(deep)
+    if len(handed_over) == 1 and wide.n_slots:
+        wide = wide.with_room(xp)
+    goes_on = None
+    if rules.multiway:
+        splits, goes_on = multiway.level(training, wide)
+    else:
+        splits = backend.level(training, wide)
+    if rules.min_gain > -math.inf:
+        gain = splits.score - rules.criterion.side_score(xp, wide.sums)
+        feature = xp.where(gain >= rules.min_gain, splits.feature, -1)
+        splits = replace(splits, feature=feature)
+    level = Level(
+        kind=kind,
+        tree=frontier.tree,
+        sums=frontier.sums,
+        rank=rank,
+        wide=wide_slots,
+        feature=splits.feature,
+        bin=splits.bin,
+        missing_left=splits.missing_left,
+        sets=splits.sets,
+        n_deep=deep.n_slots,
+    )
+    below = split_slots(training, wide, splits)
+    if goes_on is not None:
+        below = multiway.below(training, below, wide, splits.feature, goes_on)
+    return level, below
+
+
+def roots(training: Training, first: int, last: int) -> Frontier:
+    """The frontier of depth 0 of the trees first .. last - 1."""
+    backend, rules, n_features = training.backend, training.rules, training.n_features
+    xp, device, T = backend.xp, backend.device, last - first
+    bags = [tree_weights(training, first, last)]
+    rows, weights, offsets = backend.in_bag(bags.pop())
+    keys = hashing.tree_keys(xp, training.seed, first, last, device)
     begin, end = offsets[:-1], offsets[1:]
-    sums, constant = backend.totals(target, rows, weights, begin, end)
+    sums = backend.totals(training, rows, weights, begin, end)
     bounds = None
     if len(rules.signs):
-        ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64, device=backend.device)
+        ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64, device=device)
         bounds = xp.broadcast_to(ends, (T, 2))
     pending = used = None
     if rules.multiway:
-        pending = xp.full((T,), -1, dtype=xp.int32, device=backend.device)
-        used = xp.zeros((T, n_features), dtype=xp.bool, device=backend.device)
+        pending = xp.full((T,), -1, dtype=xp.int32, device=device)
+        used = xp.zeros((T, n_features), dtype=xp.bool, device=device)
     return Frontier(
-        tree=xp.arange(T, dtype=xp.int32, device=backend.device),
+        tree=xp.arange(T, dtype=xp.int32, device=device),
         key=hashing.hash_at(keys, hashing.ROOT),
+        n_rows=end - begin,
         begin=begin,
         end=end,
         sums=sums,
-        constant=constant,
-        depth=xp.zeros(T, dtype=xp.int32, device=backend.device),
+        constant=all_equal(training, sums, rows, begin, end),
+        depth=xp.zeros(T, dtype=xp.int32, device=device),
         rows=rows,
         weights=weights,
         n_held=rows.shape[0],
         bounds=bounds,
-        allowed=tree_features(keys, rules, n_features, backend),
+        allowed=tree_features(
+            keys, rules.n_features_tree, rules.features_again, n_features, backend
+        ),
         pending=pending,
         used=used,
     )
@@ -251,7 +204,7 @@ def sort_out(
     its like, the wide slots, and the wide and the deep ones. Here alone a level waits for
     the device.
     """
-    xp, n_rows = backend.xp, frontier.n_rows
+    xp, n_rows, stored = backend.xp, frontier.n_rows, frontier.n_stored
     deep = xp.asarray(DEEP, dtype=xp.int8, device=backend.device)
     is_few = n_rows <= deep_rows
     if frontier.pending is not None:
@@ -261,7 +214,7 @@ def sort_out(
     kind = xp.where(n_rows == 0, NONE, kind)
     masks = xp.stack([kind == WIDE, kind == DEEP])
     upto = xp.cumulative_sum(xp.astype(masks, xp.int64), axis=1)
-    held = xp.sum(xp.where(masks, n_rows[None, :], 0), axis=1)
+    held = xp.sum(xp.where(masks, stored[None, :], 0), axis=1)
     numbers = backend.asnumpy(xp.concat([upto[:, -1], held]))
     n_wide, n_deep, rows_wide, rows_deep = numbers.tolist()
     wide = places(xp, upto[0, :], n_wide)
@@ -274,46 +227,54 @@ def sort_out(
     )
 
 
-def advance(
-    matrix: BinnedMatrix,
-    target: Target,
-    wide: Frontier,
-    splits: Splits,
-    feature: Array,
-    rules: Rules,
-    backend: Backend,
-) -> Frontier:
+def all_equal(training: Training, sums: Array, rows: Array, begin: Array, end: Array) -> Array:
+    """Whether all targets of a slot are equal, bool[S], from its sums i64[S, C].
+
+    Of classes the sums alone tell. Equal moments are their mean, which is then a whole number:
+    only where it is one are the rows compared with it.
+    """
+    xp = training.backend.xp
+    if not sums.shape[0]:
+        return begin > end
+    if training.target.coding.is_classes:
+        return xp.max(sums, axis=1) == xp.sum(sums, axis=1)
+    weight, moments = xp.maximum(sums[:, :1], 1), sums[:, 1:]
+    mean = moments // weight
+    whole = xp.all(mean * weight == moments, axis=1)
+    end = xp.where(whole, end, begin)
+    return whole & ~training.backend.differs(training, rows, begin, end, mean)
+
+
+def split_slots(training: Training, wide: Frontier, splits: Splits) -> Frontier:
     """Two slots for each wide one, left before right, without rows where it is a leaf."""
-    xp = backend.xp
-    rows, weights, n_left = backend.partition(
-        matrix, wide, feature, splits.bin, splits.missing_left, splits.sets
-    )
+    backend, rules, xp = training.backend, training.rules, training.backend.xp
+    rows, weights, n_left = backend.partition(training, wide, splits)
     size = rows.shape[0]
     begin = (wide.begin + size // 2) % size  # in the other half
     middle = begin + n_left
-    end = begin + xp.where(feature >= 0, wide.n_rows, 0)
+    end = begin + xp.where(splits.feature >= 0, wide.n_stored, 0)
     begin, end = pairs(xp, begin, middle), pairs(xp, middle, end)
     sums = pairs(xp, splits.left, wide.sums - splits.left)
-    if target.coding.is_classes:
-        constant = xp.max(sums, axis=1) == xp.sum(sums, axis=1) if sums.shape[0] else begin > end
-    else:
-        constant = backend.constant(target, rows, weights, begin, end)
     sides = xp.arange(2, dtype=xp.uint64, device=backend.device)
     bounds = None
     if wide.bounds is not None:
-        sign = xp.take(backend.asarray(rules.signs), xp.where(feature >= 0, feature, 0))
-        if rules.medians:
-            means = backend.asarray(slot_medians(target.y[:, 0], rows, weights, begin, end))
+        feature = xp.where(splits.feature >= 0, splits.feature, 0)
+        sign = xp.take(backend.asarray(rules.signs), feature)
+        if rules.criterion.medians:
+            means = backend.asarray(
+                slot_medians(training.target.y[:, 0], rows, weights, begin, end)
+            )
         else:
-            means = side_value(xp, sums, rules.criterion)
+            means = rules.criterion.side_value(xp, sums)
         bounds = bounds_below(xp, wide, means, sign)
     return Frontier(
         tree=xp.repeat(wide.tree, 2),
         key=xp.reshape(hashing.hash_at(wide.key[:, None], sides[None, :]), (-1,)),
+        n_rows=end - begin,
         begin=begin,
         end=end,
         sums=sums,
-        constant=constant,
+        constant=all_equal(training, sums, rows, begin, end),
         depth=xp.repeat(wide.depth + 1, 2),
         rows=rows,
         weights=weights,

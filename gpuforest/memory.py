@@ -6,40 +6,48 @@ random binary search tree: of n leaves, 2**j P(Poisson(ln n) >= j) nodes lie j l
 root. In forests of trees of 40,000 rows, cut off 6 to 20 levels below their roots, there were 1.0
 to 1.1 times as many nodes as that of data like HIGGS, 0.6 to 1.0 times in regression.
 
-Counted is what a fit takes beside X and y, the interpreter and the compiled kernels.
+Counted is what a fit takes beside X and y, the interpreter and the compiled kernels. What a
+backend works with it says itself, see `Backend.bytes_for`.
 """
 
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gpuforest.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
 from gpuforest.frontier import Rules
-from gpuforest.grow import waves_of
 from gpuforest.sampling import Sampling
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
 
-ON_HOST = ("numpy", "numba")  # backends whose memory is the host's; others are taken for GPUs
 MIB = 2**20
 LARGE = 32 * MIB  # bytes of an array that goes back to the system as soon as it is free
-CUTS_AT_ONCE = 2**18  # cuts by rows: kernels/absolute_split/numpy.py's AT_ONCE
 ROUNDING = 1e-12  # of sums of probabilities
-CHAIN_BYTES = 96  # a row, of open nodes and branches while multiway splits grow
 # Of the pure leaves of a class the part with each weight: 0.6, 0.24, ... of 1, 2, .... Of 1,000
 # classes there were 3.2, 3.8, 5.1 weights a class where this gives 3.3, 4.0, 5.8
 NEXT_WEIGHT, MOST_WEIGHTS = 0.4, 30
 SHARED_WEIGHT = 16  # pure leaves of a lower weight share their sums while they grow
-DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in one scratch
 # Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
 # and of a tree whose links are Python's numbers
 CHOOSING, LINKS = 70, 350
 CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
+
+
+class WorkingMemory(NamedTuple):
+    """Bytes that a backend takes for a while, beside data, bags and grown trees.
+
+    edges : while it chooses the bin edges
+    wave : while it grows a wave of trees, or prunes them
+    """
+
+    edges: int
+    wave: float
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,11 @@ class Fit:
         return min(self.max_bins, self.n_rows) + 1
 
     @property
+    def sample_rows(self) -> int:
+        """The most rows that bin edges are chosen from."""
+        return min(self.n_rows, SAMPLE_ROWS)
+
+    @property
     def bag_rows(self) -> int:
         """R, of a bag as large as they are in the mean."""
         drawn, N = self.sampling.n_draws, self.n_rows
@@ -169,6 +182,19 @@ class Fit:
             return self.leaves[0] * n_trees
         return self.leaf_rows(n_trees)
 
+    def level_bytes(self, n_trees: int) -> float:
+        """Bytes of what is known of each node of a wave until its trees are put together."""
+        return n_trees * 2 * self.leaves[0] * (150 + 24 * self.n_channels)
+
+    def pruning_bytes(self, n_trees: int) -> float:
+        """Bytes of a wave's whole trees, and of choosing their splits again."""
+        if not self.prunes:
+            return 0
+        C, n_nodes = self.n_channels, 2 * self.leaves[0]
+        chosen = min(n_trees * n_nodes, max(n_nodes, CHOSEN_AT_ONCE / C)) * (CHOOSING + 8 * C)
+        trees = n_trees * n_nodes * 8 + 8 * C * self.leaf_rows(n_trees)
+        return trees + max(chosen, LINKS * n_nodes if self.links else 0)
+
 
 def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
     """Leaves of a random binary search tree of so many, cut off at `max_depth`, and those there.
@@ -196,14 +222,13 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     """What `fit` takes on this backend, as it is set up."""
     N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
     kept = min(fit.leaves[0], fit.most_leaves)
-    n_workers, worker, size = waves_of(backend, fit.sampling, C, T)
+    n_workers, worker, size = backend.waves(fit.sampling, C, T)
     n_waves, at_once = -(-T // size), min(T, size * n_workers)
     nodes = 8 * 2 * kept
     # rows of the leaf tables, of a wave
     rows = min(fit.leaf_rows(size), kept * size)
-    wave = _deep(fit, worker, size) if backend.name == "numba" else _levels(fit, worker, size)
-    growing = n_workers * wave + MIB  # threads, Python's objects
-    if n_waves > 1 and backend.name in ON_HOST:
+    growing = n_workers * worker.bytes_for(fit, size).wave + MIB  # threads, Python's objects
+    if n_waves > 1 and backend.on_host:
         # what the waves made is copied, and sums are looked up by keys. What grew is free then,
         # but only large arrays go back to the system; the last of the tables come after it
         joined = min(n_waves * rows, fit.leaf_rows(T)) if fit.is_classes else n_waves * rows
@@ -214,7 +239,7 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     return MemoryEstimate(
         codes=N * fit.n_features * fit.code_bytes,
         target=N * fit.target_bytes,
-        binning=_binning(fit, backend),
+        binning=_binning(fit, backend.bytes_for(fit, size).edges),
         bags=at_once * (4 * N + 8 * R),
         growing=math.ceil(max(growing, 4 * fit.scores_bytes * N)),
         forest=math.ceil(T * nodes + 8 * C * n_waves * rows),
@@ -235,7 +260,8 @@ def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
     while threads:
         budget = backend.memory_budget
         while budget:
-            changed = backend.within(threads, budget, room)
+            changed = copy(backend)
+            changed.n_threads, changed.memory_budget, changed.room = threads, budget, room
             found = estimate(fit, changed)
             if found.total <= limit:
                 return changed
@@ -249,72 +275,9 @@ def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
     )
 
 
-def _deep(fit: Fit, worker: Backend, size: int) -> float:
-    """Of one of Numba's waves: scratch for the threads, nodes and leaves in several orders; and
-    after it trees that are pruned."""
-    F, R, C = fit.n_features, fit.bag_rows, fit.n_channels
-    leaves, _ = fit.leaves
-    threads, width = worker.n_threads, 4 * 2 if fit.is_classes else 8 * C
-    most = R if threads == 1 else max(size * R // (4 * threads), min(R, MIB // F))
-    scratch: float = 2 * (4 + width) * most + 8 * fit.rules.n_tried + MIB
-    if fit.rules.multiway:
-        scratch += CHAIN_BYTES * most
-    if most * 8 < fit.n_rows:  # it copies all of a node's codes
-        scratch += F * fit.code_bytes * most
-    together = max(1.0, min(size, DEEP_ROWS / R)) if threads == 1 else min(size, DEEP_ROWS / R)
-    own = 8 * C * fit.scratch_rows(together)
-    unordered: float = size * leaves * 2 * 8 * 5 + 2 * own * size / together
-    if fit.is_pure:
-        scratch += own
-    if not fit.rules.deep:
-        unordered += _kept_levels(fit, size) + 2 * 8 * size * R
-    if fit.prunes:
-        scratch += (2 * 8 + 8 * C) * leaves * together
-    if fit.rules.medians:  # rows by feature and by target, and the targets of all rows in order
-        scratch += 8 * (19 + 4 * (C - 1)) * R
-        unordered += 8 * (C - 1) * fit.n_rows
-    return threads * scratch + max(unordered, _pruning(fit, size))
-
-
-def _pruning(fit: Fit, size: int) -> float:
-    """Of a wave's whole trees, and of choosing their splits again."""
-    if not fit.prunes:
-        return 0
-    C, n_nodes = fit.n_channels, 2 * fit.leaves[0]
-    chosen = min(size * n_nodes, max(n_nodes, CHOSEN_AT_ONCE / C)) * (CHOOSING + 8 * C)
-    trees = size * n_nodes * 8 + 8 * C * fit.leaf_rows(size)
-    return trees + max(chosen, LINKS * n_nodes if fit.links else 0)
-
-
-def _levels(fit: Fit, worker: Backend, size: int) -> float:
-    """Of a wave that grows level by level: the rows' other half, histograms, levels."""
-    R, C, k, B = fit.bag_rows, fit.n_channels, fit.rules.n_tried, fit.n_codes
-    if worker.name not in ON_HOST:
-        return worker.memory_budget + size * (48 + 12 * C) * R
-    slot = 8 * k * B * (C + 1)
-    # the widest level holds no more slots than half of the leaves
-    chunk, level = max(worker.memory_budget, slot), slot * size * fit.leaves[0] / 2
-    # left and right sides, and scores, of all cuts; of another chunk they still take room
-    histograms = 13 * chunk if level > chunk else 9 * level
-    if fit.rules.medians:
-        histograms = 64 * CUTS_AT_ONCE + 8 * (C - 1) * fit.n_rows
-    kept = _kept_levels(fit, size)  # a third of it until trees are put together
-    return max(histograms + 110 * size * R + kept / 3, kept, _pruning(fit, size))
-
-
-def _kept_levels(fit: Fit, size: int) -> float:
-    """Of a wave's nodes, what is known of each until its trees are put together."""
-    return size * 2 * fit.leaves[0] * (150 + 24 * fit.n_channels)
-
-
-def _binning(fit: Fit, backend: Backend) -> int:
-    """The sample of the features that edges are chosen from; or a block of X, copied."""
-    N, F, size, threads = fit.n_rows, fit.n_features, fit.value_bytes, backend.n_threads
-    n = min(N, SAMPLE_ROWS)
-    if backend.name == "numba":
-        column = n * size + 8 * min(fit.max_bins, n)
-        edges = min(F, max(1, backend.memory_budget // column)) * column + threads * 32 * n
-    else:
-        edges = threads * n * (size + 80)
-    block = min(N, BLOCK_ROWS, max(1, BLOCK_VALUES // F)) * F
-    return max(edges + 8 * F * min(fit.max_bins, n), block * (fit.code_bytes + size * fit.copied))
+def _binning(fit: Fit, edges: int) -> int:
+    """Bytes while edges are chosen, or a block of X is copied and encoded."""
+    F = fit.n_features
+    block = min(fit.n_rows, BLOCK_ROWS, max(1, BLOCK_VALUES // F)) * F
+    edges += 8 * F * min(fit.max_bins, fit.sample_rows)
+    return max(edges, block * (fit.code_bytes + fit.value_bytes * fit.copied))

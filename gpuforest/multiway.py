@@ -19,46 +19,42 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpuforest.criteria import ENTROPY, side_score, side_weight, xlogx
-from gpuforest.dtypes import CATEGORICAL
+from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.criteria import xlogx
 from gpuforest.frontier import Frontier, Rules, Splits, draw_features
-from gpuforest.kernels.best_split.categories import packed
+from gpuforest.kernels.best_split.category_order import packed
 from gpuforest.nodes import SET_BIN
 
 if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
     from gpuforest.binning import BinnedMatrix
-    from gpuforest.target import Target
+    from gpuforest.training import Training
 
 Array = Any
 
 
-def level(
-    matrix: BinnedMatrix, target: Target, slots: Frontier, rules: Rules, backend: Backend
-) -> tuple[Splits, Array]:
+def level(training: Training, slots: Frontier) -> tuple[Splits, Array]:
     """Best splits of all slots, and the feature whose chain goes on to the right i32[S], -1: none.
 
     By chunks of slots whose histograms fit the budget, as `Backend.level`.
     """
-    xp, S = backend.xp, slots.n_slots
+    xp, S = training.backend.xp, slots.n_slots
     if not S:
-        return Splits.empty(xp, slots, matrix.edges.most_words), slots.tree
-    each = 8 * matrix.n_features * matrix.edges.n_codes * (slots.sums.shape[1] + 1)
-    size = max(1, backend.memory_budget // (4 * each))  # scores and copies take more
+        return Splits.empty(xp, slots, training.n_words), slots.tree
+    each = 8 * training.n_features * training.n_codes * (training.n_channels + 1)
+    size = max(1, training.backend.memory_budget // (4 * each))  # scores and copies take more
     found, more = [], []
     for s in range(0, S, size):
         part = slots.part(slice(s, min(s + size, S)))
-        splits, goes_on = _level_chunk(matrix, target, part, rules, backend)
-        found.append(vars(splits).values())
+        splits, goes_on = _level_chunk(training, part)
+        found.append(splits)
         more.append(goes_on)
-    return Splits(*(xp.concat(p) for p in zip(*found, strict=True))), xp.concat(more)
+    return Splits.join(xp, found), xp.concat(more)
 
 
-def _level_chunk(
-    matrix: BinnedMatrix, target: Target, slots: Frontier, rules: Rules, backend: Backend
-) -> tuple[Splits, Array]:
+def _level_chunk(training: Training, slots: Frontier) -> tuple[Splits, Array]:
     """Histograms of all features in the slot's order; of those that vary the first k are tried."""
-    xp, F, C = backend.xp, matrix.n_features, slots.sums.shape[1]
+    matrix, rules, backend = training.matrix, training.rules, training.backend
+    xp, F, C = backend.xp, training.n_features, training.n_channels
     pending, used = slots.pending, slots.used
     assert pending is not None
     assert used is not None
@@ -68,8 +64,8 @@ def _level_chunk(
     features = xp.where(_per_slot(xp, used, features), -1, features)
     first = xp.arange(F, dtype=xp.int64, device=backend.device)[None, :] == 0
     features = xp.where(pending[:, None] >= 0, xp.where(first, pending[:, None], -1), features)
-    hist = backend.histogram(matrix, target, slots, features, rules)
-    weight = side_weight(xp, hist[..., :C], rules.criterion)
+    hist = backend.histogram(training, slots, features)
+    weight = rules.criterion.side_weight(xp, hist[..., :C])
     varies = (xp.sum(xp.astype(weight > 0, xp.int64), axis=2) > 1) & (features >= 0)
     tried = varies & (xp.cumulative_sum(xp.astype(varies, xp.int64), axis=1) <= rules.n_tried)
     is_set = backend.asarray(matrix.edges.kinds == CATEGORICAL)
@@ -78,12 +74,11 @@ def _level_chunk(
     # 1. each feature's split: of all its categories, or the best cut
     ways, spread = all_branches(xp, hist, C, rules)
     cuts = [
-        _cut(matrix, hist, xp.where(tried & ~is_set, features, -1), j, slots, rules, backend)
-        for j in range(F)
+        _cut(training, slots, hist, xp.where(tried & ~is_set, features, -1), j) for j in range(F)
     ]
     scores = xp.stack([cut.score for cut in cuts], axis=1)
     scores = xp.where(is_set, ways, scores)
-    if rules.gain_ratio:
+    if rules.criterion.by_ratio:
         spread = xp.where(is_set, spread, _cut_spread(xp, slots, cuts, rules))
     # 2. the best feature
     worth = xp.where(pending[:, None] >= 0, 0.0, _worth(xp, scores, spread, slots, rules))
@@ -107,15 +102,11 @@ def _level_chunk(
 
 
 def below(
-    slots: Frontier,
-    above: Frontier,
-    feature: Array,
-    goes_on: Array,
-    matrix: BinnedMatrix,
-    backend: Backend,
+    training: Training, slots: Frontier, above: Frontier, feature: Array, goes_on: Array
 ) -> Frontier:
     """The two slots of each split by `feature` i32[S], as links of chains."""
-    xp, n_features = backend.xp, matrix.n_features
+    backend, matrix, n_features = training.backend, training.matrix, training.n_features
+    xp = backend.xp
     assert above.used is not None
     goes_on = xp.where(feature >= 0, goes_on, -1)
     none = xp.full_like(goes_on, -1)
@@ -151,37 +142,29 @@ def all_branches(xp: Any, hist: Array, C: int, rules: Rules) -> tuple[Array, Arr
     total = xp.zeros_like(parts)
     for b in range(B):  # one bin after another: a fixed order
         sums = hist[:, :, b, :]
-        weight = side_weight(xp, sums[..., :C], rules.criterion)
+        weight = rules.criterion.side_weight(xp, sums[..., :C])
         enough = weight >= rules.min_weight_leaf
         if rules.count_rows:
             enough = enough & (sums[..., C] >= rules.min_rows_leaf)
-        own = xp.where(enough, side_score(xp, sums[..., :C], rules.criterion), -xp.inf)
+        own = xp.where(enough, rules.criterion.side_score(xp, sums[..., :C]), -xp.inf)
         score = xp.where(weight > 0, score + own, score)
         parts, total = parts + xlogx(xp, weight), total + weight
     return score, xp.astype(xlogx(xp, total) - parts, xp.float64)
 
 
-def _cut(
-    matrix: BinnedMatrix,
-    hist: Array,
-    features: Array,
-    j: int,
-    slots: Frontier,
-    rules: Rules,
-    backend: Backend,
-) -> Splits:
+def _cut(training: Training, slots: Frontier, hist: Array, features: Array, j: int) -> Splits:
     """The best cut of the j-th of the features i32[S, F]."""
-    need = backend.xp.ones_like(slots.begin)
+    need = training.backend.xp.ones_like(slots.begin)
     own, feature = hist[:, j : j + 1, ...], features[:, j : j + 1]
-    return backend.best_split(matrix, own, feature, need, slots, rules)
+    return training.backend.best_split(training, slots, own, feature, need)
 
 
 def _cut_spread(xp: Any, slots: Frontier, cuts: list[Splits], rules: Rules) -> Array:
     """Split information of cuts, f64[S, F]."""
     found = []
-    whole = side_weight(xp, slots.sums, rules.criterion)
+    whole = rules.criterion.side_weight(xp, slots.sums)
     for cut in cuts:
-        left = side_weight(xp, cut.left, rules.criterion)
+        left = rules.criterion.side_weight(xp, cut.left)
         parts = xlogx(xp, left) + xlogx(xp, whole - left)
         found.append(xp.astype(xlogx(xp, whole) - parts, xp.float64))
     return xp.stack(found, axis=1)
@@ -190,9 +173,9 @@ def _cut_spread(xp: Any, slots: Frontier, cuts: list[Splits], rules: Rules) -> A
 def _worth(xp: Any, scores: Array, spread: Array, slots: Frontier, rules: Rules) -> Array:
     """What features are chosen by f64[S, F]: the score, or C4.5's gain ratio of those whose gain
     is no less than the mean of all that gain (Quinlan 1993, 2.2)."""
-    if not rules.gain_ratio:
+    if not rules.criterion.by_ratio:
         return scores
-    gain = scores - side_score(xp, slots.sums, ENTROPY)[:, None]
+    gain = scores - rules.criterion.side_score(xp, slots.sums)[:, None]
     some = gain > -xp.inf
     total, count = xp.zeros_like(gain[:, 0]), xp.zeros_like(gain[:, 0])
     for j in range(gain.shape[1]):  # a fixed order
@@ -220,7 +203,7 @@ def first_link(
     """
     S, B, _ = hist.shape
     C = best.left.shape[1]
-    weight = side_weight(xp, hist[..., :C], rules.criterion)
+    weight = rules.criterion.side_weight(xp, hist[..., :C])
     occupied = weight > 0
     first = xp.argmax(xp.astype(occupied, xp.int8), axis=1)
     heaviest = xp.argmax(weight, axis=1)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.binning import encode_blocks, on_host
-from gpuforest.dtypes import VALUE
-from gpuforest.progress import report
+from gpuforest.common.dtypes import VALUE
+from gpuforest.common.progress import report
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -22,7 +22,7 @@ Array = Any
 
 
 def predict(forest: Forest, X: Array, backend: Backend) -> Array:
-    """Mean over the trees of their predictions, f64[N, n_values].
+    """The trees' predictions, combined as the forest says, f64[N, n_values].
 
     Parameters
     ----------
@@ -30,11 +30,11 @@ def predict(forest: Forest, X: Array, backend: Backend) -> Array:
     """
     xp, T, K = backend.xp, forest.n_trees, forest.coding.n_values
 
-    def means(codes: Array) -> Array:
+    def combined(codes: Array) -> Array:
         zeros = xp.zeros((codes.shape[0], K), dtype=xp.float64, device=backend.device)
-        return backend.accumulate(forest, codes, 0, T, None, zeros) / T
+        return forest.combined(backend.accumulate(forest, codes, 0, T, None, zeros))
 
-    return _by_blocks(forest, X, backend, K, VALUE, means)
+    return _by_blocks(forest, X, backend, K, VALUE, combined)
 
 
 def predict_classes(forest: Forest, X: Array, backend: Backend) -> Array:

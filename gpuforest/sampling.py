@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest import hashing
-from gpuforest.dtypes import MAX_TOTAL_WEIGHT
+from gpuforest.common import hashing
+from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.frontier import Rules
     from gpuforest.target import Target
+    from gpuforest.training import Training
 
 Array = Any
 
@@ -103,15 +103,15 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     return backend.bag(keys, n, sampling.n_draws, cumulative)
 
 
-def tree_features(keys: Array, rules: Rules, n_features: int, backend: Backend) -> Array | None:
-    """Features drawn for the trees of these keys u64[T], bool[T, F]; None: they have all."""
-    xp, n = backend.xp, rules.n_features_tree
-    if not n:
+def tree_features(keys: Array, n_drawn: int, again: bool, n_features: int, backend: Backend) -> Any:
+    """Features drawn for the trees of these keys u64[T], with replacement if `again`:
+    bool[T, F]; None: `n_drawn` is 0, and they have all."""
+    if not n_drawn:
         return None
     keys = hashing.hash_at(keys, hashing.FEATURES)
-    if rules.features_again:
-        return backend.bag(keys, n_features, n, None) > 0
-    return drawn_once(xp, keys, n, n_features, backend)
+    if again:
+        return backend.bag(keys, n_features, n_drawn, None) > 0
+    return drawn_once(backend.xp, keys, n_drawn, n_features, backend)
 
 
 def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Array:
@@ -121,12 +121,11 @@ def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Ar
     return hashing.permute(xp, keys[:, None], items[None, :], n) < count
 
 
-def tree_weights(
-    sampling: Sampling, target: Target, seed: int, first: int, last: int, backend: Backend
-) -> Array:
+def tree_weights(training: Training, first: int, last: int) -> Array:
     """What every row adds to the statistics of these trees, i32[last - first, N]: how often
     it was drawn, times what a draw of it adds."""
-    bags = draw_bags(sampling, seed, first, last, backend)
+    sampling, target, backend = training.sampling, training.target, training.backend
+    bags = draw_bags(sampling, training.seed, first, last, backend)
     if sampling.factors is None and not sampling.balance:
         return bags
     step = max(1, WEIGHED_AT_ONCE // sampling.n_rows)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
 from gpuforest.criteria import Criterion
-from gpuforest.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -37,14 +37,12 @@ class TargetCoding:
     centre, scale : f64[K] and float, of regression
     several : of several class outputs the class labels of each; every class is then a
         moment, 1 where a row has it
-    votes : predictions are votes: one for the class of the most weight, the first of equals
     """
 
     classes: np.ndarray | None
     centre: np.ndarray
     scale: float
     several: tuple[np.ndarray, ...] = ()
-    votes: bool = False
 
     @property
     def is_classes(self) -> bool:
@@ -70,32 +68,32 @@ class TargetCoding:
         return np.asarray(scale.min() / scale)
 
     def values(self, sums: np.ndarray) -> np.ndarray:
-        """Predictions f64[V, n_values] of leaves with channel sums i64[V, C].
-
-        Class proportions, or the mean target of each output.
-        """
+        """Class proportions, or the mean target of each output, f64[V, n_values] of sets of rows
+        with channel sums i64[V, C]."""
         if self.classes is not None:
-            if self.votes:
-                return _one_hot(sums.argmax(axis=1), sums.shape[1])
             total = sums.sum(axis=1, keepdims=True)
             return np.asarray(sums / np.maximum(total, 1))
-        if self.votes:
-            return np.hstack([_one_hot(s.argmax(axis=1), s.shape[1]) for s in self.split(sums)])
         means = sums[:, 1:] / np.maximum(sums[:, :1], 1)
         return np.asarray(means / self.scale + self.centre)
 
-    def second_means(self, sums: np.ndarray) -> np.ndarray:
-        """Means f64[V] of the second channel: of two classes the second's share."""
-        weight = sums.sum(axis=1) if self.is_classes else sums[:, 0]
-        return np.asarray(sums[:, 1] / np.maximum(weight, 1))
-
     def of_means(self, means: np.ndarray) -> np.ndarray:
-        """Predictions f64[V, n_values] of such means, of two classes or one real output."""
+        """Values f64[V, n_values] of two classes or one real output from the means f64[V] of
+        the second channel, which of two classes are the second's share."""
         if not self.is_classes:
             return np.asarray(means[:, None] / self.scale + self.centre)
-        if self.votes:
-            return _one_hot(means > 0.5, 2)
         return np.stack([1.0 - means, means], axis=1)
+
+    def with_means(self, sums: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """`values` of channel sums, but `of_means` where the second channel's mean is another."""
+        weight = sums.sum(axis=1) if self.is_classes else sums[:, 0]
+        moved = means != sums[:, 1] / np.maximum(weight, 1)
+        return np.where(moved[:, None], self.of_means(means), self.values(sums))
+
+    def votes(self, values: np.ndarray) -> np.ndarray:
+        """One for the class of the highest proportion, the first among equals, of each output,
+        and zero for the others: f64[V, n_values]."""
+        parts = self.split(values) if self.several else [values]
+        return np.hstack([p.argmax(axis=1)[:, None] == np.arange(p.shape[1]) for p in parts]) * 1.0
 
     def split(self, values: Array) -> list[Array]:
         """Of several class outputs each one's part [N, C] of values [N, n_values], or of
@@ -112,17 +110,17 @@ class TargetCoding:
 
         Infinite where float64 has no such number: the square of a scale has a wider range.
         """
-        gain = decrease / criterion.unit * self.scale
-        return gain * self.scale if criterion.name == "squared_error" else gain
+        gain = decrease / criterion.unit
+        for _ in range(criterion.scale_power):
+            gain *= self.scale
+        return gain
 
     def decrease(self, gain: float, criterion: Criterion) -> float:
         """The total impurity decrease, in the target's unit, of a score difference."""
-        decrease = gain * criterion.unit / self.scale
-        return decrease / self.scale if criterion.name == "squared_error" else decrease
-
-
-def _one_hot(codes: np.ndarray, n: int) -> np.ndarray:
-    return np.asarray(codes[:, None] == np.arange(n), np.float64)
+        decrease = gain * criterion.unit
+        for _ in range(criterion.scale_power):
+            decrease /= self.scale
+        return decrease
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +143,18 @@ class Target:
         y, xp = backend.asarray(y), backend.xp
         flat = xp.reshape(y, (-1,))  # row by row; a copy only of another layout
         return cls(coding, xp.reshape(flat, y.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedTarget:
+    """A target as it was passed and checked, before it is encoded.
+
+    values : class codes [N] of each output; or numbers f64[N] or f64[N, K]. They lie where y was
+    classes : the sorted labels of each output, on the host; None: the target is of numbers
+    """
+
+    values: Any
+    classes: list[np.ndarray] | None = None
 
 
 def encode_classes(codes: Array, classes: np.ndarray) -> tuple[TargetCoding, Array]:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import SHARED, has_numba
 
 from gpuforest.backends import get_backend
 from gpuforest.backends.base import Backend
 
-SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+SHARED_DATA = SHARED / "data"
 
-has_numba = find_spec("numba") is not None and find_spec("gpuforest.backends.numba") is not None
 
 # libraries that tests can do without, as .ci/floors does
 OPTIONAL = (
@@ -65,6 +65,14 @@ def backend(request: pytest.FixtureRequest) -> str:
 def engine(backend: str) -> Backend:
     """The backend itself, on one thread."""
     return get_backend(backend)
+
+
+@pytest.fixture(params=["numpy", "wide", "wide, threads", "deep"])
+def grower(request: pytest.FixtureRequest) -> Backend:
+    """Each way to grow a forest on a CPU: the reference, wide levels, the deep phase."""
+    from laws import GROWERS
+
+    return GROWERS[request.param]
 
 
 @pytest.fixture(scope="module", params=["emulated", "GPU"])

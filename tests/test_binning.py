@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from columns import any_float, any_float32, shapes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -78,12 +79,6 @@ def test_neighbouring_numbers_are_told_apart():
         assert np.isfinite(edge)
 
 
-any_float = st.floats(allow_infinity=False, allow_nan=True) | st.sampled_from(
-    [0.0, -0.0, 5e-324, -5e-324, 1e300, -1e300, 1.0, 1.0 + 1e-12, 1.0 - 1e-16, np.nan]
-)
-any_float32 = st.floats(allow_infinity=False, allow_nan=True, width=32)
-
-
 @SETTINGS
 @given(
     arrays(np.float64, st.tuples(st.integers(1, 60), st.integers(1, 3)), elements=any_float)
@@ -116,20 +111,6 @@ def test_codes_follow_the_thresholds_of_other_data():
 
 
 # many values
-
-
-def shapes(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    return {
-        "normal": rng.normal(size=n),
-        "uniform": rng.random(n),
-        "log-normal": rng.lognormal(sigma=2, size=n),
-        "wilder": rng.lognormal(sigma=6, size=n),
-        "cauchy": rng.standard_cauchy(n),
-        "whole": rng.integers(0, 3000, n).astype(float),
-        "mostly zero": np.where(rng.random(n) < 0.9, 0.0, rng.random(n)),
-        "zipf": np.minimum(rng.zipf(1.3, n), 10**9).astype(float),
-        "outlier": np.append(rng.normal(size=n - 1), 1e300),
-    }
 
 
 @pytest.mark.parametrize("max_bins", [2, 3, 16, 64, 255, 1000])
@@ -215,7 +196,7 @@ def test_the_sample_is_the_seeds_alone():
     X = np.random.default_rng(7).normal(size=(5000, 4))
     X[::9, 1] = np.nan
     edges = [
-        fit_edges(X, max_bins=30, seed=3, sample_rows=500, n_threads=n_threads)
+        fit_edges(X, max_bins=30, seed=3, sample_rows=500, backend=NumpyBackend(n_threads))
         for n_threads in (1, 2, 4)
     ]
     for other in edges[1:]:
@@ -271,32 +252,3 @@ def test_heavy_tails_lose_little(shape):
         ]
         losses.append(score[0] - score[1])
     assert np.mean(losses) <= 0.01, losses
-
-
-@pytest.mark.parametrize("n_edges", [0, 1, 2, 14, 15, 16, 17, 30, 31, 32, 254, 255, 1000, 5000])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_codes_are_the_reference_at_every_edge(n_edges, dtype):
-    rng = np.random.default_rng(n_edges)
-    limits = [-1e300, -1e-50, 0.0, 1e-50, 1e-44, 3.4028235677973366e38, 1e300]
-    columns = [
-        np.unique(rng.normal(size=n_edges) * 10.0 ** rng.integers(-48, 45, n_edges)),
-        np.unique(np.concatenate([limits, rng.normal(size=n_edges)])[:n_edges]),
-        np.unique(rng.normal(size=n_edges).astype(np.float32).astype(np.float64)),
-        np.zeros(0),
-    ]
-    values = np.concatenate(columns)
-    offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
-    edges = BinEdges(values, offsets)
-    with np.errstate(over="ignore"):
-        near = values.astype(dtype)
-    extremes = np.array([0, -0.0, np.nan, np.inf, -np.inf], dtype)
-    x = np.concatenate(
-        [extremes, near, np.nextafter(near, dtype(np.inf)), np.nextafter(near, -near)]
-    )
-    x = np.concatenate([x, rng.normal(size=200).astype(dtype)])
-    X = np.stack([rng.permutation(x) for _ in columns], axis=1)
-    found = NumbaBackend(2).encode(X, edges)
-    expected = NumpyBackend().encode(X, edges)
-    assert found.dtype == expected.dtype
-    assert np.array_equal(found, expected)
-    assert np.array_equal(NumbaBackend().encode(X[:1], edges), expected[:1])

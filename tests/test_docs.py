@@ -4,14 +4,14 @@ import os
 import re
 import subprocess
 import tomllib
-from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 import gpuforest
 from gpuforest.backends import registry
+from gpuforest.backends.base import Backend
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 DOCUMENTS += sorted((ROOT / "docs").glob("*.md"))
@@ -84,3 +84,19 @@ def test_readme_shows_python_and_names_every_backend():
 def test_changelog_knows_the_version():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_paths_that_are_named_exist(document):
+    tops = "gpuforest|tests|benchmarks|docs|data"
+    for path in re.findall(rf"`((?:{tops})/[\w./]+?)`", document.read_text()):
+        if not re.search("NAME|OPERATION", path):
+            assert (ROOT / path).exists(), path
+
+
+def test_the_page_on_backends_has_every_member_of_the_protocol():
+    page = (ROOT / "docs" / "backends.md").read_text()
+    named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)))
+    assert len(named) == len(set(named))
+    members = {*vars(Backend), *Backend.__annotations__}
+    assert set(named) == {name for name in members if not name.startswith("_")}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from paths import MOST_LINES, TESTS
 
 import gpuforest
 
@@ -13,31 +14,43 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # from the ground up: a module imports from lower layers, or from its own package
 LAYERS = [
-    {"dtypes", "errors", "hashing", "impurity", "medians", "nodes", "parallel", "progress"},
-    {"criteria", "replacing"},
+    {"common", "impurity"},
+    {"criteria", "nodes"},
     {"kernels"},
-    {"binning", "container", "curves", "frontier", "loading", "sampling", "tables", "target"},
-    {"categories", "validate"},
+    {"binning", "frontier", "sampling", "target"},
+    {"forest_check", "memory"},
     {"forest"},
     {"backends"},
-    {"assembly", "monotonic", "multiway", "predict"},
+    {"training"},
+    {"assembly", "data", "multiway", "predict"},
     {"grow"},
-    {"inspection", "memory"},
+    {"inspection"},
     {"pruning"},
-    {"pruning_choice"},
     {"estimators"},
-    {"convert", "model_file", "plot"},
+    {"export"},
+    {"plot"},
     {"gpuforest"},  # what users import
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 UPWARD = {
-    ("estimators", "convert"): "an estimator's to_sklearn(), imported when it is called",
-    ("estimators", "model_file"): "an estimator's save(), imported when it is called",
+    ("estimators", "export"): "an estimator's to_sklearn(), save() and picture in a notebook",
 }
 COMPILERS = {"numba", "cupy", "cupyx", "cuda"}
-MOST_LINES = 400
 LONG: dict[str, str] = {}  # a module's path in the package: why it is longer
+
+# modules without a test file of their name: what tests them
+TESTED_IN = {
+    "common/dtypes": "test_layering.py",  # names alone; mypy and the kernels hold them
+    "inspection/node_medians": "kernels/test_absolute_split.py",  # beside scikit-learn's
+    "inspection/shape": "estimators/test_like_sklearn.py",  # beside scikit-learn's
+    "kernels/grow_subtrees": "kernels/test_small_nodes.py",  # and test_grow.py, test_parity.py
+    "kernels/level": "backends/test_parity.py",  # the same as its default, in every forest
+    "kernels/shared/hashing": "common/test_hashing.py",  # beside the hashes of the host
+}
+TESTED = ("", "common", "pruning", "inspection", "export", "data")  # folders whose modules are
+TEST_FILES = sorted(TESTS.rglob("test_*.py"))
+LONG_TESTS: dict[str, str] = {}  # a test file: why it is longer
 
 # arguments of the reference that another telling names otherwise, or (None) needs not
 RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
@@ -45,9 +58,7 @@ RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     ("bag", "bag", "numba"): {"keys": "key", "N": None},
     # rows of weight one
     ("edges", "edges", "numba"): {"weights": None},
-    # B is a part of its output's shape
-    ("histogram", "histogram", "numba"): {"B": None},
-    # C too
+    # C is a part of its output's shape
     ("totals", "totals", "numba"): {"C": None},
 }
 
@@ -158,3 +169,29 @@ def test_no_module_is_long_without_a_reason(path):
 def test_every_module_says_what_it_is(path):
     tree = ast.parse(path.read_text())
     assert not tree.body or ast.get_docstring(tree)
+
+
+def test_every_module_has_a_test_file_of_its_name():
+    modules = [
+        place(p).removesuffix(".py") for folder in TESTED for p in (PACKAGE / folder).glob("*.py")
+    ]
+    for kernel in (PACKAGE / "kernels", PACKAGE / "kernels" / "shared"):
+        modules += [place(p) for p in kernel.iterdir() if (p / "__init__.py").exists()]
+    modules = [m for m in modules if not m.endswith("__init__") and m != "kernels/shared"]
+    lacking = {
+        m for m in modules if not (TESTS / f"{m}.py").with_stem("test_" + Path(m).name).exists()
+    }
+    assert lacking == set(TESTED_IN)
+    assert all((TESTS / path).is_file() for path in TESTED_IN.values())
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: path.name)
+def test_no_test_file_is_long_without_a_reason(path):
+    n_lines = len(path.read_text().splitlines())
+    assert n_lines <= MOST_LINES or path.relative_to(TESTS).as_posix() in LONG_TESTS
+
+
+def test_no_test_imports_another():
+    others = {path.stem for path in TEST_FILES}
+    for path in (*TEST_FILES, *TESTS.glob("support/*.py")):
+        assert not {name.split(".")[0] for name in imports_of(path)} & others

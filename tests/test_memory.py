@@ -4,18 +4,22 @@ import json
 import logging
 import subprocess
 import sys
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from paths import ROOT
+from sklearn.base import clone
 from sklearn.utils._param_validation import InvalidParameterError
 
 import gpuforest
 from gpuforest import MemoryEstimate, estimate_memory, load
+from gpuforest.backends import registry
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.cli import main
 from gpuforest.cli.options import byte_count
 from gpuforest.estimators import memory
-from gpuforest.memory import truncated_tree
+from gpuforest.memory import MIB, WorkingMemory, truncated_tree
 
 ROWS, FEATURES = 3000, 8
 ALL = [
@@ -185,7 +189,7 @@ def test_estimates_are_right_with_numpy():
 def compare(*fit) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, json.dumps(fit)],
-        cwd=Path(__file__).parents[1],
+        cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -194,7 +198,10 @@ def compare(*fit) -> None:
     if not exact:
         pytest.skip("this system does not tell the peak of a process's memory")
     # a guess of how many nodes trees will have, and what the allocator keeps for itself
-    assert 0.8 < found / peak < (1.7 if limited else 1.6 if fit[1] == "numba" else 1.8)
+    most = 1.4 if limited else 1.6 if fit[1] == "numba" else 1.8
+    if "class_weight" in fit[5]:  # 52 MB, if both threads' trees are whole at once: peaks of
+        most = 1.7  # 40 to 46 MB were measured, and of 33 to 37 MB elsewhere
+    assert 0.8 < found / peak < most
     if limited:
         assert limited[0] < 1.1 * least
 
@@ -256,6 +263,57 @@ def test_a_limit_is_not_saved(tmp_path):
     tree = gpuforest.DecisionTreeClassifier(memory_limit=10**9, max_depth=2).fit(X, y)
     tree.save(tmp_path / "tree")
     assert load(tmp_path / "tree").memory_limit is None
+
+
+# ------------------------------------------------------------------ backends of others
+
+
+class Mine(NumpyBackend):
+    """A backend that says itself what it takes."""
+
+    name = "mine"
+    budgets: ClassVar[set[int]] = set()
+
+    def bytes_for(self, fit, n_trees):
+        return WorkingMemory(edges=10**9, wave=100 * self.memory_budget)
+
+    def histogram(self, *arguments):
+        self.budgets.add(self.memory_budget)
+        return super().histogram(*arguments)
+
+
+@pytest.fixture
+def mine(monkeypatch):
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    monkeypatch.setattr(Mine, "budgets", set())
+    gpuforest.register_backend("mine", Mine)
+    return gpuforest.RandomForestRegressor(2, random_state=0, max_depth=4, backend="mine")
+
+
+def test_a_registered_backend_says_what_it_takes(mine):
+    found = estimate_memory(mine, ROWS, FEATURES)
+    assert found.binning > 10**9
+    assert found.growing == 100 * registry.GPU_MEMORY + MIB
+
+
+def test_a_registered_backend_is_kept_within_the_limit(mine):
+    X, y = table()
+    free = clone(mine).fit(X, y)
+    assert Mine.budgets == {registry.GPU_MEMORY}
+    Mine.budgets.clear()
+    # what it grows in is a hundred times the budget, which shrinks by fours
+    limit = 10**9 + 10**6 + 100 * registry.GPU_MEMORY // 16
+    assert_same_forest(mine.set_params(memory_limit=limit).fit(X, y), free)
+    assert Mine.budgets == {registry.GPU_MEMORY // 16}
+    with pytest.raises(ValueError, match="memory_limit=1000000000 bytes is too little"):
+        mine.set_params(memory_limit=10**9).fit(X, y)  # it needs more to choose edges
+
+
+def test_a_registered_backend_takes_what_it_is_made_from_takes(mine, monkeypatch):
+    monkeypatch.delattr(Mine, "bytes_for")
+    monkeypatch.setitem(registry.BUDGETS, "mine", registry.CPU_MEMORY)
+    found = estimate_memory(mine, ROWS, FEATURES)
+    assert found == estimate_memory(mine, ROWS, FEATURES, backend="numpy")
 
 
 # ------------------------------------------------------------------ the command line

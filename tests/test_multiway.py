@@ -1,16 +1,15 @@
 """Multiway splits: a branch for each category, the textbook's tree, C4.5's gain ratio."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from engine import same_forest
+from paths import SHARED
 
 import gpuforest
 from gpuforest.backends.numba import NumbaBackend
 
-PLAY_TENNIS = Path(__file__).parents[2] / "shared" / "data" / "play_tennis.arff"
+PLAY_TENNIS = SHARED / "data" / "play_tennis.arff"
 needs_play_tennis = pytest.mark.skipif(not PLAY_TENNIS.exists(), reason="no shared data here")
 
 

@@ -1,6 +1,8 @@
 """Prediction: every layout and dtype, the same way as in training, in bounded memory."""
 
+import pickle
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,14 +11,20 @@ from sklearn.datasets import load_digits, load_iris
 from gpuforest import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    ModelFormatError,
     RandomForestClassifier,
     RandomForestRegressor,
     binning,
+    load,
 )
 from gpuforest.backends import get_backend
-from gpuforest.binning import bin_matrix, fit_edges
-from gpuforest.estimators.validation import learn_table
+from gpuforest.binning import BinEdges, bin_matrix, fit_edges
+from gpuforest.data.validation import learn_table
+from gpuforest.forest import Forest
+from gpuforest.forest_check import check_forest
+from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.predict import apply, predict
+from gpuforest.target import TargetCoding
 
 
 def messy(n_rows=300, seed=0):
@@ -141,3 +149,54 @@ def test_checking_copies_no_array(order, dtype):
     tracemalloc.stop()
     assert np.shares_memory(checked, X)
     assert peak < X.nbytes / 2
+
+
+def two_trees(combine):
+    """x <= 1.5: 1, else 10; and a root alone, 0.25."""
+    split = pack_splits(np, np.array([0]), np.array([0]), np.array([False]))[0]
+    nodes = [int(split) + (1 << CHILD_SHIFT), LEAF_WORD, LEAF_WORD + 1, LEAF_WORD + 2]
+    return Forest(
+        nodes=np.array(nodes, np.uint64),
+        tree_offsets=np.array([0, 3, 4]),
+        leaf_sums=np.array([[1, 4], [1, 4], [2, 8]]),
+        edges=BinEdges(np.array([1.5]), np.array([0, 1]), np.zeros(1, np.uint8)),
+        coding=TargetCoding(None, np.zeros(1), 1.0),
+        seed=0,
+        leaf_values=np.array([[1.0], [10.0], [0.25]]),
+        combine=combine,
+    )
+
+
+@pytest.mark.parametrize(
+    ("combine", "expected"), [("sum", [1.25, 10.25]), ("mean", [0.625, 5.125])]
+)
+def test_a_forest_says_how_its_trees_combine(backend, combine, expected, tmp_path):
+    X, forest = np.array([[1.0], [2.0]]), two_trees(combine)
+    check_forest(forest)
+    model = RandomForestRegressor(2, random_state=0, backend=backend).fit(X, [0.0, 1.0])
+    assert np.array_equal(model.predict(X), predict(model.forest_, X, get_backend(backend))[:, 0])
+    model.forest_ = forest
+    assert model.predict(X).tolist() == expected
+    model.save(tmp_path / "model")
+    for again in (pickle.loads(pickle.dumps(model)), load(tmp_path / "model")):
+        assert again.set_params(backend=backend).predict(X).tolist() == expected
+        assert again.forest_.combine == combine
+    values = [tree.tree_.value[tree.apply(X), 0, 0].tolist() for tree in model.estimators_]
+    assert values == [[1.0, 10.0], [0.25, 0.25]]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"combine": "product"},
+        {"combine": "votes"},  # of numbers
+        {"combine": None},
+        {"leaf_values": np.zeros((2, 1))},
+        {"leaf_values": np.zeros(3)},
+        {"leaf_values": np.zeros((3, 1), np.float32)},
+        {"leaf_values": np.full((3, 1), np.nan)},
+    ],
+)
+def test_forests_that_do_not_combine_are_refused(changes):
+    with pytest.raises(ModelFormatError):
+        check_forest(replace(two_trees("mean"), **changes))

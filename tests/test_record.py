@@ -1,19 +1,46 @@
-"""Forests stay as they are: golden/forests.json holds a hash of each case of record.py."""
+"""Forests stay as they are: golden/forests.json holds a hash of each case of record_cases.py."""
 
 import json
+from functools import cache
 
 import pytest
 import record
+from record_cases import cases
 
+import gpuforest
+from gpuforest.criteria import CRITERIA
+
+CASES = list(cases())
 KNOWN = json.loads(record.FILE.read_text())
-CASES = {record.title(*case): case for case in record.cases()}
+GROWN = [
+    pytest.param(case, backend, id=f"{backend}: {case.title}")
+    for case in CASES
+    for backend in case.backends
+]
+why_not = cache(record.why_not)
 
 
-@pytest.mark.parametrize("title", CASES)
-def test_the_forest_is_the_one_of_the_record(title):
-    pytest.importorskip("numba", reason="no numba here")
-    assert record.grown(*CASES[title], "numba") == KNOWN[title]
+@pytest.mark.parametrize(("case", "backend"), GROWN)
+def test_the_forest_is_the_one_of_the_record(case, backend):
+    if (reason := why_not(backend)) is not None:
+        pytest.skip(reason)
+    assert record.grown(case, backend) == KNOWN[case.title]
 
 
 def test_the_record_holds_the_cases():
-    assert set(KNOWN) == set(CASES)
+    titles = [case.title for case in CASES]
+    assert len(titles) == len(set(titles)) >= 100
+    assert set(KNOWN) == set(titles)
+
+
+def test_every_estimator_is_in_the_record():
+    public = {name for name in gpuforest.__all__ if hasattr(getattr(gpuforest, name), "fit")}
+    assert public == {case.estimator for case in CASES}
+
+
+@pytest.mark.filterwarnings("ignore:Value `.friedman_mse:FutureWarning")
+def test_every_criterion_is_in_the_record_on_every_backend():
+    medians = {name for name, c in CRITERIA.items() if c.medians}
+    for backend, lacks in (("numba", set()), ("numpy", set()), ("emulated", medians)):
+        models = [record.estimator(case, backend) for case in CASES if backend in case.backends]
+        assert {model.criterion for model in models} == set(CRITERIA) - lacks

@@ -15,7 +15,8 @@ from pathlib import Path
 from benchmarks.gpu.run import Run
 from benchmarks.record import ROOT
 
-TESTS = [f"tests/test_{name}.py" for name in ("cuda", "edges", "gpu", "device_arrays")]
+NAMES = "backends/test_cuda", "kernels/test_edges", "backends/test_gpu", "data/test_device_arrays"
+TESTS = [f"tests/{name}.py" for name in NAMES]
 TOOLS = {
     # calls whose failure CuPy expects are no faults of a kernel
     "memcheck": ["--report-api-errors", "no"],

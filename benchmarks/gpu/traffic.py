@@ -53,50 +53,56 @@ def in_bag(bags: Any, *, found: Any) -> float:
     return 2 * bags.nbytes + found[0].nbytes + found[1].nbytes  # counted, then taken
 
 
-def totals(target: Any, rows: Any, weights: Any, begin: Any, end: Any, *, found: Any) -> float:
-    R, y = rows.shape[0], target.y
+def totals(training: Any, rows: Any, weights: Any, begin: Any, end: Any, *, found: Any) -> float:
+    R, y = rows.shape[0], training.target.y
     share = R / max(1, begin.shape[0]) / y.shape[0]
     return R * (ID + WEIGHT) + gathered(R, share, y.nbytes // y.shape[0])
 
 
-def constant(*arguments: Any, found: Any) -> float:
-    # rows have two places each; how many are in slots, the host does not know
-    return totals(*arguments, found=found) / 2
+def differs(training: Any, rows: Any, begin: Any, end: Any, values: Any, *, found: Any) -> float:
+    # at most: rows have two positions each, and slots whose sums tell are not looked at
+    R, y = rows.shape[0] / 2, training.target.y
+    share = R / max(1, begin.shape[0]) / y.shape[0]
+    return R * ID + gathered(R, share, y.nbytes // y.shape[0])
 
 
-def level(matrix: Any, target: Any, frontier: Any, rules: Any, *, found: Any) -> float:
+def level(training: Any, slots: Any, *, found: Any) -> float:
     """One round of features: histograms from rows, splits from histograms."""
-    R, S, N = frontier.n_held, frontier.n_slots, matrix.n_rows
+    R, S, matrix = slots.n_held, slots.n_slots, training.matrix
+    N, y = matrix.n_rows, training.target.y
     if not S:
         return 0.0
     share, stride = R / S / N, matrix.codes.shape[1] * matrix.codes.itemsize
-    cells = S * rules.n_tried * matrix.edges.n_codes * frontier.sums.shape[1]
+    k = training.rules.n_tried
+    cells = S * k * training.n_codes * training.n_channels
     return (
         R * (ID + WEIGHT)
-        + gathered(R, share, target.y.nbytes // N)
-        + looked_up(R, share, stride, rules.n_tried)
+        + gathered(R, share, y.nbytes // N)
+        + looked_up(R, share, stride, k)
         + 2 * SUM * cells  # written as zeros and read; sums meet in the cache
     )
 
 
-def partition(matrix: Any, frontier: Any, *_: Any, found: Any) -> float:
+def partition(training: Any, slots: Any, *_: Any, found: Any) -> float:
     """Which way each row goes, as a bit; then rows and weights move."""
-    R, S, N = frontier.n_held, frontier.n_slots, matrix.n_rows
+    R, S, matrix = slots.n_held, slots.n_slots, training.matrix
+    N = matrix.n_rows
     share = R / max(1, S) / N
     stride = matrix.codes.shape[1] * matrix.codes.itemsize
     return R * (ID + 2 / 8 + 2 * (ID + WEIGHT)) + looked_up(R, share, stride, 1)
 
 
-def grow_subtrees(matrix: Any, target: Any, frontier: Any, rules: Any, *, found: Any) -> float:
+def grow_subtrees(training: Any, slots: Any, *, found: Any) -> float:
     """Rows come in once; two places for a node of each, with gaps, then without."""
-    R, S, N = frontier.n_held, frontier.n_slots, matrix.n_rows
+    R, S, matrix = slots.n_held, slots.n_slots, training.matrix
+    N, y = matrix.n_rows, training.target.y
     share = R / max(1, S) / N
     stride = matrix.codes.shape[1] * matrix.codes.itemsize
     nodes, sums = found.nodes.nbytes, found.leaf_sums.nbytes
     return (
         R * (ID + WEIGHT)
         + gathered(R, share, stride)
-        + gathered(R, share, target.y.nbytes // N)
+        + gathered(R, share, y.nbytes // N)
         + 2 * (2 * R * NODE)  # zeros written; read when they are collected
         + 2 * nodes
         + 3 * sums
@@ -124,7 +130,7 @@ def asnumpy(*_: Any, found: Any) -> float:
 TRAFFIC: dict[str, Callable[..., float]] = {
     f.__name__: f
     for f in (
-        encode, bag, in_bag, totals, constant, level, partition, grow_subtrees, accumulate, apply,
+        encode, bag, in_bag, totals, differs, level, partition, grow_subtrees, accumulate, apply,
         asarray, asnumpy,
     )
 }  # fmt: skip

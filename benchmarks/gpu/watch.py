@@ -18,7 +18,7 @@ from unittest.mock import patch
 from benchmarks.gpu.traffic import TRAFFIC
 from gpuforest import grow
 from gpuforest.backends import registry
-from gpuforest.estimators import base, growing, tasks
+from gpuforest.estimators import base, tasks
 
 NAME = "watched"
 
@@ -27,16 +27,16 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (base, "learn_table", "check X"),
     (base, "fit_edges", "edges"),
     (base, "bin_matrix", "encode"),
-    (growing, "grow", "grow"),
+    (base, "grow", "grow"),
     (grow, "tree_weights", "bags"),
     (grow, "roots", "roots"),
     (grow, "sort_out", "sort out"),
-    (grow, "advance", "advance"),
+    (grow, "split_slots", "split"),
     (grow, "assemble", "assembly"),
     (grow, "merge_waves", "merge"),
 ]
 OPERATIONS = [
-    "asarray", "asnumpy", "encode", "bag", "in_bag", "totals", "constant", "level", "partition",
+    "asarray", "asnumpy", "encode", "bag", "in_bag", "totals", "differs", "level", "partition",
     "grow_subtrees", "apply", "accumulate",
 ]  # fmt: skip
 METHODS = [("_check_target", "check y"), ("_encode_target", "target")]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import real
-from gpuforest.hashing import hash_at, tree_keys
+from gpuforest.common.hashing import hash_at, tree_keys
 
 Array = Any
 Block = Callable[["Draws"], tuple[Array, Array]]  # X f32 [n, F], y

@@ -20,7 +20,7 @@ from array_api_compat import device as device_of
 from sklearn import get_config
 
 from gpuforest.backends import gpu
-from gpuforest.errors import BackendError
+from gpuforest.common.errors import BackendError
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend

@@ -8,22 +8,24 @@ benchmark to show for it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuforest import binning
-from gpuforest.dtypes import CATEGORICAL
-from gpuforest.frontier import Frontier, Rules, Splits, Subtrees, draw_features
-from gpuforest.kernels.best_split.categories import as_sets, in_order
+from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
+from gpuforest.kernels.best_split.category_order import as_sets, in_order
+from gpuforest.memory import WorkingMemory
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges, BinnedMatrix
+    from gpuforest.binning import BinEdges
+    from gpuforest.criteria import Criterion
     from gpuforest.forest import Forest
+    from gpuforest.memory import Fit
     from gpuforest.sampling import Sampling
-    from gpuforest.target import Target
+    from gpuforest.training import Training
 
 Array = Any
 
@@ -42,21 +44,12 @@ class Backend(ABC):
     name: str
     xp: Any  # an array-API namespace
     room: int | None = None  # bytes that waves may take of a device's memory; None: all free
-    deep_sets = False  # whether its deep phase knows categorical features
-    medians = False  # whether it has `absolute_split`
-    multiway_rows = 0  # as `deep_rows`, of trees with multiway splits
-    on_host = False  # whether it works on the host's memory, which threads can share
+    on_host = False  # whether it works in the host's memory, which threads can share
     device: Any = None  # what `xp`'s functions take as device=
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
         self.n_threads = n_threads
         self.memory_budget = memory_budget
-
-    def within(self, n_threads: int, memory_budget: int, room: int) -> Backend:
-        """This backend, with other threads, another budget and no more room for growing."""
-        other = copy(self)
-        other.n_threads, other.memory_budget, other.room = n_threads, memory_budget, room
-        return other
 
     # doors
 
@@ -80,44 +73,32 @@ class Backend(ABC):
 
     @abstractmethod
     def totals(
-        self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> tuple[Array, Array]:
-        """Channel sums i64[S, C] of slots, and whether all their targets are equal."""
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
+    ) -> Array:
+        """Channel sums i64[S, C] of the rows of slots."""
 
     @abstractmethod
-    def histogram(
-        self,
-        matrix: BinnedMatrix,
-        target: Target,
-        frontier: Frontier,
-        features: Array,
-        rules: Rules,
+    def differs(
+        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
     ) -> Array:
+        """Whether some row of a slot has other moments than the slot's values i64[S, K]:
+        bool[S]."""
+
+    @abstractmethod
+    def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         """Channel sums by bin, i64[S, k, B, C (+ 1)]."""
 
     @abstractmethod
     def best_split(
-        self,
-        matrix: BinnedMatrix,
-        hist: Array,
-        features: Array,
-        need: Array,
-        frontier: Frontier,
-        rules: Rules,
+        self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         """The best cut of each slot from its histogram."""
 
     @abstractmethod
     def partition(
-        self,
-        matrix: BinnedMatrix,
-        frontier: Frontier,
-        feature: Array,
-        bin: Array,
-        missing_left: Array,
-        sets: Array,
+        self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        """Move the slots' rows to the other half, left ones first; feature -1: none.
+        """Move the slots' rows to the other half, left ones first; of a feature -1 none.
 
         Returns rows and weights i32[2 R], which may be the changed arrays themselves,
         and the rows that went left i64[S].
@@ -144,18 +125,19 @@ class Backend(ABC):
         """
 
     def absolute_split(
-        self,
-        matrix: BinnedMatrix,
-        target: Target,
-        frontier: Frontier,
-        features: Array,
-        rules: Rules,
+        self, training: Training, slots: Frontier, features: Array
     ) -> tuple[Array, ...]:
         """The best cut of each slot by each feature i32[S, k], by absolute error: score f64[S, k],
         varies, cut, missing_left, and left sums i64[S, k, C]."""
         raise NotImplementedError
 
     # derived
+
+    def supports(self, criterion: Criterion) -> bool:
+        """Whether trees of this criterion grow here: the kernels know its number, and medians
+        need an `absolute_split`."""
+        has_medians = type(self).absolute_split is not Backend.absolute_split
+        return criterion.number is not None and (has_medians or not criterion.medians)
 
     def new_codes(self, n_rows: int, n_features: int, dtype: Any) -> Array:
         """Room for codes [N, F]."""
@@ -176,12 +158,12 @@ class Backend(ABC):
         rows : i64[n], on the host, or None: all
         weights : i32[n] > 0, on the host, or None: all are one
         """
-        sample = self.take_rows(X, rows)
+        sample = self._rows_of(X, rows)
         if not binning.on_host(sample):
             sample = self.asnumpy(sample.T).T  # one column behind another, as they are looked at
         return binning.column_edges(sample, weights, max_bins, self.n_threads)
 
-    def take_rows(self, X: Array, rows: np.ndarray | None) -> Array:
+    def _rows_of(self, X: Array, rows: np.ndarray | None) -> Array:
         """X[rows], where X is."""
         if rows is None:
             return X
@@ -189,24 +171,27 @@ class Backend(ABC):
             return X[rows]
         return self.xp.take(X, self.asarray(rows), axis=0)
 
-    def constant(
-        self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> Array:
-        """Whether all targets of a slot are equal, bool[S]."""
-        return self.totals(target, rows, weights, begin, end)[1]
-
     def for_one_fit(self) -> Backend:
         """This backend, with memory that is kept between calls that grow from the same data."""
         return self
 
-    def workers(self, n_trees: int) -> tuple[int, Backend]:
-        """How many waves grow beside one another, and the backend of each."""
-        return 1, self
+    def waves(self, sampling: Sampling, n_channels: int, n_trees: int) -> tuple[int, Backend, int]:
+        """How many waves grow beside one another, the backend of each, and the trees of a wave.
 
-    def wave_trees(self, sampling: Sampling, n_channels: int, n_trees: int) -> int:
-        """Trees that grow at once: each holds a bag, and its rows in two halves."""
+        Each tree holds a bag, and its rows in two halves.
+        """
         each = 4 * sampling.n_rows + 16 * sampling.bag_rows
-        return max(1, min(n_trees, self.memory_budget // max(each, 1)))
+        return 1, self, evenly(n_trees, self.memory_budget // max(each, 1))
+
+    def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:
+        """Bytes that the backend works with, where a wave has `n_trees` trees.
+
+        The default is that edges are chosen on the host, and that levels grow in the budget,
+        beside the rows in two halves, and the nodes.
+        """
+        edges = self.n_threads * fit.sample_rows * (fit.value_bytes + 80)
+        rows = n_trees * fit.bag_rows * (48 + 12 * fit.n_channels)
+        return WorkingMemory(edges, self.memory_budget + rows)
 
     def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
         """Rows and weights i32[R] of bags i32[T, N] tree by tree, and offsets i64[T + 1]."""
@@ -216,69 +201,44 @@ class Backend(ABC):
         rows = xp.astype(xp.nonzero(some)[1], xp.int32)
         return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
 
-    def special(self, frontier: Frontier, rules: Rules) -> tuple[Array, Array, Array]:
-        """Of what few forests have: keys u64[S] of random cuts, signs i8[F], and bounds
-        f64[S, 2] of means; where there are none, empty arrays."""
-        bounds = frontier.bounds
-        if bounds is None:
-            bounds = self.xp.empty((0, 2), dtype=self.xp.float64, device=self.device)
-        keys = frontier.key if rules.random else frontier.key[:0]
-        return keys, self.asarray(rules.signs), bounds
-
-    def level(
-        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
-    ) -> Splits:
+    def level(self, training: Training, slots: Frontier) -> Splits:
         """Best splits of all slots, by chunks of slots whose histograms fit the budget."""
-        if not frontier.n_slots:
-            return Splits.empty(self.xp, frontier, matrix.edges.most_words)
-        B, C = matrix.edges.n_codes, frontier.sums.shape[1]
-        each = 8 * rules.n_tried * (4 if rules.medians else B) * (C + 1)
-        if matrix.edges.most_words:
+        if not slots.n_slots:
+            return Splits.empty(self.xp, slots, training.n_words)
+        rules, B, C = training.rules, training.n_codes, training.n_channels
+        each = 8 * rules.n_tried * (4 if rules.criterion.medians else B) * (C + 1)
+        if training.n_words:
             each *= IN_ORDER * max(1, C // B)  # how classes scatter is C^2 numbers
         chunk = max(1, self.memory_budget // each)
-        S = frontier.n_slots
+        S = slots.n_slots
         parts = [
-            self._level_chunk(matrix, target, frontier.part(slice(s, min(s + chunk, S))), rules)
+            self._level_chunk(training, slots.part(slice(s, min(s + chunk, S))))
             for s in range(0, S, chunk)
         ]
-        return Splits(
-            *(self.xp.concat(p) for p in zip(*(vars(p).values() for p in parts), strict=True))
-        )
+        return Splits.join(self.xp, parts)
 
     def _best_of_all_kinds(
-        self,
-        matrix: BinnedMatrix,
-        hist: Array,
-        features: Array,
-        need: Array,
-        slots: Frontier,
-        rules: Rules,
+        self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         """`best_split`, also of categorical features."""
-        n_words = matrix.edges.most_words
-        if not n_words:
-            return self.best_split(matrix, hist, features, need, slots, rules)
+        if not training.n_words:
+            return self.best_split(training, slots, hist, features, need)
+        matrix, rules = training.matrix, training.rules
         xp, is_set = self.xp, self.asarray(matrix.edges.kinds == CATEGORICAL)
-        keys = self.special(slots, rules)[0]
+        keys = slots.key if rules.random else slots.key[:0]
         hist, order = in_order(xp, hist, features, is_set, slots.sums.shape[1], rules, keys)
         room = replace(matrix, n_bins=matrix.n_bins + xp.astype(is_set, matrix.n_bins.dtype))
-        found = self.best_split(room, hist, features, need, slots, rules)
-        return as_sets(xp, found, hist, order, features, is_set, matrix.n_bins, n_words, rules)
+        found = self.best_split(replace(training, matrix=room), slots, hist, features, need)
+        return as_sets(
+            xp, found, hist, order, features, is_set, matrix.n_bins, training.n_words, rules
+        )
 
     def _least_error(
-        self,
-        matrix: BinnedMatrix,
-        target: Target,
-        features: Array,
-        need: Array,
-        slots: Frontier,
-        rules: Rules,
+        self, training: Training, slots: Frontier, features: Array, need: Array
     ) -> Splits:
         """As `_best_of_all_kinds`, by absolute error: of equal scores the first feature wins."""
         xp = self.xp
-        score, varies, cut, missing_left, left = self.absolute_split(
-            matrix, target, slots, features, rules
-        )
+        score, varies, cut, missing_left, left = self.absolute_split(training, slots, features)
         counted = xp.cumulative_sum(xp.astype(varies, xp.int64), axis=1)
         tried = varies & (counted <= need[:, None])
         score = xp.where(tried, score, -xp.inf)
@@ -290,7 +250,6 @@ class Backend(ABC):
 
         score = chosen(score)
         some = score > -xp.inf
-        n_words = matrix.edges.most_words
         return Splits(
             score,
             xp.where(some, chosen(features), -1),
@@ -298,14 +257,12 @@ class Backend(ABC):
             chosen(missing_left),
             chosen(left),
             xp.sum(xp.astype(tried, xp.int64), axis=1),
-            xp.zeros((slots.n_slots, n_words), dtype=xp.uint64, device=self.device),
+            xp.zeros((slots.n_slots, training.n_words), dtype=xp.uint64, device=self.device),
         )
 
-    def _level_chunk(
-        self, matrix: BinnedMatrix, target: Target, slots: Frontier, rules: Rules
-    ) -> Splits:
+    def _level_chunk(self, training: Training, slots: Frontier) -> Splits:
         """Try features in each slot's random order until enough that vary were tried."""
-        xp, k, F = self.xp, rules.n_tried, matrix.n_features
+        xp, k, F = self.xp, training.rules.n_tried, training.n_features
         need = xp.full((slots.n_slots,), k, dtype=xp.int64, device=self.device)
         best: Splits | None = None
         for first in range(0, F, k):
@@ -314,11 +271,11 @@ class Backend(ABC):
                 features = slots.only_allowed(xp, features)
             if best is not None:
                 features = xp.where((need > 0)[:, None], features, -1)
-            if rules.medians:
-                found = self._least_error(matrix, target, features, need, slots, rules)
+            if training.rules.criterion.medians:
+                found = self._least_error(training, slots, features, need)
             else:
-                hist = self.histogram(matrix, target, slots, features, rules)
-                found = self._best_of_all_kinds(matrix, hist, features, need, slots, rules)
+                hist = self.histogram(training, slots, features)
+                found = self._best_of_all_kinds(training, slots, hist, features, need)
             need = need - found.tried
             best = found if best is None else best.better(xp, found)
             if not bool(xp.any(need > 0)):
@@ -326,18 +283,25 @@ class Backend(ABC):
         assert best is not None
         return best
 
-    def deep_rows(self, matrix: BinnedMatrix, target: Target, n_rows: int) -> int:
-        """Slots of no more rows than this are handed to `grow_subtrees`; 0: none are.
+    def deep_rows(self, training: Training, n_rows: int) -> int:
+        """Slots of at most this many rows are handed to `grow_subtrees`; 0: none are.
+
+        It is asked where `Rules.deep` holds. It may be 0 for categorical features
+        (`training.n_words` > 0) and must be 0 for multiway splits that it cannot grow.
 
         n_rows : of all slots together
         """
         return 0
 
-    def grow_subtrees(
-        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
-    ) -> Subtrees:
+    def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
         """Grow each slot's subtree to its end. Without a deep phase there are no slots."""
         xp = self.xp
         zero = xp.zeros(1, dtype=xp.int64, device=self.device)
         nodes = xp.zeros(0, dtype=xp.uint64, device=self.device)
-        return Subtrees(zero, nodes, zero[:0], frontier.sums[:0, ...])
+        return Subtrees(zero, nodes, zero[:0], slots.sums[:0, ...])
+
+
+def evenly(n_trees: int, most: int) -> int:
+    """Trees of a wave, at least one and at most `most`, if all waves have about as many."""
+    n_waves = -(-n_trees // max(1, most))
+    return -(-n_trees // n_waves)

@@ -10,24 +10,31 @@ import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.backends.base import Backend
+from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.criteria import xlogx
-from gpuforest.frontier import Frontier, Rules, Splits
+from gpuforest.frontier import Frontier, Splits
+from gpuforest.kernels.shared import structs
+from gpuforest.kernels.shared.constants import (
+    CUT_SUMS,
+    GROUP_CHANNELS,
+    GROUP_FEATURES,
+    SPLIT_THREADS,
+    THREADS,
+    XLOGX_PLACES,
+)
+from gpuforest.kernels.shared.structs import Tiles
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges, BinnedMatrix
     from gpuforest.forest import Forest
-    from gpuforest.target import Target
+    from gpuforest.training import Training
 
 Array = Any
 
-THREADS = 256  # of most kernels' blocks
-SPLIT_THREADS = 128  # of best_split's: its warps work alone
 RESERVED = 1536  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
 MOST_BLOCKS = 2**16  # kernels go on in strides
 BAG_TILE = 4096  # rows that a block of in_bag takes
 LEAST_TILE, MOST_TILE = 1024, 16_384  # and of the kernels over slots
-MOST_FEATURES = 64  # of a histogram's group, as in its kernel
-XLOGX_PLACES = 4096  # as in the kernels
 
 # copies of forests on devices, by the device's number
 _forests: WeakKeyDictionary[Forest, dict[int, tuple[Array, ...]]] = WeakKeyDictionary()
@@ -42,6 +49,27 @@ def traverse_macros(forest: Forest, codes: Array) -> dict[str, str]:
     return {"CODE": "u8" if codes.itemsize == 1 else "u16", "SETS": str(int(len(forest.sets) > 0))}
 
 
+def codes_for(edges: BinEdges, codes: Array) -> structs.Codes:
+    return structs.Codes(codes, edges.n_features, edges.n_codes, codes.shape[1])
+
+
+def codes_of(training: Training) -> structs.Codes:
+    return codes_for(training.matrix.edges, training.matrix.codes)
+
+
+def targets_of(training: Training) -> structs.Targets:
+    return structs.Targets(training.target.y, training.n_channels)
+
+
+def rows_of(slots: Frontier) -> structs.Slots:
+    return structs.Slots(slots.rows, slots.weights, slots.begin, slots.end)
+
+
+def histograms_of(training: Training, hist: Array) -> structs.Histograms:
+    S, k, B, channels = hist.shape
+    return structs.Histograms(hist, S, k, B, training.n_channels, channels)
+
+
 class CudaKernels(Backend):
     """Kernels on a device, which a subclass gives access to."""
 
@@ -51,13 +79,13 @@ class CudaKernels(Backend):
     n_processors: int
     device_number: int
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._nothing: dict[Any, Array] = {}
-
     @abstractmethod
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
         """A compiled kernel, to be called with grid, block, arguments and shared memory."""
+
+    @abstractmethod
+    def address(self, array: Array) -> int:
+        """Where an array's first element lies on the device."""
 
     @abstractmethod
     def free_bytes(self) -> int:
@@ -74,12 +102,18 @@ class CudaKernels(Backend):
         threads: int = THREADS,
         shared: int = 0,
     ) -> None:
-        """Run a kernel; Python numbers become 64-bit ones."""
+        """Run a kernel. Python numbers become 64-bit ones, records become structs."""
         if 0 in grid:
             return
+        macros = macros or {}
         types: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}
-        values = tuple(types.get(type(a), lambda a: a)(a) for a in arguments)
-        kernel = self.kernel(operation, name, macros or {}, shared)
+        values = tuple(
+            structs.packed(a, macros, self.address)
+            if isinstance(a, tuple)
+            else types.get(type(a), lambda a: a)(a)
+            for a in arguments
+        )
+        kernel = self.kernel(operation, name, macros, shared)
         kernel(grid, (threads,), values, shared_mem=shared)
 
     def blocks(self, items: int, each: int = 1) -> int:
@@ -120,9 +154,7 @@ class CudaKernels(Backend):
         T = keys.shape[0]
         weights = self.zeros((T, n_rows), self.xp.int32)
         grid = (self.blocks(n_draws, THREADS), min(T, 65535))
-        weighted = cumulative is not None
-        shares = cumulative if weighted else self.zeros(1, self.xp.int64)
-        self.launch("bag", "bag", grid, (keys, n_rows, n_draws, shares, weighted, T, weights))
+        self.launch("bag", "bag", grid, (keys, n_rows, n_draws, cumulative, T, weights))
         return weights
 
     def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
@@ -138,112 +170,90 @@ class CudaKernels(Backend):
         self.launch("bag", "in_bag", grid, arguments)
         return rows, weights, xp.asarray(first[::tiles], copy=True)
 
-    def tiles_of(self, n_rows: Array, n_held: int) -> tuple[int, int, Array]:
-        """Rows of a tile, a bound of the number of tiles, and the first tile of each slot.
+    def tiles_of(self, n_rows: Array, n_held: int) -> tuple[Tiles, int]:
+        """The tiles of slots of i64[S] rows, and a bound of how many they are.
 
-        i64[S + 1]. The slots hold at most `n_held` rows; how many exactly, the host does
-        not know.
+        The slots hold at most `n_held` rows; how many exactly, the host does not know.
         """
         xp = self.xp
         tile = n_held // (8 * self.n_processors)
         tile = max(LEAST_TILE, min(MOST_TILE, tile // LEAST_TILE * LEAST_TILE))
-        tiles = (n_rows + (tile - 1)) // tile
-        return (
-            tile,
-            n_held // tile + n_rows.shape[0],
-            xp.cumulative_sum(tiles, include_initial=True),
-        )
+        first = xp.cumulative_sum((n_rows + (tile - 1)) // tile, include_initial=True)
+        S = n_rows.shape[0]
+        return Tiles(first, tile, S), n_held // tile + S
 
     def totals(
-        self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> tuple[Array, Array]:
-        return self._totals(target, rows, weights, begin, end, True)
-
-    def constant(
-        self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
     ) -> Array:
-        return self._totals(target, rows, weights, begin, end, False)[1]
-
-    def _totals(
-        self,
-        target: Target,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
-        with_sums: bool,
-    ) -> tuple[Array, Array]:
-        xp, S, C = self.xp, begin.shape[0], target.coding.n_channels
-        sums, differs = self.zeros((S, C), xp.int64), self.zeros(S, xp.int32)
-        tile, n_tiles, first = self.tiles_of(end - begin, rows.shape[0])
-        grid = (self.blocks(n_tiles) if S else 0, -(-C // 8) if with_sums else 1)
-        arguments = (
-            target.y, rows, weights, begin, end, C, first, S, tile, with_sums, sums, differs,
-        )  # fmt: skip
+        S, C, target = begin.shape[0], training.n_channels, training.target
+        sums = self.zeros((S, C), self.xp.int64)
+        tiles, n_tiles = self.tiles_of(end - begin, rows.shape[0])
+        grid = (self.blocks(n_tiles) if S else 0, -(-C // GROUP_CHANNELS))
+        slots = structs.Slots(rows, weights, begin, end)
+        arguments = targets_of(training), slots, tiles, sums
         macros = {"LABELS": str(int(target.coding.is_classes))}
         self.launch("totals", "totals", grid, arguments, macros=macros)
-        return sums, differs == 0
+        return sums
 
-    def histogram(
-        self,
-        matrix: BinnedMatrix,
-        target: Target,
-        frontier: Frontier,
-        features: Array,
-        rules: Rules,
+    def differs(
+        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
     ) -> Array:
+        S = values.shape[0]
+        found = self.zeros(S, self.xp.int32)
+        tiles, n_tiles = self.tiles_of(end - begin, rows.shape[0])
+        slots = structs.Slots(rows, None, begin, end)
+        arguments = targets_of(training), slots, tiles, values, found
+        grid = (self.blocks(n_tiles) if S else 0,)
+        self.launch("totals", "differs", grid, arguments, macros={"LABELS": "0"})
+        return found > 0
+
+    def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         features = self.xp.ascontiguousarray(features)
-        channels = target.coding.n_channels + rules.count_rows
-        hist = self.zeros((*features.shape, matrix.edges.n_codes, channels), self.xp.int64)
-        tiles = self.tiles_of(frontier.n_rows, frontier.n_held)
-        self.add_rows(matrix, target, frontier, features, rules, tiles, hist)
+        shape = (*features.shape, training.n_codes, training.hist_channels)
+        hist = self.zeros(shape, self.xp.int64)
+        tiles, n_tiles = self.tiles_of(slots.n_stored, slots.n_held)
+        self.add_rows(training, slots, features, tiles, n_tiles, hist)
         return hist
 
     def add_rows(
         self,
-        matrix: BinnedMatrix,
-        target: Target,
-        frontier: Frontier,
+        training: Training,
+        slots: Frontier,
         features: Array,
-        rules: Rules,
-        tiles: tuple[int, int, Array],
+        tiles: Tiles,
+        n_tiles: int,
         hist: Array,
     ) -> None:
         """Add the slots' rows to `hist`, whose used parts hold zeros."""
-        f, coding = frontier, target.coding
-        (S, k), B, C = features.shape, matrix.edges.n_codes, coding.n_channels
-        cells = (C if coding.is_classes else 2 * C - 1) + rules.count_rows
+        (S, k), B, C = features.shape, training.n_codes, training.n_channels
+        is_classes = training.target.coding.is_classes
+        # of a bin: a class takes a word, as the weight and the count; a moment takes two
+        words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
+        size = 4 * B * words
         # two blocks of a processor at once, where that leaves room for one feature
         share = self.shared_share(2)
-        share = share if 4 * B * cells <= share else self.shared_limit
-        group = min(k, MOST_FEATURES, share // (4 * B * cells))
+        share = share if size <= share else self.shared_limit
+        group = min(k, GROUP_FEATURES, share // size)
         group = -(-k // -(-k // group)) if group else 0  # groups of about one size
-        tile, n_tiles, first = tiles
         arguments = (
-            matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features, B, C,
-            rules.count_rows, matrix.codes.shape[1], k, first, S, tile, group, hist,
+            codes_of(training), targets_of(training), rows_of(slots), tiles, features, group, words,
+            histograms_of(training, hist),
         )  # fmt: skip
         grid = (self.blocks(n_tiles) if S else 0, min(-(-k // group) if group else k, 65535))
         self.launch(
             "histogram", "histogram", grid, arguments,
-            macros=self.macros(matrix, LABELS=str(int(coding.is_classes))),
-            shared=4 * group * B * cells,
+            macros=self.macros(training.matrix, LABELS=str(int(is_classes))),
+            shared=group * size,
         )  # fmt: skip
 
     def best_split(
-        self,
-        matrix: BinnedMatrix,
-        hist: Array,
-        features: Array,
-        need: Array,
-        frontier: Frontier,
-        rules: Rules,
+        self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
-        best = self.no_splits(frontier)
+        best = self.no_splits(slots)
         need = self.xp.asarray(need, copy=True)
         # multiway splits ask for one feature's part
         hist, features = (self.xp.ascontiguousarray(a) for a in (hist, features))
-        self.improve(matrix, hist, features, need, frontier, rules, best)
+        self.improve(training, slots, hist, features, need, best)
         return best
 
     def no_splits(self, frontier: Frontier) -> Splits:
@@ -260,79 +270,64 @@ class CudaKernels(Backend):
 
     def improve(
         self,
-        matrix: BinnedMatrix,
+        training: Training,
+        slots: Frontier,
         hist: Array,
         features: Array,
         need: Array,
-        frontier: Frontier,
-        rules: Rules,
         best: Splits,
     ) -> None:
         """Better splits from these features to `best`; `need` counts down."""
-        xp, (S, k, B, channels) = self.xp, hist.shape
-        C = frontier.sums.shape[1]
+        xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
-        warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (16 * C)))
+        warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
         special = rules.random or not rules.deep
-        macros = {"CRITERION": str(rules.criterion), "SPECIAL": str(int(special))}
-        has_signs, bounds = frontier.bounds is not None, frontier.bounds
-        signs = self.asarray(rules.signs) if has_signs else self.nothing(xp.int8)
-        arguments: tuple[Any, ...] = (
-            hist, features, frontier.sums, frontier.n_rows, matrix.n_bins, rules.min_rows_leaf,
-            rules.min_weight_leaf, rules.random, frontier.key, has_signs, signs,
-            bounds if has_signs else self.nothing(xp.float64), B, C, channels, k, S, self.table(),
-            score, found,
-        )  # fmt: skip
+        macros = {"CRITERION": str(rules.criterion.number), "SPECIAL": str(int(special))}
+        nodes = structs.Nodes(slots.sums, slots.n_rows, slots.key, slots.bounds)
+        signs = None if slots.bounds is None else self.asarray(rules.signs)
+        hists, cut_rules = histograms_of(training, hist), self.cut_rules(training, signs)
+        arguments: tuple[Any, ...] = hists, features, nodes, cut_rules, score, found
         self.launch(
             "best_split", "best_cut", (self.blocks(S * k, warps),), arguments,
-            macros=macros, threads=32 * warps, shared=16 * C * warps,
+            macros=macros, threads=32 * warps, shared=8 * CUT_SUMS * C * warps,
         )  # fmt: skip
-        b = best
-        arguments = (
-            hist, features, score, found, B, C, channels, k, S, need,
-            b.score, b.feature, b.bin, b.missing_left, b.left, b.tried,
-        )  # fmt: skip
+        splits = structs.Splits(*(getattr(best, name) for name in structs.Splits._fields))
+        arguments = hists, features, score, found, need, splits
         self.launch(
             "best_split", "best_split", (self.blocks(S, SPLIT_THREADS // 32),), arguments,
             macros=macros, threads=SPLIT_THREADS,
         )  # fmt: skip
 
     def partition(
-        self,
-        matrix: BinnedMatrix,
-        frontier: Frontier,
-        feature: Array,
-        bin: Array,
-        missing_left: Array,
-        sets: Array,
+        self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        xp, f, S = self.xp, frontier, frontier.n_slots
-        n_rows = xp.where(feature >= 0, f.n_rows, 0)
-        tile, n_tiles, first = self.tiles_of(n_rows, f.n_held)
+        xp, f, S, matrix = self.xp, slots, slots.n_slots, training.matrix
+        n_rows = xp.where(splits.feature >= 0, f.n_stored, 0)
+        tiles, n_tiles = self.tiles_of(n_rows, f.n_held)
         n_left, grid = self.zeros(S, xp.int64), (self.blocks(n_tiles) if S else 0,)
-        goes_left = self.empty(n_tiles * tile // 32, xp.uint32)
+        goes_left = self.empty(n_tiles * tiles.size // 32, xp.uint32)
         counts = self.zeros(n_tiles, xp.int64)
-        macros = self.macros(matrix, SETS=str(int(sets.shape[1] > 0)))
+        sides = structs.Sides(
+            splits.feature, splits.bin, splits.missing_left, splits.sets, splits.sets.shape[1]
+        )
+        macros = self.macros(matrix, SETS=str(int(sides.words > 0)))
         arguments: tuple[Any, ...] = (
-            matrix.codes, f.rows, f.begin, f.end, feature, bin, missing_left,
-            matrix.edges.missing_code, sets, sets.shape[1], matrix.codes.shape[1], first, S, tile,
-            goes_left, counts,
+            codes_of(training), rows_of(f), tiles, sides, goes_left, counts,
         )  # fmt: skip
         self.launch("partition", "mark", grid, arguments, macros=macros)
         before = xp.cumulative_sum(counts, include_initial=True)
         arguments = (
-            f.rows, f.weights, f.rows.shape[0] // 2, f.begin, f.end, first, S, tile, goes_left,
-            before, n_left,
+            rows_of(f), tiles, f.rows.shape[0] // 2, goes_left, before, f.rows, f.weights, n_left,
         )  # fmt: skip
         self.launch("partition", "move", grid, arguments, macros=macros)
         return f.rows, f.weights, n_left
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        (N, stride), T = codes.shape, forest.n_trees
+        N, T = codes.shape[0], forest.n_trees
         nodes, offsets, _, set_at, sets = self.forest_here(forest)
         out = self.empty((N, T), self.xp.int64)
-        missing = forest.edges.missing_code
-        arguments = (nodes, offsets, codes, missing, set_at, sets, N, stride, T, out)
+        trees = structs.Trees(nodes, offsets, set_at, sets, T)
+        arguments = trees, codes_for(forest.edges, codes), N, out
         macros = traverse_macros(forest, codes)
         self.launch("traverse", "apply", (self.blocks(N, 32),), arguments, macros=macros)
         return out
@@ -346,12 +341,11 @@ class CudaKernels(Backend):
         skip: Array | None,
         total: Array,
     ) -> Array:
-        N, stride = codes.shape
+        N = codes.shape[0]
         nodes, offsets, values, set_at, sets = self.forest_here(forest)
-        left_out = self.zeros(1, self.xp.bool) if skip is None else skip
+        trees = structs.Trees(nodes, offsets[first : last + 1], set_at, sets, last - first)
         arguments = (
-            nodes, offsets[first : last + 1], values, codes, forest.edges.missing_code, set_at,
-            sets, left_out, skip is not None, N, stride, last - first, values.shape[1], total,
+            trees, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
         )  # fmt: skip
         macros = traverse_macros(forest, codes)
         self.launch("traverse", "accumulate", (self.blocks(N, 32),), arguments, macros=macros)
@@ -379,8 +373,9 @@ class CudaKernels(Backend):
 
     _table: Array | None = None
 
-    def nothing(self, dtype: Any) -> Array:
-        """In place of an array that a kernel will not look at."""
-        if dtype not in self._nothing:
-            self._nothing[dtype] = self.zeros(1, dtype)
-        return self._nothing[dtype]
+    def cut_rules(self, training: Training, signs: Array | None = None) -> structs.CutRules:
+        rules = training.rules
+        return structs.CutRules(
+            training.matrix.n_bins, signs, self.table(), rules.min_weight_leaf,
+            min(rules.min_rows_leaf, MAX_ROWS), rules.random,
+        )  # fmt: skip

@@ -14,7 +14,7 @@ import cupy
 import numpy as np
 
 from gpuforest.backends.cuda import CudaBackend
-from gpuforest.errors import BackendError
+from gpuforest.common.errors import BackendError
 from gpuforest.kernels.source import OPTIONS, cuda_source
 
 Array = Any
@@ -63,6 +63,9 @@ class CupyBackend(CudaBackend):
 
     def asarray(self, host: Any) -> Array:
         return cupy.asarray(host)
+
+    def address(self, array: Array) -> int:
+        return int(array.data.ptr)
 
     def free_bytes(self) -> int:
         free, _ = cupy.cuda.runtime.memGetInfo()

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from gpuforest.errors import BackendError
+from gpuforest.common.errors import BackendError
 
 logger = logging.getLogger("gpuforest")
 

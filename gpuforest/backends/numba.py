@@ -13,38 +13,56 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numba_absolute import best_cuts
-from gpuforest.backends.numba_deep import Kept, allowed_of, grow_parts
+from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.records import (
+    data_of,
+    found_of,
+    no_splits,
+    numbers_of,
+    part_of,
+    slots_of,
+    trees_of,
+)
 from gpuforest.binning import value_dtype
-from gpuforest.frontier import Frontier, Rules, Splits, Subtrees
+from gpuforest.common.parallel import cut_evenly, parallel_map
+from gpuforest.criteria import Criterion
+from gpuforest.frontier import Frontier, Splits, Subtrees
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.numba import best_split
-from gpuforest.kernels.best_split.sets import category_arrays
+from gpuforest.kernels.best_split.set_order import category_arrays
+from gpuforest.kernels.best_split.sets import Categories
 from gpuforest.kernels.edges.numba import edges as edges_of
 from gpuforest.kernels.encode.numba import encode
 from gpuforest.kernels.grow_subtrees.scratch import SPARSE
 from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.level.numba import level
 from gpuforest.kernels.partition.numba import partition
-from gpuforest.kernels.totals.numba import totals
+from gpuforest.kernels.shared.records import Trees
+from gpuforest.kernels.totals.numba import differs, totals
 from gpuforest.kernels.traverse.numba import accumulate, apply
-from gpuforest.parallel import cut_evenly, parallel_map
+from gpuforest.memory import WorkingMemory
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.binning import BinEdges, BinnedMatrix
+    from gpuforest.binning import BinEdges
     from gpuforest.forest import Forest
-    from gpuforest.target import Target
+    from gpuforest.memory import Fit
+    from gpuforest.sampling import Sampling
+    from gpuforest.training import Training
 
 Array = Any
 
 BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide features more levels
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
+# level by level a chain takes a level a category, so more work without an interrupt is taken
+MULTIWAY_ROWS = 16 * MAX_DEEP_ROWS
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
 TILE_VALUES = 2**17  # transposed at once: half of a core's L2 of float32
 MIN_WORK = 2**16  # values to encode or trees to walk, a task: half a millisecond
-# Codes that rows walk by take half of a core's L2 at the most. Their columns are no power of
+# Codes that rows walk by take at most half of a core's L2. Their columns are no power of
 # two apart, or they would share the sets of a cache.
 MAX_CODES, MAX_WALKING = 500_000, 7936
 DENSE_VALUES = 8  # of more values than these in a prediction, zeros are passed over
@@ -56,9 +74,6 @@ class NumbaBackend(NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
     name = "numba"
-    deep_sets = True
-    # level by level a chain takes a level a category, so more work without an interrupt is taken
-    multiway_rows = 16 * MAX_DEEP_ROWS
     n_workers = 1  # beside one another, this backend is one of them
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -67,15 +82,25 @@ class NumbaBackend(NumpyBackend):
         self.kept: Kept = deque(maxlen=0)
         self.for_workers: Kept | None = None  # what they keep from one growth to the next
 
-    def workers(self, n_trees: int) -> tuple[int, Backend]:
+    def supports(self, criterion: Criterion) -> bool:
+        return criterion.number is not None
+
+    def waves(self, sampling: Sampling, n_channels: int, n_trees: int) -> tuple[int, Backend, int]:
         """Many trees are shared out by waves: threads that need not wait for one another."""
         worker = copy(self)
         worker.kept = deque() if self.for_workers is None else self.for_workers
-        if self.n_threads == 1 or n_trees < self.n_threads:
-            return 1, worker
-        worker.n_threads, worker.n_workers = 1, self.n_threads
-        worker.memory_budget = self.memory_budget // self.n_threads
-        return self.n_threads, worker
+        if 1 < self.n_threads <= n_trees:
+            worker.n_threads, worker.n_workers = 1, self.n_threads
+            worker.memory_budget = self.memory_budget // self.n_threads
+        n_workers = worker.n_workers
+        size = super(NumbaBackend, worker).waves(sampling, n_channels, -(-n_trees // n_workers))[2]
+        return n_workers, worker, size
+
+    def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:
+        return WorkingMemory(
+            edge_bytes(fit, self.n_threads, self.memory_budget),
+            deep_wave_bytes(fit, self.n_threads, n_trees),
+        )
 
     def for_one_fit(self) -> Backend:
         other = copy(self)
@@ -172,42 +197,37 @@ class NumbaBackend(NumpyBackend):
         return rows, weights, offsets
 
     def totals(
-        self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> tuple[Array, Array]:
-        coding = target.coding
-
-        S = len(begin)
-        sums, constant = np.zeros((S, coding.n_channels), np.int64), np.zeros(S, np.bool_)
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
+    ) -> Array:
+        y, sums = training.target.y, np.zeros((len(begin), training.n_channels), np.int64)
 
         def part(s: slice) -> None:
-            totals(target.y, rows, weights, begin[s], end[s], sums[s], constant[s])
+            totals(y, rows, weights, begin[s], end[s], sums[s])
 
         parallel_map(part, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
-        return sums, constant
+        return sums
 
-    def histogram(
-        self,
-        matrix: BinnedMatrix,
-        target: Target,
-        frontier: Frontier,
-        features: Array,
-        rules: Rules,
+    def differs(
+        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
     ) -> Array:
-        f, coding = frontier, target.coding
-        B, C = matrix.edges.n_codes, coding.n_channels
-        channels = C + rules.count_rows
-        S, k = features.shape
-        hist = np.zeros((S, k, B * channels), np.int64)
-        pieces = self._pieces(S, k)
+        y, found = training.target.y, np.zeros(len(begin), np.bool_)
+
+        def part(s: slice) -> None:
+            differs(y, rows, begin[s], end[s], values[s], found[s])
+
+        parallel_map(part, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
+        return found
+
+    def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
+        data, frontier, width = data_of(training), slots_of(self, slots), training.hist_channels
+        (S, k), count_rows = features.shape, training.rules.count_rows
+        hist = np.zeros((S, k, data.n_codes * width), np.int64)
 
         def piece(p: Array) -> None:
-            histogram(
-                matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features, C,
-                rules.count_rows, p[0:1], p[1:2], p[2:3], hist,
-            )  # fmt: skip
+            histogram(data, frontier, features, count_rows, p[None], hist)
 
-        parallel_map(piece, pieces, self.n_threads)
-        return hist.reshape(S, k, B, channels)
+        parallel_map(piece, self._pieces(S, k), self.n_threads)
+        return hist.reshape(S, k, data.n_codes, width)
 
     def _pieces(self, S: int, k: int) -> Array:
         """Pieces (slot, first feature, last), i64[...]: one slot alone still gives work to every
@@ -216,100 +236,58 @@ class NumbaBackend(NumpyBackend):
         return np.array([(s, j, min(j + size, k)) for s in range(S) for j in range(0, k, size)])
 
     def absolute_split(
-        self,
-        matrix: BinnedMatrix,
-        target: Target,
-        frontier: Frontier,
-        features: Array,
-        rules: Rules,
+        self, training: Training, slots: Frontier, features: Array
     ) -> tuple[Array, ...]:
-        pieces, special = self._pieces(*features.shape), self.special(frontier, rules)
-        return best_cuts(matrix, target, frontier, features, rules, special, pieces, self.n_threads)
+        return best_cuts(self, training, slots, features, self._pieces(*features.shape))
 
     def best_split(
-        self,
-        matrix: BinnedMatrix,
-        hist: Array,
-        features: Array,
-        need: Array,
-        frontier: Frontier,
-        rules: Rules,
+        self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
-        S, k, B, _ = hist.shape
-        out = self._no_splits(frontier, 0)
-        cut_keys, signs, bounds = self.special(frontier, rules)
+        S, k, _, _ = hist.shape
+        data, numbers = data_of(training), numbers_of(self, training.rules)
+        found = no_splits(slots.n_slots, training.n_channels, 0)
         flat = hist.reshape(S, k, -1)
 
         def part(s: slice) -> None:
-            best_split(
-                flat[s], features[s], need[s], frontier.sums[s], frontier.n_rows[s], matrix.n_bins,
-                rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
-                cut_keys[s], signs, bounds[s], B, *(a[s] for a in list(vars(out).values())[:-1]),
-            )  # fmt: skip
+            own, frontier = part_of(found, s), slots_of(self, slots.part(s))
+            best_split(data, frontier, flat[s], features[s], need[s], numbers, own)
 
         parallel_map(part, cut_evenly(np.ones(S), -(-S // self.n_threads)), self.n_threads)
-        return out
+        return Splits(*found)
 
-    @staticmethod
-    def _no_splits(frontier: Frontier, n_words: int) -> Splits:
-        S = frontier.n_slots
-        return Splits(
-            np.full(S, -np.inf),
-            np.full(S, -1, np.int32),
-            np.zeros(S, np.int32),
-            np.zeros(S, np.bool_),
-            np.zeros_like(frontier.sums),
-            np.zeros(S, np.int64),
-            np.zeros((S, n_words), np.uint64),
-        )
-
-    def level(
-        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
-    ) -> Splits:
+    def level(self, training: Training, slots: Frontier) -> Splits:
         """Slot by slot; a few large slots are shared out by features instead."""
-        f, C = frontier, target.coding.n_channels
-        if rules.medians or (f.n_slots < 2 * self.n_threads and self.n_threads > 1):
-            return super().level(matrix, target, frontier, rules)
-        out = self._no_splits(f, matrix.edges.most_words)
-        cut_keys, signs, bounds = self.special(f, rules)
-
-        def part(slots: slice) -> None:
-            level(
-                matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, f.key,
-                f.sums, matrix.n_bins, rules.criterion, rules.n_tried, rules.min_rows_leaf,
-                rules.count_rows, rules.min_weight_leaf, cut_keys, signs, bounds, f.tree,
-                allowed_of(f), matrix.edges.n_codes, C,
-                np.arange(slots.start, slots.stop), *vars(out).values(), *work_of(matrix, rules, C),
-            )  # fmt: skip
-
-        parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)
-        return out
-
-    def partition(
-        self,
-        matrix: BinnedMatrix,
-        frontier: Frontier,
-        feature: Array,
-        bin: Array,
-        missing_left: Array,
-        sets: Array,
-    ) -> tuple[Array, Array, Array]:
-        f = frontier
-        n_left = np.zeros(f.n_slots, np.int64)
+        rules = training.rules
+        if rules.criterion.medians or (slots.n_slots < 2 * self.n_threads and self.n_threads > 1):
+            return super().level(training, slots)
+        data, frontier, numbers = data_of(training), slots_of(self, slots), numbers_of(self, rules)
+        found = no_splits(slots.n_slots, training.n_channels, training.n_words)
 
         def part(s: slice) -> None:
-            partition(
-                matrix.codes, f.rows, f.weights, f.begin[s], f.end[s], feature[s], bin[s],
-                missing_left[s], matrix.edges.missing_code, sets[s], n_left[s],
-            )  # fmt: skip
+            level(data, frontier, numbers, s.start, s.stop, found, categories_of(training))
 
-        parallel_map(part, cut_evenly(f.n_rows, TASK_ROWS), self.n_threads)
-        return f.rows, f.weights, n_left
+        parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
+        return Splits(*found)
 
-    def deep_rows(self, matrix: BinnedMatrix, target: Target, n_rows: int) -> int:
+    def partition(
+        self, training: Training, slots: Frontier, splits: Splits
+    ) -> tuple[Array, Array, Array]:
+        n_left, data = np.zeros(slots.n_slots, np.int64), data_of(training)
+        frontier, found = slots_of(self, slots), found_of(splits)
+
+        def part(s: slice) -> None:
+            partition(data, frontier, found, s.start, s.stop, n_left)
+
+        parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
+        return slots.rows, slots.weights, n_left
+
+    def deep_rows(self, training: Training, n_rows: int) -> int:
         """So many that all threads have work to the end: whole trees, when many grow. But
         what is copied has to fit the memory; and no node of fewer rows than bins fills
         histograms of them, as the wide phase would."""
+        if training.rules.multiway:
+            return MULTIWAY_ROWS if training.n_words else 0
+        matrix = training.matrix
         each, threads = matrix.n_features * matrix.codes.itemsize, self.n_threads * self.n_workers
         shared_out = n_rows // (4 * self.n_threads) if self.n_threads > 1 else n_rows
         wanted = max(shared_out, BLOCK_BYTES // each, matrix.edges.n_codes // 4)
@@ -318,22 +296,17 @@ class NumbaBackend(NumpyBackend):
             wanted = min(wanted, max(self.memory_budget, matrix.codes.nbytes) // (threads * each))
         return int(max(64, wanted))
 
-    def grow_subtrees(
-        self, matrix: BinnedMatrix, target: Target, frontier: Frontier, rules: Rules
-    ) -> Subtrees:
-        if not frontier.n_slots:
-            return super().grow_subtrees(matrix, target, frontier, rules)
-        slices = cut_evenly(frontier.n_rows, TASK_ROWS)
-        return grow_parts(matrix, target, frontier, rules, slices, self.n_threads, self.kept)
+    def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
+        if not slots.n_slots:
+            return super().grow_subtrees(training, slots)
+        slices = cut_evenly(slots.n_rows, TASK_ROWS)
+        return grow_parts(self, training, slots, slices, self.kept)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        out = np.empty((len(codes), forest.n_trees), np.int64)
+        out, trees = np.empty((len(codes), forest.n_trees), np.int64), trees_of(self, forest)
 
         def part(rows: slice) -> None:
-            columns, missing = np.ascontiguousarray(codes[rows].T), forest.edges.missing_code
-            apply(
-                forest.nodes, forest.tree_offsets, columns, missing, *sets_of(forest), out[rows]
-            )  # fmt: skip
+            apply(trees, np.ascontiguousarray(codes[rows].T), sets_of(trees), out[rows])
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -348,7 +321,7 @@ class NumbaBackend(NumpyBackend):
         skip: Array | None,
         total: Array,
     ) -> Array:
-        offsets, missing = forest.tree_offsets[first : last + 1], forest.edges.missing_code
+        trees = trees_of(self, forest, first, last)
         if forest.coding.is_classes and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
         else:
@@ -358,9 +331,7 @@ class NumbaBackend(NumpyBackend):
             columns = np.ascontiguousarray(codes[rows].T)
             left_out = NONE_LEFT_OUT if skip is None else skip[:, rows]
             accumulate(
-                forest.nodes, offsets, values, columns, missing, *sets_of(forest), left_out,
-                total[rows],
-                begin, column,
+                trees, values, columns, left_out, total[rows], begin, column, sets_of(trees)
             )  # fmt: skip
 
         blocks = self.row_blocks(len(codes), last - first, codes.shape[1] * codes.itemsize)
@@ -368,14 +339,14 @@ class NumbaBackend(NumpyBackend):
         return total
 
 
-def work_of(matrix: BinnedMatrix, rules: Rules, C: int) -> tuple[Array, Any] | tuple[None, None]:
-    """Kinds of the features u8[F], and what a kernel works on; None: all are numeric."""
-    edges = matrix.edges
-    if not edges.most_words:
-        return None, None
-    return edges.kinds, category_arrays(edges.n_codes, C, C + rules.count_rows)
+def categories_of(training: Training) -> Categories | None:
+    """What a kernel needs of categorical features; None: all are numeric."""
+    if not training.n_words:
+        return None
+    work = category_arrays(training.n_codes, training.n_channels, training.hist_channels)
+    return Categories(training.matrix.edges.kinds, work)
 
 
-def sets_of(forest: Forest) -> tuple[Array, Array] | tuple[None, None]:
-    """Where each node's set begins, and the sets; None: no node has one."""
-    return (forest.set_at, forest.sets) if len(forest.sets) else (None, None)
+def sets_of(trees: Trees) -> Array | None:
+    """Their sets; None: no node has one."""
+    return trees.sets if len(trees.sets) else None

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.frontier import Frontier, Rules
+from gpuforest.backends.records import data_of, numbers_of, slots_of
+from gpuforest.common.parallel import cut_evenly, parallel_map
+from gpuforest.frontier import Frontier
 from gpuforest.kernels.absolute_split.numba import absolute_split
-from gpuforest.parallel import cut_evenly, parallel_map
+from gpuforest.kernels.shared.records import Cuts
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinnedMatrix
-    from gpuforest.target import Target
+    from gpuforest.backends.base import Backend
+    from gpuforest.training import Training
 
 Array = Any
 
@@ -20,32 +22,26 @@ TASK_ROWS = 2**12  # rows of slots that one task takes: some milliseconds of wor
 
 
 def best_cuts(
-    matrix: BinnedMatrix,
-    target: Target,
-    f: Frontier,
-    features: Array,
-    rules: Rules,
-    special: tuple[Array, Array, Array],
-    pieces: Array,
-    n_threads: int,
-) -> tuple[Array, ...]:
+    backend: Backend, training: Training, frontier: Frontier, features: Array, pieces: Array
+) -> Cuts:
     """See `Backend.absolute_split`.
 
-    special : as `Backend.special` has it
     pieces : i64[p, 3], slots and the features first .. last - 1 of each
     """
-    (S, k), factors = features.shape, target.coding.error_factors
-    score, varies = np.full((S, k), -np.inf), np.zeros((S, k), np.bool_)
-    cut, missing_left = np.zeros((S, k), np.int32), np.zeros((S, k), np.bool_)
-    left = np.zeros((S, k, 1 + len(factors)), np.int64)
+    (S, k), factors = features.shape, training.target.coding.error_factors
+    data, slots = data_of(training), slots_of(backend, frontier)
+    rules = numbers_of(backend, training.rules)
+    cuts = Cuts(
+        np.full((S, k), -np.inf),
+        np.zeros((S, k), np.bool_),
+        np.zeros((S, k), np.int32),
+        np.zeros((S, k), np.bool_),
+        np.zeros((S, k, 1 + len(factors)), np.int64),
+    )
 
     def part(own: slice) -> None:
-        absolute_split(
-            matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features,
-            matrix.n_bins, matrix.edges.missing_code, factors, rules.min_rows_leaf,
-            rules.min_weight_leaf, *special, *pieces[own].T,
-            score, varies, cut, missing_left, left,
-        )  # fmt: skip
+        absolute_split(data, slots, features, rules, factors, pieces[own], cuts)
 
-    parallel_map(part, cut_evenly(f.n_rows[pieces[:, 0]], TASK_ROWS), n_threads)
-    return score, varies, cut, missing_left, left
+    work = cut_evenly(slots.n_rows[pieces[:, 0]], TASK_ROWS)
+    parallel_map(part, work, backend.n_threads)
+    return cuts

@@ -14,20 +14,21 @@ from numba.core import config
 
 from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
-from gpuforest.errors import BackendError
-from gpuforest.frontier import Frontier, Rules, Splits
+from gpuforest.backends.records import data_of, found_of, numbers_of, slots_of, trees_of
+from gpuforest.common.errors import BackendError
+from gpuforest.frontier import Frontier, Splits
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode
 from gpuforest.kernels.histogram.numba_cuda import histogram
 from gpuforest.kernels.partition.numba_cuda import partition
-from gpuforest.kernels.totals.numba_cuda import totals
+from gpuforest.kernels.totals.numba_cuda import differs, totals
 from gpuforest.kernels.traverse.numba_cuda import accumulate, apply
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges, BinnedMatrix
+    from gpuforest.binning import BinEdges
     from gpuforest.forest import Forest
-    from gpuforest.target import Target
+    from gpuforest.training import Training
 
 Array = Any
 
@@ -59,7 +60,7 @@ class NumbaCudaBackend(Backend):
     def asnumpy(self, array: Array) -> np.ndarray:
         return np.asarray(array) if self.simulated else self.xp.asnumpy(array)
 
-    # what the kernels' tellings ask for
+    # what the kernels of this backend ask for
 
     def offsets(self, count: Array) -> Array:
         """Where each of several pieces begins, and where the last ends: i64[n + 1]."""
@@ -86,63 +87,36 @@ class NumbaCudaBackend(Backend):
         return bag(keys, n_rows, n_draws, cumulative, self)
 
     def totals(
-        self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> tuple[Array, Array]:
-        return totals(target.y, rows, weights, begin, end, target.coding.n_channels, self)
-
-    def histogram(
-        self,
-        matrix: BinnedMatrix,
-        target: Target,
-        frontier: Frontier,
-        features: Array,
-        rules: Rules,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
     ) -> Array:
-        f, n_channels = frontier, target.coding.n_channels
-        return histogram(
-            matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features,
-            matrix.edges.n_codes, n_channels, rules.count_rows, self,
-        )  # fmt: skip
+        return totals(training.target.y, rows, weights, begin, end, training.n_channels, self)
+
+    def differs(
+        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
+    ) -> Array:
+        return differs(training.target.y, rows, begin, end, values, self)
+
+    def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
+        count_rows = training.rules.count_rows
+        return histogram(data_of(training), slots_of(self, slots), features, count_rows, self)
 
     def best_split(
-        self,
-        matrix: BinnedMatrix,
-        hist: Array,
-        features: Array,
-        need: Array,
-        frontier: Frontier,
-        rules: Rules,
+        self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         # multiway splits ask for one feature's part; the simulator takes whole arrays only
         hist, features = (self.xp.ascontiguousarray(a) for a in (hist, features))
-        found = best_split(
-            hist, features, need, frontier.sums, frontier.n_rows, matrix.n_bins,
-            rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
-            *self.special(frontier, rules), self,
-        )  # fmt: skip
-        no_sets = self.xp.zeros((frontier.n_slots, 0), dtype=np.uint64)
-        return Splits(*(*found, no_sets))
+        data, frontier = data_of(training), slots_of(self, slots)
+        rules = numbers_of(self, training.rules)
+        return Splits(*best_split(data, frontier, hist, features, need, rules, self))
 
     def partition(
-        self,
-        matrix: BinnedMatrix,
-        frontier: Frontier,
-        feature: Array,
-        bin: Array,
-        missing_left: Array,
-        sets: Array,
+        self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        f = frontier
-        return partition(
-            matrix.codes, f.rows, f.weights, f.begin, f.end,
-            feature, bin, missing_left, matrix.edges.missing_code, sets, self,
-        )  # fmt: skip
+        frontier, found = slots_of(self, slots), found_of(splits)
+        return partition(data_of(training), frontier, found, self)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        nodes, offsets, set_at, sets = (
-            self.asarray(a) for a in (forest.nodes, forest.tree_offsets, forest.set_at, forest.sets)
-        )
-        return apply(nodes, offsets, codes, forest.edges.missing_code, set_at, sets, self)
+        return apply(trees_of(self, forest), codes, self)
 
     def accumulate(
         self,
@@ -153,12 +127,8 @@ class NumbaCudaBackend(Backend):
         skip: Array | None,
         total: Array,
     ) -> Array:
-        f, missing = forest, forest.edges.missing_code
-        nodes, offsets, values, set_at, sets = (
-            self.asarray(a)
-            for a in (f.nodes, f.tree_offsets[first : last + 1], f.values, f.set_at, f.sets)
-        )
-        return accumulate(nodes, offsets, values, codes, missing, set_at, sets, skip, total, self)
+        trees, values = trees_of(self, forest, first, last), self.asarray(forest.values)
+        return accumulate(trees, values, codes, skip, total, self)
 
 
 def is_read_only(argument: Any) -> bool:

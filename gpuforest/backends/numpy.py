@@ -8,20 +8,24 @@ import array_api_compat.numpy
 import numpy as np
 
 from gpuforest.backends.base import Backend
-from gpuforest.frontier import Frontier, Rules, Splits
+from gpuforest.backends.host_memory import level_wave_bytes
+from gpuforest.backends.records import data_of, found_of, numbers_of, slots_of, trees_of
+from gpuforest.criteria import Criterion
+from gpuforest.frontier import Frontier, Splits
 from gpuforest.kernels.absolute_split.numpy import absolute_split
 from gpuforest.kernels.bag.numpy import bag
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
-from gpuforest.kernels.totals.numpy import totals
+from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.numpy import accumulate, apply
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges, BinnedMatrix
+    from gpuforest.binning import BinEdges
     from gpuforest.forest import Forest
-    from gpuforest.target import Target
+    from gpuforest.memory import Fit, WorkingMemory
+    from gpuforest.training import Training
 
 Array = Any
 
@@ -30,9 +34,12 @@ class NumpyBackend(Backend):
     """NumPy, vectorised; the specification of every other backend."""
 
     name = "numpy"
-    medians = True
     on_host = True
     xp = array_api_compat.numpy
+
+    def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:
+        wave = level_wave_bytes(fit, self.memory_budget, n_trees)
+        return super().bytes_for(fit, n_trees)._replace(wave=wave)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return np.asarray(array)
@@ -43,74 +50,46 @@ class NumpyBackend(Backend):
     def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
         return bag(keys, n_rows, n_draws, cumulative)
 
-    def totals(
-        self, target: Target, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> tuple[Array, Array]:
-        return totals(target.y, rows, weights, begin, end, target.coding.n_channels)
+    def supports(self, criterion: Criterion) -> bool:
+        return True  # `best_split` asks the criterion itself for scores
 
-    def histogram(
-        self,
-        matrix: BinnedMatrix,
-        target: Target,
-        frontier: Frontier,
-        features: Array,
-        rules: Rules,
+    def totals(
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
     ) -> Array:
-        f, n_channels = frontier, target.coding.n_channels
-        return histogram(
-            matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features,
-            matrix.edges.n_codes, n_channels, rules.count_rows,
-        )  # fmt: skip
+        return totals(training.target.y, rows, weights, begin, end, training.n_channels)
+
+    def differs(
+        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
+    ) -> Array:
+        return differs(training.target.y, rows, begin, end, values)
+
+    def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
+        count_rows = training.rules.count_rows
+        return histogram(data_of(training), slots_of(self, slots), features, count_rows)
 
     def best_split(
-        self,
-        matrix: BinnedMatrix,
-        hist: Array,
-        features: Array,
-        need: Array,
-        frontier: Frontier,
-        rules: Rules,
+        self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
-        found = best_split(
-            hist, features, need, frontier.sums, frontier.n_rows, matrix.n_bins,
-            rules.criterion, rules.min_rows_leaf, rules.count_rows, rules.min_weight_leaf,
-            *self.special(frontier, rules),
-        )  # fmt: skip
-        return Splits(*(*found, np.zeros((frontier.n_slots, 0), np.uint64)))
+        data, frontier = data_of(training), slots_of(self, slots)
+        rules = numbers_of(self, training.rules)._replace(criterion=training.rules.criterion)
+        return Splits(*best_split(data, frontier, hist, features, need, rules))
 
     def absolute_split(
-        self,
-        matrix: BinnedMatrix,
-        target: Target,
-        frontier: Frontier,
-        features: Array,
-        rules: Rules,
+        self, training: Training, slots: Frontier, features: Array
     ) -> tuple[Array, ...]:
-        f = frontier
+        factors, rules = training.target.coding.error_factors, numbers_of(self, training.rules)
         return absolute_split(
-            matrix.codes, target.y, f.rows, f.weights, f.begin, f.end, features, matrix.n_bins,
-            matrix.edges.missing_code, target.coding.error_factors, rules.min_rows_leaf,
-            rules.min_weight_leaf, *self.special(f, rules),
+            data_of(training), slots_of(self, slots), features, rules, factors
         )  # fmt: skip
 
     def partition(
-        self,
-        matrix: BinnedMatrix,
-        frontier: Frontier,
-        feature: Array,
-        bin: Array,
-        missing_left: Array,
-        sets: Array,
+        self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        f = frontier
-        return partition(
-            matrix.codes, f.rows, f.weights, f.begin, f.end,
-            feature, bin, missing_left, matrix.edges.missing_code, sets,
-        )  # fmt: skip
+        frontier, found = slots_of(self, slots), found_of(splits)
+        return partition(data_of(training), frontier, found)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        missing = forest.edges.missing_code
-        return apply(forest.nodes, forest.tree_offsets, codes, missing, forest.set_at, forest.sets)
+        return apply(trees_of(self, forest), codes)
 
     def accumulate(
         self,
@@ -121,8 +100,5 @@ class NumpyBackend(Backend):
         skip: Array | None,
         total: Array,
     ) -> Array:
-        offsets, missing = forest.tree_offsets[first : last + 1], forest.edges.missing_code
-        return accumulate(
-            forest.nodes, offsets, forest.values, codes, missing, forest.set_at, forest.sets,
-            skip, total,
-        )  # fmt: skip
+        trees, values = trees_of(self, forest, first, last), forest.values
+        return accumulate(trees, values, codes, skip, total)

@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
-from gpuforest.errors import BackendError
-from gpuforest.progress import stage
+from gpuforest.common.errors import BackendError
+from gpuforest.common.progress import stage
+from gpuforest.criteria import Criterion
 
 R = TypeVar("R")
 
@@ -21,6 +22,7 @@ Factory = Callable[[int, int], Backend]
 # Bytes of working memory. On a CPU: bags and moving rows of two trees of 200,000 rows,
 # because rivals take little; more were no faster
 CPU_MEMORY, GPU_MEMORY = 8 * 2**20, 64 * 2**20
+BUDGETS = {"numpy": CPU_MEMORY, "numba": CPU_MEMORY}  # of other backends GPU_MEMORY
 ENVIRONMENT = "GPUFOREST_BACKEND"
 GPU = "cupy"  # what "auto" takes where a GPU is
 # Rows on the host from which "auto" takes a GPU. Above them it shall never be slower than
@@ -137,21 +139,24 @@ def get_backend(
             + ", ".join(repr(n) for n in available_backends())
         )
     if memory_budget is None:
-        memory_budget = CPU_MEMORY if chosen in ("numpy", "numba") else GPU_MEMORY
+        memory_budget = BUDGETS.get(chosen, GPU_MEMORY)
     return _factories[chosen](n_threads, memory_budget)
 
 
-def for_medians(backend: Backend) -> Backend:
-    """The backend; or the CPU's, which the log says, where it has no kernels for medians."""
-    if backend.medians:
+def for_criterion(backend: Backend, criterion: Criterion) -> Backend:
+    """The backend; or the CPU's, which the log says, where it lacks the criterion."""
+    if backend.supports(criterion):
         return backend
-    cpu = "numba" if find_spec("numba") is not None else "numpy"
+    names = [name for name in ("numba", "numpy") if find_spec(name) is not None]
+    others = (get_backend(name, backend.n_threads) for name in names)
+    found = next(other for other in others if other.supports(criterion))
     gpu.logger.warning(
-        "backend %r has no criterion='absolute_error': the trees grow on the CPU, on backend %r",
+        "backend %r has no criterion=%r: the trees grow on the CPU, on backend %r",
         backend.name,
-        cpu,
+        criterion.name,
+        found.name,
     )
-    return get_backend(cpu, backend.n_threads)
+    return found
 
 
 def run_on_backend(
@@ -179,7 +184,7 @@ def run_on_backend(
         with gpu.memory_errors():
             return work(backend)
     except BackendError as error:
-        if _asked(name) != "auto" or backend.name != GPU:
+        if _asked(name) != "auto" or backend.on_host:
             raise
         gpu.logger.warning("starting again on the CPU, because the GPU gave up: %s", error)
     # here, where the error no longer holds what lies on the GPU

@@ -19,10 +19,17 @@ from sklearn.metrics import (
 
 import gpuforest
 from gpuforest.cli.facts import finite, plain
+from gpuforest.cli.file_options import (
+    DATA,
+    add_reading_options,
+    reading_of,
+    target_of,
+    text_columns,
+)
 from gpuforest.cli.predict import add_runtime_options, require_numbers, set_runtime, used
-from gpuforest.cli.reading import DATA, add_reading_options, reading_of, target_of, text_columns
 from gpuforest.cli.show import print_rows, progress_bar, say
-from gpuforest.loading import Table, listed, load_table
+from gpuforest.data.columns import Table, load_table
+from gpuforest.data.frames import listed
 
 ERRORS = ("mean_absolute_error", "root_mean_squared_error")  # in units of the target
 SHOWN_CLASSES = 20  # rows of a confusion matrix in a summary; --json gives all

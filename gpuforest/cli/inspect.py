@@ -19,11 +19,11 @@ from gpuforest.cli.facts import (
     plain,
 )
 from gpuforest.cli.show import print_rows, printable
-from gpuforest.inspection.graphviz import export_graphviz
-from gpuforest.inspection.rules import export_rules
-from gpuforest.inspection.source import export_python
-from gpuforest.inspection.text import tree_lines
-from gpuforest.model_file import WHERE_IT_RUNS
+from gpuforest.export.graphviz import export_graphviz
+from gpuforest.export.model_file import WHERE_IT_RUNS
+from gpuforest.export.python import export_python
+from gpuforest.export.rules import export_rules
+from gpuforest.export.text import tree_lines
 
 FORMS = ("text", "rules", "python", "dot")  # of one tree
 WHOLE = ("rules", "python")  # those that leave nothing out

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
 from gpuforest.cli.show import say
-from gpuforest.errors import BackendError
+from gpuforest.common.errors import BackendError
 
 # what a user can mend; anything else is a defect of ours and keeps its traceback
 # (ModelFormatError is a ValueError)
@@ -26,10 +29,37 @@ class Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"gpuforest: {message} (see {self.prog} --help)\n")
 
 
+@contextlib.contextmanager
+def interrupt_after() -> Iterator[None]:
+    """Hold back one interrupt until the end of the imports; a second one is not held back.
+
+    Modules made with Cython swallow an interrupt of their import, in a bare except of their memory
+    views (scikit-learn, SciPy), and those made with pybind11 turn it into an ImportError (SciPy).
+    """
+    held: list[int] = []
+
+    def hold(number: int, _: object) -> None:
+        held.append(number)
+        if len(held) > 1:
+            raise KeyboardInterrupt
+
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield  # not ours to set
+        return
+    signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if held:
+        raise KeyboardInterrupt
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
-    # here, so that an interrupt of these slow imports is quiet too
-    from gpuforest.cli import evaluate, inspect, plot, predict, train
+    with interrupt_after():  # slow imports, here: an interrupt of them is quiet too
+        from gpuforest.cli import evaluate, inspect, plot, predict, train
 
     top = Parser(prog="gpuforest", description="Random forests from the command line.")
     top.add_argument("--version", action="version", version=f"gpuforest {version('gpuforest')}")

@@ -10,8 +10,9 @@ from typing import TextIO
 
 import numpy as np
 
-from gpuforest.loading import PARQUET, named_files, require_pyarrow
-from gpuforest.replacing import replaced
+from gpuforest.data.files import PARQUET, named_files
+from gpuforest.data.libraries import require_pyarrow
+from gpuforest.export.replacing import is_stream, replaced
 
 
 def writable(path: str, *inputs: str | None) -> Path:
@@ -42,11 +43,6 @@ def writable(path: str, *inputs: str | None) -> Path:
             if any(Path(file).exists() and out.samefile(file) for file in named_files(given)):
                 raise ValueError(f"--out {out} is the file {given}, which is read: choose another")
     return out
-
-
-def is_stream(path: Path) -> bool:
-    """Whether a path is a device or a pipe: it is written to, not replaced."""
-    return path.exists() and not path.is_file()
 
 
 def is_stdout(path: Path) -> bool:

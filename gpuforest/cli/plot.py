@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gpuforest
-from gpuforest.cli.output import writable
-from gpuforest.cli.predict import require_numbers, set_runtime, used
-from gpuforest.cli.reading import (
+from gpuforest.cli.file_options import (
     DATA,
     add_reading_options,
     names_of,
@@ -17,8 +15,11 @@ from gpuforest.cli.reading import (
     target_of,
     text_columns,
 )
+from gpuforest.cli.output import writable
+from gpuforest.cli.predict import require_numbers, set_runtime, used
 from gpuforest.cli.show import printable, progress_bar
-from gpuforest.loading import Table, load_table, require_column
+from gpuforest.data.columns import Table, load_table, require_column
+from gpuforest.export.replacing import replaced
 from gpuforest.plot import (
     plot_boundaries,
     plot_importances,
@@ -29,7 +30,6 @@ from gpuforest.plot import (
     plot_tree,
 )
 from gpuforest.plot.style import DPI, SIZE, STYLE, require_matplotlib
-from gpuforest.replacing import replaced
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

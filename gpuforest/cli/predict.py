@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 import gpuforest
-from gpuforest.cli.options import PREFIX, Kinds, add_option
-from gpuforest.cli.output import is_stdout, require_format, writable, write_csv, write_table
-from gpuforest.cli.reading import (
+from gpuforest.cli.file_options import (
     DATA,
     add_reading_options,
     names_of,
     number_names,
     read_for,
 )
+from gpuforest.cli.options import PREFIX, Kinds, add_option
+from gpuforest.cli.output import is_stdout, require_format, writable, write_csv, write_table
 from gpuforest.cli.show import printable, progress_bar, say
-from gpuforest.loading import find_columns, listed, select_features, string_columns
-from gpuforest.tables import frame_to_array
+from gpuforest.data.columns import find_columns, select_features, string_columns
+from gpuforest.data.frames import listed
+from gpuforest.data.tables import frame_to_array
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

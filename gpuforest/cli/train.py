@@ -24,21 +24,20 @@ from gpuforest.cli.facts import (
     oob_rows,
     plain,
 )
-from gpuforest.cli.options import add_estimator_options, given_parameters, make_estimator
-from gpuforest.cli.output import writable
-from gpuforest.cli.reading import DATA, add_reading_options, names_of, reading_of, source_of
-from gpuforest.cli.show import print_rows, progress_bar, say
-from gpuforest.loading import (
-    MAX_CLASSES,
-    Reading,
-    Table,
-    is_class_target,
-    listed,
-    load_table,
-    nearly_numbers,
-    string_columns,
+from gpuforest.cli.file_options import DATA, add_reading_options, names_of, reading_of, source_of
+from gpuforest.cli.options import (
+    ESTIMATORS,
+    add_estimator_options,
+    given_parameters,
+    make_estimator,
 )
-from gpuforest.progress import stage
+from gpuforest.cli.output import writable
+from gpuforest.cli.show import print_rows, progress_bar, say
+from gpuforest.common.progress import stage
+from gpuforest.data.advice import nearly_numbers
+from gpuforest.data.columns import MAX_CLASSES, Table, is_class_target, load_table, string_columns
+from gpuforest.data.frames import listed
+from gpuforest.data.values import Reading
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -55,7 +54,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--model",
-        choices=("forest", "tree", "extra_trees", "bagging"),
+        choices=tuple(dict.fromkeys(model for model, _ in ESTIMATORS)),
         default="forest",
         help="(default: forest)",
     )

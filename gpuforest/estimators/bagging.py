@@ -4,6 +4,7 @@ trees by scikit-learn."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -12,13 +13,12 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 from sklearn.utils.metaestimators import available_if
 
-from gpuforest import hashing
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common import hashing
 from gpuforest.estimators.base import Trees
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.settings import FOREST_CONSTRAINTS, VOTING, keep, plain
+from gpuforest.estimators.settings import FOREST_CONSTRAINTS, VOTING, Settings, keep
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.frontier import Rules
 from gpuforest.sampling import tree_features
 
 CONSTRAINTS: dict[str, list[Any]] = {
@@ -220,19 +220,17 @@ class Bagging(Trees):
             why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
             raise ValueError(f"{why}: give the trees of a bag a number")
 
-    def _growing(self, n_features: int) -> dict[str, Any]:
+    def _tree_params(self) -> dict[str, Any]:
+        return dict(self.estimator_.get_params(deep=False))
+
+    def _settings(self, n_features: int) -> Settings:
         drawn = self._features_drawn(n_features)
-        own = (
-            "n_estimators", "max_estimators", "max_samples", "bootstrap", "bootstrap_features",
-            "oob_score",
-        )  # fmt: skip
-        params = {
-            **self.estimator_.get_params(deep=False),
-            **{name: getattr(self, name) for name in own},
-            "draws_once": not self.bootstrap,
-            "features_drawn": 0 if drawn == n_features and not self.bootstrap_features else drawn,
-        }
-        return plain(params)
+        if drawn == n_features and not self.bootstrap_features:
+            drawn = 0  # all of them
+        own = {name: getattr(self, name) for name in self._get_param_names()}
+        del own["max_features"]  # which are those drawn for a tree; a tree's are tried at a split
+        found, once = Settings.of(self._tree_params() | own), not self.bootstrap
+        return replace(found, is_single=False, without_replacement=once, features_drawn=drawn)
 
     def _features_drawn(self, n_features: int) -> int:
         """Features drawn for a tree."""
@@ -255,12 +253,8 @@ class Bagging(Trees):
         host, drawn = NumpyBackend(), self._features_drawn(F)
         if drawn == F and not self.bootstrap_features:
             return [np.arange(F)] * forest.n_trees
-        rules = Rules(
-            0, F, 1, 2, 1, 0.0, n_features_tree=drawn, features_again=self.bootstrap_features
-        )
         keys = hashing.tree_keys(np, forest.seed, 0, forest.n_trees)
-        allowed = tree_features(keys, rules, F, host)
-        assert allowed is not None
+        allowed = tree_features(keys, drawn, self.bootstrap_features, F, host)
         return [np.flatnonzero(some) for some in allowed]
 
 

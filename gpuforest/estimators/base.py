@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,40 +13,36 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import progress
 from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import for_medians, run_on_backend
-from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges, most_bins
-from gpuforest.criteria import CRITERIA, Criterion, criterion_of
-from gpuforest.dtypes import CATEGORICAL
-from gpuforest.estimators.callbacks import CallbackSupport, told, with_callbacks
-from gpuforest.estimators.class_weights import Labels
+from gpuforest.backends.registry import for_criterion, run_on_backend
+from gpuforest.binning import bin_matrix, fit_edges, most_bins
+from gpuforest.common import progress
+from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.criteria import CRITERIA, Criterion
+from gpuforest.data.validation import check_table, check_weights, learn_table
+from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
 from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
+    Settings,
     draw_seed,
-    most_trees,
-    plain,
     rules_of,
     sampling_of,
     signs_of,
     thread_count,
 )
-from gpuforest.estimators.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
+from gpuforest.grow import grow
 from gpuforest.inspection.importances import impurity_importances
-from gpuforest.inspection.impurity import with_leaf_impurity
+from gpuforest.inspection.monotonic import clip_leaves
+from gpuforest.inspection.node_impurity import with_leaf_impurity
 from gpuforest.inspection.node_medians import with_medians
-from gpuforest.inspection.notebook import summary_html
-from gpuforest.monotonic import clip_leaves
-from gpuforest.pruning import best_first, prune
+from gpuforest.pruning.cost_complexity import best_first, prune
 from gpuforest.sampling import Sampling
-from gpuforest.target import (
-    Target,
-    TargetCoding,
-)
+from gpuforest.target import CheckedTarget, Target, TargetCoding
+from gpuforest.training import Training
 
 Array = Any
 
@@ -69,9 +66,13 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     _sampling_: Sampling
     _splitter = "best"
 
-    def _growing(self, n_features: int) -> dict[str, Any]:
-        """Parameters as the engine knows them."""
-        return plain({"splitter": self._splitter, **self.get_params(deep=False)})
+    def _tree_params(self) -> dict[str, Any]:
+        """The parameters that say how a tree grows."""
+        return {"splitter": self._splitter, **self.get_params(deep=False)}
+
+    def _settings(self, n_features: int) -> Settings:
+        """The parameters as the engine takes them."""
+        return Settings.of(self._tree_params())
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -116,10 +117,11 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         fitted = self._forget()  # a fit that fails must leave no half of an earlier one
         try:
-            n_new = most_trees(vars(self)) - (0 if earlier is None else earlier.n_trees)
+            n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
             data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            with progress.printing(self.verbose), told(self, n_new, **data):
-                self._run(X, lambda backend: self._fit(X, y, sample_weight, seed, backend, earlier))
+            with progress.printing(self.verbose), notified(self, n_new, **data):
+                work = partial(self._fit, X, y, sample_weight, seed, earlier)
+                run_on_backend(work, **self._chosen(X))
         except BaseException:
             if earlier is not None:  # nor lose the trees that it was to add to
                 self._forget()
@@ -130,6 +132,11 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     def _forget(self) -> dict[str, Any]:
         """Drop what fits set, and return it."""
         return {n: self.__dict__.pop(n) for n in list(vars(self)) if n.endswith("_")}
+
+    @property
+    def _most_trees(self) -> int:
+        """The most trees that a fit may grow."""
+        return 1
 
     def _earlier(self) -> Forest | None:
         """The trees that warm_start adds to.
@@ -154,32 +161,54 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         y: Any,
         sample_weight: Any,
         seed: int,
-        backend: Backend,
         earlier: Forest | None,
+        backend: Backend,
     ) -> None:
+        training, settings, checked = self._prepared(X, y, sample_weight, seed, earlier, backend)
+        with progress.stage("growing"):
+            growth = growth_of(training, settings, checked, self._combine())
+            criterion = training.rules.criterion
+            forest, coding = self._grow(growth, checked, earlier), training.target.coding
+            by_mean = not (coding.is_classes or coding.several or criterion.medians)
+            if settings.is_single and by_mean:
+                forest = with_leaf_impurity(forest, training, checked.values, criterion)
+        self._keep(forest)
+        self.criterion_, self.backend_ = settings.criterion, training.backend.name
+        self._sampling_ = training.sampling
+        if settings.oob_score:
+            with progress.stage("out of bag"):
+                self._set_oob_score_and_attributes(training, checked)
+
+    def _prepared(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        seed: int,
+        earlier: Forest | None,
+        backend: Backend,
+    ) -> tuple[Training, Settings, CheckedTarget]:
+        """Check and bin: what trees grow from, the parameters, and the target as it was passed."""
         with progress.stage("checking"):
-            if CRITERIA[self.criterion].medians:
-                backend = for_medians(backend)
+            backend = for_criterion(backend, CRITERIA[self.criterion])
             sample_weight = to_host(sample_weight, "sample_weight")
             X, categories = learn_table(self, X, backend, sample_weight)
-            params = self._growing(X.shape[1])
-            coded = self._check_target(y, X.shape[0], backend)
+            settings = self._settings(X.shape[1])
+            checked = self._check_target(y, X.shape[0], backend)
             weights = check_weights(sample_weight, X.shape[0])
-            sampling = sampling_of(params, X.shape[0], weights, self._labels(coded))
-            coding, codes = self._encode_target(coded, sampling, backend)
-            rules = rules_of(params, X.shape[1], sampling, coding, bool(categories))
-            params["max_bins"] = most_bins(
-                X, params["max_bins"], sampling.weights, categories, backend
-            )
-            fit = fit_of(params, X, sampling, rules, coding, categories)
-            backend = fitted_to_memory(fit, backend, params["memory_limit"])
+            sampling = sampling_of(settings, X.shape[0], weights, self._labels(checked))
+            coding, codes = self._encode_target(checked, sampling, backend)
+            rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
+            max_bins = most_bins(X, settings.max_bins, sampling.weights, categories, backend)
+            settings = replace(settings, max_bins=max_bins)
+            fit = fit_of(settings, X, sampling, rules, coding, categories)
+            backend = fitted_to_memory(fit, backend, settings.memory_limit)
         with progress.stage("binning"):
             edges = fit_edges(
                 X,
-                max_bins=params["max_bins"],
+                max_bins=settings.max_bins,
                 weights=sampling.weights,
                 seed=seed,
-                n_threads=backend.n_threads,
                 backend=backend,
                 categories=categories,
             )
@@ -187,36 +216,12 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             if earlier is not None:
                 check_same(earlier, edges, coding)
             target = Target.of(coding, codes, backend)
-        with progress.stage("growing"):
-            criterion = criterion_of(params["criterion"], coding.n_outputs)
-            pruned = None
-            if params["max_leaf_nodes"] is not None or params["ccp_alpha"] > 0:
-                pruned = partial(_pruned, params=params, criterion=criterion)
+        training = Training(matrix, target, sampling, rules, seed, backend)
+        return training, settings, checked
 
-            def finish(forest: Forest, first: int) -> Forest:
-                if rules.medians:
-                    where = matrix, target, coded[0], sampling, first, backend
-                    forest = with_medians(forest, *where)
-                    forest = forest if pruned is None else pruned(forest)
-                return clip_leaves(forest, rules.signs, criterion) if len(rules.signs) else forest
-
-            # what medians gain is known at the end; other trees are pruned as they grow
-            at_once = None if rules.medians else pruned
-            growth = Growth(matrix, target, sampling, rules, seed, backend, at_once, finish)
-            forest = self._grow(growth, coded, earlier)
-            single = "n_estimators" not in params
-            if single and not (coding.is_classes or coding.several or rules.medians):
-                forest = with_leaf_impurity(forest, matrix, coded[0], sampling, criterion, backend)
-        self._keep(forest)
-        self.criterion_, self.backend_ = params["criterion"], backend.name
-        self._sampling_ = sampling
-        if params.get("oob_score", False):
-            with progress.stage("out of bag"):
-                self._set_oob_score_and_attributes(matrix, coded, sampling, backend)
-
-    def _grow(self, growth: Growth, coded: tuple[Any, ...], earlier: Forest | None) -> Forest:
-        """The trees; `coded`: the target as it was checked."""
-        return growth.finish(growth.grow(1), 0)
+    def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:
+        """The trees; `checked`: the target before it was encoded."""
+        return growth.finish(grow(growth.training, 1, prune=growth.prune), 0)
 
     def _keep(self, forest: Forest) -> None:
         self.forest_, self.seed_ = forest, forest.seed
@@ -232,43 +237,40 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     @property
     def _criterion(self) -> Criterion:
         """The one that the trees were grown by."""
-        return criterion_of(self.criterion_, self.forest_.coding.n_outputs)
+        return CRITERIA[self.criterion_].of_outputs(self.forest_.coding.n_outputs)
 
     def _signs(self) -> np.ndarray:
         """Of monotonic constraints, see `frontier.Rules`."""
-        wanted = self._growing(self.n_features_in_)["monotonic_cst"]
+        wanted = self._settings(self.n_features_in_).monotonic_cst
         return signs_of(wanted, self.n_features_in_, self.forest_.coding)
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
+    def _combine(self) -> str:
+        """How the trees' predictions combine, see `Forest`."""
+        return "mean"
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         raise NotImplementedError
 
-    def _labels(self, coded: tuple[Any, ...]) -> Labels | None:
-        """Class codes and classes on the host, where class weights ask for them."""
+    def _labels(self, checked: CheckedTarget) -> CheckedTarget | None:
+        """The target on the host, where class weights ask for it."""
         return None
 
     def _encode_target(
-        self, coded: tuple[Any, ...], sampling: Sampling, backend: Backend
+        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
     ) -> tuple[TargetCoding, Array]:
         raise NotImplementedError
 
-    def _set_oob_score_and_attributes(
-        self,
-        matrix: BinnedMatrix,
-        coded: tuple[Any, ...],
-        sampling: Sampling,
-        backend: Backend,
-    ) -> None:
+    def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
         raise NotImplementedError
 
-    def _run(self, X: Any, work: Callable[[Backend], Any]) -> Any:
-        """`work` on the backend for X."""
-        return run_on_backend(
-            work,
-            self.backend,
-            thread_count(getattr(self, "n_jobs", 1)),
-            n_rows=count_rows(X),
-            on_device=is_on_device(X),
-        )
+    def _chosen(self, X: Any) -> dict[str, Any]:
+        """What chooses the backend for X, see `run_on_backend`."""
+        return {
+            "name": self.backend,
+            "n_threads": thread_count(getattr(self, "n_jobs", 1)),
+            "n_rows": count_rows(X),
+            "on_device": is_on_device(X),
+        }
 
     def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
         """What a stage of `predict` finds for X's rows, in the kind of array that X is."""
@@ -279,7 +281,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             with progress.stage("predicting"):
                 return in_kind_of(X, stage(self.forest_, table, backend))
 
-        return self._run(X, work)
+        return run_on_backend(work, **self._chosen(X))
 
     @cached_property
     def feature_importances_(self) -> np.ndarray:
@@ -313,19 +315,21 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         OSError
             The file cannot be written. The estimator can be saved elsewhere.
         """
-        from gpuforest.model_file import save
+        from gpuforest.export.model_file import save
 
         check_is_fitted(self)
         save(self, path)
 
     def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn, see `gpuforest.convert`."""
-        from gpuforest.convert import to_sklearn
+        """The same trees as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""
+        from gpuforest.export.sklearn import to_sklearn
 
         return to_sklearn(self)
 
     def _html_repr(self) -> str:
         """What notebooks show: scikit-learn's diagram, and of fitted trees what they are."""
+        from gpuforest.export.notebook import summary_html
+
         diagram: str = super()._html_repr()
         return diagram + summary_html(self) if hasattr(self, "forest_") else diagram
 
@@ -347,7 +351,25 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _pruned(forest: Forest, params: dict[str, Any], criterion: Criterion) -> Forest:
-    if params["max_leaf_nodes"] is not None:
-        forest = best_first(forest, criterion, params["max_leaf_nodes"])
-    return prune(forest, criterion, params["ccp_alpha"]) if params["ccp_alpha"] > 0 else forest
+def growth_of(
+    training: Training, settings: Settings, checked: CheckedTarget, combine: str
+) -> Growth:
+    """The training with what becomes of its trees."""
+    rules, criterion = training.rules, training.rules.criterion
+    pruned = partial(_pruned, settings=settings, criterion=criterion) if settings.prunes else None
+
+    def finish(forest: Forest, first: int) -> Forest:
+        if criterion.medians:
+            forest = with_medians(forest, training, checked.values, first)
+            forest = forest if pruned is None else pruned(forest)
+        forest = replace(forest, combine=combine)
+        return clip_leaves(forest, rules.signs, criterion) if len(rules.signs) else forest
+
+    # what medians gain is known at the end; other trees are pruned as they grow
+    return Growth(training, None if criterion.medians else pruned, finish)
+
+
+def _pruned(forest: Forest, settings: Settings, criterion: Criterion) -> Forest:
+    if settings.max_leaf_nodes is not None:
+        forest = best_first(forest, criterion, settings.max_leaf_nodes)
+    return prune(forest, criterion, settings.ccp_alpha) if settings.ccp_alpha > 0 else forest

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-from gpuforest import progress
+from gpuforest.common import progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,8 +32,8 @@ GROWING = "growing"  # the stage that reports trees
 
 
 @contextmanager
-def told(estimator: Any, n_trees: int, **data: Any) -> Iterator[None]:
-    """Tell an estimator's callbacks, where it has some, of the fit inside and of its trees.
+def notified(estimator: Any, n_trees: int, **data: Any) -> Iterator[None]:
+    """Notify an estimator's callbacks, where it has some, of the fit inside and of its trees.
 
     data : X, y and metadata, as the callbacks get them
     """
@@ -43,12 +43,12 @@ def told(estimator: Any, n_trees: int, **data: Any) -> Iterator[None]:
         return
     fit = estimator._init_callback_context(max_subtasks=n_trees)
     fit.call_on_fit_task_begin(estimator=estimator, **data)
-    told_of = 0
+    n_notified = 0
 
     def tree_grown(stage: str, done: int, total: int) -> None:
-        nonlocal told_of
-        while stage == GROWING and total == n_trees and told_of < done:
-            told_of += 1
+        nonlocal n_notified
+        while stage == GROWING and total == n_trees and n_notified < done:
+            n_notified += 1
             tree = fit.subcontext(task_name="tree").call_on_fit_task_begin(estimator=estimator)
             tree.call_on_fit_task_end(estimator=estimator)
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from gpuforest.dtypes import WEIGHT
+from gpuforest.common.dtypes import WEIGHT
 from gpuforest.sampling import Sampling, most_draw_weight
-
-Labels = tuple[Any, Any]  # class codes and classes, or lists of them, of several outputs
+from gpuforest.target import CheckedTarget
 
 # "balanced_subsample" of several outputs multiplies weights, and in a bag they may be so many
 # times larger than among all rows before they are cut off
@@ -44,15 +43,17 @@ def class_weights_of(
 
 
 def row_weights_of(
-    class_weight: Any, labels: Labels, sample_weight: np.ndarray | None = None
+    class_weight: Any, labels: CheckedTarget, sample_weight: np.ndarray | None = None
 ) -> np.ndarray:
     """What class_weight makes of each row, f64[N]: of several outputs the product.
 
     sample_weight : see `class_weights_of`
     """
-    codes, classes = labels
-    if not isinstance(classes, list):
-        return class_weights_of(class_weight, codes, classes, sample_weight)[codes]
+    codes, classes = labels.values, labels.classes
+    assert classes is not None
+    if len(classes) == 1:
+        found = class_weights_of(class_weight, codes[0], classes[0], sample_weight)
+        return np.asarray(found[codes[0]])
     if class_weight == "balanced":
         class_weight = ["balanced"] * len(classes)
     else:
@@ -79,7 +80,7 @@ def check_some_weight(weights: np.ndarray) -> None:
 
 
 def weigh_draws(
-    sampling: Sampling, labels: Labels, each: np.ndarray | None, user: np.ndarray | None
+    sampling: Sampling, labels: CheckedTarget, each: np.ndarray | None, user: np.ndarray | None
 ) -> Sampling:
     """Class weights of a bag weigh each draw, by integers that no sum overflows.
 
@@ -102,11 +103,11 @@ def weigh_draws(
 
 
 def _balance_draws(
-    sampling: Sampling, labels: Labels, room: int, user: np.ndarray | None
+    sampling: Sampling, labels: CheckedTarget, room: int, user: np.ndarray | None
 ) -> Sampling:
     """Classes are balanced in each bag."""
     balance = 2 ** (room.bit_length() - 1)
-    if not isinstance(labels[1], list):
+    if len(labels.values) == 1:
         return replace(sampling, balance=balance, draw_weight=balance)
     each = row_weights_of("balanced", labels, user)
     most = math.ceil(each.max() * HEADROOM)

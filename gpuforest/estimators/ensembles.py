@@ -20,7 +20,7 @@ from gpuforest.assembly import WaveTrees
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinnedMatrix
+from gpuforest.common.progress import report
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
     FIRST_TREES,
@@ -30,14 +30,16 @@ from gpuforest.estimators.growing import (
     tune_features,
 )
 from gpuforest.estimators.members import kind_of, members, shared_params, template
-from gpuforest.estimators.settings import check_out_of_bag, features_tried
+from gpuforest.estimators.settings import Settings, check_out_of_bag, features_tried
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
+from gpuforest.grow import grow, merged
 from gpuforest.inspection.oob import Error, OutOfBag, curve_points, sampled_rows
 from gpuforest.inspection.paths import decision_paths
 from gpuforest.inspection.permutation import Score
-from gpuforest.progress import report
 from gpuforest.sampling import Sampling, draw_bags
+from gpuforest.target import CheckedTarget
+from gpuforest.training import Training
 
 
 class ManyTrees:
@@ -104,29 +106,34 @@ class ManyTrees:
         return self.forest_.n_trees
 
     @property
+    def _most_trees(self) -> int:
+        """The most trees that a fit may grow."""
+        return int(self.max_estimators if self.n_estimators == "auto" else self.n_estimators)
+
+    @property
     def max_features_(self) -> int:
         """Features tried at a split."""
         check_is_fitted(self)
-        params, n_features = self._growing(self.n_features_in_), self.n_features_in_
-        return features_tried(params["max_features"], n_features, params.get("features_drawn", 0))
+        settings = self._settings(self.n_features_in_)
+        return features_tried(settings.max_features, self.n_features_in_, settings.features_drawn)
 
     def _validate_params(self) -> None:
         super()._validate_params()  # type: ignore[misc]
         check_out_of_bag(vars(self))
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         if hasattr(y, "toarray"):  # another error and other words than of single trees, as there
             raise ValueError("sparse multilabel-indicator for y is not supported.")
-        found: tuple[Any, ...] = super()._check_target(y, n_rows, backend)  # type: ignore[misc]
+        found: CheckedTarget = super()._check_target(y, n_rows, backend)  # type: ignore[misc]
         return found
 
-    def _growing(self, n_features: int) -> dict[str, Any]:
-        """Parameters as the engine knows them."""
-        params: dict[str, Any] = super()._growing(n_features)  # type: ignore[misc]
-        params["balanced_by_weight"] = True
-        if params.get("max_features") == "oob":
-            params["max_features"] = self._best_features()
-        return params
+    def _settings(self, n_features: int) -> Settings:
+        """The parameters as the engine takes them."""
+        found: Settings = super()._settings(n_features)  # type: ignore[misc]
+        found = replace(found, balanced_by_weight=True, is_single=False)
+        if found.max_features == "oob":
+            return replace(found, max_features=self._best_features())
+        return found
 
     def _best_features(self) -> Any:
         """Of max_features="oob" the number found; before the fit what it begins with."""
@@ -135,15 +142,17 @@ class ManyTrees:
         tried = self.oob_max_features_
         return int(tried.max_features[np.argmin(tried.error)])
 
-    def _grow(self, growth: Growth, coded: tuple[Any, ...], earlier: Forest | None) -> Forest:
+    def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:
         """The trees, as many and of as many features tried as out-of-bag errors ask for."""
         if earlier is not None and earlier.n_trees == self.n_estimators:
             return earlier  # only their out-of-bag errors are asked for
         by_error = getattr(self, "max_features", None) == "oob"
         if not by_error and self.n_estimators != "auto":
-            return growth.finish(growth.grow(int(self.n_estimators), earlier), 0)
-        growth = replace(growth, backend=growth.backend.for_one_fit())
-        error = self._oob_error(coded, growth.sample())
+            n_trees = int(self.n_estimators)
+            return growth.finish(grow(growth.training, n_trees, earlier, growth.prune), 0)
+        training = growth.training
+        growth = replace(growth, training=training.on(training.backend.for_one_fit()))
+        error = self._oob_error(checked, growth.sample())
         begun: list[WaveTrees] = []
         if by_error:
             growth, begun, tried = tune_features(growth, error)
@@ -155,27 +164,25 @@ class ManyTrees:
             return growth.finish(forest, 0)
         n_trees = int(self.n_estimators)
         if earlier is None and begun and n_trees >= FIRST_TREES:
-            earlier = growth.merge(begun)
-        return growth.finish(growth.grow(n_trees, earlier), 0)
+            earlier = merged(begun, growth.training)
+        return growth.finish(grow(growth.training, n_trees, earlier, growth.prune), 0)
 
-    def _oob_error(self, coded: tuple[Any, ...], rows: np.ndarray | None) -> Error:
+    def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
         """What is missing to a score of one, of predictions for these rows; None: all."""
         raise NotImplementedError
 
-    def _tree_score(self, coded: tuple[Any, ...]) -> Score:
+    def _tree_score(self, checked: CheckedTarget) -> Score:
         """Of a tree's predictions for some rows, the higher the better: accuracy, or the mean
         squared error below zero."""
         raise NotImplementedError
 
-    def _oob_means(
-        self, matrix: BinnedMatrix, coded: tuple[Any, ...], sampling: Sampling, backend: Backend
-    ) -> np.ndarray:
+    def _oob_means(self, training: Training, checked: CheckedTarget) -> np.ndarray:
         """Out-of-bag predictions f64[N, n_values]; NaN, with a warning, for rows that every
         tree drew. The errors on the way are kept, unless they are known."""
         forest = self.forest_
-        rows = sampled_rows(forest.seed, sampling, backend)
-        oob = OutOfBag(matrix, sampling, forest.coding.n_values, backend)
-        error, curve = self._oob_error(coded, rows), []
+        rows = sampled_rows(forest.seed, training.sampling, training.backend)
+        oob = OutOfBag(training)
+        error, curve = self._oob_error(checked, rows), []
         for point in oob.follow([forest], curve_points(forest.n_trees), error, rows=rows):
             curve.append(point)
             report(point[0], forest.n_trees)
@@ -268,21 +275,15 @@ class ForestClassifier(ManyTrees, Classifier):
         if weight is None:
             return np.stack(codes, axis=1), None
         classes = [labels for labels, _ in found]
-        several = len(found) > 1
-        labels = (codes, classes) if several else (codes[0], classes[0])
+        labels = CheckedTarget(codes, classes)
         return np.stack(codes, axis=1), row_weights_of(weight, labels, sample_weight)
 
-    def _set_oob_score_and_attributes(
-        self,
-        matrix: BinnedMatrix,
-        coded: tuple[Any, ...],
-        sampling: Sampling,
-        backend: Backend,
-    ) -> None:
-        codes, classes = coded
-        means = self._oob_means(matrix, coded, sampling, backend)
-        seen = _scored(means, sampling)
-        if isinstance(classes, list):
+    def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
+        codes, classes = checked.values, checked.classes
+        assert classes is not None
+        means = self._oob_means(training, checked)
+        seen = _scored(means, training.sampling)
+        if len(classes) > 1:
             parts = self.forest_.coding.split(means)
             found = [
                 _labels(to_host(c), k, p, seen)
@@ -294,14 +295,14 @@ class ForestClassifier(ManyTrees, Classifier):
             self.oob_decision_function_ = np.stack(padded, axis=2)
             default = _subset_accuracy
         else:
-            y, predicted = _labels(to_host(codes), classes, means, seen)
+            y, predicted = _labels(to_host(codes[0]), classes[0], means, seen)
             self.oob_decision_function_, default = means, accuracy_score
         self.oob_score_ = np.nan
         if seen.any():
             self.oob_score_ = float(self._scoring(default)(y, predicted))
 
-    def _oob_error(self, coded: tuple[Any, ...], rows: np.ndarray | None) -> Error:
-        y, ends = _stacked(*coded)
+    def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
+        y, ends = _stacked(checked)
         y = y if rows is None else y[rows]
 
         def error(means: np.ndarray) -> float:
@@ -310,8 +311,8 @@ class ForestClassifier(ManyTrees, Classifier):
 
         return error
 
-    def _tree_score(self, coded: tuple[Any, ...]) -> Score:
-        y, ends = _stacked(*coded)
+    def _tree_score(self, checked: CheckedTarget) -> Score:
+        y, ends = _stacked(checked)
         return lambda rows, values: _accuracy(y[rows], values, ends)
 
 
@@ -323,13 +324,12 @@ def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
     return np.asarray(seen)
 
 
-def _stacked(codes: Any, classes: Any) -> tuple[np.ndarray, np.ndarray]:
+def _stacked(checked: CheckedTarget) -> tuple[np.ndarray, np.ndarray]:
     """Class codes [N, n_outputs], and where the outputs after the first begin among the values
     of a prediction."""
-    if not isinstance(classes, list):
-        codes, classes = [codes], [classes]
-    y = np.stack([to_host(c) for c in codes], axis=1)
-    return y, np.cumsum([len(c) for c in classes])[:-1]
+    assert checked.classes is not None
+    y = np.stack([to_host(codes) for codes in checked.values], axis=1)
+    return y, np.cumsum([len(c) for c in checked.classes])[:-1]
 
 
 def _accuracy(y: np.ndarray, values: np.ndarray, ends: np.ndarray) -> float:
@@ -354,23 +354,19 @@ def _subset_accuracy(y: np.ndarray, found: np.ndarray) -> float:
 class ForestRegressor(ManyTrees, Regressor):
     """Many trees for real numbers."""
 
-    def _set_oob_score_and_attributes(
-        self,
-        matrix: BinnedMatrix,
-        coded: tuple[Any, ...],
-        sampling: Sampling,
-        backend: Backend,
-    ) -> None:
-        means = self._oob_means(matrix, coded, sampling, backend)
-        seen = _scored(means, sampling)
+    def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
+        means = self._oob_means(training, checked)
+        seen = _scored(means, training.sampling)
         means = means[:, 0] if means.shape[1] == 1 else means
         self.oob_prediction_ = means
         self.oob_score_ = np.nan
         if seen.sum() > 1:  # R^2 of one row is undefined
-            self.oob_score_ = float(self._scoring(r2_score)(to_host(coded[0])[seen], means[seen]))
+            self.oob_score_ = float(
+                self._scoring(r2_score)(to_host(checked.values)[seen], means[seen])
+            )
 
-    def _oob_error(self, coded: tuple[Any, ...], rows: np.ndarray | None) -> Error:
-        y = _columns(coded[0])
+    def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
+        y = _columns(checked.values)
         y = y if rows is None else y[rows]
 
         def error(means: np.ndarray) -> float:
@@ -379,8 +375,8 @@ class ForestRegressor(ManyTrees, Regressor):
 
         return error
 
-    def _tree_score(self, coded: tuple[Any, ...]) -> Score:
-        y = _columns(coded[0])
+    def _tree_score(self, checked: CheckedTarget) -> Score:
+        y = _columns(checked.values)
         return lambda rows, values: -float(np.mean((y[rows] - values) ** 2))
 
 

@@ -29,6 +29,7 @@ from gpuforest.estimators.settings import (
 from gpuforest.estimators.tasks import Numbers
 from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf
+from gpuforest.target import CheckedTarget
 
 # parameters of forests that have no meaning without a target or bags
 BAGS = {"bootstrap", "max_samples", "oob_score", "oob_tol", "max_estimators"}
@@ -262,9 +263,9 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
     ) -> None:
         keep(self, locals())
 
-    def _growing(self, n_features: int) -> dict[str, Any]:
+    def _tree_params(self) -> dict[str, Any]:
         fixed = {"criterion": self.criterion, "max_features": 1, "ccp_alpha": 0.0}
-        return {**super()._growing(n_features), **fixed, "monotonic_cst": None}
+        return super()._tree_params() | fixed | {"monotonic_cst": None}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Grow the trees; see `RandomForestRegressor.fit`. `y` is not looked at."""
@@ -276,13 +277,13 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         y: Any,
         sample_weight: Any,
         seed: int,
-        backend: Backend,
         earlier: Forest | None,
+        backend: Backend,
     ) -> None:
-        super()._fit(X, seed, sample_weight, seed, backend, earlier)
+        super()._fit(X, seed, sample_weight, seed, earlier, backend)
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
-        return (RandomState(y % 2**32).uniform(size=n_rows),)  # y is the seed
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+        return CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed
 
     def _set_oob_score_and_attributes(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("OOB score not supported by tree embedding")

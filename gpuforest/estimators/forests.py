@@ -45,7 +45,7 @@ class RandomForestClassifier(ForestClassifier):
         as give the least out-of-bag error, from the default on by factors of two, which needs
         bootstrap.
     max_leaf_nodes : int or None, default=None
-        Leaves of a tree at the most: of all splits those that decrease the impurity most,
+        At most so many leaves of a tree: of all splits those that decrease the impurity most,
         chosen from the root down (best first); None: any number.
     min_impurity_decrease : float, default=0.0
         Least decrease of impurity, weighted by the node's share of the rows.
@@ -76,7 +76,7 @@ class RandomForestClassifier(ForestClassifier):
         Of n_estimators="auto": growing ends when over the last half of the trees the out-of-bag
         error (of classes the share of wrong rows, of numbers 1 - R^2) lay within this.
     max_estimators : int, default=1000
-        Of n_estimators="auto": trees at the most.
+        Of n_estimators="auto": at most so many trees.
     class_weight : {"balanced", "balanced_subsample"}, dict, list of dict or None, default=None
         What each row of a class adds to the statistics: {label: weight}, or "balanced",
         rows / (classes * rows of the class); "balanced_subsample" counts the

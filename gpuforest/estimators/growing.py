@@ -12,15 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
 from gpuforest.assembly import WaveTrees
-from gpuforest.backends.base import Backend
-from gpuforest.binning import BinnedMatrix
+from gpuforest.common.progress import counting_on
 from gpuforest.forest import Forest
-from gpuforest.frontier import Rules
-from gpuforest.grow import Prune, grow, grow_waves, merged
+from gpuforest.grow import Prune, grow_waves, merged
 from gpuforest.inspection.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
-from gpuforest.progress import counting_on
-from gpuforest.sampling import Sampling
-from gpuforest.target import Target
+from gpuforest.training import Training
 
 # So many trees at least: tuneRF tries 50, and this is a point of every curve. Errors of fewer
 # fall fast, and differ by chance.
@@ -30,47 +26,26 @@ IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """What trees grow from, whatever their number.
+    """A training, and what becomes of its trees.
 
     prune : a function that cuts back the trees of one wave; None: trees stay whole
     finish : a function that makes of the grown trees the forest that predicts (medians, pruning
         by them, monotonic bounds); its second argument is the number of the first tree
     """
 
-    matrix: BinnedMatrix
-    target: Target
-    sampling: Sampling
-    rules: Rules
-    seed: int
-    backend: Backend
+    training: Training
     prune: Prune | None
     finish: Callable[[Forest, int], Forest]
 
-    def grow(self, n_trees: int, earlier: Forest | None = None) -> Forest:
-        """The trees 0 .. n_trees - 1, as they grow; see `grow.grow`."""
-        return grow(
-            self.matrix, self.target, self.sampling, self.rules, n_trees, self.seed, self.backend,
-            earlier, self.prune,
-        )  # fmt: skip
-
-    def grow_waves(self, begin: int, n_trees: int) -> list[WaveTrees]:
-        """The trees begin .. n_trees - 1, as they grew together."""
-        return grow_waves(
-            self.matrix, self.target, self.sampling, self.rules, begin, n_trees, self.seed,
-            self.backend, self.prune,
-        )  # fmt: skip
-
-    def merge(self, waves: list[WaveTrees]) -> Forest:
-        """The forest of all waves, which are emptied."""
-        return merged(waves, self.matrix, self.target, self.rules, self.seed, self.backend)
-
     def sample(self) -> np.ndarray | None:
         """Rows by which errors are known on the way; None: all."""
-        return sampled_rows(self.seed, self.sampling, self.backend)
+        t = self.training
+        return sampled_rows(t.seed, t.sampling, t.backend)
 
-    def out_of_bag(self, rows: np.ndarray | None) -> OutOfBag:
-        n_values = self.target.coding.n_values
-        return OutOfBag(self.matrix, self.sampling, n_values, self.backend, rows)
+    def trying(self, n_tried: int) -> Growth:
+        """The same, with another number of features tried at a split."""
+        rules = replace(self.training.rules, n_tried=n_tried)
+        return replace(self, training=replace(self.training, rules=rules))
 
 
 def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees], Curve]:
@@ -86,14 +61,14 @@ def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees]
     waves : its trees
     tried : the numbers, ascending, and their errors
     """
-    start, rows = growth.rules.n_tried, growth.sample()
+    start, rows = growth.training.rules.n_tried, growth.sample()
     found: dict[int, float] = {}
     best: tuple[float, int, list[WaveTrees]] | None = None
 
     def trial(n_tried: int) -> float:
         nonlocal best
-        other = replace(growth, rules=replace(growth.rules, n_tried=n_tried))
-        waves, oob = other.grow_waves(0, FIRST_TREES), growth.out_of_bag(rows)
+        waves = grow_waves(growth.trying(n_tried).training, 0, FIRST_TREES, growth.prune)
+        oob = OutOfBag(growth.training, rows)
         ((_, found[n_tried]),) = _follow(oob, growth, waves, [FIRST_TREES], error)
         if best is None or (found[n_tried], n_tried) < best[:2]:
             best = found[n_tried], n_tried, waves
@@ -103,13 +78,12 @@ def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees]
     for halves in (True, False):
         n_tried = start
         while True:
-            other = -(-n_tried // 2) if halves else min(2 * n_tried, growth.matrix.n_features)
+            other = -(-n_tried // 2) if halves else min(2 * n_tried, growth.training.n_features)
             if other == n_tried or not trial(other) < least * (1 - IMPROVEMENT):
                 break
             n_tried, least = other, found[other]
     assert best is not None
-    chosen = replace(growth, rules=replace(growth.rules, n_tried=best[1]))
-    return chosen, best[2], sorted(found.items())
+    return growth.trying(best[1]), best[2], sorted(found.items())
 
 
 def grow_until_converged(
@@ -124,14 +98,14 @@ def grow_until_converged(
 
     begun : the first `FIRST_TREES` of the trees, where they grew before
     """
-    oob, points = growth.out_of_bag(growth.sample()), curve_points(max_trees)
+    oob, points = OutOfBag(growth.training, growth.sample()), curve_points(max_trees)
     grown: list[WaveTrees] = []
     curve: Curve = []
     for end in (n for n in points if n >= min(FIRST_TREES, max_trees)):
         begin = oob.n_trees
         with counting_on(begin, max_trees):
             is_there = begun and end == FIRST_TREES
-            waves = begun if is_there else growth.grow_waves(begin, end)
+            waves = begun if is_there else grow_waves(growth.training, begin, end, growth.prune)
         grown += waves
         passed = [n for n in points if begin < n <= end]
         curve += _follow(oob, growth, waves, passed, error)
@@ -145,7 +119,7 @@ def grow_until_converged(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return growth.merge(grown), curve
+    return merged(grown, growth.training), curve
 
 
 def _follow(
@@ -154,7 +128,9 @@ def _follow(
     """Errors at these numbers of trees, of which the last is that of all. Trees need not be
     merged to be asked."""
     begin = accumulate((len(wave.tree_sizes) for wave in waves), initial=oob.n_trees)
-    forests = [growth.finish(growth.merge([w]), n) for w, n in zip(waves, begin, strict=False)]
+    forests = [
+        growth.finish(merged([w], growth.training), n) for w, n in zip(waves, begin, strict=False)
+    ]
     return list(oob.follow(forests, points, error, oob.n_trees))
 
 

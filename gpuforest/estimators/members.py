@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuforest.common.hashing import GOLDEN
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.hashing import GOLDEN
 from gpuforest.inspection.views import one_tree
 
 OWN = {"class_weight", "random_state"}  # class weights count in the forest's bags
@@ -50,5 +50,5 @@ def template(estimator: Any) -> Any:
     """
     coding = estimator.forest_.coding
     kind = kind_of(bool(coding.is_classes or coding.several))
-    grown_by = estimator._growing(estimator.n_features_in_)
+    grown_by = estimator._tree_params() | vars(estimator._settings(estimator.n_features_in_))
     return kind(**shared_params(kind, grown_by), random_state=estimator.seed_)

@@ -15,10 +15,11 @@ from sklearn.base import is_classifier
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_backend
 from gpuforest.binning import FEW_VALUES, MANY_BINS
-from gpuforest.dtypes import WEIGHT
-from gpuforest.estimators.settings import most_trees, rules_of, sampling_of, thread_count
+from gpuforest.common.dtypes import WEIGHT
+from gpuforest.criteria import CRITERIA
+from gpuforest.estimators.settings import Settings, rules_of, sampling_of, thread_count
 from gpuforest.frontier import Rules
-from gpuforest.memory import ON_HOST, SHARED_WEIGHT, Fit, MemoryEstimate, estimate, within
+from gpuforest.memory import SHARED_WEIGHT, Fit, MemoryEstimate, estimate, within
 from gpuforest.sampling import Sampling
 from gpuforest.target import TargetCoding
 
@@ -80,25 +81,26 @@ def estimate_memory(
         else:
             several = (classes,) * n_outputs
             coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, several)
-    params = estimator._growing(n_features)
-    if params["max_bins"] == "auto":
-        params["max_bins"] = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
-    sampling = sampling_of(params, n_samples, None)
-    if (class_weight := params.get("class_weight")) is not None:
+    settings = estimator._settings(n_features)
+    if settings.max_bins == "auto":
+        max_bins = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
+        settings = replace(settings, max_bins=max_bins)
+    sampling = sampling_of(settings, n_samples, None)
+    if settings.class_weight is not None:
         # the weights are not known, only that their sums are other and larger than counts
         heavy = replace(sampling, factors=np.full(1, SHARED_WEIGHT, WEIGHT))
-        balanced = class_weight == "balanced_subsample" and params.get("bootstrap", False)
+        balanced = settings.class_weight == "balanced_subsample" and settings.bootstrap
         sampling = replace(sampling, balance=1) if balanced else heavy
-    rules = rules_of(params, n_features, sampling, coding)
+    rules = rules_of(settings, n_features, sampling, coding)
     X = np.broadcast_to(np.zeros((), dtype), (n_samples, n_features))
-    fit = fit_of(params, X, sampling, rules, coding)
+    fit = fit_of(settings, X, sampling, rules, coding)
     name = estimator.backend if backend is None else backend
     threads = thread_count(getattr(estimator, "n_jobs", 1))
     return estimate(fit, get_backend(name, threads, n_rows=n_samples))
 
 
 def fit_of(
-    params: dict[str, Any],
+    settings: Settings,
     X: Any,
     sampling: Sampling,
     rules: Rules,
@@ -111,39 +113,40 @@ def fit_of(
     categories : as `binning.BinEdges` has them; they may be more than `max_bins`
     """
     most = max(map(len, (categories or {}).values()), default=0)
-    max_bins = FEW_VALUES if params["max_bins"] == "auto" else params["max_bins"]
+    max_bins = FEW_VALUES if settings.max_bins == "auto" else int(settings.max_bins)
     labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
     coded = 4 if coding.is_classes else 8 * len(coding.centre)
     weights = 0 if sampling.weights is None else 12
     return Fit(
         n_rows=X.shape[0],
         n_features=X.shape[1],
-        n_trees=most_trees(params),
+        n_trees=settings.n_trees,
         n_channels=coding.n_channels,
         is_classes=coding.is_classes,
         max_bins=max(max_bins, most + 2),
         target_bytes=8 * labels + coded + weights,
         value_bytes=min(8, max(4, X.dtype.itemsize)),
         copied=X.dtype not in (np.float32, np.float64),
-        scores_bytes=8 * coding.n_values if params.get("oob_score", False) else 0,
+        scores_bytes=8 * coding.n_values if settings.oob_score else 0,
         sampling=sampling,
         rules=rules,
-        most_leaves=_most_leaves(params, coding),
-        prunes=params["max_leaf_nodes"] is not None or params["ccp_alpha"] > 0,
-        links=params["ccp_alpha"] > 0,
+        most_leaves=_most_leaves(settings, coding),
+        prunes=settings.prunes,
+        links=settings.ccp_alpha > 0,
     )
 
 
-def _most_leaves(params: dict[str, Any], coding: TargetCoding) -> float:
+def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
     """Of a pruned tree: each of its splits gains more than `ccp_alpha`, and all together no more
     than the highest impurity of classes; of numbers it is not known."""
-    most = float(params["max_leaf_nodes"] or math.inf)
+    most = float(settings.max_leaf_nodes or math.inf)
     classes = [coding.classes] if coding.classes is not None else list(coding.several)
-    if params["ccp_alpha"] > 0 and classes:
+    if settings.ccp_alpha > 0 and classes:
         n = max(2, *map(len, classes))
-        bits = params["criterion"] in ("entropy", "log_loss", "gain_ratio")
-        highest = math.log2(n) if bits else 1 - 1 / n
-        most = min(most, 1 + highest / params["ccp_alpha"])
+        impurity = CRITERIA[settings.criterion].impurity
+        assert impurity is not None
+        highest = float(impurity(np.full(n, 1 / n)))  # the highest is that of equal shares
+        most = min(most, 1 + highest / settings.ccp_alpha)
     return most
 
 
@@ -156,7 +159,7 @@ def fitted_to_memory(fit: Fit, backend: Backend, limit: int | None) -> Backend:
     ValueError : it takes more than the limit whatever is done
     """
     backend = within(fit, backend, limit)
-    if limit is None and backend.name in ON_HOST and "available" not in _warned:
+    if limit is None and backend.on_host and "available" not in _warned:
         needed, free = estimate(fit, backend).total, available_bytes()
         if free is not None and needed > free:
             _warned.add("available")

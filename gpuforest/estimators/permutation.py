@@ -8,12 +8,14 @@ import numpy as np
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import progress
 from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import bin_matrix
+from gpuforest.common import progress
+from gpuforest.data.validation import check_table
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.validation import check_table
 from gpuforest.inspection.permutation import permutation_decreases
+from gpuforest.target import CheckedTarget
 
 
 def oob_permutation_importance(forest: Any, X: Any, y: Any) -> Bunch:
@@ -72,14 +74,14 @@ def oob_permutation_importance(forest: Any, X: Any, y: Any) -> Bunch:
                 f"X has {table.shape[0]} rows, but the forest was fitted to {sampling.n_rows}: "
                 "pass the data that it was fitted to"
             )
-        coded = forest._check_target(y, sampling.n_rows, backend)
-        _check_classes(forest, coded)
+        checked = forest._check_target(y, sampling.n_rows, backend)
+        _check_classes(forest, checked)
         matrix = bin_matrix(table, grown.edges, backend)
         with progress.stage("permuting"):
-            score = forest._tree_score(coded)
+            score = forest._tree_score(checked)
             return permutation_decreases(grown, matrix, sampling, score, backend)
 
-    found = forest._run(X, work)
+    found = run_on_backend(work, **forest._chosen(X))
     known = found[:, ~np.isnan(found[0])]
     if not known.size:
         raise ValueError("every bag has all rows, none is out of bag: lower max_samples")
@@ -108,10 +110,11 @@ def _check_bags(forest: Any) -> None:
         raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
 
 
-def _check_classes(forest: Any, coded: tuple[Any, ...]) -> None:
+def _check_classes(forest: Any, checked: CheckedTarget) -> None:
     """Codes of other classes would mean others."""
-    if len(coded) == 1:
+    if checked.classes is None:
         return
-    own, other = (k if isinstance(k, list) else [k] for k in (forest.classes_, coded[1]))
+    own, other = forest.classes_, checked.classes
+    own = own if isinstance(own, list) else [own]
     if len(own) != len(other) or not all(map(np.array_equal, own, other)):
         raise ValueError("y has other classes than in training: pass what the forest was fitted to")

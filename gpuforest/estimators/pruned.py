@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import bring, is_on_device, to_host
 from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.data.tables import is_frame, open_frame
+from gpuforest.data.validation import check_weights
 from gpuforest.estimators.base import Trees
-from gpuforest.estimators.validation import check_weights
 from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf
-from gpuforest.pruning import collapse_alphas, pruning_path
-from gpuforest.pruning_choice import (
+from gpuforest.pruning.cost_complexity import collapse_alphas, pruning_path
+from gpuforest.pruning.selection import (
     RULES,
     Trial,
     choose,
@@ -33,7 +35,6 @@ from gpuforest.pruning_choice import (
     reduced_error,
     try_rows,
 )
-from gpuforest.tables import is_frame, open_frame
 
 CV = "cv"
 METHODS = ("cost_complexity", "reduced_error")
@@ -114,7 +115,9 @@ class PrunedTree(Trees):
             if value not in known:
                 raise ValueError(f"{name}={value!r} is unknown: pass one of {', '.join(known)}")
         leaves = self._leaves(X)
-        target, classes = self._run(X, lambda backend: self._target(y, len(leaves), backend))
+        target, classes = run_on_backend(
+            lambda backend: self._target(y, len(leaves), backend), **self._chosen(X)
+        )
         weights = check_weights(sample_weight, len(leaves))
         trial = self._trial(leaves, target, classes, None if weights is None else weights[0])
         if method == "reduced_error":
@@ -124,9 +127,9 @@ class PrunedTree(Trees):
             self._choose(trial.alphas, ccp_alphas, error_curve([trial], ccp_alphas), rule)
         return self
 
-    def _growing(self, n_features: int) -> dict[str, Any]:
-        params = super()._growing(n_features)
-        return {**params, "ccp_alpha": 0.0} if self.ccp_alpha == CV else params
+    def _tree_params(self) -> dict[str, Any]:
+        params = super()._tree_params()
+        return params | {"ccp_alpha": 0.0} if self.ccp_alpha == CV else params
 
     def _keep(self, forest: Forest) -> None:
         super()._keep(forest)
@@ -139,10 +142,10 @@ class PrunedTree(Trees):
         y: Any,
         sample_weight: Any,
         seed: int,
-        backend: Backend,
         earlier: Forest | None,
+        backend: Backend,
     ) -> None:
-        super()._fit(X, y, sample_weight, seed, backend, earlier)
+        super()._fit(X, y, sample_weight, seed, earlier, backend)
         if self.ccp_alpha != CV:
             return
         weights = check_weights(sample_weight, self._sampling_.n_rows)
@@ -222,10 +225,11 @@ class PrunedTree(Trees):
     def _target(self, y: Any, N: int, backend: Backend) -> tuple[np.ndarray, tuple[Any, ...]]:
         """On the host codes of classes [N, n_outputs], and the classes of each output; or
         numbers f64[N, n_outputs], and none."""
-        first, *classes = self._check_target(y, N, backend)
-        if not isinstance(first, list):
-            return to_host(first).reshape(N, -1), tuple(classes)
-        return np.stack([to_host(codes) for codes in first], axis=1), tuple(classes[0])
+        checked = self._check_target(y, N, backend)
+        if checked.classes is None:
+            return to_host(checked.values).reshape(N, -1), ()
+        codes = np.stack([to_host(own) for own in checked.values], axis=1)
+        return codes, tuple(checked.classes)
 
     def _numbers(self, target: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
         """The same with the codes of the classes that the tree knows; -1: it does not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,17 +15,16 @@ from numpy.random import RandomState
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from gpuforest.criteria import criterion_names, criterion_of
-from gpuforest.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT
+from gpuforest.common.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT
+from gpuforest.criteria import CRITERIA, CriterionNames
 from gpuforest.estimators.class_weights import (
-    Labels,
     check_some_weight,
     row_weights_of,
     weigh_draws,
 )
 from gpuforest.frontier import Rules
 from gpuforest.sampling import Sampling
-from gpuforest.target import TargetCoding, integer_weights
+from gpuforest.target import CheckedTarget, TargetCoding, integer_weights
 
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
@@ -102,10 +102,61 @@ def current_criterion(criterion: str) -> str:
     return "squared_error"
 
 
-def plain(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters with Python's numbers in place of NumPy's: kernels are compiled anew for
-    another type, and np.uint8(255) + 1 is 0."""
-    return {name: _plain_number(value) for name, value in params.items()}
+@dataclass(frozen=True)
+class Settings:
+    """An estimator's parameters as the engine takes them, under scikit-learn's names.
+
+    A parameter that an estimator does not have keeps its default here. Four are not
+    scikit-learn's:
+
+    features_drawn : features drawn for each tree, of which it tries some; 0: it has all
+    without_replacement : the rows of a bag are drawn without replacement
+    balanced_by_weight : class weights "balanced" add up sample weights instead of counting rows
+    is_single : a tree by itself, not one of many
+    """
+
+    criterion: str
+    max_depth: int | None
+    min_samples_split: int | float
+    min_samples_leaf: int | float
+    min_weight_fraction_leaf: float
+    max_features: int | float | str | None
+    max_leaf_nodes: int | None
+    min_impurity_decrease: float
+    ccp_alpha: float
+    max_bins: int | str
+    memory_limit: int | None
+    categorical_split: str
+    monotonic_cst: Any = None
+    splitter: str = "best"
+    class_weight: Any = None
+    n_estimators: int | str = 1
+    max_estimators: int = 1
+    bootstrap: bool = False
+    max_samples: int | float | None = None
+    oob_score: Any = False
+    bootstrap_features: bool = False
+    features_drawn: int = 0
+    without_replacement: bool = False
+    balanced_by_weight: bool = False
+    is_single: bool = True
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> Settings:
+        """Those among the parameters that the engine knows, with Python's numbers in place of
+        NumPy's: kernels are compiled anew for another type, and np.uint8(255) + 1 is 0."""
+        known = {f.name for f in fields(cls)} & set(params)
+        return cls(**{name: _plain_number(params[name]) for name in known})
+
+    @property
+    def n_trees(self) -> int:
+        """The most trees that may grow."""
+        return int(self.max_estimators if self.n_estimators == "auto" else self.n_estimators)
+
+    @property
+    def prunes(self) -> bool:
+        """Whether trees are cut back after growing."""
+        return self.max_leaf_nodes is not None or self.ccp_alpha > 0
 
 
 def _plain_number(value: Any) -> Any:
@@ -118,7 +169,7 @@ def _plain_number(value: Any) -> Any:
 
 def criterion_constraint(task: str) -> dict[str, list[Any]]:
     """Of a task, "classification" or "regression"."""
-    return {"criterion": [StrOptions(set(criterion_names(task)))]}
+    return {"criterion": [StrOptions(CriterionNames(task))]}
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -136,12 +187,6 @@ def draw_seed(random_state: Any) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-
-
-def most_trees(params: Mapping[str, Any]) -> int:
-    """So many trees may grow."""
-    n = params.get("n_estimators", 1)
-    return int(params["max_estimators"] if n == "auto" else n)
 
 
 def check_out_of_bag(params: Mapping[str, Any]) -> None:
@@ -205,26 +250,26 @@ def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int
 
 
 def sampling_of(
-    params: dict[str, Any],
+    settings: Settings,
     n_rows: int,
     weights: tuple[np.ndarray, np.ndarray] | None,
-    labels: Labels | None = None,
+    labels: CheckedTarget | None = None,
 ) -> Sampling:
     """How the bags are drawn, and what is added up.
 
     weights : of rows, as they are and as integers
-    labels : class codes and classes, on the host, where there are class weights
+    labels : on the host, where there are class weights
     """
     user, integers = (None, None) if weights is None else weights
-    by_weight = params.get("balanced_by_weight", False)
-    class_weight, max_samples = params.get("class_weight"), params.get("max_samples")
-    if not params.get("bootstrap", False):
-        if params.get("max_samples") is not None and not params.get("draws_once", False):
+    by_weight, once = settings.balanced_by_weight, settings.without_replacement
+    class_weight, max_samples = settings.class_weight, settings.max_samples
+    if not settings.bootstrap:
+        if max_samples is not None and not once:
             raise ValueError(
                 "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
                 "`bootstrap=True` or set `max_sample=None`. (The parameter is max_samples.)"
             )
-        if params.get("oob_score", False):
+        if settings.oob_score:
             raise ValueError(
                 "Out of bag estimation only available if bootstrap=True; set that, or "
                 "oob_score=False"
@@ -236,7 +281,7 @@ def sampling_of(
             user = of_rows if user is None else user * of_rows
             check_some_weight(user)
             integers = integer_weights(user)
-        if not params.get("draws_once", False):
+        if not once:
             return Sampling(n_rows, 0, integers)
         n_counted = Sampling(n_rows, 0, integers).n_counted
         n_draws = rows_drawn(max_samples, n_counted, None)
@@ -285,22 +330,18 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
 
 
 def rules_of(
-    params: dict[str, Any],
+    settings: Settings,
     n_features: int,
     sampling: Sampling,
     coding: TargetCoding,
     has_categories: bool = False,
 ) -> Rules:
     """What a tree may do; `has_categories`: some features are categorical."""
-    criterion = criterion_of(params["criterion"], coding.n_outputs)
-    split, leaf, least, share = (
-        params[p]
-        for p in (
-            "min_samples_split",
-            "min_samples_leaf",
-            "min_impurity_decrease",
-            "min_weight_fraction_leaf",
-        )
+    criterion = CRITERIA[settings.criterion].of_outputs(coding.n_outputs)
+    split, leaf, least = (
+        settings.min_samples_split,
+        settings.min_samples_leaf,
+        settings.min_impurity_decrease,
     )
     if not isinstance(split, Integral):
         split = max(2, math.ceil(split * sampling.n_counted))
@@ -310,11 +351,8 @@ def rules_of(
     if least > 0:
         decrease = float(least - EPSILON) * sampling.bag_weight
         min_gain = coding.score_gain(decrease, criterion)
-    drawn = params.get("features_drawn", 0)
-    multiway, ratio = (
-        params["categorical_split"] == "multiway",
-        params["criterion"] == "gain_ratio",
-    )
+    drawn, depth = settings.features_drawn, settings.max_depth
+    multiway, ratio = settings.categorical_split == "multiway", criterion.by_ratio
     if criterion.medians and has_categories:
         raise ValueError(
             f"criterion={criterion.name!r} is for numeric features: pass "
@@ -322,19 +360,20 @@ def rules_of(
             "categories (OrdinalEncoder)"
         )
     if ratio and not multiway:
-        raise ValueError("criterion='gain_ratio' is for categorical_split='multiway': pass both")
+        raise ValueError(
+            f"criterion={criterion.name!r} is for categorical_split='multiway': pass both"
+        )
     return Rules(
-        criterion=criterion.id,
-        n_tried=features_tried(params["max_features"], n_features, drawn),
-        max_depth=UNLIMITED if params["max_depth"] is None else min(params["max_depth"], UNLIMITED),
+        criterion=criterion,
+        n_tried=features_tried(settings.max_features, n_features, drawn),
+        max_depth=UNLIMITED if depth is None else min(depth, UNLIMITED),
         min_rows_split=min(int(split), MAX_TOTAL_WEIGHT),
         min_rows_leaf=min(int(leaf), MAX_TOTAL_WEIGHT // 2),
         min_gain=float(min_gain),
-        min_weight_leaf=max(1, math.ceil(share * sampling.bag_weight)),
-        random=params["splitter"] == "random",
-        signs=signs_of(params["monotonic_cst"], n_features, coding),
+        min_weight_leaf=max(1, math.ceil(settings.min_weight_fraction_leaf * sampling.bag_weight)),
+        random=settings.splitter == "random",
+        signs=signs_of(settings.monotonic_cst, n_features, coding),
         n_features_tree=drawn,
-        features_again=params.get("bootstrap_features", False),
+        features_again=settings.bootstrap_features,
         multiway=ratio or (multiway and has_categories),
-        gain_ratio=ratio,
     )

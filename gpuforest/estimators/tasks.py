@@ -14,12 +14,18 @@ from sklearn.metrics import accuracy_score, r2_score
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
+from gpuforest.criteria import CRITERIA
+from gpuforest.data.validation import check_labels, check_numbers
 from gpuforest.estimators.base import Trees
-from gpuforest.estimators.class_weights import Labels
-from gpuforest.estimators.validation import check_labels, check_numbers
 from gpuforest.forest import Forest
 from gpuforest.sampling import Sampling
-from gpuforest.target import TargetCoding, encode_classes, encode_moments, encode_several
+from gpuforest.target import (
+    CheckedTarget,
+    TargetCoding,
+    encode_classes,
+    encode_moments,
+    encode_several,
+)
 
 Array = Any
 
@@ -111,25 +117,25 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
         y, found, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
         return float(accuracy_score(y, found, sample_weight=weight))
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return check_labels(y, n_rows, backend)
 
-    def _labels(self, coded: tuple[Any, ...]) -> Labels | None:
+    def _labels(self, checked: CheckedTarget) -> CheckedTarget | None:
         if self.class_weight is None:
             return None
-        codes, classes = coded
-        host = [to_host(c) for c in codes] if isinstance(codes, list) else to_host(codes)
-        return host, classes
+        return replace(checked, values=[to_host(codes) for codes in checked.values])
 
     def _encode_target(
-        self, coded: tuple[Any, ...], sampling: Sampling, backend: Backend
+        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
     ) -> tuple[TargetCoding, Array]:
-        codes, classes = coded
-        several = isinstance(classes, list)
-        coding, y = (
-            encode_several(codes, classes, backend) if several else encode_classes(codes, classes)
-        )
-        return replace(coding, votes=self.voting == "hard"), y
+        codes, classes = checked.values, checked.classes
+        assert classes is not None
+        if len(classes) == 1:
+            return encode_classes(codes[0], classes[0])
+        return encode_several(codes, classes, backend)
+
+    def _combine(self) -> str:
+        return "votes" if self.voting == "hard" else "mean"
 
     def _keep(self, forest: Forest) -> None:
         super()._keep(forest)
@@ -141,20 +147,20 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
 class Numbers(Trees):
     """Adds a target of real numbers."""
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> tuple[Any, ...]:
-        return (check_numbers(y, n_rows, self.criterion, backend),)
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+        return check_numbers(y, n_rows, CRITERIA[self.criterion], backend)
 
     def _encode_target(
-        self, coded: tuple[Any, ...], sampling: Sampling, backend: Backend
+        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
     ) -> tuple[TargetCoding, Array]:
-        y = backend.asarray(coded[0])
+        y = backend.asarray(checked.values)
         if sampling.weights is not None and not sampling.weights.all():
             # rows that never count must not widen the range of the fixed point
             counts = sampling.weights > 0
             here = backend.asarray(counts)
             here = here if y.ndim == 1 else here[:, None]
             y = backend.xp.where(here, y, y[int(np.argmax(counts)), ...])
-        centred = self.criterion != "poisson"
+        centred = CRITERIA[self.criterion].centred
         y = y[:, None] if y.ndim == 1 else y
         coding, moments = encode_moments(y, sampling.most_weight, centred=centred, backend=backend)
         if y.shape[1] > 1:

@@ -128,7 +128,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     max_features : "sqrt", "log2", int, float or None, default=None
         Features, among those that vary in the node, tried at a split; None: all.
     max_leaf_nodes : int or None, default=None
-        Leaves at the most: of all splits those that decrease the impurity most, chosen from
+        At most so many leaves: of all splits those that decrease the impurity most, chosen from
         the root down (best first); None: any number.
     min_impurity_decrease : float, default=0.0
         Least decrease of impurity, weighted by the node's share of the rows.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.assembly import exclusive, pairs
-from gpuforest.criteria import Criterion, side_score
+from gpuforest.criteria import Criterion
 from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf, unpack
 
@@ -39,7 +39,7 @@ def gains_by_levels(
     # 2. up: channel sums of every node, and the two sides of every split less the node
     splits, gains = [], []
     sums = xp.zeros_like(leaf_sums[:0, :])
-    score = side_score(xp, sums, criterion.id)
+    score = criterion.side_score(xp, sums)
     for feature, child, split, places in reversed(levels):
         is_split, below = feature >= 0, sums[0::2, :] + sums[1::2, :]
         sides = score[0::2] + score[1::2]
@@ -47,7 +47,7 @@ def gains_by_levels(
         if split.shape[0]:
             rank = xp.where(is_split, exclusive(xp, is_split), 0)
             sums = xp.where(is_split[:, None], xp.take(below, rank, axis=0), sums)
-        score = side_score(xp, sums, criterion.id)
+        score = criterion.side_score(xp, sums)
         splits.append(places)
         gains.append(sides - xp.take(score, split))
     gain = xp.concat(gains)

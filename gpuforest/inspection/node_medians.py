@@ -13,30 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.backends.arrays import to_host
+from gpuforest.common.parallel import parallel_map
 from gpuforest.forest import Forest
 from gpuforest.inspection.paths import parents_of
 from gpuforest.inspection.views import one_tree
-from gpuforest.medians import halves
-from gpuforest.parallel import parallel_map
-from gpuforest.sampling import Sampling, tree_weights
+from gpuforest.kernels.absolute_split.medians import halves
+from gpuforest.sampling import tree_weights
 
 if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
-    from gpuforest.binning import BinnedMatrix
-    from gpuforest.target import Target
+    from gpuforest.training import Training
 
 Array = Any
 
 
-def with_medians(
-    forest: Forest,
-    matrix: BinnedMatrix,
-    target: Target,
-    y: Array,
-    sampling: Sampling,
-    first: int,
-    backend: Backend,
-) -> Forest:
+def with_medians(forest: Forest, training: Training, y: Array, first: int) -> Forest:
     """The forest with `node_values` and `node_errors`.
 
     Medians are those of the targets themselves, not of their moments: what scikit-learn's
@@ -45,8 +35,9 @@ def with_medians(
     Parameters
     ----------
     forest : the trees from the number `first` on under its seed, with all their splits
-    matrix, target, y, sampling : what they grew from, and the targets f64[N] or f64[N, K]
+    training, y : what they grew from, and the targets f64[N] or f64[N, K]
     """
+    matrix, target, backend = training.matrix, training.target, training.backend
     moments, T = np.asarray(backend.asnumpy(target.y)), forest.n_trees
     y = np.asarray(to_host(y)).reshape(moments.shape)
     orders = [np.argsort(column, kind="stable") for column in y.T]
@@ -55,7 +46,7 @@ def with_medians(
     alone.n_threads = 1
 
     def look(t: int) -> None:
-        bag = tree_weights(sampling, target, forest.seed, first + t, first + t + 1, alone)
+        bag = tree_weights(training.on(alone), first + t, first + t + 1)
         weights = np.asarray(alone.asnumpy(bag))[0]
         tree, own = one_tree(forest, t), slice(*forest.tree_offsets[t : t + 2])
         leaf = np.asarray(alone.asnumpy(alone.apply(tree, matrix.codes)))[:, 0]

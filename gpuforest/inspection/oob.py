@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.parallel import parallel_map
+from gpuforest.common.parallel import parallel_map
 from gpuforest.sampling import Sampling, draw_bags
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.binning import BinnedMatrix
     from gpuforest.forest import Forest
+    from gpuforest.training import Training
 
 Array = Any
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
@@ -38,16 +38,14 @@ class OutOfBag:
     rows : i64[n], ascending, on the host; None: all
     """
 
-    def __init__(
-        self,
-        matrix: BinnedMatrix,
-        sampling: Sampling,
-        n_values: int,
-        backend: Backend,
-        rows: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, training: Training, rows: np.ndarray | None = None) -> None:
+        backend, matrix, n_values = (
+            training.backend,
+            training.matrix,
+            training.target.coding.n_values,
+        )
         xp, self.n_trees = backend.xp, 0
-        self._sampling, self._backend = sampling, backend
+        self._sampling, self._backend = training.sampling, backend
         self._rows = None if rows is None else backend.asarray(rows)
         self._codes = matrix.codes if rows is None else xp.take(matrix.codes, self._rows, axis=0)
         n = self._codes.shape[0]

@@ -34,7 +34,9 @@ def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
     ends = np.concatenate([[0], np.cumsum(lengths.sum(axis=1, dtype=np.int64))])
     small = max(int(ends[-1]), forest.n_nodes) <= np.iinfo(np.int32).max
     indices = np.empty(ends[-1], np.int32 if small else np.int64)
+    ones = np.empty(ends[-1], np.int64)
     for rows in blocks:
+        ones[ends[rows.start] : ends[rows.stop]] = 1
         at = (leaves[rows] + roots).reshape(-1)
         last = ends[rows.start] + np.cumsum(lengths[rows], dtype=np.int64) - 1
         while len(at):
@@ -42,7 +44,6 @@ def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
             at = parent[at]
             inside = at >= 0
             at, last = at[inside], last[inside] - 1
-    ones = np.ones(len(indices), np.int64)
     return csr_matrix((ones, indices, ends.astype(indices.dtype)), (N, forest.n_nodes))
 
 

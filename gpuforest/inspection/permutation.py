@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import array_api_compat.numpy as host
 import numpy as np
 
-from gpuforest import hashing
+from gpuforest.common import hashing
+from gpuforest.common.progress import report
 from gpuforest.nodes import is_leaf, unpack
-from gpuforest.progress import report
 from gpuforest.sampling import Sampling, draw_bags
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.criteria import Criterion
 from gpuforest.forest import Forest
-from gpuforest.inspection.impurity import node_impurity
+from gpuforest.inspection.monotonic import bounded_means
+from gpuforest.inspection.node_impurity import node_impurity
 from gpuforest.inspection.paths import decision_paths
-from gpuforest.monotonic import bounded_means
 from gpuforest.nodes import unpack
 
 TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leaves
@@ -158,10 +158,9 @@ class TreeView:
             return self._forest.node_values[:, :, None].copy()
         if self.signs is not None and len(self.signs):
             means = bounded_means(self._forest, self.signs, self.criterion, 0, 1)[1]
-            return coding.of_means(means).reshape(self.node_count, 1, -1)
-        found = coding.values(self._sums)
-        if self.forest.leaf_means is not None:
-            leaf = self._parts[0] < 0
+            found = self.forest.counted(coding.of_means(means))
+        else:
+            found, leaf = self.forest.counted(coding.values(self._sums)), self._parts[0] < 0
             found[leaf] = self.forest.values[self._parts[3][leaf]]
         if not coding.several:
             return found.reshape(self.node_count, self.n_outputs, -1)

@@ -68,7 +68,8 @@ def _helper(function: Callable[..., Any], **options: Any) -> Any:
 def device(function: Callable[..., Any]) -> Any:
     """A helper that kernels call. It allocates nothing, so its arrays need no reference
     counts, and it is inlined, so they need not be passed field by field: in a node of a
-    few rows either would cost more than all other work.
+    few rows either would cost more than all other work. To a kernel itself it returns no
+    arrays, nor a record of some: the kernel would take their references for its own.
     """
     return _helper(function, forceinline=True, **_NO_COUNTS)
 

@@ -16,7 +16,7 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
-from gpuforest.parallel import check_wanted
+from gpuforest.common.parallel import check_wanted
 
 
 class HelperLibrary(JITCodeLibrary):

@@ -1,7 +1,8 @@
 """The text of CUDA kernels: package data, with its own includes put in place.
 
 One text without includes is what a compiler's cache can take for the key of what it
-compiled, and needs no files beside it.
+compiled, and needs no files beside it. Includes of "generated/..." are no files: they
+declare Python's constants and the structs of structs.py.
 """
 
 from __future__ import annotations
@@ -10,8 +11,28 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from gpuforest import criteria, nodes
+from gpuforest.common import hashing
+from gpuforest.kernels.edges import numpy as edges
+from gpuforest.kernels.shared import constants, structs
+
 # no contraction: a * b + c rounded once would differ from the other backends' bits
 OPTIONS = ("--std=c++17", "--fmad=false")
+
+CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
+    name: getattr(module, name)
+    for module, names in {
+        criteria: "LN2 SQRT2 ATANH XLOGX_SCALE",
+        nodes: "CHILD_SHIFT MISSING_SHIFT FEATURE_SHIFT BIN_MASK CHILD_MASK LEAF_MASK LEAF_WORD "
+        "SET_BIN",
+        hashing: "GOLDEN MIX_1 MIX_2 PERMUTATION CUT HASHES",
+        edges: "TINY SUM_BITS",
+        constants: " ".join(name for name in vars(constants) if name.isupper()),
+    }.items()
+    for name in names.split()
+}
+# the text asks for these with #if
+CRITERIA = ("GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON")
 
 _INCLUDE = re.compile(r'^#include "(.+)"\n', re.MULTILINE)
 
@@ -37,4 +58,24 @@ def cuda_source(operation: str) -> str:
 
 
 def _read(name: str) -> str:
+    if name == "generated/constants.cuh":
+        return constants_text()
+    if name.startswith("generated/"):
+        return structs.text_of(structs.ALL[name[len("generated/") : -len(".cuh")]])
     return files("gpuforest.kernels").joinpath(name).read_text()
+
+
+def constants_text() -> str:
+    """C++ declarations of Python's constants."""
+    numbers = [f"#define {name} {getattr(criteria, name)}\n" for name in CRITERIA]
+    return "".join([*numbers, *(_declared(name, CONSTANTS[name]) for name in CONSTANTS)])
+
+
+def _declared(name: str, value: int | float | tuple[float, ...]) -> str:
+    if isinstance(value, tuple):  # for a kernel's own array: it cannot read a constant of the host
+        return f"#define {name} {{{', '.join(map(repr, value))}}}\n"
+    if isinstance(value, int) and value >= 2**31:
+        return f"constexpr unsigned long long {name} = {value}ull;\n"
+    if isinstance(value, int):
+        return f"constexpr int {name} = {value};\n"
+    return f"constexpr double {name} = {float(value)!r};\n"

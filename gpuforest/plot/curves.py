@@ -9,6 +9,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import impurity
+from gpuforest.criteria import CRITERIA
 from gpuforest.plot.style import INK, LINES, PALE_INK, PALETTE, drawing
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def plot_pruning(estimator: Any, *, ax: Axes | None = None) -> Axes:
             zorder=3,
             label=f"chosen: {curve.n_leaves[chosen]} leaves, alpha = {estimator.ccp_alpha_:.3g}",
         )
-        ax.set(xlabel="alpha", ylabel=f"error: {_error_name(estimator)}")
+        ax.set(xlabel="alpha", ylabel=f"error: {CRITERIA[estimator.criterion_].loss.name}")
         handles, labels = ax.get_legend_handles_labels()
         order = [-1, -2, 0]  # bars come last by themselves
         ax.legend([handles[i] for i in order], [labels[i] for i in order])
@@ -169,12 +170,6 @@ def _curve(estimator: Any, name: str, how: str) -> Any:
     if curve is None:
         raise ValueError(f"this {type(estimator).__name__} has no {name}: {how}")
     return curve
-
-
-def _error_name(estimator: Any) -> str:
-    if is_classifier(estimator):
-        return "share of wrong rows"
-    return "mean Poisson deviance" if estimator.criterion == "poisson" else "mean squared error"
 
 
 def _set_alpha_scale(ax: Axes, alphas: np.ndarray) -> None:

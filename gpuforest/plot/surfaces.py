@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from gpuforest.backends.arrays import to_host
-from gpuforest.inspection.reading import class_labels, opened
-from gpuforest.plot.columns import Columns, edges, middles
+from gpuforest.export.tree_nodes import class_labels, opened
+from gpuforest.plot.grid import Columns, edges, middles
 from gpuforest.plot.style import FAINT, INK, PALE, PALETTE, colours, drawing, marker, plain
 
 if TYPE_CHECKING:
@@ -18,6 +19,22 @@ if TYPE_CHECKING:
 
 SHADES = "cividis"  # of numbers: grows lighter, so that it is read in black and white too
 LEGEND_ROWS = 14
+
+
+@dataclass(frozen=True)
+class Surface:
+    """What is drawn over two features.
+
+    table : a row for the middle of each cell, as the estimator takes it
+    ends : where the cells begin and end, along either feature
+    values : f64[N] of the rows that are drawn as points, of either feature
+    y : [N], their targets; None: no points
+    """
+
+    table: Any
+    ends: tuple[np.ndarray, np.ndarray]
+    values: tuple[np.ndarray, np.ndarray]
+    y: np.ndarray | None
 
 
 def plot_boundaries(
@@ -79,7 +96,7 @@ def plot_boundaries(
     y = None if y is None else np.asarray(to_host(y)).ravel()
     draw = _draw_classes if is_classifier(estimator) else _draw_numbers
     with drawing(ax) as ax:
-        draw(ax, estimator, table, ends, values, y, class_names, legend)
+        draw(ax, estimator, Surface(table, ends, values, y), class_names, legend)
         ax.set(xlabel=_label(columns, a, 2), ylabel=plain(columns.names[b]))
         ax.set(xlim=ends[0][[0, -1]], ylim=ends[1][[0, -1]])
     return ax
@@ -189,19 +206,18 @@ def _add_steps(ax: Axes, ends: np.ndarray, values: np.ndarray, **how: Any) -> No
 def _draw_classes(
     ax: Axes,
     estimator: Any,
-    table: Any,
-    ends: tuple[np.ndarray, np.ndarray],
-    values: tuple[np.ndarray, np.ndarray],
-    y: np.ndarray | None,
+    surface: Surface,
     class_names: Sequence[Any] | None,
     legend: bool,
 ) -> None:
     from matplotlib.lines import Line2D
 
+    ends, values, y = surface.ends, surface.values, surface.y
+
     names = [plain(name, 24) for name in class_labels(estimator.forest_, class_names)[0]]
     full = np.array(colours(len(names)))
     shape = len(ends[1]) - 1, len(ends[0]) - 1
-    shares = estimator.predict_proba(table)
+    shares = estimator.predict_proba(surface.table)
     best = shares.argmax(axis=1)
     second, first = np.sort(np.pad(shares, [(0, 0), (1, 0)]), axis=1)[:, -2:].T
     depth = PALE * (0.35 + 0.65 * (first - second))  # never quite white
@@ -240,17 +256,15 @@ def _add_borders(ax: Axes, ends: tuple[np.ndarray, np.ndarray], best: np.ndarray
 def _draw_numbers(
     ax: Axes,
     estimator: Any,
-    table: Any,
-    ends: tuple[np.ndarray, np.ndarray],
-    values: tuple[np.ndarray, np.ndarray],
-    y: np.ndarray | None,
+    surface: Surface,
     class_names: Sequence[Any] | None,
     legend: bool,
 ) -> None:
+    ends, values, y = surface.ends, surface.values, surface.y
     if class_names is not None:
         raise ValueError("class_names are for classes, and this estimator predicts numbers")
     shape = len(ends[1]) - 1, len(ends[0]) - 1
-    found = estimator.predict(table).reshape(shape)
+    found = estimator.predict(surface.table).reshape(shape)
     shown = found if y is None else np.append(found, y)
     limits = {"cmap": SHADES, "vmin": shown.min(), "vmax": shown.max()}
     mesh = ax.pcolormesh(*ends, found, rasterized=True, **limits)

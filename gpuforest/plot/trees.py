@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.inspection.colours import node_colours
-from gpuforest.inspection.conditions import one_line
-from gpuforest.inspection.graphviz import ELLIPSIS, Show, check_not_negative, node_lines
-from gpuforest.inspection.reading import Node, class_labels, tree_nodes
+from gpuforest.export.colours import node_colours
+from gpuforest.export.conditions import one_line
+from gpuforest.export.graphviz import ELLIPSIS, Show, check_not_negative, node_lines
+from gpuforest.export.tree_nodes import Node, class_labels, tree_nodes
 from gpuforest.plot.layout import centres
 from gpuforest.plot.style import (
     FAINT,

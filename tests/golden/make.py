@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
 
 from gpuforest import (
     BaggingClassifier,
@@ -23,14 +23,13 @@ HERE = Path(__file__).parent
 
 
 def table():
-    """A frame of 60 rows with missing values, whole numbers y i64[60]; without any random
+    """An Arrow table of 60 rows with missing values, whole numbers y i64[60]; without any random
     generator, whose numbers may change."""
     i = np.arange(180).reshape(60, 3)
     X = (i * 37 % 101) / 8
     X[::7, 1] = np.nan
-    return pd.DataFrame(X, columns=["a", "b", "c"]), (
-        np.nan_to_num(X[:, 1]) + X[:, 0] * X[:, 2]
-    ).astype(int)
+    y = np.nan_to_num(X[:, 1]) + X[:, 0] * X[:, 2]
+    return pa.table(dict(zip("abc", X.T, strict=True))), y.astype(int)
 
 
 def models():

@@ -10,73 +10,16 @@ O(n log n).
     errors of right sides            <----
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
+from gpuforest.kernels.absolute_split.scratch import Held, Way, new_scratch
 from gpuforest.kernels.best_split.limits import draw_cut
 from gpuforest.kernels.compile import device, kernel, maker, rare
-from gpuforest.kernels.hashing.numba import U
+from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.records import Limits
 
 WEIGHT, MOMENT = 0, 1  # columns of the tree
 LOW_HALF = 0xFFFFFFFF
-
-
-class Rows(NamedTuple):
-    """The n rows of a slot: weights w i64[n], targets own i64[n, K], and of each output the rows
-    by their targets i64[K, n], the rank of each i64[K, n], the targets in that order q i64[K, n]
-    and the slot's error whole i64[K]."""
-
-    w: Any
-    own: Any
-    by_target: Any
-    rank: Any
-    q: Any
-    whole: Any
-
-
-class Groups(NamedTuple):
-    """The rows of a slot by their codes: order i64[n]; group g has the code `code[g]`, rows
-    order[start[g]:start[g + 1]], and lies behind rows of the weight before[g]."""
-
-    order: Any
-    start: Any
-    code: Any
-    before: Any
-
-
-class Work(NamedTuple):
-    """Scratch: the Fenwick tree i64[n + 1, 2]; errors i64[4, n] and medians f64[4, n] of the
-    left and the right sides, with missing values right and left; gains f64[2, n]; and what
-    sorting takes."""
-
-    tree: Any
-    errors: Any
-    medians: Any
-    gains: Any
-    goes_left: Any
-    codes: Any
-    keys: Any
-    counts: Any
-
-
-@maker
-def new_scratch(n, K, B):
-    """Of slots of at most n rows."""
-    rows = Rows(
-        np.empty(n, np.int64), np.empty((n, K), np.int64), np.empty((K, n), np.int64),
-        np.empty((K, n), np.int64), np.empty((K, n), np.int64), np.empty(K, np.int64),
-    )  # fmt: skip
-    groups = Groups(
-        np.empty(n, np.int64), np.empty(n + 1, np.int64), np.empty(n, np.int64),
-        np.empty(n + 1, np.int64),
-    )  # fmt: skip
-    work = Work(
-        np.empty((n + 1, 2), np.int64), np.empty((4, n), np.int64), np.empty((4, n)),
-        np.empty((2, n)), np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64),
-        np.empty(B + 1, np.int64),
-    )  # fmt: skip
-    return rows, groups, work
 
 
 @device
@@ -123,12 +66,9 @@ def upper_half(tree, n, top, total, q):
 
 
 @rare
-def side_errors(rows, groups, k, first, last, step, also, tree, wants, errors, medians):
-    """Errors i64[m], and medians f64[m] where `wants`, of the rows of the groups first .. g, for
-    each g on the way to `last`.
-
-    also : a group whose rows are on that side too; -1: none
-    """
+def side_errors(rows, groups, k, way, tree, wants, errors, medians):
+    """Errors i64[m], and medians f64[m] where `wants`, of the rows of all groups up to g, for each
+    g on the way."""
     q, rank = rows.q[k], rows.rank[k]
     n, top, total, moment = groups.start[len(errors)], np.int64(1), np.int64(0), np.int64(0)
     while 2 * top <= n:
@@ -136,7 +76,7 @@ def side_errors(rows, groups, k, first, last, step, also, tree, wants, errors, m
     for i in range(n + 1):
         tree[U(i), WEIGHT] = 0
         tree[U(i), MOMENT] = 0
-    g = also if also >= 0 else first
+    g = way.also if way.also >= 0 else way.first
     while True:
         for i in range(groups.start[g], groups.start[g + 1]):
             r = groups.order[U(i)]
@@ -145,13 +85,13 @@ def side_errors(rows, groups, k, first, last, step, also, tree, wants, errors, m
             add_row(tree, n, rank[U(r)], w, product)
             total += w
             moment += product
-        if g != also:
+        if g != way.also:
             errors[g], middle = lower_half(tree, n, top, total, moment, q)
             if wants:
                 medians[g] = np.float64(middle + upper_half(tree, n, top, total, q)) * 0.5
-            if g == last:
+            if g == way.last:
                 return
-        g = first if g == also else g + step
+        g = way.first if g == way.also else g + way.step
 
 
 @maker  # it sorts
@@ -229,34 +169,35 @@ def error_of_side(rows, n, k, goes_left, side):
 
 
 @device
-def is_allowed(g, side, n, total, groups, n_missing, w_missing, sign, a, b, limits):
+def is_allowed(g, side, held, groups, a, b, limits):
     """Whether limits allow the cut behind group g, whose sides have the medians a and b."""
-    min_rows, min_weight, low, high = limits
-    n_left = groups.start[g + 1] + n_missing * side
-    w_left = groups.before[g + 1] + w_missing * side
-    if min(n_left, n - n_left) < min_rows or min(w_left, total - w_left) < min_weight:
+    n_left = groups.start[g + 1] + held.n_missing * side
+    w_left = groups.before[g + 1] + held.w_missing * side
+    if min(n_left, held.n - n_left) < limits.min_rows:
         return False
-    if sign == 0:
+    if min(w_left, held.weight - w_left) < limits.min_weight:
+        return False
+    if limits.sign == 0:
         return True
-    in_order = a <= b if sign > 0 else a >= b
-    return in_order and min(a, b) >= low and max(a, b) <= high
+    in_order = a <= b if limits.sign > 0 else a >= b
+    return in_order and min(a, b) >= limits.low and max(a, b) <= limits.high
 
 
 @rare
-def all_gains(rows, groups, m, some_missing, factors, wants, work):
+def all_gains(rows, groups, held, factors, wants, work):
     """What each cut takes off the slot's error, to work.gains: behind each group, with missing
     values right and left."""
-    errors, medians, gains = work.errors, work.medians, work.gains
+    errors, medians, gains, m = work.errors, work.medians, work.gains, held.m
     for k in range(len(factors)):
-        for side in range(2 if some_missing and m > 2 else 1):
+        for side in range(2 if held.n_missing > 0 and m > 2 else 1):
             also, last = (m - 1, m - 2) if side == 1 else (-1, m - 1)
             left, right = 2 * side, 2 * side + 1
             side_errors(
-                rows, groups, k, 0, last - 1, 1, also, work.tree, wants and k == 0,
+                rows, groups, k, Way(0, last - 1, 1, also), work.tree, wants and k == 0,
                 errors[left, :m], medians[left],
             )  # fmt: skip
             side_errors(
-                rows, groups, k, last, 1, -1, -1, work.tree, wants and k == 0,
+                rows, groups, k, Way(last, 1, -1, -1), work.tree, wants and k == 0,
                 errors[right, :m], medians[right],
             )  # fmt: skip
             for g in range(last):
@@ -266,26 +207,24 @@ def all_gains(rows, groups, m, some_missing, factors, wants, work):
 
 
 @rare
-def best_cut(rows, groups, m, n_missing, w_missing, factors, sign, limits, work):
+def best_cut(rows, groups, held, factors, limits, work):
     """(score, group behind which the cut lies, whether missing values go left)."""
-    best, n, total = (-np.inf, 0, False), groups.start[m], groups.before[m]
-    all_gains(rows, groups, m, n_missing > 0, factors, sign != 0, work)
-    for g in range(m - 1):
-        for side in range(2 if n_missing > 0 and g < m - 2 else 1):
+    best = (-np.inf, 0, False)
+    all_gains(rows, groups, held, factors, limits.sign != 0, work)
+    for g in range(held.m - 1):
+        for side in range(2 if held.n_missing > 0 and g < held.m - 2 else 1):
             a, b = work.medians[2 * side, g], work.medians[2 * side + 1, g + 1]
             if work.gains[side, g] > best[0] and is_allowed(
-                g, side, n, total, groups, n_missing, w_missing, sign, a, b, limits
-            ):
+                g, side, held, groups, a, b, limits
+            ):  # fmt: skip
                 best = work.gains[side, g], g, side == 1
     return best
 
 
 @rare
-def random_cut(
-    rows, groups, m, n_missing, w_missing, factors, sign, limits, work, drawn, side
-):  # fmt: skip
+def random_cut(rows, groups, held, factors, limits, work, drawn, side):
     """As best_cut, of the one cut that was drawn."""
-    n, total, g, n_present = groups.start[m], groups.before[m], 0, m - (n_missing > 0)
+    n, g, n_present = held.n, 0, held.m - (held.n_missing > 0)
     while g + 1 < n_present and groups.code[g + 1] <= drawn:
         g += 1
     for i in range(n):
@@ -299,79 +238,94 @@ def random_cut(
         score += factors[k] * np.float64(rows.whole[k] - left - right)
         medians = (a, b) if k == 0 else medians
     a, b = medians
-    if not is_allowed(
-        g, side, n, total, groups, n_missing, w_missing, sign, a, b, limits
-    ):  # fmt: skip
+    if not is_allowed(g, side, held, groups, a, b, limits):
         score = -np.inf
     return score, g, side
 
 
 @device
-def add_left(rows, groups, m, g, side, some_missing, left):
+def add_left(rows, groups, held, g, side, left):
     """Weight and moments of the left side, to `left` i64[1 + K] of zeros."""
-    for i in range(groups.start[m]):
+    for i in range(held.n):
         in_values = i < groups.start[g + 1]
-        if in_values or (side and some_missing and i >= groups.start[m - 1]):
+        if in_values or (side and i >= held.n - held.n_missing):
             r = groups.order[i]
             left[0] += rows.w[r]
             for k in range(len(left) - 1):
                 left[1 + k] += rows.w[r] * rows.own[r, k]
 
 
+@device
+def limits_in(slots, s, f, rules):
+    """The limits of a feature's cuts in a slot."""
+    low, high = -np.inf, np.inf
+    if len(slots.bounds):
+        low, high = slots.bounds[s, 0], slots.bounds[s, 1]
+    sign = np.int64(rules.signs[f]) if len(rules.signs) else np.int64(0)
+    return Limits(np.int64(rules.min_rows), np.int64(rules.min_weight), sign, low, high)
+
+
+@device
+def held_of(groups, m, n, weight, missing):
+    """What the groups of a feature hold."""
+    n_missing, w_missing = np.int64(0), np.int64(0)
+    if groups.code[m - 1] == missing:
+        n_missing, w_missing = n - groups.start[m - 1], weight - groups.before[m - 1]
+    return Held(np.int64(m), np.int64(n), weight, n_missing, w_missing)
+
+
+@device
+def cut_groups(data, slots, s, j, f, held, rules, factors, scratch, cuts):
+    """Write the best cut of one feature in one slot, or the one that is drawn."""
+    rows, groups, work = scratch
+    n_bins, limits, drawn = data.n_bins[f], limits_in(slots, s, f, rules), np.int64(-1)
+    n_present = held.m - (held.n_missing > 0)
+    # 1. to 3. the cuts, their limits and errors
+    if rules.is_random:
+        lowest, highest = groups.code[0], groups.code[n_present - 1]
+        drawn, goes = draw_cut(slots.key[s], f, lowest, highest, n_bins)
+        best, g, side = random_cut(
+            rows, groups, held, factors, limits, work, drawn, goes and held.n_missing > 0
+        )
+    else:
+        best, g, side = best_cut(rows, groups, held, factors, limits, work)
+    if best == -np.inf:
+        return
+    # 4. the middle of the gap, and where missing values go
+    if g + 1 >= n_present:
+        cuts.bin[s, j] = n_bins - 1
+    elif drawn >= 0:
+        cuts.bin[s, j] = drawn
+    else:
+        cuts.bin[s, j] = (groups.code[g] + groups.code[g + 1] - 1) >> 1
+    heavier = 2 * groups.before[g + 1] > held.weight
+    cuts.missing_left[s, j] = side if held.n_missing > 0 else heavier
+    cuts.score[s, j] = best
+    add_left(rows, groups, held, g, side, cuts.left[s, j])
+
+
 @kernel
-def absolute_split(
-    codes, y, rows, weights, begin, end, features, n_bins, missing, factors, min_rows,
-    min_weight, keys, signs, bounds, slots, firsts, lasts, score, varies, cut, missing_left, left,
-):  # fmt: skip
-    """Fills score .. left for the pieces (slot, first .. last - 1 of k)."""
-    most, has_bounds = np.int64(0), len(bounds) > 0
-    for s in slots:
-        most = max(most, end[s] - begin[s])
-    own, groups, work = new_scratch(most, y.shape[1], missing + 1)
-    for p in range(len(slots)):
-        s = slots[p]
-        n = end[s] - begin[s]
-        total = take_rows(y, rows, weights, begin[s], n, own)
-        low, high = (bounds[s, 0], bounds[s, 1]) if has_bounds else (-np.inf, np.inf)
-        limits = min_rows, min_weight, low, high
-        for j in range(firsts[p], lasts[p]):
+def absolute_split(data, slots, features, rules, factors, pieces, cuts):
+    """Fills `cuts` for the pieces i64[p, 3]: slot, and the features first .. last - 1 of k."""
+    most, missing = np.int64(0), data.n_codes - 1
+    for p in range(len(pieces)):
+        s = pieces[p, 0]
+        most = max(most, slots.end[s] - slots.begin[s])
+    scratch = new_scratch(most, data.y.shape[1], data.n_codes)
+    rows, groups, work = scratch
+    for p in range(len(pieces)):
+        s, first, last = pieces[p, 0], pieces[p, 1], pieces[p, 2]
+        begin = slots.begin[s]
+        n = slots.end[s] - begin
+        weight = take_rows(data.y, slots.rows, slots.weights, begin, n, rows)
+        for j in range(first, last):
             f = np.int64(features[s, j])
             if f < 0:
                 continue
             for i in range(n):
-                work.codes[i] = codes[rows[begin[s] + i], f]
-            m = group_rows(work.codes, own.w, n, missing, groups, work)
-            if m < 2:
-                continue
-            varies[s, j] = True
-            # 1. to 3. the cuts, their limits and errors
-            sign = np.int64(signs[f]) if len(signs) else np.int64(0)
-            some_missing = groups.code[m - 1] == missing
-            n_present, n_missing, w_missing = m - some_missing, np.int64(0), np.int64(0)
-            if some_missing:
-                n_missing, w_missing = n - groups.start[m - 1], total - groups.before[m - 1]
-            drawn = np.int64(-1)
-            if len(keys):
-                lowest, highest = groups.code[0], groups.code[n_present - 1]
-                drawn, goes = draw_cut(keys[s], f, lowest, highest, n_bins[f])
-                best, g, side = random_cut(
-                    own, groups, m, n_missing, w_missing, factors, sign, limits, work, drawn,
-                    goes and some_missing,
-                )  # fmt: skip
-            else:
-                best, g, side = best_cut(
-                    own, groups, m, n_missing, w_missing, factors, sign, limits, work
-                )
-            if best == -np.inf:
-                continue
-            # 4. the middle of the gap, and where missing values go
-            if g + 1 >= n_present:
-                cut[s, j] = n_bins[f] - 1
-            elif drawn >= 0:
-                cut[s, j] = drawn
-            else:
-                cut[s, j] = (groups.code[g] + groups.code[g + 1] - 1) >> 1
-            heavier = 2 * groups.before[g + 1] > total
-            missing_left[s, j] = side if some_missing else heavier
-            score[s, j] = best
-            add_left(own, groups, m, g, side, some_missing, left[s, j])
+                work.codes[i] = data.codes[slots.rows[begin + i], f]
+            m = group_rows(work.codes, rows.w, n, missing, groups, work)
+            cuts.varies[s, j] = m > 1
+            if m > 1:
+                held = held_of(groups, m, n, weight, missing)
+                cut_groups(data, slots, s, j, f, held, rules, factors, scratch, cuts)

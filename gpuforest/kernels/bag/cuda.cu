@@ -1,18 +1,18 @@
 // Bags on the device. The specification is numpy.py beside this file.
-#include "cuda.cuh"
-#include "hashing/cuda.cuh"
+#include "shared/cuda.cuh"
+#include "shared/hashing/cuda.cuh"
 
-// A thread for each draw; blockIdx.y counts trees. `weights` i32[T, N] holds zeros.
-extern "C" __global__ void __launch_bounds__(256)
-bag(const u64* keys, i64 N, i64 n_draws, const i64* cumulative, i64 weighted, i64 T,
-    i32* weights) {
-  u64 total = weighted ? cumulative[N - 1] : N;
+// A thread for each draw; blockIdx.y counts trees. cumulative i64[N], or null where all rows weigh
+// the same. `weights` i32[T, N] holds zeros.
+extern "C" __global__ void __launch_bounds__(THREADS)
+bag(const u64* keys, i64 N, i64 n_draws, const i64* cumulative, i64 T, i32* weights) {
+  u64 total = cumulative ? cumulative[N - 1] : N;
   for (i64 t = blockIdx.y; t < T; t += gridDim.y)
     for (i64 j = thread_number(); j < n_draws; j += thread_count()) {
       // 1. a point in the total weight
       i64 row = (i64)__umul64hi(hash_at(keys[t], j), total);
       // 2. the row whose share it falls in: the first whose running total is above it
-      if (weighted) {
+      if (cumulative) {
         i64 point = row, low = 0, high = N - 1;
         while (low < high) {
           i64 middle = (low + high) >> 1;
@@ -27,7 +27,7 @@ bag(const u64* keys, i64 N, i64 n_draws, const i64* cumulative, i64 weighted, i6
 }
 
 // Rows of weight in each tile of bags i32[T, N]: counts i64[T * tiles]; a block a tile.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
 count_in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, i64* counts) {
   for (i64 p = blockIdx.x; p < T * tiles; p += gridDim.x) {
     i64 t = p / tiles, first = (p - t * tiles) * tile, last = first + tile < N ? first + tile : N;
@@ -41,10 +41,10 @@ count_in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, i64* counts) {
 }
 
 // The rows of weight of each tile, to places `first` i64[T * tiles] and on.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
 in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, const i64* first_place, i32* rows,
        i32* weights) {
-  __shared__ u32 counts[8];
+  __shared__ u32 counts[THREADS / 32];
   for (i64 p = blockIdx.x; p < T * tiles; p += gridDim.x) {
     i64 t = p / tiles, first = (p - t * tiles) * tile, last = first + tile < N ? first + tile : N;
     i64 place = first_place[p];

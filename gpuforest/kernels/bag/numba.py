@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuforest.kernels.compile import device, kernel
-from gpuforest.kernels.hashing.numba import LOW_32, U32, U, hash_at
+from gpuforest.kernels.shared.hashing.numba import LOW_32, U32, U, hash_at
 
 
 @device

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gpuforest.dtypes import WEIGHT
+from gpuforest.common.dtypes import WEIGHT
 from gpuforest.kernels.bag.numba import mulhi
 from gpuforest.kernels.encode.numba_cuda import below
-from gpuforest.kernels.hashing.numba import U, hash_at
+from gpuforest.kernels.shared.hashing.numba import U, hash_at
 
 
 @cuda.jit

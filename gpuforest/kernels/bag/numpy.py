@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpuforest.dtypes import KEY, WEIGHT
-from gpuforest.hashing import hash_at
+from gpuforest.common.dtypes import KEY, WEIGHT
+from gpuforest.common.hashing import hash_at
 
 
 def mulhi(a: np.ndarray, b: int) -> np.ndarray:

@@ -1,5 +1,8 @@
 // Best splits on the device. The specification is numpy.py beside this file.
 #include "best_split/cuda.cuh"
+#include "generated/Histograms.cuh"
+#include "generated/Nodes.cuh"
+#include "generated/Splits.cuh"
 
 // Bins of a histogram i64[B, channels] in global memory.
 struct Bins {
@@ -37,116 +40,133 @@ struct Bins {
   }
 };
 
-// A warp for each slot and feature; the last bin is that of missing values.
-// score f64[S, k]; found i32[S, k]: cut | missing_left << 20 | varies << 21; -1: not tried.
-// Shared: i64[warps][2][C]. keys u64[S]: of random cuts; signs i8[F] and bounds f64[S, 2]: of
-// monotonic ones.
-extern "C" __global__ void __launch_bounds__(128, 1)
-best_cut(const i64* hist, const i32* features, const i64* sums, const i64* n_rows,
-         const i32* n_bins, i64 min_rows, i64 min_weight, i64 has_keys, const u64* keys, i64 has_signs,
-         const signed char* signs, const double* bounds, i64 B, i64 C, i64 channels, i64 k, i64 S,
-         const i64* table, double* score, i32* found) {
+// What limits the cuts of feature f in slot s.
+__device__ __forceinline__ Limits limits_of(const CutRules& rules, const Nodes& nodes, i64 s,
+                                            int f) {
+  Limits limits = limits_of(rules.min_rows);
+#if SPECIAL
+  limits.min_weight = rules.min_weight;
+  if (rules.signs) {
+    limits.sign = rules.signs[f];
+    limits.low = nodes.bounds[2 * s];
+    limits.high = nodes.bounds[2 * s + 1];
+  }
+#endif
+  return limits;
+}
+
+// What `found` holds: -1, the feature was not tried; or its cut and these bits.
+#define FOUND_CUT 0xfffff
+#define FOUND_MISSING_LEFT 20
+#define FOUND_VARIES 21
+
+// A warp for each slot and feature; the last bin is that of missing values. score f64[S, k];
+// found i32[S, k]. Shared: i64[warps][CUT_SUMS][C].
+extern "C" __global__ void __launch_bounds__(SPLIT_THREADS, 1)
+best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, double* score,
+         i32* found) {
   DYNAMIC_SHARED(bytes);
-  i64* so_far = (i64*)bytes + warp() * 2 * C;
-  i64* missing = so_far + C;
-  i64 warps = thread_count() >> 5;
-  for (i64 p = thread_number() >> 5; p < S * k; p += warps) {
-    i64 s = p / k;
+  i64 B = hist.B, C = hist.C, warps = thread_count() >> 5;
+  i64 *so_far = (i64*)bytes + warp() * CUT_SUMS * C, *missing = so_far + C;
+  int last = (int)B - 1;
+  for (i64 p = thread_number() >> 5; p < hist.S * hist.k; p += warps) {
+    i64 s = p / hist.k;
     int f = features[p];
     if (f < 0) {
       if (lane() == 0) found[p] = -1;
       continue;
     }
-    Bins bins = {hist + p * B * channels, (int)channels, (int)C};
+    Bins bins = {hist.cells + p * B * hist.channels, (int)hist.channels, (int)C};
     // 1. which bins hold rows, and whether the feature varies: two of them do
-    int occupied = 0;
+    int occupied = 0, where = 0;
     for (int b = 0; b < B && occupied < 2; b += 32)
       occupied += __popc(__ballot_sync(ALL_LANES, b + lane() < B && bins.holds_rows(b + lane())));
     Cut cut = {MINUS_INFINITY, -1, false, false};
-    int where = 0;
     if (occupied > 1) {
-      for (int c = lane(); c < C; c += 32) missing[c] = bins.at((int)B - 1).channel(c);
+      for (int c = lane(); c < C; c += 32) missing[c] = bins.at(last).channel(c);
       __syncwarp();
-      int rows_missing = min_rows > 1 ? bins.rows((int)B - 1) : 0;
-      Node node = {sums + s * C, (int)n_rows[s], missing, bins.holds_rows((int)B - 1), rows_missing};
-      Limits limits = limits_of((int)min_rows);
+      int rows_missing = rules.min_rows > 1 ? bins.rows(last) : 0;
+      Node node = {(int)C, (int)nodes.n_rows[s], nodes.sums + s * C, bins.holds_rows(last),
+                   rows_missing, missing, so_far};
+      Limits limits = limits_of(rules, nodes, s, f);
       Draw draw = {false, false, 0};
 #if SPECIAL
-      limits.min_weight = min_weight;
-      if (has_signs) limits = {(int)min_rows, min_weight, signs[f], bounds[2 * s], bounds[2 * s + 1]};
-      int low = has_keys ? bins.after(-1, (int)B - 1) : -1;
-      if (low >= 0) draw.between(keys[s], f, low, bins.last((int)B - 1), node.some_missing);
+      int low = rules.random ? bins.after(-1, last) : -1;
+      if (low >= 0) draw.between(nodes.key[s], f, low, bins.last(last), node.some_missing);
 #endif
-      cut = best_cut_of(bins, (int)B - 1, node, (int)C, limits, draw, table, so_far);
+      cut = best_cut_of(bins, last, node, limits, draw, rules.table);
       if (cut.item >= 0)
-        where = (draw.random && bins.after(draw.code, (int)B - 1) >= 0
+        where = (draw.random && bins.after(draw.code, last) >= 0
                      ? draw.code
-                     : middle_of_gap(bins, (int)B - 1, cut.item, n_bins[f])) |
-                missing_goes_left(cut, node) << 20;
+                     : middle_of_gap(bins, last, cut.item, rules.n_bins[f])) |
+                missing_goes_left(cut, node) << FOUND_MISSING_LEFT;
       __syncwarp();
     }
     if (lane() == 0) {
       score[p] = cut.score;
-      found[p] = where | (occupied > 1) << 21;
+      found[p] = where | (occupied > 1) << FOUND_VARIES;
     }
   }
 }
 
-// A warp for each slot: the best of its features, of the first `need` that vary. What is in
-// best_*, from features tried before, is improved; tried and need count on.
-extern "C" __global__ void __launch_bounds__(128)
-best_split(const i64* hist, const i32* features, const double* score, const i32* found, i64 B,
-           i64 C, i64 channels, i64 k, i64 S, i64* need, double* best_score, i32* best_feature,
-           i32* best_bin, bool* best_missing_left, i64* left, i64* tried) {
-  i64 warps = thread_count() >> 5;
-  for (i64 s = thread_number() >> 5; s < S; s += warps) {
+// The highest score of a warp's lanes, and the lowest position `at` among those that have it.
+__device__ __forceinline__ void first_of_best(double& score, int& at) {
+  for (int d = 16; d > 0; d >>= 1) {
+    double other = __shfl_xor_sync(ALL_LANES, score, d);
+    int other_at = __shfl_xor_sync(ALL_LANES, at, d);
+    if (other > score || (other == score && other_at < at)) {
+      score = other;
+      at = other_at;
+    }
+  }
+}
+
+// A warp for each slot: the best of its features, of the first `need` that vary. What `best`
+// holds, from features tried before, is improved; tried and need count on.
+extern "C" __global__ void __launch_bounds__(SPLIT_THREADS)
+best_split(Histograms hist, const i32* features, const double* score, const i32* found, i64* need,
+           Splits best) {
+  i64 warps = thread_count() >> 5, k = hist.k;
+  for (i64 s = thread_number() >> 5; s < hist.S; s += warps) {
     i64 more = need[s];
-    int count = 0, place = -1;
-    double best = best_score[s];
+    int count = 0, winner = -1;
+    double highest = best.score[s];
     // a lane each feature; those that vary are tried in the order of the draw, and the first
     // of the best wins
     for (i64 first = 0; first < k && count < more; first += 32) {
       i64 j = first + lane();
-      int cut = j < k ? found[s * k + j] : -1;
-      u32 vary = __ballot_sync(ALL_LANES, cut >= 0 && cut >> 21 & 1);
+      int cut = j < k ? found[s * k + j] : -1, at = (int)j;
+      u32 vary = __ballot_sync(ALL_LANES, cut >= 0 && cut >> FOUND_VARIES & 1);
       bool own = vary >> lane() & 1 && count + __popc(vary & lanes_below()) < more;
       double mine = own ? score[s * k + j] : MINUS_INFINITY;
-      int at = (int)j;
-      for (int d = 16; d > 0; d >>= 1) {
-        double other = __shfl_xor_sync(ALL_LANES, mine, d);
-        int other_at = __shfl_xor_sync(ALL_LANES, at, d);
-        if (other > mine || (other == mine && other_at < at)) {
-          mine = other;
-          at = other_at;
-        }
-      }
-      if (mine > best) {
-        best = mine;
-        place = at;
+      first_of_best(mine, at);
+      if (mine > highest) {
+        highest = mine;
+        winner = at;
       }
       count += __popc(vary) < more - count ? __popc(vary) : (int)(more - count);
     }
     __syncwarp();
     if (lane() == 0) {
       need[s] = more - count;
-      tried[s] += count;
+      best.tried[s] += count;
     }
-    if (place < 0) continue;
-    // the winner's left side
-    int cut = found[s * k + place], last = cut & 0xfffff;
-    bool with_missing = cut >> 20 & 1;
-    const i64* bins = hist + (s * k + place) * B * channels;
-    for (i64 c = 0; c < C; c++) {
+    if (winner < 0) continue;
+    // the winner's left side: what goes_left says of every bin
+    int cut = found[s * k + winner], bin = cut & FOUND_CUT;
+    bool missing_left = cut >> FOUND_MISSING_LEFT & 1;
+    const i64* cells = hist.cells + (s * k + winner) * hist.B * hist.channels;
+    for (i64 c = 0; c < hist.C; c++) {
       i64 sum = 0;
-      for (i64 b = lane(); b <= last; b += 32) sum += bins[b * channels + c];
-      sum = warp_sum(sum) + (with_missing ? bins[(B - 1) * channels + c] : 0);
-      if (lane() == 0) left[s * C + c] = sum;
+      for (i64 b = lane(); b <= bin; b += 32) sum += cells[b * hist.channels + c];
+      sum = warp_sum(sum) + (missing_left ? cells[(hist.B - 1) * hist.channels + c] : 0);
+      if (lane() == 0) best.left[s * hist.C + c] = sum;
     }
     if (lane() == 0) {
-      best_score[s] = best;
-      best_feature[s] = features[s * k + place];
-      best_bin[s] = last;
-      best_missing_left[s] = with_missing;
+      best.score[s] = highest;
+      best.feature[s] = features[s * k + winner];
+      best.bin[s] = bin;
+      best.missing_left[s] = missing_left;
     }
   }
 }

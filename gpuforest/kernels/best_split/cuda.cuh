@@ -10,8 +10,9 @@
 //     code(i)         its code
 //     after(i, n)     the next code that holds rows, of the items below n, or -1
 //     BINS            items may be empty; otherwise equal codes are neighbours
-#include "hashing/cuda.cuh"
-#include "scoring/cuda.cuh"
+#include "shared/hashing/cuda.cuh"
+#include "shared/scoring/cuda.cuh"
+#include "generated/CutRules.cuh"
 
 struct Cut {
   double score;
@@ -19,13 +20,15 @@ struct Cut {
   bool missing_left, heavier;
 };
 
-// What a node is, for one feature: all of it, and the part that is missing.
+// What a node is, for one feature: all of it, and the part that is missing. The last two are
+// the warp's own in shared memory.
 struct Node {
+  int C, n_rows;
   const i64* sums;  // [C]
-  int n_rows;
-  const i64* missing;  // [C]
   bool some_missing;
   int rows_missing;
+  i64* missing;  // [C]
+  i64* so_far;   // [C], scratch
 };
 
 // With SPECIAL 1 cuts may be limited or random; most forests need neither, and not the
@@ -85,12 +88,12 @@ __device__ __forceinline__ Cut best_of_lanes(Cut cut, int width) {
   return cut;
 }
 
-// `so_far` i64[C] is the warp's scratch. All lanes call it and get the same.
+// All lanes call it and get the same.
 template <class Items>
-__device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, int C,
-                           const Limits& limits, const Draw& draw, const i64* table, i64* so_far) {
+__device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, const Limits& limits,
+                           const Draw& draw, const i64* table) {
   Cut best = {MINUS_INFINITY, -1, false, false};
-  int width = lanes_for(n_items), min_rows = limits.min_rows;
+  int width = lanes_for(n_items), min_rows = limits.min_rows, C = node.C;
   // 2. left sides: without the missing values, then with them
   for (int with = 0; with <= (int)node.some_missing; with++) {
     int rows_so_far = with ? node.rows_missing : 0;
@@ -103,7 +106,7 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
       Side left, right;
       for (int c = 0; c < C; c++) {
         SUM own = inside ? item.channel(c) : 0;
-        SUM before = first ? (SUM)so_far[c] : with ? (SUM)node.missing[c] : 0;
+        SUM before = first ? (SUM)node.so_far[c] : with ? (SUM)node.missing[c] : 0;
         SUM here = before + sum_to_here(own, width);
         if (LABELS || c == 0) weight += own;
         if (c == 1) a_left = (i64)here;
@@ -111,7 +114,7 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, in
         right.add(c, node.sums[c] - here, table);
         if (more) {
           __syncwarp();
-          if (lane() == 31) so_far[c] = here;
+          if (lane() == 31) node.so_far[c] = here;
         }
       }
       __syncwarp();

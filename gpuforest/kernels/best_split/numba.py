@@ -2,83 +2,96 @@
 
 import numpy as np
 
-from gpuforest.criteria import SQUARED_ERROR
-from gpuforest.dtypes import CATEGORICAL
-from gpuforest.kernels.best_split.limits import left_of, random_of_bins, special_of
+from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.kernels.best_split.limits import (
+    feature_of,
+    left_of,
+    limits_of,
+    random_of_bins,
+    slot_at,
+)
 from gpuforest.kernels.best_split.scan import best_of_bins, new_scratch
 from gpuforest.kernels.best_split.sets import best_set, compact_bins, set_sums, write_set
 from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Split
 from gpuforest.nodes import SET_BIN
 
 
 @device
-def slot_best(
-    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, count_rows, labels, B,
-    signs, special, best, left, scratch, kinds, work, words,
-):  # fmt: skip
-    """Improve on `best` = (score, feature, cut, missing_left) with one slot's histograms.
+def improve_by_set(hist, feature, slot, rules, best, found, scan, work):
+    """Improve on `best` with one categorical feature: whether it varies, and the best split."""
+    m = compact_bins(hist, feature, work)
+    if m < 2:
+        return False, best
+    limits = limits_of(rules, slot, feature.number)
+    cut = best_set(m, feature, slot, rules.criterion, limits, rules.is_random, scan, work)
+    if cut.score > best.score:
+        set_sums(m, cut, feature, work, found.left[slot.number])
+        side = write_set(m, cut, feature, work, found.sets[slot.number])
+        best = Split(cut.score, feature.number, np.int64(SET_BIN), side, NO_BIN)
+    return True, best
 
-    special : min_weight, whether cuts are random, the slot's key, low, high
-    kinds : u8[F], of features. None: all are numeric, and what follows is None too
-    work, words : see sets.py; and a set u64[W], which follows the best
-    Returns the new best and how many features were tried; `left` follows the best.
+
+@device
+def improve_by_cut(hist, feature, slot, rules, best, found, scan):
+    """The same with one numeric feature."""
+    limits = limits_of(rules, slot, feature.number)
+    if rules.is_random:
+        varies, split = random_of_bins(hist, feature, slot, rules.criterion, limits, scan.left)
+    else:
+        varies, split = best_of_bins(hist, feature, slot, rules.criterion, limits, scan)
+    if split.score > best.score:  # of equal ones the first stays
+        best = split
+        left_of(hist, feature, split.bin, split.missing_left, found.left[slot.number])
+    return varies, best
+
+
+@device
+def slot_best(data, slot, hist, features, need, rules, best, found, scan, categories):
+    """Improve on the Split `best` with one slot's histograms.
+
+    found : Found, of which the slot's left sums and set follow the best
+    categories : Categories; None: all features are numeric
+    Returns the new best and how many features were tried.
     """
-    min_weight, is_random, key, low, high = special
-    score, feature, cut, missing_left = best
-    C, tried, n = len(sums), 0, np.int64(0)
-    for c in range(C if labels else 1):
-        n += sums[c]
+    tried, C = 0, len(slot.sums)
     for j in range(len(features)):
         if tried >= need:
             break
-        f = np.int64(features[j])
-        if f < 0:
+        if features[j] < 0:
             continue
-        sign = np.int64(signs[f]) if len(signs) else np.int64(0)
-        limits = np.int64(min_rows), np.int64(min_weight), sign, low, high
-        if kinds is not None and kinds[f] == CATEGORICAL:
-            m = compact_bins(hist[j], n_bins[f], B - 1, C, C + count_rows, labels, work)
-            if m < 2:
-                continue
-            tried += 1
-            s, at, side, found = best_set(
-                m, f, sums, n, n_rows, C, C + count_rows, criterion, limits, labels, is_random,
-                key, scratch, work,
-            )  # fmt: skip
-            if s > score:
-                score, feature, cut = s, f, np.int64(SET_BIN)
-                set_sums(m, at, found, C, C + count_rows, labels, work, left)
-                missing_left = write_set(m, at, side, n_bins[f], B - 1, work, words)
-            continue
-        if is_random:
-            varies, s, at, side = random_of_bins(
-                hist[j], f, n_bins[f], B, sums, n, n_rows, criterion, limits, labels, key,
-                scratch[0],
-            )  # fmt: skip
-        else:
-            varies, s, at, side, _ = best_of_bins(
-                hist[j], n_bins[f], B, sums, n, n_rows, criterion, limits, labels, scratch
+        feature = feature_of(features[j], data, rules, C)
+        if categories is not None and categories.kinds[feature.number] == CATEGORICAL:
+            varies, best = improve_by_set(
+                hist[j], feature, slot, rules, best, found, scan, categories.work
             )
+        else:
+            varies, best = improve_by_cut(hist[j], feature, slot, rules, best, found, scan)
         tried += varies
-        if s > score:  # of equal ones the first stays
-            score, feature, cut, missing_left = s, f, np.int64(at), side
-            left_of(hist[j], B - 1, C, C + count_rows, at, side, left)
-    return (score, feature, cut, missing_left), tried
+    return best, tried
+
+
+@device
+def put_best(best, s, found):
+    """Write the best split of slot s."""
+    found.score[s], found.feature[s], found.bin[s] = best.score, best.feature, best.bin
+    found.missing_left[s] = best.missing_left
+
+
+@device
+def best_of_slot(data, slots, s, hist, features, need, rules, found, scan):
+    """Write the best split of one slot."""
+    slot = slot_at(slots, s, has_labels(data.y))
+    best, found.tried[s] = slot_best(
+        data, slot, hist, features, need, rules, NO_SPLIT, found, scan, None
+    )
+    put_best(best, s, found)
 
 
 @kernel
-def best_split(
-    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, count_rows, min_weight,
-    keys, signs, bounds, B, score, feature, bin, missing_left, left, tried,
-):  # fmt: skip
-    """hist i64[S, k, B * channels]; the results are written to the last six arguments."""
-    scratch = new_scratch(B, sums.shape[1])
+def best_split(data, slots, hist, features, need, rules, found):
+    """hist i64[S, k, B * width]; the results are written to `found`."""
+    scan = new_scratch(data.n_codes, slots.sums.shape[1])
     for s in range(len(features)):
-        best = (-np.inf, np.int64(-1), np.int64(0), False)
-        best, tried[s] = slot_best(
-            hist[s], features[s], need[s], sums[s], n_rows[s], n_bins, criterion, min_rows,
-            count_rows, criterion < SQUARED_ERROR, B,
-            signs, special_of(s, min_weight, keys, bounds), best, left[s], scratch, None, None,
-            None,
-        )  # fmt: skip
-        score[s], feature[s], bin[s], missing_left[s] = best
+        best_of_slot(data, slots, s, hist[s], features[s], need[s], rules, found, scan)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
+from gpuforest.common.dtypes import FEATURE, SCORE, STAT
 from gpuforest.criteria import SQUARED_ERROR
-from gpuforest.dtypes import FEATURE, SCORE, STAT
-from gpuforest.kernels.best_split.limits import left_of, may_part, random_of_bins, special_of
+from gpuforest.kernels.best_split.limits import left_of, may_part, random_of_bins
 from gpuforest.kernels.compile import rare
-from gpuforest.kernels.scoring import numba_cuda  # noqa: F401 rounds the products in `scan`
-from gpuforest.kernels.scoring.numba import class_sides, grown, moment_score, score_sides
+from gpuforest.kernels.shared.records import Feature, Found, Limits, Slot
+from gpuforest.kernels.shared.scoring import numba_cuda  # noqa: F401 rounds the products in `scan`
+from gpuforest.kernels.shared.scoring.numba import class_sides, grown, moment_score, score_sides
 
 
 @rare
@@ -32,7 +33,7 @@ def scan(hist, B, C, sums, n, n_rows, n_bins, criterion, limits, count_rows, lef
 
     Returns (varies, score, cut, missing_left); `left` i64[C] is scratch.
     """
-    is_classes, min_rows = criterion < SQUARED_ERROR, limits[0]
+    is_classes, min_rows = criterion < SQUARED_ERROR, limits.min_rows
     channels = C + count_rows
     last = (B - 1) * channels
     n_missing = bin_weight(hist, last, C, is_classes)
@@ -121,20 +122,25 @@ def scan_features(
         if criterion < SQUARED_ERROR:
             for c in range(1, C):
                 n += sums[s, c]
-        _, is_random, key, low, high = special_of(s, min_weight, keys, bounds)
+        low, high = -np.inf, np.inf
+        if len(bounds):
+            low, high = bounds[s, 0], bounds[s, 1]
         sign = np.int64(signs[f]) if len(signs) else np.int64(0)
-        limits = np.int64(min_rows), np.int64(min_weight), sign, low, high
-        if is_random:
-            found = random_of_bins(
-                hist[s, j], f, n_bins[f], B, sums[s], n, n_rows[s], criterion, limits,
-                criterion < SQUARED_ERROR, key, sides[s, j],
+        limits = Limits(np.int64(min_rows), np.int64(min_weight), sign, low, high)
+        if len(keys):
+            feature = Feature(
+                np.int64(f), np.int64(n_bins[f]), np.int64(B - 1), np.int64(C),
+                np.int64(C + count_rows), criterion < SQUARED_ERROR,
             )  # fmt: skip
+            slot = Slot(s, np.int64(0), n_rows[s], n, keys[s], sums[s], low, high)
+            found, split = random_of_bins(hist[s, j], feature, slot, criterion, limits, sides[s, j])
+            best, at, side = split.score, split.bin, split.missing_left
         else:
-            found = scan(
+            found, best, at, side = scan(
                 hist[s, j], B, C, sums[s], n, n_rows[s], n_bins[f], criterion, limits,
                 count_rows, sides[s, j],
             )  # fmt: skip
-        varies[s, j], score[s, j], cut[s, j], missing_left[s, j] = found
+        varies[s, j], score[s, j], cut[s, j], missing_left[s, j] = found, best, at, side
 
 
 @cuda.jit
@@ -157,16 +163,15 @@ def choose_features(
         if best >= 0:
             feature[s], bin[s] = features[s, best], cuts[s, best]
             missing_left[s] = sides[s, best]
-            left_of(
-                hist[s, best], B - 1, C, C + count_rows, cuts[s, best], sides[s, best], left[s]
-            )  # fmt: skip
+            width = np.int64(C + count_rows)
+            chosen = Feature(
+                np.int64(feature[s]), np.int64(0), np.int64(B - 1), np.int64(C), width, False
+            )
+            left_of(hist[s, best], chosen, cuts[s, best], sides[s, best], left[s])
 
 
-def best_split(
-    hist, features, need, sums, n_rows, n_bins, criterion, min_rows, count_rows, min_weight,
-    keys, signs, bounds, backend,
-) -> tuple[Any, ...]:  # fmt: skip
-    xp, (S, k, B, _), C = backend.xp, hist.shape, sums.shape[1]
+def best_split(data, slots, hist, features, need, rules, backend) -> Any:
+    xp, (S, k, B, _), C = backend.xp, hist.shape, data.n_channels
     hist = xp.reshape(hist, (S, k, -1))
     each = (
         xp.zeros((S, k), dtype=np.bool_),
@@ -174,17 +179,22 @@ def best_split(
         xp.empty((S, k), dtype=np.int32),
         xp.empty((S, k), dtype=np.bool_),
     )
-    found = (
+    found = Found(
         xp.full(S, -np.inf, dtype=SCORE),
         xp.full(S, -1, dtype=FEATURE),
         xp.zeros(S, dtype=np.int32),
         xp.zeros(S, dtype=np.bool_),
         xp.zeros((S, C), dtype=STAT),
         xp.empty(S, dtype=np.int64),
+        xp.zeros((S, 0), dtype=np.uint64),
     )
     backend.launch(
-        scan_features, S * k, hist, features, sums, n_rows, n_bins, criterion, min_rows,
-        count_rows, min_weight, keys, signs, bounds, B, xp.empty((S, k, C), dtype=STAT), *each,
+        scan_features, S * k, hist, features, slots.sums, slots.n_rows, data.n_bins,
+        rules.criterion, rules.min_rows, rules.count_rows, rules.min_weight,
+        slots.key if rules.is_random else slots.key[:0], rules.signs, slots.bounds, B,
+        xp.empty((S, k, C), dtype=STAT), *each,
     )  # fmt: skip
-    backend.launch(choose_features, S, hist, features, need, count_rows, B, *each, *found)
+    backend.launch(
+        choose_features, S, hist, features, need, rules.count_rows, B, *each, *found[:-1]
+    )  # fmt: skip
     return found

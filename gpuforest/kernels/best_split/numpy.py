@@ -1,29 +1,25 @@
 """Best split: the best way to cut each slot, from its histogram."""
 
+from typing import NamedTuple
+
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.criteria import side_score, side_value, side_weight
-from gpuforest.dtypes import FEATURE, SCORE, STAT
-from gpuforest.hashing import CUT, hash_at
+from gpuforest.common.dtypes import FEATURE, SCORE, STAT
+from gpuforest.common.hashing import CUT, hash_at
+from gpuforest.criteria import Criterion
+from gpuforest.kernels.shared.records import Data, Found, RuleNumbers, Slots
 
 
 def best_split(
+    data: Data,
+    slots: Slots,
     hist: np.ndarray,
     features: np.ndarray,
     need: np.ndarray,
-    sums: np.ndarray,
-    n_rows: np.ndarray,
-    n_bins: np.ndarray,
-    criterion: int,
-    min_rows: int,
-    count_rows: bool,
-    min_weight: int,
-    keys: np.ndarray,
-    signs: np.ndarray,
-    bounds: np.ndarray,
-) -> tuple[np.ndarray, ...]:
-    """Best split of every slot among the features that vary in it.
+    rules: RuleNumbers,
+) -> Found:
+    """Best split of every slot among the features that vary in it, without sets of categories.
 
     Parameters
     ----------
@@ -31,26 +27,7 @@ def best_split(
     features : i32[S, k], distinct in a slot, -1 for none
     need : i64[S], how many features that vary may still be tried; the first so many in
         the order of `features` are
-    sums : i64[S, C], the slot's totals
-    n_rows : i64[S], its rows
-    n_bins : i32[F], bins of each feature, without the missing one
-    criterion : int, see criteria.py
-    min_rows : int, rows that either side must have
-    count_rows : bool, whether the last channel counts rows (where min_rows > 1)
-    min_weight : int, what either side must weigh
-    keys : u64[S], random keys: each feature has one cut, drawn at random; u64[0]: all cuts
-    signs : i8[F], -1 or 1: the mean of the second channel must not rise, or fall, from left
-        to right; i8[0]: there are no such constraints
-    bounds : f64[S, 2], with them: between what the means of both sides must then lie
-
-    Returns
-    -------
-    score : f64[S], -inf where no split is allowed
-    feature : i32[S], -1 where no split is allowed
-    bin : i32[S], codes <= bin go left
-    missing_left : bool[S]; if none is missing there, the heavier side
-    left : i64[S, C], channel sums of the left side
-    tried : i64[S], features that varied and were tried
+    rules : with the `Criterion` itself in place of its number
 
     Among equal scores the first of `features` wins, then the lowest bin that holds
     rows, then missing values to the right. The cut lies in the middle of the empty bins
@@ -64,65 +41,99 @@ def best_split(
     Were bin 1 empty, bins 0 .. 3 would cut alike, and (0 + 4 - 1) // 2 = 1 is chosen.
     """
     S, k, B, _ = hist.shape
-    C = sums.shape[1]
-    slot = np.arange(S)
+    C, slot, criterion = data.n_channels, np.arange(S), rules.criterion
     # 1. which bins hold rows, which features vary, and which of those are tried
-    weight = side_weight(xp, hist[..., :C], criterion)
-    occupied = weight > 0
+    occupied = criterion.side_weight(xp, hist[..., :C]) > 0
     varies = (occupied.sum(axis=2) > 1) & (features >= 0)
     tried = varies & (np.cumsum(varies, axis=1) <= need[:, None])
-    # 2. left sides: [S, k, bin, missing right or left, channels]
-    missing = hist[:, :, -1, :]
-    left = np.cumsum(hist[:, :, :-1, :], axis=2)
-    left = np.stack([left, left + missing[:, :, None, :]], axis=3)
-    right = sums[:, None, None, None, :] - left[..., :C]
-    # 3. candidates: the bin holds rows, both sides do, and the side of missing matters
-    n_left = side_weight(xp, left[..., :C], criterion)
-    n_right = side_weight(xp, right, criterion)
-    occupied = occupied[:, :, :-1]
-    candidate = tried[:, :, None, None] & occupied[..., None] & (n_right > 0)
-    missing_weight = side_weight(xp, missing[..., :C], criterion)
-    candidate[..., 1] &= (missing_weight > 0)[:, :, None]
-    if min_weight > 1:
-        candidate &= (n_left >= min_weight) & (n_right >= min_weight)
-    if len(signs):
-        candidate &= _is_monotonic(left[..., :C], right, features, criterion, signs, bounds)
+    occupied, missing = occupied[:, :, :-1], hist[:, :, -1, :]
+    # 2. both sides of each cut
+    sides = _both_sides(hist, slots, C, criterion)
+    # 3. the cuts that are allowed
+    some_missing = criterion.side_weight(xp, missing[..., :C]) > 0
+    candidate = tried[:, :, None, None] & occupied[..., None] & (sides.n_right > 0)
+    candidate[..., 1] &= some_missing[:, :, None]
+    candidate &= _within_limits(sides, slots, features, C, rules)
     drawn = None
-    if len(keys):
-        drawn, drawn_side = _draw_cuts(occupied, features, keys)
-        upto = np.where(occupied & (np.arange(B - 1) <= drawn[..., None]), np.arange(B - 1), -1)
-        candidate &= (np.arange(B - 1) == upto.max(axis=2, keepdims=True))[..., None]
-        candidate &= drawn_side[:, :, None, :] | (missing_weight == 0)[:, :, None, None]
-    if count_rows:
-        rows_left = left[..., C]
-        candidate &= (rows_left >= min_rows) & (n_rows[:, None, None, None] - rows_left >= min_rows)
+    if rules.is_random:
+        drawn, goes_left = _draw_cuts(occupied, features, slots.key)
+        candidate &= _is_drawn(occupied, drawn)[..., None]
+        candidate &= goes_left[:, :, None, :] | ~some_missing[:, :, None, None]
     # 4. score them; the first of the highest, in the order of the features
-    score = side_score(xp, left[..., :C], criterion) + side_score(xp, right, criterion)
+    score = criterion.side_score(xp, sides.left[..., :C])
+    score = score + criterion.side_score(xp, sides.right)
     score = np.where(candidate, score, -np.inf).reshape(S, -1)
     best = np.argmax(score, axis=1)
     j, b, side = np.unravel_index(best, (k, B - 1, 2))
-    score = score[slot, best]
+    score, chosen = score[slot, best], features[slot, j]
     found = score > -np.inf
-    # 5. the middle of the gap: next bin that holds rows, or all but the missing ones
-    bins = np.arange(B - 1)
-    after = occupied[slot, j] & (bins > b[:, None])
-    upper = np.where(after.any(axis=1), np.argmax(after, axis=1), -1)
-    chosen = features[slot, j]
-    cut = np.where(upper < 0, n_bins[chosen] - 1, (b + upper - 1) >> 1)
-    if drawn is not None:
-        cut = np.where(upper < 0, cut, drawn[slot, j])
+    # 5. the middle of the gap; a random cut where it was drawn
+    cut = _middle_of_gap(
+        occupied[slot, j], b, data.n_bins[chosen], None if drawn is None else drawn[slot, j]
+    )
     # 6. where none is missing, a missing value seen later goes with the heavier side
     none_missing = ~(missing[slot, j] != 0).any(axis=1)
-    heavier = n_left[slot, j, b, 0] > n_right[slot, j, b, 0]
-    missing_left = np.where(none_missing, heavier, side == 1)
-    return (
+    heavier = sides.n_left[slot, j, b, 0] > sides.n_right[slot, j, b, 0]
+    return Found(
         score.astype(SCORE),
         np.where(found, chosen, -1).astype(FEATURE),
         np.where(found, cut, 0).astype(np.int32),
-        missing_left & found,
-        np.where(found[:, None], left[slot, j, b, side, :C], 0).astype(STAT),
+        np.where(none_missing, heavier, side == 1) & found,
+        np.where(found[:, None], sides.left[slot, j, b, side, :C], 0).astype(STAT),
         tried.sum(axis=1),
+        np.zeros((S, 0), np.uint64),
     )
+
+
+class _Sides(NamedTuple):
+    """Both sides of each cut, with missing values right and left: channel sums i64[S, k, B - 1, 2,
+    ...] and weights i64[S, k, B - 1, 2]."""
+
+    left: np.ndarray
+    right: np.ndarray
+    n_left: np.ndarray
+    n_right: np.ndarray
+
+
+def _both_sides(hist: np.ndarray, slots: Slots, C: int, criterion: Criterion) -> _Sides:
+    left = np.cumsum(hist[:, :, :-1, :], axis=2)
+    left = np.stack([left, left + hist[:, :, None, -1, :]], axis=3)
+    right = slots.sums[:, None, None, None, :] - left[..., :C]
+    n_left, n_right = (criterion.side_weight(xp, side) for side in (left[..., :C], right))
+    return _Sides(left, right, n_left, n_right)
+
+
+def _within_limits(
+    sides: _Sides, slots: Slots, features: np.ndarray, C: int, rules: RuleNumbers
+) -> np.ndarray:
+    """Whether the limits of weight, means and rows allow a cut, bool[S, k, B - 1, 2]."""
+    lighter = np.minimum(sides.n_left, sides.n_right)
+    allowed: np.ndarray = lighter >= (rules.min_weight if rules.min_weight > 1 else 0)
+    if len(rules.signs):
+        allowed &= _is_monotonic(sides, features, C, rules, slots.bounds)
+    if rules.count_rows:
+        rows_left = sides.left[..., C]
+        rows_right = slots.n_rows[:, None, None, None] - rows_left
+        allowed &= np.minimum(rows_left, rows_right) >= rules.min_rows
+    return allowed
+
+
+def _is_drawn(occupied: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Whether a bin is the last one with rows up to the drawn cut, bool[S, k, B - 1]."""
+    bins = np.arange(occupied.shape[2])
+    upto = np.where(occupied & (bins <= drawn[..., None]), bins, -1)
+    return np.asarray(bins == upto.max(axis=2, keepdims=True))
+
+
+def _middle_of_gap(
+    occupied: np.ndarray, b: np.ndarray, n_bins: np.ndarray, drawn: np.ndarray | None
+) -> np.ndarray:
+    """Cuts i64[S] behind the bins b i64[S]: half-way to the next bin that holds rows, bool[S, B -
+    1], or all but the missing ones."""
+    after = occupied & (np.arange(occupied.shape[1]) > b[:, None])
+    upper = np.where(after.any(axis=1), np.argmax(after, axis=1), -1)
+    middle = (b + upper - 1) >> 1 if drawn is None else drawn
+    return np.where(upper < 0, n_bins - 1, middle)
 
 
 def _draw_cuts(
@@ -144,17 +155,13 @@ def _draw_cuts(
 
 
 def _is_monotonic(
-    left: np.ndarray,
-    right: np.ndarray,
-    features: np.ndarray,
-    criterion: int,
-    signs: np.ndarray,
-    bounds: np.ndarray,
+    sides: _Sides, features: np.ndarray, C: int, rules: RuleNumbers, bounds: np.ndarray
 ) -> np.ndarray:
-    """Whether the means of the two sides i64[S, k, ..., C] are in order, and in bounds, where
-    the feature has a sign."""
-    low, high = (side_value(xp, side, criterion) for side in (left, right))
-    sign = signs[np.maximum(features, 0)][:, :, None, None]
+    """Whether the means of the two sides are in order, and in bounds, where the feature has a
+    sign."""
+    means = (rules.criterion.side_value(xp, side) for side in (sides.left[..., :C], sides.right))
+    low, high = means
+    sign = rules.signs[np.maximum(features, 0)][:, :, None, None]
     least, most = (bounds[:, i][:, None, None, None] for i in (0, 1))
     free = sign == 0
     inside = free | ((np.minimum(low, high) >= least) & (np.maximum(low, high) <= most))

@@ -1,13 +1,16 @@
 """The best cut of one feature from its histogram, compiled; see numpy.py beside this file."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from gpuforest.criteria import ENTROPY, GINI, SQUARED_ERROR
 from gpuforest.kernels.best_split.limits import may_part
 from gpuforest.kernels.compile import device, maker, rare
-from gpuforest.kernels.hashing.numba import U
-from gpuforest.kernels.scoring.numba import (
-    XLOGX_PLACES,
+from gpuforest.kernels.shared.constants import XLOGX_PLACES
+from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
+from gpuforest.kernels.shared.scoring.numba import (
     XLOGX_TABLE,
     class_sides,
     grown,
@@ -25,41 +28,66 @@ from gpuforest.kernels.scoring.numba import (
 # the compiler turns into vectors. Of more than two classes, SECOND and THIRD are what the
 # two sides of a cut there add up to (see scoring).
 WEIGHT, SECOND, ROWS, CODE, THIRD = range(5)
-NO_SUMS = np.int64(0), np.int64(0)
-NO_MORE = np.int64(0), np.int64(0), np.int64(0)
-NOTHING = -np.inf, np.int64(-1), 0  # score, place and side of missing values, of no cut
 
 
-def scan_arrays(size: int, C: int) -> tuple[np.ndarray, ...]:
-    """What a scan works on, for `size` codes; compaction writes one place more."""
-    return np.zeros(C, np.int64), np.zeros((5, size + 1), np.int64), np.empty(size + 1, np.float64)
+class Scan(NamedTuple):
+    """What a scan works on: left i64[C], the running totals upto i64[5, size + 1], and scores
+    f64[size + 1]. Compaction writes one position more than there are codes."""
+
+    left: Any
+    upto: Any
+    scores: Any
+
+
+class Candidate(NamedTuple):
+    """A cut that is the best so far: its score, its position in the running totals (-1: none), and
+    the side of missing values, 1 for left."""
+
+    score: Any
+    at: Any
+    side: Any
+
+
+NOTHING = Candidate(-np.inf, np.int64(-1), np.int64(0))
+
+
+def scan_arrays(size: int, C: int) -> Scan:
+    """What a scan of `size` codes works on."""
+    return Scan(
+        np.zeros(C, np.int64), np.zeros((5, size + 1), np.int64), np.empty(size + 1, np.float64)
+    )
 
 
 new_scratch = maker(scan_arrays)
 
 
 @device
-def compact_pairs(hist, bins, missing, is_classes, channels, upto):
-    """Fills the running totals of two channels from hist [B * channels]; returns m."""
+def compact_pairs(hist, feature, upto):
+    """Fills the running totals of two channels from hist [B * width]; returns m."""
     m, n, a, n_rows = 0, np.int64(0), np.int64(0), np.int64(0)
-    for i in range(bins + 1):
-        b = i if i < bins else missing
-        at = b * channels
+    width = feature.width
+    for i in range(feature.bins + 1):
+        b = i if i < feature.bins else feature.missing
+        at = b * width
         first, second = np.int64(hist[U(at)]), np.int64(hist[U(at + 1)])
-        w = first + second if is_classes else first
+        w = first + second if feature.is_classes else first
         n += w
         a += second
-        if channels > 2:
+        if width > 2:
             n_rows += np.int64(hist[U(at + 2)])
             upto[ROWS, U(m)] = n_rows
         upto[WEIGHT, U(m)], upto[SECOND, U(m)], upto[CODE, U(m)] = n, a, b
-        m += w > 0  # else the next bin overwrites this place
+        m += w > 0  # else the next bin overwrites this position
     return m
 
 
 @device
-def score_pairs(criterion, upto, n, a, n_more, a_more, last, scores):
-    """Scores of the cuts behind the places 0 .. last - 1."""
+def score_pairs(criterion, upto, whole, more, last, scores):
+    """Scores of the cuts behind the positions 0 .. last - 1.
+
+    whole, more : Bin, the node, and what the running totals of the left side leave out
+    """
+    n, a, n_more, a_more = whole.weight, whole.second, more.weight, more.second
     for i in range(last):
         n_left, a_left = upto[WEIGHT, U(i)] + n_more, upto[SECOND, U(i)] + a_more
         left = pair_side(criterion, n_left, a_left)
@@ -67,11 +95,12 @@ def score_pairs(criterion, upto, n, a, n_more, a_more, last, scores):
 
 
 @rare
-def score_entropy(upto, n, a, n_more, a_more, last, scores):
+def score_entropy(upto, whole, more, last, scores):
     """As score_pairs: n ln n is looked up, or computed in vectors, in loops without a call."""
+    n, a = whole.weight, whole.second
     for side in range(2):
         for i in range(last):
-            n_side, a_side = upto[WEIGHT, U(i)] + n_more, upto[SECOND, U(i)] + a_more
+            n_side, a_side = upto[WEIGHT, U(i)] + more.weight, upto[SECOND, U(i)] + more.second
             if side == 1:
                 n_side, a_side = n - n_side, a - a_side
             if n < XLOGX_PLACES:
@@ -84,88 +113,91 @@ def score_entropy(upto, n, a, n_more, a_more, last, scores):
 
 @device
 def first_highest(scores, upto, last, whole, more, limits, side, found):
-    """Improve on `found` = (score, place, side): the first of the highest scores of a side.
+    """Improve on the Candidate `found`: the first of the highest scores of a side.
 
-    whole, more : weight, second channel and rows of the node, and of what the running
-        totals of the left side leave out
+    whole, more : as in score_pairs
     """
-    (n, a, n_rows), (n_more, a_more, rows_more) = whole, more
     best, at, best_side = found
-    min_rows = limits[0]
+    min_rows = limits.min_rows
     if min_rows > 1:
         for i in range(last):
-            rows_left = upto[ROWS, i] + rows_more
-            if rows_left < min_rows or n_rows - rows_left < min_rows:
+            rows_left = upto[ROWS, i] + more.rows
+            if rows_left < min_rows or whole.rows - rows_left < min_rows:
                 scores[i] = -np.inf
-    if limits[1] > 1 or limits[2] != 0:
+    if limits.min_weight > 1 or limits.sign != 0:
         for i in range(last):
-            n_left, a_left = upto[WEIGHT, i] + n_more, upto[SECOND, i] + a_more
-            if not may_part(n_left, a_left, n, a, limits):
+            n_left, a_left = upto[WEIGHT, i] + more.weight, upto[SECOND, i] + more.second
+            if not may_part(n_left, a_left, whole.weight, whole.second, limits):
                 scores[i] = -np.inf
     for i in range(last):
         score = scores[U(i)]
         if score > best or (score == best and i < at):
-            best, at, best_side = score, np.int64(i), side
-    return best, at, best_side
+            best, at, best_side = score, np.int64(i), np.int64(side)
+    return Candidate(best, at, best_side)
 
 
 @device
-def chosen_cut(found, upto, n, missing, bins, some_missing):
-    """Score, the middle of the gap behind the place found, and where missing values go."""
-    best, at, side = found
-    if at < 0:
-        return best, np.int64(0), False
-    code, upper = upto[CODE, at], upto[CODE, at + 1]
-    cut = np.int64(bins) - 1 if upper == missing else (code + upper - 1) >> 1
-    return best, cut, side == 1 if some_missing else upto[WEIGHT, at] > n - upto[WEIGHT, at]
+def split_of(found, upto, n, feature, some_missing, left):
+    """The split of a candidate: it cuts the middle of the gap behind its position."""
+    at, cut, missing_left = found.at, np.int64(0), False
+    if at >= 0:
+        code, upper = upto[CODE, at], upto[CODE, at + 1]
+        cut = feature.bins - 1 if upper == feature.missing else (code + upper - 1) >> 1
+        missing_left = found.side == 1 if some_missing else upto[WEIGHT, at] > n - upto[WEIGHT, at]
+    return Split(found.score, feature.number, cut, missing_left, left)
 
 
 @device
-def best_pair(upto, m, missing, n_bins, criterion, limits, scores):
-    """Best cut of a compact feature: (score, cut, missing_left, left), where `left` are
-    weight and second channel on the left.
+def score_side(criterion, upto, whole, more, last, scores):
+    """As score_pairs, with a loop of its own for each of the usual criteria, which the compiler
+    turns into vectors."""
+    if criterion == GINI:
+        score_pairs(GINI, upto, whole, more, last, scores)
+    elif criterion == SQUARED_ERROR:
+        score_pairs(SQUARED_ERROR, upto, whole, more, last, scores)
+    elif criterion == ENTROPY:
+        score_entropy(upto, whole, more, last, scores)
+    else:
+        score_pairs(criterion, upto, whole, more, last, scores)
 
-    `scores` f64[m] is scratch. The last of the m places may be the missing values.
-    """
-    n, a, n_rows = upto[WEIGHT, m - 1], upto[SECOND, m - 1], upto[ROWS, m - 1]
-    some_missing = upto[CODE, m - 1] == missing
-    found = NOTHING
+
+@device
+def best_pair(m, feature, criterion, limits, scan):
+    """Best cut of a feature of two channels, whose m running totals are in `scan`; the last of
+    them may be the missing values."""
+    upto, scores = scan.upto, scan.scores
+    whole = Bin(upto[WEIGHT, m - 1], upto[SECOND, m - 1], upto[ROWS, m - 1])
+    some_missing = upto[CODE, m - 1] == feature.missing
+    found, more = NOTHING, NO_BIN
     # 2. left sides, first without the missing values, then with them
     for side in range(2 if some_missing else 1):
-        n_more, a_more, rows_more = np.int64(0), np.int64(0), np.int64(0)
         if side == 1:
             if m == 1:
                 break
-            n_more, a_more = n - upto[WEIGHT, m - 2], a - upto[SECOND, m - 2]
-            rows_more = n_rows - upto[ROWS, m - 2]
+            more = Bin(
+                whole.weight - upto[WEIGHT, m - 2],
+                whole.second - upto[SECOND, m - 2],
+                whole.rows - upto[ROWS, m - 2],
+            )
         # 3. both sides hold rows
         last = m - 1 - side
-        if criterion == GINI:  # a loop of its own, which the compiler turns into vectors
-            score_pairs(GINI, upto, n, a, n_more, a_more, last, scores)
-        elif criterion == SQUARED_ERROR:
-            score_pairs(SQUARED_ERROR, upto, n, a, n_more, a_more, last, scores)
-        elif criterion == ENTROPY:
-            score_entropy(upto, n, a, n_more, a_more, last, scores)
-        else:
-            score_pairs(criterion, upto, n, a, n_more, a_more, last, scores)
+        score_side(criterion, upto, whole, more, last, scores)
         # 4. the first of the highest
-        whole, more = (n, a, n_rows), (n_more, a_more, rows_more)
         found = first_highest(scores, upto, last, whole, more, limits, side, found)
     # 5. and 6. the middle of the gap, and where missing values go
-    score, cut, goes_left = chosen_cut(found, upto, n, missing, n_bins, some_missing)
-    _, at, side = found
-    if at < 0:
-        return score, cut, goes_left, NO_SUMS
-    n_left, a_left = upto[WEIGHT, at], upto[SECOND, at]
-    if side == 1:
-        n_left += n - upto[WEIGHT, m - 2]
-        a_left += a - upto[SECOND, m - 2]
-    return score, cut, goes_left, (n_left, a_left)
+    n_left, a_left = np.int64(0), np.int64(0)
+    if found.at >= 0:
+        n_left, a_left = upto[WEIGHT, found.at], upto[SECOND, found.at]
+        if found.side == 1:
+            n_left += more.weight
+            a_left += more.second
+    left = Bin(n_left, a_left, np.int64(0))
+    return split_of(found, upto, whole.weight, feature, some_missing, left)
 
 
 @device
 def score_classes(criterion, upto, n, last, scores):
-    """Scores of the cuts behind the places 0 .. last - 1."""
+    """Scores of the cuts behind the positions 0 .. last - 1."""
     for i in range(last):
         n_left = upto[WEIGHT, U(i)]
         left, right = upto[SECOND, U(i)], upto[THIRD, U(i)]
@@ -173,33 +205,35 @@ def score_classes(criterion, upto, n, last, scores):
 
 
 @device
-def best_classes(upto, m, n, n_rows, criterion, limits, scores, side, found):
+def best_classes(m, slot, criterion, limits, scan, side, found):
     """The best cut of a compact feature of a class target: as first_highest."""
+    upto, scores = scan.upto, scan.scores
     if criterion == GINI:  # a loop of its own, which the compiler turns into vectors
-        score_classes(GINI, upto, n, m - 1, scores)
+        score_classes(GINI, upto, slot.weight, m - 1, scores)
     else:
-        score_classes(criterion, upto, n, m - 1, scores)
-    whole = n, np.int64(0), n_rows
-    return first_highest(scores, upto, m - 1, whole, NO_MORE, limits, side, found)
+        score_classes(criterion, upto, slot.weight, m - 1, scores)
+    whole = Bin(slot.weight, np.int64(0), slot.n_rows)
+    return first_highest(scores, upto, m - 1, whole, NO_BIN, limits, side, found)
 
 
 @device
-def compact_classes(
-    hist, bins, missing, C, channels, criterion, n, n_rows, sums, left, upto
-):  # fmt: skip
+def compact_classes(hist, feature, criterion, sums, start, scan):
     """As compact_pairs, of any number of classes.
 
-    On the left of all bins lie n_rows rows of weight n, with the channel sums `left`: none,
-    or the missing values. Otherwise these come last.
+    start : Bin, what lies on the left of all bins, with the channel sums `scan.left`: nothing,
+        or the missing values. Otherwise these come last
     """
-    m, last = 0, bins if n > 0 else bins + 1
+    bins, C, width, left, upto = (
+        feature.bins, feature.n_channels, feature.width, scan.left, scan.upto,
+    )  # fmt: skip
+    m, n, n_rows, last = 0, start.weight, start.rows, bins if start.weight > 0 else bins + 1
     left_sum, right_sum = np.int64(0), np.int64(0)
     for c in range(C):
         left_sum += grown(criterion, 0, left[c])
         right_sum += grown(criterion, 0, sums[c] - left[c])
     for i in range(last):
-        b = i if i < bins else missing
-        at, before = b * channels, n
+        b = i if i < bins else feature.missing
+        at, before = b * width, n
         if criterion == GINI:  # without a branch
             for c in range(C):
                 h, n_left, n_all = np.int64(hist[U(at + c)]), left[U(c)], sums[U(c)]
@@ -217,7 +251,7 @@ def compact_classes(
                     left[U(c)] += h
                     n += h
         if n > before:
-            if channels > C:
+            if width > C:
                 n_rows += np.int64(hist[U(at + C)])
                 upto[ROWS, U(m)] = n_rows
             upto[WEIGHT, U(m)], upto[CODE, U(m)] = n, b
@@ -229,88 +263,82 @@ def compact_classes(
 
 
 @rare
-def scan_classes(hist, bins, missing, sums, n, n_rows, criterion, limits, scratch):
-    """Best cut of one feature of a class target: (varies, score, cut, missing_left)."""
-    left, upto, scores = scratch
-    C, min_rows = len(sums), limits[0]
-    channels = C + (min_rows > 1)
+def scan_classes(hist, feature, slot, criterion, limits, scan):
+    """As best_of_bins, of a class target."""
+    C, last = feature.n_channels, feature.missing * feature.width
     found, varies = NOTHING, False
     n_missing, rows_missing = np.int64(0), np.int64(0)
     for c in range(C):
-        n_missing += np.int64(hist[missing * channels + c])
-    if min_rows > 1:
-        rows_missing = np.int64(hist[missing * channels + C])
+        n_missing += np.int64(hist[last + c])
+    if limits.min_rows > 1:
+        rows_missing = np.int64(hist[last + C])
     # 2. left sides, first without the missing values, then with them
     for side in range(2 if n_missing > 0 else 1):
         for c in range(C):
-            left[c] = hist[missing * channels + c] * side
-        m = compact_classes(
-            hist, bins, missing, C, channels, criterion, n_missing * side, rows_missing * side,
-            sums, left, upto,
-        )  # fmt: skip
+            scan.left[c] = hist[last + c] * side
+        start = Bin(n_missing * side, np.int64(0), rows_missing * side)
+        m = compact_classes(hist, feature, criterion, slot.sums, start, scan)
         varies |= m > 1
         # 3. and 4. both sides hold rows; the first of the highest
-        found = best_classes(upto, m, n, n_rows, criterion, limits, scores, side, found)
+        found = best_classes(m, slot, criterion, limits, scan, side, found)
     # 5. and 6. the middle of the gap, and where missing values go
-    score, cut, goes_left = chosen_cut(found, upto, n, missing, bins, n_missing > 0)
-    return varies, score, cut, goes_left
-
-
-@rare
-def scan_outputs(hist, bins, missing, sums, n_rows, criterion, limits, scratch):
-    """Best cut of one feature of several outputs: (varies, score, cut, missing_left)."""
-    left, upto, scores = scratch
-    C, n, min_rows = len(sums), sums[0], limits[0]
-    channels = C + (min_rows > 1)
-    n_missing = hist[missing * channels]
-    found, varies = NOTHING, False
-    # 2. left sides, first without the missing values, then with them
-    for side in range(2 if n_missing > 0 else 1):
-        rows_left = hist[missing * channels + C] * side if min_rows > 1 else 0
-        for c in range(C):
-            left[c] = hist[missing * channels + c] * side
-        m = 0
-        for i in range(bins + 1 - side):
-            b = i if i < bins else missing
-            if hist[b * channels] == 0:
-                continue
-            for c in range(C):
-                left[c] += hist[b * channels + c]
-            if min_rows > 1:
-                rows_left += hist[b * channels + C]
-                upto[ROWS, m] = rows_left
-            upto[WEIGHT, m], upto[CODE, m] = left[0], b
-            scores[m] = moment_score(criterion, left, sums, C) if left[0] < n else -np.inf
-            m += 1
-        varies |= m > 1
-        # 3. and 4. both sides hold rows; the first of the highest
-        whole = n, np.int64(0), n_rows
-        found = first_highest(scores, upto, m - 1, whole, NO_MORE, limits, side, found)
-    # 5. and 6. the middle of the gap, and where missing values go
-    score, cut, goes_left = chosen_cut(found, upto, n, missing, bins, n_missing > 0)
-    return varies, score, cut, goes_left
+    return varies, split_of(found, scan.upto, slot.weight, feature, n_missing > 0, NO_BIN)
 
 
 @device
-def best_of_bins(hist, bins, B, sums, n, n_rows, criterion, limits, labels, scratch):
-    """Best cut of one feature from hist [B * channels]: (varies, score, cut, missing_left,
-    left), where `left` are the sums on the left if there are two channels.
+def compact_outputs(hist, feature, criterion, sums, side, scan):
+    """As compact_classes, of several outputs; the scores of the cuts are put into `scan` too.
 
-    bins : of the feature; only they, and the last of B, which is for missing values, hold
-        rows
+    side : 1, if the missing values lie on the left of all bins
     """
-    C, missing = len(sums), B - 1
-    if C == 2:
-        _, upto, scores = scratch
-        m = compact_pairs(hist, bins, missing, labels, C + (limits[0] > 1), upto)
-        score, cut, side, left = best_pair(upto, m, missing, bins, criterion, limits, scores)
-        return m > 1, score, cut, side, left
-    if labels:
-        varies, score, cut, side = scan_classes(
-            hist, bins, missing, sums, n, n_rows, criterion, limits, scratch
-        )
-    else:
-        varies, score, cut, side = scan_outputs(
-            hist, bins, missing, sums, n_rows, criterion, limits, scratch
-        )
-    return varies, score, cut, side, NO_SUMS
+    C, width, left, upto = feature.n_channels, feature.width, scan.left, scan.upto
+    last = feature.missing * width
+    rows_left = hist[last + C] * side if width > C else 0
+    for c in range(C):
+        left[c] = hist[last + c] * side
+    m = 0
+    for i in range(feature.bins + 1 - side):
+        b = i if i < feature.bins else feature.missing
+        if hist[b * width] == 0:
+            continue
+        for c in range(C):
+            left[c] += hist[b * width + c]
+        if width > C:
+            rows_left += hist[b * width + C]
+            upto[ROWS, m] = rows_left
+        upto[WEIGHT, m], upto[CODE, m] = left[0], b
+        score = -np.inf
+        if left[0] < sums[0]:
+            score = moment_score(criterion, left, sums, C)
+        scan.scores[m] = score
+        m += 1
+    return m
+
+
+@rare
+def scan_outputs(hist, feature, slot, criterion, limits, scan):
+    """As best_of_bins, of several outputs."""
+    n, n_missing = slot.sums[0], hist[feature.missing * feature.width]
+    found, varies = NOTHING, False
+    # 2. left sides, first without the missing values, then with them
+    for side in range(2 if n_missing > 0 else 1):
+        m = compact_outputs(hist, feature, criterion, slot.sums, side, scan)
+        varies |= m > 1
+        # 3. and 4. both sides hold rows; the first of the highest
+        whole = Bin(n, np.int64(0), slot.n_rows)
+        found = first_highest(
+            scan.scores, scan.upto, m - 1, whole, NO_BIN, limits, side, found
+        )  # fmt: skip
+    # 5. and 6. the middle of the gap, and where missing values go
+    return varies, split_of(found, scan.upto, n, feature, n_missing > 0, NO_BIN)
+
+
+@device
+def best_of_bins(hist, feature, slot, criterion, limits, scan):
+    """Best cut of one feature from hist [B * width]: whether it varies, and the Split."""
+    if feature.n_channels == 2:
+        m = compact_pairs(hist, feature, scan.upto)
+        return m > 1, best_pair(m, feature, criterion, limits, scan)
+    if feature.is_classes:
+        return scan_classes(hist, feature, slot, criterion, limits, scan)
+    return scan_outputs(hist, feature, slot, criterion, limits, scan)

@@ -3,8 +3,6 @@
 // in any order.
 #include "encode/cuda.cuh"
 
-#define SUM_BITS 50
-#define TINY 2.2250738585072014e-308
 #define NO_CAP (1.0 / 0.0)
 #define NOT_A_NUMBER (0.0 / 0.0)
 
@@ -80,11 +78,11 @@ struct Gaps {
 
 // columns [F, n], each sorted, NaN last. Scratch: first i32[F, n + 1], rank and spread
 // f64[F, n]. edges f64[F, places], of which n_edges i64[F] are filled. A block a column.
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(EDGE_THREADS)
 edges(const VALUE* columns, i64 n, i64 max_bins, i64 places, i32* all_first, double* all_rank,
       double* all_spread, double* all_edges, i64* n_edges) {
-  __shared__ double parts[32];
-  __shared__ u32 counts[32];
+  __shared__ double parts[EDGE_THREADS / 32];
+  __shared__ u32 counts[EDGE_THREADS / 32];
   i64 f = blockIdx.x;
   const VALUE* sorted = columns + f * n;
   i32* first = all_first + f * (n + 1);

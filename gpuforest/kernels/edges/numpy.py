@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuforest.dtypes import VALUE
+from gpuforest.common.dtypes import VALUE
 
 TINY = np.finfo(VALUE).tiny
 SUM_BITS = 50  # of whole numbers in float64, so that no sum of them is ever rounded

@@ -2,7 +2,7 @@
 // VALUE: float or double; a thread for each value. codes [N, stride], padded.
 #include "encode/cuda.cuh"
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
 encode(const VALUE* X, const double* edges, const i64* offsets, i64 missing, i64 N, i64 F,
        i64 stride, CODE* codes) {
   for (i64 i = thread_number(); i < N * F; i += thread_count()) {

@@ -1,5 +1,5 @@
 // Real values as doubles, which hold any float.
-#include "cuda.cuh"
+#include "shared/cuda.cuh"
 
 // CuPy compiles with -ftz=true, by which a cast would take subnormal numbers for zeros.
 __device__ __forceinline__ double widened(float x) {

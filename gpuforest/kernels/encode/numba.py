@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuforest.kernels.compile import kernel
-from gpuforest.kernels.hashing.numba import U
+from gpuforest.kernels.shared.hashing.numba import U
 
 ROWS = 128  # rows whose values stay in cache while one feature after another reads them
 COARSE = 15  # edges that every value is held against

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gpuforest.dtypes import CODE8, CODE16
+from gpuforest.common.dtypes import CODE8, CODE16
 from gpuforest.kernels.compile import device
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuforest.dtypes import CODE8, CODE16
+from gpuforest.common.dtypes import CODE8, CODE16
 
 
 def encode(X: np.ndarray, edges: np.ndarray, offsets: np.ndarray, missing: int) -> np.ndarray:

@@ -11,22 +11,33 @@
 // waits in the place of its node.
 #include "grow_subtrees/cuda.cuh"
 
-#define LEAF_WORD 0xffff800000000000ull
 
-// What a subtree may do and where it goes; the arguments of `grow_subtrees`.
+// What a subtree may do and where it goes.
 struct Growth {
-  const i32* n_bins;
-  int F, B, C, k, max_depth, fewest, min_rows;
-  double min_gain;
-  const i64* table;
-  u64* nodes;      // [2 n] of this block
-  i64* leaf_sums;  // [n, C] of this block
+  Growing may;
+  CutRules rules;
+  int F, B, C;
+  u64* nodes;           // [2 n] of this block
+  i64* leaf_sums;       // [n, C] of this block
   const bool* allowed;  // [F], features that the tree drew; or null
+};
+
+// Open nodes of one level, in shared memory.
+struct Level {
+  Open* nodes;
+  int* count;
+};
+
+// The best split of a node so far.
+struct Best {
+  double score;
+  int feature, bin;
+  bool missing_left;
 };
 
 // The channel sums of a node to `sums`; whether all its targets are equal.
 __device__ bool node_totals(const Block& block, int low, int n, int C, i64* sums) {
-  int K = LABELS ? 1 : C - 1;
+  int K = outputs(C);
   int first = block.order[low];
   bool equal = true;
   for (int c = lane(); c < C; c += 32) sums[c] = 0;
@@ -122,44 +133,41 @@ __device__ __forceinline__ void sort_rows(const Block& block, int f, int low, in
   __syncwarp();
 }
 
-// The best cut of one feature in one node: its score, cut and side of missing values.
-__device__ __forceinline__ double feature_cut(const Block& block, const Growth& growth, int f,
-                                              u64 key, int low, int n, int n_missing, i64* sums,
-                                              int& cut, bool& missing_left) {
-  int B = growth.B, C = growth.C, present = n - n_missing;
-  i64 *missing = sums + C, *so_far = missing + C;
-  u32* keys = block.keys + low;
-  Node node = {sums, n, missing, n_missing > 0, n_missing};
-  sort_rows(block, f, low, n, B);
-  SortedRows rows = {block, keys, LABELS ? 1 : C - 1};
-  if (n_missing) sum_missing(rows, present, n, C, missing);
+// The best cut of one feature in one node, whose keys are loaded.
+__device__ __forceinline__ Best feature_cut(const Block& block, const Growth& growth,
+                                            const Open& open, int f, int n_missing, i64* sums) {
+  int C = growth.C, n = open.n, present = n - n_missing;
+  Node node = {C, n, sums, n_missing > 0, n_missing, sums + C, sums + 2 * C};
+  sort_rows(block, f, open.low, n, growth.B);
+  SortedRows rows = {block, block.keys + open.low, outputs(C)};
+  if (n_missing) sum_missing(rows, present, n, C, node.missing);
   Draw draw = {false, false, 0};
 #if SPECIAL  // here it means that cuts are random
+  u64 key = growth.nodes[open.place];
   if (present) draw.between(key, f, rows.code(0), rows.code(present - 1), n_missing > 0);
 #endif
-  Limits limits = limits_of(growth.min_rows);
-  Cut best = best_cut_of(rows, present, node, C, limits, draw, growth.table, so_far);
-  if (best.item >= 0)
-    cut = draw.random && draw.code < rows.code(present - 1)
-              ? draw.code
-              : middle_of_gap(rows, present, best.item, growth.n_bins[f]);
-  missing_left = missing_goes_left(best, node);
+  Limits limits = limits_of(growth.rules.min_rows);
+  Cut cut = best_cut_of(rows, present, node, limits, draw, growth.rules.table);
+  Best best = {cut.score, f, 0, missing_goes_left(cut, node)};
+  if (cut.item >= 0)
+    best.bin = draw.random && draw.code < rows.code(present - 1)
+                   ? draw.code
+                   : middle_of_gap(rows, present, cut.item, growth.rules.n_bins[f]);
   __syncwarp();
-  return best.score;
+  return best;
 }
 
 // Moves a node's left rows before its right rows, both in their order; how many go left.
-__device__ __forceinline__ int split_rows(const Block& block, int f, int low, int n, int cut,
-                                          bool missing_left, int missing) {
-  int left = 0, right = 0;
+__device__ __forceinline__ int split_rows(const Block& block, const Open& node,
+                                          const Best& split, int missing) {
+  int low = node.low, n = node.n, left = 0, right = 0;
   for (int base = 0; base < n; base += 32) {
     int i = base + lane();
     bool inside = i < n, goes = false;
     u16 place = 0;
     if (inside) {
       place = block.order[low + i];
-      int code = block.code(place, f);
-      goes = code == missing ? missing_left : code <= cut;
+      goes = goes_left(block.code(place, split.feature), split.bin, split.missing_left, missing);
     }
     u32 go_left = __ballot_sync(ALL_LANES, goes);
     u32 go_right = __ballot_sync(ALL_LANES, inside && !goes);
@@ -184,138 +192,140 @@ __device__ __forceinline__ void write_leaf(const Growth& growth, int place, int 
 
 // A new node is a leaf at once, or waits in the next level's list.
 __device__ __forceinline__ void open_node(const Block& block, const Growth& growth, Open node,
-                                          u64 key, int depth, Open* list, int* count) {
-  i64* sums = block.scratch + warp() * 3 * growth.C;
+                                          u64 key, int depth, Level next) {
+  i64* sums = block.scratch + warp() * NODE_SUMS * growth.C;
   bool equal = node_totals(block, node.low, node.n, growth.C, sums);
-  if (equal || node.n < growth.fewest || depth >= growth.max_depth) {
+  if (equal || node.n < growth.may.fewest || depth >= growth.may.max_depth) {
     write_leaf(growth, node.place, node.low, sums);
     return;
   }
   if (lane() == 0) {
     growth.nodes[node.place] = key;
-    list[atomicAdd(count, 1)] = node;
+    next.nodes[atomicAdd(next.count, 1)] = node;
   }
   __syncwarp();
 }
 
 __device__ __forceinline__ int draw(const Growth& growth, u64 key, int position) {
-  if (growth.k >= growth.F || position >= growth.F) return position;
+  if (growth.may.k >= growth.F || position >= growth.F) return position;
   return (int)Order(key, growth.F).at(position);
 }
 
-// Grows one open node: a leaf, or a split with two new nodes.
-__device__ void grow_node(const Block& block, const Growth& growth, Open node, int depth,
-                          Open* list, int* count) {
-  int low = node.low, n = node.n, missing = growth.B - 1;
-  u64 key = growth.nodes[node.place];
-  i64* sums = block.scratch + warp() * 3 * growth.C;
-  node_totals(block, low, n, growth.C, sums);
-  // 1. the best cut of the first k features that vary
-  double best = MINUS_INFINITY;
-  int best_f = -1, best_cut = 0;
-  bool best_side = false;
-  for (int tried = 0, position = 0, drawn = 0; tried < growth.k && position < growth.F; position++) {
+// The best cut of the first k features that vary.
+__device__ __forceinline__ Best best_of_features(const Block& block, const Growth& growth,
+                                                 const Open& node, i64* sums) {
+  Best best = {MINUS_INFINITY, -1, 0, false};
+  int k = growth.may.k, F = growth.F, missing = growth.B - 1;
+  for (int tried = 0, position = 0, drawn = 0; tried < k && position < F; position++) {
     // each lane draws one of the next 32 features
-    if ((position & 31) == 0) drawn = draw(growth, key, position + lane());
+    if ((position & 31) == 0) drawn = draw(growth, growth.nodes[node.place], position + lane());
     int f = __shfl_sync(ALL_LANES, drawn, position & 31), n_missing;
     if (growth.allowed && !growth.allowed[f]) continue;
-    if (!load_keys(block, f, low, n, missing, n_missing)) continue;
+    if (!load_keys(block, f, node.low, node.n, missing, n_missing)) continue;
     tried++;
-    int cut = 0;
-    bool side;
-    double score = feature_cut(block, growth, f, key, low, n, n_missing, sums, cut, side);
-    if (score > best) {
-      best = score;
-      best_f = f;
-      best_cut = cut;
-      best_side = side;
-    }
+    Best found = feature_cut(block, growth, node, f, n_missing, sums);
+    if (found.score > best.score) best = found;
   }
+  return best;
+}
+
+// Grows one open node: a leaf, or a split with two new nodes. The node stays in shared memory,
+// for the registers.
+__device__ void grow_node(const Block& block, const Growth& growth, const Open& node,
+                          int depth, Level next) {
+  int low = node.low, n = node.n;
+  i64* sums = block.scratch + warp() * NODE_SUMS * growth.C;
+  node_totals(block, low, n, growth.C, sums);
+  // 1. the best cut
+  Best best = best_of_features(block, growth, node, sums);
   Side whole;
-  for (int c = 0; c < growth.C; c++) whole.add(c, sums[c], growth.table);
+  for (int c = 0; c < growth.C; c++) whole.add(c, sums[c], growth.rules.table);
   __syncwarp();
   // 2. a leaf
-  if (best_f < 0 || best - whole.score(growth.table) < growth.min_gain) {
+  if (best.feature < 0 ||
+      best.score - whole.score(growth.rules.table) < growth.may.min_gain) {
     write_leaf(growth, node.place, low, sums);
     return;
   }
-  // 3. or a split
-  int left = split_rows(block, best_f, low, n, best_cut, best_side, missing);
+  // 3. or a split; the key was left in memory, for the registers
+  u64 key = growth.nodes[node.place];
+  int left = split_rows(block, node, best, growth.B - 1);
   if (lane() == 0)
     growth.nodes[node.place] =
-        (u64)best_f << 47 | (u64)best_side << 46 | (u64)node.below << 16 | (u64)best_cut;
+        (u64)best.feature << FEATURE_SHIFT | (u64)best.missing_left << MISSING_SHIFT |
+        (u64)node.below << CHILD_SHIFT | (u64)best.bin;
   __syncwarp();
   Open child = {node.low, (u16)left, node.below, (u16)(node.below + 2)};
-  open_node(block, growth, child, hash_at(key, 0), depth + 1, list, count);
+  open_node(block, growth, child, hash_at(key, 0), depth + 1, next);
   child = {(u16)(low + left), (u16)(n - left), (u16)(node.below + 1), (u16)(node.below + 2 * left)};
-  open_node(block, growth, child, hash_at(key, 1), depth + 1, list, count);
+  open_node(block, growth, child, hash_at(key, 1), depth + 1, next);
 }
 
-__device__ __forceinline__ void load_block(const Block& block, const CODE* codes, const TARGET* y,
-                                           const i32* rows, const i32* weights, i64 n, i64 F,
-                                           i64 stride, i64 K) {
+// Copies the rows of slot d: n of them, from rows[begin] on.
+__device__ __forceinline__ void load_block(const Block& block, const Targets& y,
+                                           const Slots& slots, i64 begin, i64 n, i64 F) {
+  const i32* rows = slots.rows + begin;
+  i64 K = outputs(y.C);
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
     i64 r = rows[i];
     block.order[i] = (u16)i;
-    block.weight[i] = weights[i];
+    block.weight[i] = slots.weights[begin + i];
     if (block.row) block.row[i] = (i32)r;
-    for (i64 m = 0; m < K; m++) block.target[i * K + m] = y[r * K + m];
+    for (i64 m = 0; m < K; m++) block.target[i * K + m] = y.at[r * K + m];
   }
   if (block.row) return;
   // a warp copies a row, so that neighbouring lanes read neighbouring words; rows begin and
   // end at whole words
-  i64 words = (F * sizeof(CODE) + 3) / 4, from = stride * sizeof(CODE) / 4;
+  i64 words = (F * sizeof(CODE) + 3) / 4, from = block.matrix.stride * sizeof(CODE) / 4;
   i64 to = block.stride * sizeof(CODE) / 4;
   u32* to_words = (u32*)(CODE*)block.codes;
   for (i64 i = warp(); i < n; i += blockDim.x >> 5)
     for (i64 w = lane(); w < words; w += 32)
-      to_words[i * to + w] = ((const u32*)codes)[rows[i] * from + w];
+      to_words[i * to + w] = ((const u32*)block.matrix.at)[rows[i] * from + w];
 }
 
-// `first` i64[D + 1]: rows of the slots before; the slot's nodes are written to
-// nodes u64[2 first[d] ...], zeros before, its leaves' sums to leaf_sums i64[first[d] ..., C];
-// counts i64[D, 2]: its nodes and leaves.
-extern "C" __global__ void __launch_bounds__(256, 2)
-grow_subtrees(const CODE* codes, const TARGET* y, const i32* rows, const i32* weights, const i64* begin,
-              const i64* end, const u64* keys, const i32* depth, i64 has_allowed,
-              const i32* tree, const bool* allowed, const i32* n_bins, i64 F, i64 stride, i64 B,
-              i64 C, i64 k, i64 max_depth, i64 fewest, i64 min_rows, double min_gain,
-              const i64* table, i64 D, i64 most, i64 block_stride, i64 has_counts, const i64* first,
-              u64* nodes, i64* leaf_sums, i64* counts) {
+// Grows the subtree of a slot of n rows, whose block is loaded, level by level.
+__device__ __forceinline__ void grow_levels(const Block& block, const Growth& growth, i64 n,
+                                            u64 key, int depth, int rows, int* n_open) {
+  if (warp() == 0) {
+    Open root = {0, (u16)n, 0, 1};
+    open_node(block, growth, root, key, depth, {block.open, &n_open[0]});
+  }
+  __syncthreads();
+  for (int level = 0; n_open[level & 1] > 0; level++) {
+    int now = level & 1;
+    Open* nodes = block.open + now * (rows / 2 + 1);
+    Level next = {block.open + (1 - now) * (rows / 2 + 1), &n_open[1 - now]};
+    for (int i = warp(); i < n_open[now]; i += blockDim.x >> 5)
+      grow_node(block, growth, nodes[i], depth + level, next);
+    __syncthreads();
+    if (threadIdx.x == 0) n_open[now] = 0;
+    __syncthreads();
+  }
+}
+
+// The nodes of slot d are written to nodes u64[2 first[d] ...], zeros before, its leaves' sums to
+// leaf_sums i64[first[d] ..., C]; counts i64[D, 2]: its nodes and leaves.
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, CutRules rules,
+              Layout layout, u64* nodes, i64* leaf_sums, i64* counts) {
   DYNAMIC_SHARED(bytes);
   __shared__ int n_open[2];
   __shared__ Block block;
   __shared__ Growth growth;
-  i64 K = LABELS ? 1 : C - 1;
-  for (i64 d = blockIdx.x; d < D; d += gridDim.x) {
-    i64 n = end[d] - begin[d];
+  for (i64 d = blockIdx.x; d < roots.D; d += gridDim.x) {
+    i64 n = slots.end[d] - slots.begin[d], first = roots.first[d];
     if (threadIdx.x == 0) {
       n_open[0] = n_open[1] = 0;
-      block = block_of(bytes, most, K, C, B, block_stride, has_counts);
-      block.matrix = codes;
-      block.matrix_stride = (int)stride;
-      growth = {n_bins, (int)F, (int)B, (int)C, (int)k, (int)max_depth, (int)fewest,
-                (int)min_rows, min_gain, table, nodes + 2 * first[d], leaf_sums + first[d] * C,
-                has_allowed ? allowed + tree[d] * F : nullptr};
+      block = block_of(bytes, layout, codes);
+      growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, nodes + 2 * first,
+                leaf_sums + first * y.C,
+                roots.allowed ? roots.allowed + roots.tree[d] * codes.F : nullptr};
     }
     __syncthreads();
-    load_block(block, codes, y, rows + begin[d], weights + begin[d], n, F, stride, K);
+    load_block(block, y, slots, slots.begin[d], n, codes.F);
     __syncthreads();
-    if (warp() == 0) {
-      Open root = {0, (u16)n, 0, 1};
-      open_node(block, growth, root, keys[d], depth[d], block.open, &n_open[0]);
-    }
-    __syncthreads();
-    for (int level = 0; n_open[level & 1] > 0; level++) {
-      int now = level & 1;
-      Open *nodes_now = block.open + now * (most / 2 + 1);
-      Open *nodes_next = block.open + (1 - now) * (most / 2 + 1);
-      for (int i = warp(); i < n_open[now]; i += blockDim.x >> 5)
-        grow_node(block, growth, nodes_now[i], depth[d] + level, nodes_next, &n_open[1 - now]);
-      __syncthreads();
-      if (threadIdx.x == 0) n_open[now] = 0;
-      __syncthreads();
-    }
+    grow_levels(block, growth, n, roots.key[d], roots.depth[d], layout.rows, n_open);
     i64 n_nodes = 0, n_leaves = 0;
     for (i64 i = 0; i < 2 * n; i += blockDim.x) {
       u64 word = i + threadIdx.x < 2 * n ? growth.nodes[i + threadIdx.x] : 0;
@@ -332,11 +342,11 @@ grow_subtrees(const CODE* codes, const TARGET* y, const i32* rows, const i32* we
 
 // Moves the nodes and leaves of each slot together, to offsets i64[D + 1] of nodes and of
 // leaves. Shared: u16[2 * most], the rank of every place.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(THREADS)
 collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 C,
         const i64* offsets, const i64* leaf_offsets, u64* nodes, i64* leaf_sums) {
   DYNAMIC_SHARED(bytes);
-  __shared__ u32 ranks[8];
+  __shared__ u32 ranks[THREADS / 32];
   u16* rank = (u16*)bytes;
   for (i64 d = blockIdx.x; d < D; d += gridDim.x) {
     const u64* own = sparse + 2 * first[d];
@@ -357,13 +367,13 @@ collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 
       if (word == 0) continue;
       i64 place = offsets[d] + rank[i];
       if (leaf) {
-        i64 low = (i64)(word & 0x7fffffffffffull), to = leaf_offsets[d] + number;
+        i64 low = (i64)(word & LEAF_MASK), to = leaf_offsets[d] + number;
         nodes[place] = LEAF_WORD | (u64)number;
         for (i64 c = 0; c < C; c++)
           leaf_sums[to * C + c] = sparse_sums[(first[d] + low) * C + c];
       } else {
-        u64 child = rank[word >> 16 & 0x3fffffff];
-        nodes[place] = (word & ~(0x3fffffffull << 16)) | child << 16;
+        u64 child = rank[word >> CHILD_SHIFT & CHILD_MASK];
+        nodes[place] = (word & ~((u64)CHILD_MASK << CHILD_SHIFT)) | child << CHILD_SHIFT;
       }
     }
     __syncthreads();

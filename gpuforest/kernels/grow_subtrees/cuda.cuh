@@ -1,16 +1,15 @@
 // What a block of the deep phase holds in shared memory, and the items that its cuts lie
 // between: the rows of a node in the order of their codes.
 #include "best_split/cuda.cuh"
-#include "hashing/cuda.cuh"
-
-#define OPEN_BYTES 8
-
-// An open node: its rows are order[low .. low + n - 1].
-struct Open {
-  u16 low, n;
-  u16 place;  // of its node, and where its descendants begin, both in the sparse block
-  u16 below;
-};
+#include "shared/goes_left/cuda.cuh"
+#include "shared/hashing/cuda.cuh"
+#include "generated/Codes.cuh"
+#include "generated/Growing.cuh"
+#include "generated/Layout.cuh"
+#include "generated/Open.cuh"
+#include "generated/Roots.cuh"
+#include "generated/Slots.cuh"
+#include "generated/Targets.cuh"
 
 // A pointer into shared memory. Where it was kept in memory itself, the compiler does not see
 // what it points into, and would load and add as to any address.
@@ -28,50 +27,40 @@ struct Shared {
   }
 };
 
-// Shared memory of a block for up to `most` rows; backends/cuda.py counts the same bytes.
+// Shared memory of a block, laid out by backends/deep_plan.py.
 struct Block {
-  Shared<TARGET> target;  // [most, K]
-  Shared<i64> scratch;    // [warps]: sums, missing, so_far [C] each
-  Shared<Open> open;      // [2][most / 2 + 1] nodes of this level and of the next
-  Shared<u32> keys;       // [most] code << 16 | place, sorted; or rows on their way to the right
-  Shared<i32> weight;     // [most]
-  Shared<i32> row;        // [most] row numbers, where codes stay in global memory
+  Shared<TARGET> target;  // [rows, K]
+  Shared<i64> scratch;    // [warps][NODE_SUMS][C]: sums, missing, so_far
+  Shared<Open> open;      // [2][rows / 2 + 1] nodes of this level and of the next: their rows
+                          // are order[low .. low + n - 1]
+  Shared<u32> keys;       // [rows] code << 16 | place, sorted; or rows on their way to the right
+  Shared<i32> weight;     // [rows]
+  Shared<i32> row;        // [rows] row numbers, where codes stay in global memory
   Shared<u32> counts;     // [warps][B] rows of each code, to sort by; or nothing
-  Shared<u16> order;      // [most] places of rows, by node
-  Shared<CODE> codes;     // [most, stride], where they are here
+  Shared<u16> order;      // [rows] places of rows, by node
+  Shared<CODE> codes;     // [rows, stride], where they are here
   int stride;             // codes of a row and its padding
-  const CODE* matrix;     // else [N, matrix_stride], all of them
-  int matrix_stride;
+  Codes matrix;           // all codes
 
   __device__ __forceinline__ int code(int place, int f) const {
-    return row ? matrix[(i64)row[place] * matrix_stride + f] : codes[place * stride + f];
+    return row ? matrix.at[row[place] * matrix.stride + f] : codes[place * stride + f];
   }
 };
 
-__device__ __forceinline__ i64 rounded(i64 bytes) { return (bytes + 15) & ~15ll; }
-
-__device__ __forceinline__ Block block_of(unsigned char* bytes, i64 most, i64 K, i64 C, i64 B,
-                                          i64 stride, bool has_counts) {
-  i64 warps = blockDim.x >> 5;
+__device__ __forceinline__ Block block_of(unsigned char* bytes, const Layout& at,
+                                          const Codes& matrix) {
   Block block;
-  block.target = (TARGET*)bytes;
-  bytes += rounded(most * K * sizeof(TARGET));
-  block.scratch = (i64*)bytes;
-  bytes += rounded(warps * 3 * C * 8);
-  block.open = (Open*)bytes;
-  bytes += rounded(2 * (most / 2 + 1) * OPEN_BYTES);
-  block.keys = (u32*)bytes;
-  bytes += rounded(most * 4);
-  block.weight = (i32*)bytes;
-  bytes += rounded(most * 4);
-  block.row = stride ? nullptr : (i32*)bytes;
-  bytes += stride ? 0 : rounded(most * 4);
-  block.counts = has_counts ? (u32*)bytes : nullptr;
-  bytes += has_counts ? rounded(warps * B * 4) : 0;
-  block.order = (u16*)bytes;
-  bytes += rounded(most * 2);
-  block.codes = (CODE*)bytes;
-  block.stride = (int)stride;
+  block.target = (TARGET*)(bytes + at.target);
+  block.scratch = (i64*)(bytes + at.scratch);
+  block.open = (Open*)(bytes + at.open);
+  block.keys = (u32*)(bytes + at.keys);
+  block.weight = (i32*)(bytes + at.weight);
+  block.row = at.row ? (i32*)(bytes + at.row) : nullptr;
+  block.counts = at.counts ? (u32*)(bytes + at.counts) : nullptr;
+  block.order = (u16*)(bytes + at.order);
+  block.codes = (CODE*)(bytes + at.codes);
+  block.stride = at.stride;
+  block.matrix = matrix;
   return block;
 }
 
@@ -94,7 +83,7 @@ struct SortedRows {
     }
   };
   __device__ Item at(int i) const {
-    int place = keys[i] & 0xffff;
+    int place = (u16)keys[i];
     return {block.target + place * K, block.weight[place]};
   }
   __device__ int code(int i) const { return keys[i] >> 16; }

@@ -9,21 +9,23 @@ The same candidates, in the same order and with the same scores, each way.
 
 import numpy as np
 
-from gpuforest.kernels.best_split.limits import by_rows, draw_cut, score_parts
-from gpuforest.kernels.best_split.scan import NO_SUMS, best_of_bins, best_pair
-from gpuforest.kernels.best_split.sets import best_set, compact_bins, has_code
+from gpuforest.kernels.best_split.limits import by_rows, draw_cut, score_parts, weight_of
+from gpuforest.kernels.best_split.scan import best_of_bins, best_pair
+from gpuforest.kernels.best_split.sets import best_set, compact_bins, write_set
 from gpuforest.kernels.compile import device
 from gpuforest.kernels.grow_subtrees.sorting import (
     MOST_SORTED,
-    PLACE,
+    POSITION,
     SIXTEEN,
     compact_sorted,
     scan_sorted_classes,
     scan_sorted_outputs,
     sort_by_code,
 )
-from gpuforest.kernels.hashing.numba import U
 from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.shared.goes_left.numba import goes_left
+from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
 from gpuforest.nodes import SET_BIN
 
 # A histogram is for nodes of more rows than a quarter of its cells, and than 24: against
@@ -39,11 +41,12 @@ def most_sorted(bins, channels):
 
 
 @device
-def clear(hist, bins, missing, channels):
+def clear(hist, feature):
     """A feature's bins and the one for missing values; others are left as they are."""
-    for i in range(bins * channels):
+    missing, width = feature.missing, feature.width
+    for i in range(feature.bins * width):
         hist[U(i)] = 0
-    for i in range(missing * channels, (missing + 1) * channels):
+    for i in range(missing * width, (missing + 1) * width):
         hist[U(i)] = 0
 
 
@@ -58,190 +61,164 @@ def add_two(hist, code, own, i, C):
 
 
 @device
-def add_all(hist, code, own, i, C, channels):
+def add_all(hist, code, own, i, C, width):
     """The same with any number of channels, and of rows if there is one channel more."""
-    b = np.int64(code) * channels
+    b = np.int64(code) * width
     if has_labels(own):
         hist[U(b + own[U(i), 0])] += own[U(i), 1]
     else:
         for c in range(C):
             hist[U(b + c)] += own[U(i), U(c)]
-    if channels > C:
+    if width > C:
         hist[U(b + C)] += 1
 
 
 @device
-def fill(hist, column, places, own, low, n, C, channels):
-    """Add a node's rows to the histogram [B * channels] of one feature."""
-    if channels == C and (has_labels(own) or C == 2):  # a loop without a branch
-        for i in range(low, low + n):
-            add_two(hist, column[U(places[U(i)])], own, i, C)
+def fill(hist, column, order, begin, n, C, width):
+    """Add n rows of the order to the histogram [B * width] of one feature."""
+    positions, own = order
+    if width == C and (has_labels(own) or C == 2):  # a loop without a branch
+        for i in range(begin, begin + n):
+            add_two(hist, column[U(positions[U(i)])], own, i, C)
     else:
-        for i in range(low, low + n):
-            add_all(hist, column[U(places[U(i)])], own, i, C, channels)
+        for i in range(begin, begin + n):
+            add_all(hist, column[U(positions[U(i)])], own, i, C, width)
 
 
 @device
-def fill_two(one, two, first, second, places, own, low, n, C, channels):
-    """The same of two features, rows read once."""
-    if channels == C and (has_labels(own) or C == 2):
-        for i in range(low, low + n):
-            place = U(places[U(i)])
-            add_two(one, first[place], own, i, C)
-            add_two(two, second[place], own, i, C)
+def fill_two(one, two, first, second, order, begin, n, C, width):
+    """The same of the columns of two features, rows read once."""
+    positions, own = order
+    if width == C and (has_labels(own) or C == 2):
+        for i in range(begin, begin + n):
+            position = U(positions[U(i)])
+            add_two(one, first[position], own, i, C)
+            add_two(two, second[position], own, i, C)
     else:
-        fill(one, first, places, own, low, n, C, channels)
-        fill(two, second, places, own, low, n, C, channels)
+        fill(one, first, order, begin, n, C, width)
+        fill(two, second, order, begin, n, C, width)
 
 
 @device
-def fill_batch(hists, batch, m, table, places, own, low, n, n_bins, B, C, channels):
-    """The histograms [m, B * channels] of m features, by so few rows at once that these
-    stay in the nearest cache until all features have passed."""
-    for j in range(m):
-        clear(hists[j], np.int64(n_bins[batch[j]]), B - 1, channels)
-    for begin in range(low, low + n, NEAR_ROWS):
-        rows = min(NEAR_ROWS, low + n - begin)
+def fill_batch(work, m, table, order, slot, C, width):
+    """The histograms [m, B * width] of m features, by so few rows at once that these stay in the
+    nearest cache until all features have passed."""
+    hists, batch, end = work.hists, work.batch, slot.begin + slot.n_rows
+    for begin in range(slot.begin, end, NEAR_ROWS):
+        n = min(NEAR_ROWS, end - begin)
         for j in range(0, m - 1, 2):
             fill_two(
-                hists[j], hists[j + 1], table[batch[j]], table[batch[j + 1]], places, own, begin,
-                rows, C, channels,
+                hists[j], hists[j + 1], table[batch[j]], table[batch[j + 1]], order, begin, n, C,
+                width,
             )  # fmt: skip
         if m % 2 == 1:
-            fill(hists[m - 1], table[batch[m - 1]], places, own, begin, rows, C, channels)
+            fill(hists[m - 1], table[batch[m - 1]], order, begin, n, C, width)
 
 
 @device
-def best_cut(
-    table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, hist, is_filled
-):  # fmt: skip
-    """One feature in one node: (varies, score, cut, missing_left, left); of two channels
-    `left` are the weight and the second channel on the left.
+def fills(slot, feature):
+    """Whether a histogram is filled for a node of so many rows."""
+    return slot.n_rows > most_sorted(feature.bins, feature.width)
 
+
+@device
+def histogram_of(column, feature, slot, order, hist, is_filled):
+    """Fill the histogram of one feature in one node, unless it is filled."""
+    if not is_filled:
+        clear(hist, feature)
+        fill(hist, column, order, slot.begin, slot.n_rows, feature.n_channels, feature.width)
+
+
+@device
+def take_codes(column, slot, order, code):
+    """Put the codes of a node's rows into `code`; whether they vary."""
+    first, varies = column[U(order.positions[U(slot.begin)])], False
+    for i in range(slot.n_rows):
+        c = column[U(order.positions[U(slot.begin + i)])]
+        code[U(i)] = c
+        varies |= c != first
+    return varies
+
+
+@device
+def best_cut(column, feature, slot, order, rules, work, hist, is_filled):
+    """The best cut of one feature in one node: whether it varies, and the Split.
+
+    column : the feature's codes in the block
     hist : scratch, unless it is filled
     """
-    criterion, _, _, _, min_rows, _ = rules
-    code, keys, spare_keys, counts, _, _, scratch = work
-    C, missing, bins, labels = len(sums), B - 1, np.int64(n_bins[f]), has_labels(own)
-    channels = np.int64(C + (min_rows > 1))
-    column, limits = table[f], by_rows(min_rows)
-    if is_filled or n > most_sorted(bins, channels):
-        if not is_filled:
-            clear(hist, bins, missing, channels)
-            fill(hist, column, places, own, low, n, C, channels)
-        return best_of_bins(hist, bins, B, sums, n_weight, n, criterion, limits, labels, scratch)
-    first, varies = column[U(places[U(low)])], False
-    for i in range(n):
-        c = column[U(places[U(low + i)])]
-        code[U(i)] = c
-        varies |= c != first
-    if not varies:
-        return False, -np.inf, np.int64(0), False, NO_SUMS
-    sort_by_code(code, n, keys, spare_keys, counts)
-    if C == 2:
-        _, upto, scores = scratch
-        m = compact_sorted(keys, n, own, low, upto)
-        score, cut, side, left = best_pair(upto, m, missing, bins, criterion, limits, scores)
-        return True, score, cut, side, left
-    if labels:
-        score, cut, side = scan_sorted_classes(
-            keys, n, own, low, missing, sums, n_weight, bins, criterion, limits, scratch
-        )
-    else:
-        score, cut, side = scan_sorted_outputs(
-            keys, n, own, low, missing, sums, bins, criterion, limits, scratch
-        )
-    return True, score, cut, side, NO_SUMS
+    limits, own, criterion = by_rows(rules), order.own, rules.criterion
+    if is_filled or fills(slot, feature):
+        histogram_of(column, feature, slot, order, hist, is_filled)
+        return best_of_bins(hist, feature, slot, criterion, limits, work.scan)
+    if not take_codes(column, slot, order, work.code):
+        return False, Split(-np.inf, feature.number, np.int64(0), False, NO_BIN)
+    sort_by_code(slot.n_rows, work)
+    if feature.n_channels == 2:
+        m = compact_sorted(work.keys, slot.n_rows, own, slot.begin, work.scan.upto)
+        return True, best_pair(m, feature, criterion, limits, work.scan)
+    if feature.is_classes:
+        return True, scan_sorted_classes(work, slot, own, feature, criterion, limits)
+    return True, scan_sorted_outputs(work, slot, own, feature, criterion, limits)
 
 
 @device
-def compact_set(table, f, places, own, low, n, n_bins, rules, B, work, hist, is_filled, C, sets):
-    """Put the occupied categories of a feature in one node, and their sums, into `sets`; how
-    many. Of a feature that does not vary there is none.
+def compact_set(column, feature, slot, order, work, hist, is_filled, categories):
+    """Put the occupied categories of a feature in one node, and their sums, into `categories`;
+    how many. Of a feature that does not vary there is none.
 
-    sets : work on categories, see sets.py
+    categories : CategoryWork
     """
-    code, keys, spare_keys, counts, _, _, _ = work
-    missing, bins, labels = B - 1, np.int64(n_bins[f]), has_labels(own)
-    channels, column = np.int64(C + (rules[4] > 1)), table[f]
-    if is_filled or n > most_sorted(bins, channels):
-        if not is_filled:
-            clear(hist, bins, missing, channels)
-            fill(hist, column, places, own, low, n, C, channels)
-        return compact_bins(hist, bins, missing, C, channels, labels, sets)
-    first, varies = column[U(places[U(low)])], False
-    for i in range(n):
-        c = column[U(places[U(low + i)])]
-        code[U(i)] = c
-        varies |= c != first
-    if not varies:
+    if is_filled or fills(slot, feature):
+        histogram_of(column, feature, slot, order, hist, is_filled)
+        return compact_bins(hist, feature, categories)
+    if not take_codes(column, slot, order, work.code):
         return 0
-    sort_by_code(code, n, keys, spare_keys, counts)
-    return compact_rows(keys, n, own, low, C, channels, sets)
+    sort_by_code(slot.n_rows, work)
+    return compact_rows(work.keys, slot, order.own, feature, categories)
 
 
 @device
-def set_of_rows(
-    table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, hist, is_filled,
-    is_random, key, sets,
-):  # fmt: skip
-    """As best_cut, of a categorical feature: (m, score, place, heavier, left) of its m occupied
-    categories, see `best_set`.
-
-    sets : work on categories, see sets.py
-    """
-    criterion, C, labels = rules[0], len(sums), has_labels(own)
-    channels, limits, scratch = np.int64(C + (rules[4] > 1)), by_rows(rules[4]), work[6]
-    m = compact_set(table, f, places, own, low, n, n_bins, rules, B, work, hist, is_filled, C, sets)
+def set_of_rows(column, feature, slot, order, rules, work, hist, is_filled, best, random, sets):
+    """As best_cut, of a categorical feature; the set is written to `sets.best` if its score is
+    above `best`."""
+    m = compact_set(column, feature, slot, order, work, hist, is_filled, sets.work)
     if m < 2:
-        return m, -np.inf, np.int64(0), False, NO_SUMS
-    score, at, side, left = best_set(
-        m, f, sums, n_weight, n, C, channels, criterion, limits, labels, is_random, key, scratch,
-        sets,
-    )  # fmt: skip
-    return m, score, at, side, left
+        return False, Split(-np.inf, feature.number, np.int64(SET_BIN), False, NO_BIN)
+    found = best_set(
+        m, feature, slot, rules.criterion, by_rows(rules), random is not None, work.scan, sets.work
+    )
+    side = False
+    if found.score > best:
+        side = write_set(m, found, feature, sets.work, sets.best)
+    return True, Split(found.score, feature.number, np.int64(SET_BIN), side, found.left)
 
 
 @device
-def compact_rows(keys, n, own, low, C, channels, sets):
+def compact_rows(keys, slot, own, feature, categories):
     """As compact_bins, from a node's rows sorted by code."""
-    codes, some, m = sets[0], sets[4], 0
-    for i in range(n):
+    codes, some, m, width = categories.codes, categories.some, 0, feature.width
+    for i in range(slot.n_rows):
         key = keys[U(i)]
-        code, row = np.int64(key >> SIXTEEN), low + np.int64(key & PLACE)
+        code, row = np.int64(key >> SIXTEEN), slot.begin + np.int64(key & POSITION)
         if m == 0 or codes[m - 1] != code:
             codes[m] = code
-            for c in range(channels):
-                some[m * channels + c] = 0
+            for c in range(width):
+                some[m * width + c] = 0
             m += 1
-        add_all(some, m - 1, own, row, C, channels)
+        add_all(some, m - 1, own, row, feature.n_channels, width)
     return m
 
 
 @device
-def put_set(set_words, n_words, words, bins):
-    """Write a set of so many bins; how many words are then in use."""
-    for w in range((np.int64(bins) + 63) >> 6):
-        set_words[n_words + w] = words[w]
-    return n_words + ((np.int64(bins) + 63) >> 6)
-
-
-@device
-def goes_left(code, cut, missing_left, missing, words):
-    """words : a set, which a cut SET_BIN asks; None: no feature is categorical"""
-    if words is not None and cut == SET_BIN and code != missing:
-        return has_code(words, 0, code)
-    return missing_left if code == missing else code <= cut
-
-
-@device
-def left_totals(column, places, own, low, high, cut, missing_left, missing, words, left):
+def left_totals(column, order, slot, split, missing, words, left):
     """Fill the channel sums of the rows that go left."""
+    positions, own = order
     for c in range(len(left)):
         left[c] = 0
-    for i in range(low, high):
-        code = np.int64(column[U(places[U(i)])])
-        if goes_left(code, cut, missing_left, missing, words):
+    for i in range(slot.begin, slot.begin + slot.n_rows):
+        code = np.int64(column[U(positions[U(i)])])
+        if goes_left(code, split, missing, words, 0):
             if has_labels(own):
                 left[U(own[U(i), 0])] += np.int64(own[U(i), 1])
             else:
@@ -250,13 +227,13 @@ def left_totals(column, places, own, low, high, cut, missing_left, missing, word
 
 
 @device
-def sum_left(code, n, own, low, cut, missing_left, missing, count_rows, left):
+def sum_left(code, own, slot, split, missing, count_rows, left):
     """As left_totals, from a node's codes one behind another, without a branch: which way a
     row goes is a coin's toss. Returns how many rows go left, if they are to be counted."""
-    C, rows_left = len(left), np.int64(1)
+    C, rows_left, n, low = len(left), np.int64(1), slot.n_rows, slot.begin
     # in the codes' own type, so that the loops become vectors
-    last = code.dtype.type(cut)
-    also = code.dtype.type(missing if missing_left else cut)  # a second code that goes left
+    last = code.dtype.type(split.bin)
+    also = code.dtype.type(missing if split.missing_left else split.bin)  # goes left too
     if count_rows:
         rows_left = np.int64(0)
         for i in range(n):
@@ -304,21 +281,20 @@ def ends_of(code, n, missing):
 
 
 @device
-def random_cut(table, f, places, own, low, n, sums, n_weight, n_bins, rules, B, work, key):
+def random_cut(column, feature, slot, order, rules, work):
     """As best_cut, of the one cut that is drawn."""
-    criterion, missing, column, left, code = rules[0], B - 1, table[f], work[6][0], work[0]
-    for i in range(n):
-        code[U(i)] = column[U(places[U(low + i)])]
-    lowest, highest, some_missing = ends_of(code, n, missing)
+    f, missing, left, code = feature.number, feature.missing, work.scan.left, work.code
+    for i in range(slot.n_rows):
+        code[U(i)] = column[U(order.positions[U(slot.begin + i)])]
+    lowest, highest, some_missing = ends_of(code, slot.n_rows, missing)
     if lowest == missing or (lowest == highest and not some_missing):
-        return False, -np.inf, np.int64(0), False, NO_SUMS
-    cut, side = draw_cut(key, f, lowest, highest, n_bins[f])
+        return False, Split(-np.inf, f, np.int64(0), False, NO_BIN)
+    cut, side = draw_cut(slot.key, f, lowest, highest, feature.bins)
     side &= some_missing
-    limits = by_rows(rules[4])
-    rows_left = sum_left(code, n, own, low, cut, side, missing, rules[4] > 1, left)
-    n_left = np.int64(left[0])
-    for c in range(1, len(left) if has_labels(own) else 1):
-        n_left += left[c]
-    second = left[len(left) - 1]
-    score = score_parts(left, sums, n_left, n_weight, rows_left, n, criterion, limits)
-    return True, score, cut, side if some_missing else n_left > n_weight - n_left, (n_left, second)
+    drawn = Split(-np.inf, f, cut, side, NO_BIN)
+    rows_left = sum_left(code, order.own, slot, drawn, missing, rules.min_rows > 1, left)
+    n_left = weight_of(left, feature.is_classes)
+    sums_left = Bin(n_left, left[len(left) - 1], rows_left)
+    score = score_parts(left, n_left, rows_left, slot, rules.criterion, by_rows(rules))
+    heavier = n_left > slot.weight - n_left
+    return True, Split(score, f, cut, side if some_missing else heavier, sums_left)

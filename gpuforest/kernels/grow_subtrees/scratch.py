@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpuforest.kernels.best_split.scan import scan_arrays
-from gpuforest.kernels.best_split.sets import category_arrays
+from gpuforest.kernels.best_split.set_order import category_arrays
 from gpuforest.kernels.grow_subtrees.sorting import MOST_SORTED, RANK_ROWS
+from gpuforest.kernels.shared.records import Data
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
@@ -22,101 +23,158 @@ SPARSE = 8  # slots of less than this part of all rows copy them at once
 HIST_BYTES = 2**18  # of histograms filled together: within a core's second-level cache
 PURE_WEIGHTS = 16  # weights of pure leaves that share their sums
 
-Pair = tuple[np.ndarray, np.ndarray]
+
+class Order(NamedTuple):
+    """The rows of a block, node by node.
+
+    positions : u32[most], where each row lies in the block of codes
+    own : what each adds to a sum: i32[most, 2], class and weight, or i64[most, C], weight and
+        moments
+    """
+
+    positions: Any
+    own: Any
+
+
+class CutWork(NamedTuple):
+    """What looking for the best cut of a feature works on.
+
+    code : u8 or u16 [most], the codes of a node's rows
+    keys, spare_keys : u32[...], for sorting them
+    counts : i64[256], likewise
+    hists : i64[n, B * width], histograms filled together
+    batch : i32[n], the features that they are of
+    scan : Scan
+    """
+
+    code: Any
+    keys: Any
+    spare_keys: Any
+    counts: Any
+    hists: Any
+    batch: Any
+    scan: Any
+
+
+class OpenNodes(NamedTuple):
+    """A stack of nodes: numbers i64[most + 1, 7] and keys u64[most + 1], see `push`."""
+
+    numbers: Any
+    keys: Any
+
+
+class Known(NamedTuple):
+    """Features that do not vary on the path from the root: bool[F], and the trail of them in the
+    order in which they were found, i32[F]."""
+
+    constant: Any
+    trail: Any
 
 
 class Scratch(NamedTuple):
     """For slots of up to `most` rows, `total` of them together.
 
-    blocks : codes [F, some] and [F, few], see `new_blocks`
-    order, spare : places u32[most], and what each row adds to a sum: i32[most, 2], class
-        and weight, or i64[most, C], weight and moments
-    work : of `best_cut`
-    open_nodes : a stack of low, high, depth, number, length of the trail, weight and second
-        channel; and of keys
-    known : which features are constant on the path, and the trail of them
-    sums : channel sums of a node and of its left side
-    pure : i64[C, PURE_WEIGHTS], the sums of pure leaves by class and weight
+    some, few : codes [F, some] and [F, few], see `new_blocks`
+    order, spare : Order
+    work : CutWork
+    open_nodes : OpenNodes
+    known : Known
+    sums, left_sums : i64[C], channel sums of a node and of its left side
+    pure : i64[C, PURE_WEIGHTS], rows of `leaf_sums` of pure leaves, by class and weight
     nodes, leaf_sums : u64[2 * total], i64[total, C]; a tree of n leaves has 2 n - 1 nodes
     """
 
-    blocks: Pair
-    order: Pair
-    spare: Pair
-    work: tuple[Any, ...]
-    open_nodes: Pair
-    known: Pair
-    sums: Pair
-    pure: np.ndarray
-    nodes: np.ndarray
-    leaf_sums: np.ndarray
+    some: Any
+    few: Any
+    order: Any
+    spare: Any
+    work: Any
+    open_nodes: Any
+    known: Any
+    sums: Any
+    left_sums: Any
+    pure: Any
+    nodes: Any
+    leaf_sums: Any
 
     def holds(self, most: int, total: int) -> bool:
-        return len(self.order[0]) >= most and len(self.leaf_sums) >= total
+        return len(self.order.positions) >= most and len(self.leaf_sums) >= total
 
 
 class Sets(NamedTuple):
-    """What sets of categories need beside it, as the kernel takes it.
+    """What sets of categories need beside it.
 
     kinds : u8[F], of features
-    work : of `best_set`
-    best : u64[W], a set
+    work : CategoryWork
+    best : u64[W], the set of the best split so far
     at : i64[2 * total], where a node's set begins
     words : u64[...], the sets; what is not written takes no memory
     """
 
-    kinds: np.ndarray
-    work: tuple[np.ndarray, ...]
-    best: np.ndarray
-    at: np.ndarray
-    words: np.ndarray
+    kinds: Any
+    work: Any
+    best: Any
+    at: Any
+    words: Any
 
 
-def new_sets(scratch: Scratch, edges: BinEdges, C: int, channels: int) -> Sets | None:
+class Grown(NamedTuple):
+    """How many nodes, rows of the leaf table, and words of sets have been written."""
+
+    n_nodes: Any
+    n_leaves: Any
+    n_words: Any
+
+
+def new_sets(scratch: Scratch, edges: BinEdges, C: int, width: int) -> Sets | None:
     """For the nodes that the scratch holds; None where all features are numeric."""
     if not edges.most_words:
         return None
     n_nodes = len(scratch.nodes)
     return Sets(
         edges.kinds,
-        category_arrays(edges.n_codes, C, channels),
+        category_arrays(edges.n_codes, C, width),
         np.empty(edges.most_words, np.uint64),
         np.empty(n_nodes, np.int64),
         np.empty(n_nodes // 2 * edges.most_words, np.uint64),
     )
 
 
-def new_scratch(
-    columns: np.ndarray, y: np.ndarray, most: int, total: int, k: int, B: int, C: int, channels: int
-) -> Scratch:
-    """Scratch for codes [F, N] and targets [N, ...]; channels : C, or one more to count rows."""
-    F, dtype = len(columns), columns.dtype
-    width = 2 if y.dtype.itemsize == 4 else C
+def new_scratch(data: Data, most: int, total: int, k: int, width: int) -> Scratch:
+    """Scratch for codes [F, N] and k features tried in a node.
+
+    width : channels of a histogram, C or one more to count rows
+    """
+    columns, B, C = data.codes, data.n_codes, data.n_channels
+    own = 2 if data.y.dtype.itemsize == 4 else C
     sorted_rows = min(most, MOST_SORTED)
-    n_hists = max(1, min(k, HIST_BYTES // (8 * B * channels)))
+    n_hists = max(1, min(k, HIST_BYTES // (8 * B * width)))
+    some, few = new_blocks(columns, most)
     return Scratch(
-        blocks=new_blocks(columns, most),
-        order=(np.empty(most, np.uint32), np.empty((most, width), y.dtype)),
-        spare=(np.empty(most, np.uint32), np.empty((most, width), y.dtype)),
-        work=(
-            np.empty(most, dtype),
+        some,
+        few,
+        order=Order(np.empty(most, np.uint32), np.empty((most, own), data.y.dtype)),
+        spare=Order(np.empty(most, np.uint32), np.empty((most, own), data.y.dtype)),
+        work=CutWork(
+            np.empty(most, columns.dtype),
             np.empty(sorted_rows + RANK_ROWS, np.uint32),
             np.empty(sorted_rows + RANK_ROWS, np.uint32),
             np.empty(256, np.int64),
-            np.zeros((n_hists, B * channels), np.int64),
+            np.zeros((n_hists, B * width), np.int64),
             np.empty(n_hists, np.int32),
             scan_arrays(max(sorted_rows, B), C),
         ),
-        open_nodes=(np.empty((most + 1, 7), np.int64), np.empty(most + 1, np.uint64)),
-        known=(np.zeros(F, np.bool_), np.empty(F, np.int32)),
-        sums=(np.zeros(C, np.int64), np.zeros(C, np.int64)),
+        open_nodes=OpenNodes(np.empty((most + 1, 7), np.int64), np.empty(most + 1, np.uint64)),
+        known=Known(np.zeros(len(columns), np.bool_), np.empty(len(columns), np.int32)),
+        sums=np.zeros(C, np.int64),
+        left_sums=np.zeros(C, np.int64),
         pure=np.empty((C, PURE_WEIGHTS), np.int64),
         nodes=np.empty(2 * total, np.uint64),
         leaf_sums=np.empty((total, C), np.int64),
     )
 
 
-def new_blocks(columns: np.ndarray, most: int) -> Pair:
+def new_blocks(columns: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Beside the matrix: a block of as few rows as stay in the cache, after one between them;
     of slots that hold few of all rows, the one between holds every row."""
     F, N = columns.shape

@@ -7,25 +7,25 @@ import numpy as np
 
 from gpuforest.kernels.best_split.scan import (
     CODE,
-    NO_MORE,
     NOTHING,
     ROWS,
     SECOND,
     THIRD,
     WEIGHT,
     best_classes,
-    chosen_cut,
     first_highest,
+    split_of,
 )
 from gpuforest.kernels.compile import device, rare
-from gpuforest.kernels.hashing.numba import U
 from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.scoring.numba import class_sides, grown, moment_score
+from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.records import NO_BIN, Bin
+from gpuforest.kernels.shared.scoring.numba import class_sides, grown, moment_score
 
-MOST_SORTED = 2**16  # rows, whose places take half of a key
+MOST_SORTED = 2**16  # rows, whose numbers take half of a key
 RANK_ROWS = 16  # up to here every key is compared with every other, in one vector
 TWENTY_FOUR = np.uint32(24)
-PLACE, SIXTEEN, BYTE = np.uint32(0xFFFF), np.uint32(16), np.uint32(255)
+POSITION, SIXTEEN, BYTE = np.uint32(0xFFFF), np.uint32(16), np.uint32(255)
 NO_KEY = np.uint32(0xFFFFFFFF)
 
 
@@ -48,11 +48,10 @@ def radix_pass(source, result, n, shift, counts):
 
 
 @device
-def sort_by_code(code, n, keys, spare, counts):
-    """Places 0 .. n - 1 in ascending order of their codes, to `keys`, as code << 16 | place.
-
-    keys, spare : u32, RANK_ROWS longer than n
-    """
+def sort_by_code(n, work):
+    """Positions 0 .. n - 1 in ascending order of their codes `work.code`, to `work.keys`, as
+    code << 16 | position."""
+    code, keys, spare, counts = work.code, work.keys, work.spare_keys, work.counts
     if n <= RANK_ROWS:
         for i in range(n):
             spare[U(i)] = (np.uint32(code[U(i)]) << SIXTEEN) | np.uint32(i)
@@ -80,14 +79,14 @@ def compact_sorted(keys, n, own, low, upto):
     m, n_weight, a = 0, np.int64(0), np.int64(0)
     for i in range(n):
         key = keys[U(i)]
-        at = low + np.int64(key & PLACE)
+        at = low + np.int64(key & POSITION)
         first, second = np.int64(own[U(at), 0]), np.int64(own[U(at), 1])
         n_weight += second if has_labels(own) else first
         a += first * second if has_labels(own) else second
         code = key >> SIXTEEN
         upto[WEIGHT, U(m)], upto[SECOND, U(m)] = n_weight, a
         upto[ROWS, U(m)], upto[CODE, U(m)] = i + 1, code
-        # a place is kept behind the last row of its code
+        # a position is kept behind the last row of its code
         m += (i + 1 == n) | (keys[U(i + 1)] >> SIXTEEN != code)
     return m
 
@@ -101,68 +100,79 @@ def count_missing(keys, n, missing):
     return n_missing
 
 
+@device
+def compact_sorted_classes(work, slot, own, criterion, side, n_missing):
+    """As compact_classes, from sorted rows: one after another they go from right to left.
+
+    side : 1, if the `n_missing` rows with missing values, the last ones, go left first
+    """
+    keys, left, upto, sums, n = work.keys, work.scan.left, work.scan.upto, slot.sums, slot.n_rows
+    n_left, left_sum, right_sum, m = np.int64(0), np.int64(0), np.int64(0), 0
+    for c in range(len(sums)):
+        right_sum += grown(criterion, 0, sums[c])
+        left[c] = 0
+    before = n_missing * side
+    for step in range(-before, n - before):
+        key = keys[U(step if step >= 0 else n + step)]
+        row = slot.begin + np.int64(key & POSITION)
+        c, w = own[U(row), 0], np.int64(own[U(row), 1])
+        n_left += w
+        left_sum += grown(criterion, left[U(c)], w)
+        right_sum -= grown(criterion, sums[U(c)] - left[U(c)] - w, w)
+        left[U(c)] += w
+        code = key >> SIXTEEN
+        if step < 0 or (step + 1 < n and keys[U(step + 1)] >> SIXTEEN == code):
+            continue
+        upto[WEIGHT, U(m)], upto[ROWS, U(m)], upto[CODE, U(m)] = n_left, step + 1 + before, code
+        upto[SECOND, U(m)], upto[THIRD, U(m)] = class_sides(
+            criterion, left_sum, right_sum, left, sums, len(sums)
+        )
+        m += 1
+    return m
+
+
 @rare
-def scan_sorted_classes(
-    keys, n, own, low, missing, sums, n_weight, bins, criterion, limits, scratch
-):  # fmt: skip
-    """Best cut of one feature, of any number of classes: (score, cut, missing_left)."""
-    left, upto, scores = scratch
-    C, n_missing = len(sums), count_missing(keys, n, missing)
-    found = NOTHING
-    all_right = np.int64(0)
-    for c in range(C):
-        all_right += grown(criterion, 0, sums[c])
+def scan_sorted_classes(work, slot, own, feature, criterion, limits):
+    """Best split by one feature, of any number of classes."""
+    found, n_missing = NOTHING, count_missing(work.keys, slot.n_rows, feature.missing)
     # first without the missing values, then with them
     for side in range(2 if n_missing > 0 else 1):
-        n_left, left_sum, right_sum, m = np.int64(0), np.int64(0), all_right, 0
+        m = compact_sorted_classes(work, slot, own, criterion, side, n_missing)
+        found = best_classes(m, slot, criterion, limits, work.scan, side, found)
+    return split_of(found, work.scan.upto, slot.weight, feature, n_missing > 0, NO_BIN)
+
+
+@device
+def compact_sorted_outputs(work, slot, own, criterion, side, n_missing):
+    """As compact_sorted_classes, of several outputs; the scores are put into `work.scan` too."""
+    keys, scan, sums, n = work.keys, work.scan, slot.sums, slot.n_rows
+    left, upto, scores, C, m = scan.left, scan.upto, scan.scores, len(slot.sums), 0
+    for c in range(C):
+        left[c] = 0
+    before = n_missing * side
+    for step in range(-before, n - before):
+        key = keys[step if step >= 0 else n + step]
+        row = slot.begin + np.int64(key & POSITION)
         for c in range(C):
-            left[c] = 0
-        # the missing rows, last in order, go first where they go left
-        before = n_missing * side
-        for step in range(-before, n - before):
-            key = keys[U(step if step >= 0 else n + step)]
-            row = low + np.int64(key & PLACE)
-            c, w = own[U(row), 0], np.int64(own[U(row), 1])
-            n_left += w
-            left_sum += grown(criterion, left[U(c)], w)
-            right_sum -= grown(criterion, sums[U(c)] - left[U(c)] - w, w)
-            left[U(c)] += w
-            code = key >> SIXTEEN
-            if step < 0 or (step + 1 < n and keys[U(step + 1)] >> SIXTEEN == code):
-                continue
-            upto[WEIGHT, U(m)], upto[ROWS, U(m)], upto[CODE, U(m)] = n_left, step + 1 + before, code
-            upto[SECOND, U(m)], upto[THIRD, U(m)] = class_sides(
-                criterion, left_sum, right_sum, left, sums, C
-            )
-            m += 1
-        found = best_classes(upto, m, n_weight, n, criterion, limits, scores, side, found)
-    return chosen_cut(found, upto, n_weight, missing, bins, n_missing > 0)
+            left[c] += own[row, c]
+        code = key >> SIXTEEN
+        if step < 0 or (step + 1 < n and keys[step + 1] >> SIXTEEN == code):
+            continue
+        upto[WEIGHT, m], upto[ROWS, m], upto[CODE, m] = left[0], step + 1 + before, code
+        scores[m] = moment_score(criterion, left, sums, C) if left[0] < sums[0] else -np.inf
+        m += 1
+    return m
 
 
 @rare
-def scan_sorted_outputs(
-    keys, n, own, low, missing, sums, bins, criterion, limits, scratch
-):  # fmt: skip
-    """Best cut of one feature, of several outputs: (score, cut, missing_left)."""
-    left, upto, scores = scratch
-    C, n_missing = len(sums), count_missing(keys, n, missing)
-    found = NOTHING
+def scan_sorted_outputs(work, slot, own, feature, criterion, limits):
+    """Best split by one feature, of several outputs."""
+    scan, n = work.scan, slot.sums[0]
+    found, n_missing = NOTHING, count_missing(work.keys, slot.n_rows, feature.missing)
     for side in range(2 if n_missing > 0 else 1):
-        m = 0
-        for c in range(C):
-            left[c] = 0
-        before = n_missing * side
-        for step in range(-before, n - before):
-            key = keys[step if step >= 0 else n + step]
-            row = low + np.int64(key & PLACE)
-            for c in range(C):
-                left[c] += own[row, c]
-            code = key >> SIXTEEN
-            if step < 0 or (step + 1 < n and keys[step + 1] >> SIXTEEN == code):
-                continue
-            upto[WEIGHT, m], upto[ROWS, m], upto[CODE, m] = left[0], step + 1 + before, code
-            scores[m] = moment_score(criterion, left, sums, C) if left[0] < sums[0] else -np.inf
-            m += 1
-        whole = sums[0], np.int64(0), np.int64(n)
-        found = first_highest(scores, upto, m - 1, whole, NO_MORE, limits, side, found)
-    return chosen_cut(found, upto, sums[0], missing, bins, n_missing > 0)
+        m = compact_sorted_outputs(work, slot, own, criterion, side, n_missing)
+        whole = Bin(n, np.int64(0), slot.n_rows)
+        found = first_highest(
+            scan.scores, scan.upto, m - 1, whole, NO_BIN, limits, side, found
+        )  # fmt: skip
+    return split_of(found, scan.upto, n, feature, n_missing > 0, NO_BIN)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuforest.kernels.compile import device, kernel
-from gpuforest.kernels.hashing.numba import U
+from gpuforest.kernels.shared.hashing.numba import U
 
 
 @device
@@ -13,19 +13,18 @@ def has_labels(y):
 
 
 @device
-def accumulate(
-    codes, y, rows, weights, begin, end, features, first, last, hist, C, count_rows
-):  # fmt: skip
-    """Add one slot's rows to `hist` i64[k, B * channels], features first .. last - 1."""
-    channels = np.int64(C + count_rows)
-    for i in range(begin, end):
+def accumulate(data, slots, s, features, first, last, hist, count_rows):
+    """Add one slot's rows to `hist` i64[k, B * width], features first .. last - 1."""
+    codes, y, C = data.codes, data.y, data.n_channels
+    rows, weights, width = slots.rows, slots.weights, np.int64(C + count_rows)
+    for i in range(slots.begin[s], slots.end[s]):
         r, w = rows[i], np.int64(weights[i])
         for j in range(first, last):
             f = features[U(j)]
             if f < 0:
                 continue
             # 1. the row's bin
-            at = np.int64(codes[U(r), U(f)]) * channels
+            at = np.int64(codes[U(r), U(f)]) * width
             # 2. its weight, or weight and moments
             if has_labels(y):
                 hist[U(j), U(at + y[U(r), 0])] += w
@@ -39,14 +38,9 @@ def accumulate(
 
 
 @kernel
-def histogram(
-    codes, y, rows, weights, begin, end, features, C, count_rows, slots, firsts, lasts,
-    hist,
-):  # fmt: skip
-    """Fills hist i64[S, k, B * channels] for the pieces (slot, first .. last - 1 of k)."""
-    for p in range(len(slots)):
-        s = slots[p]
-        accumulate(
-            codes, y, rows, weights, begin[s], end[s], features[s],
-            firsts[p], lasts[p], hist[s], C, count_rows,
-        )  # fmt: skip
+def histogram(data, slots, features, count_rows, pieces, hist):
+    """Fills hist i64[S, k, B * width] for the pieces i64[p, 3]: slot, and the features
+    first .. last - 1 of k."""
+    for p in range(len(pieces)):
+        s, first, last = pieces[p, 0], pieces[p, 1], pieces[p, 2]
+        accumulate(data, slots, s, features[s], first, last, hist[s], count_rows)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gpuforest.dtypes import STAT
+from gpuforest.common.dtypes import STAT
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.totals.numba_cuda import slot_and_place
 
@@ -35,12 +35,12 @@ def add_rows(codes, y, rows, weights, begin, features, C, count_rows, first, his
             cuda.atomic.add(hist, (s, j, b, C), 1)
 
 
-def histogram(codes, y, rows, weights, begin, end, features, B, C, count_rows, backend) -> Any:
-    S, k = features.shape
-    hist = backend.xp.zeros((S, k, B, C + count_rows), dtype=STAT)
-    first = backend.offsets(end - begin)
+def histogram(data, slots, features, count_rows, backend) -> Any:
+    (S, k), C = features.shape, data.n_channels
+    hist = backend.xp.zeros((S, k, data.n_codes, C + count_rows), dtype=STAT)
+    first = backend.offsets(slots.end - slots.begin)
     backend.launch(
-        add_rows, len(rows) * k, codes, y, rows, weights, begin, features, C, count_rows, first,
-        hist,
+        add_rows, len(slots.rows) * k, data.codes, data.y, slots.rows, slots.weights, slots.begin,
+        features, C, count_rows, first, hist,
     )  # fmt: skip
     return hist

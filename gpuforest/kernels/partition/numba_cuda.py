@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gpuforest.kernels.best_split.sets import has_code
+from gpuforest.kernels.shared.goes_left.numba import has_code
 from gpuforest.kernels.totals.numba_cuda import slot_and_place
 from gpuforest.nodes import SET_BIN
 
@@ -42,16 +42,15 @@ def move(rows, weights, begin, first, rank):
         rows[at], weights[at] = rows[place], weights[place]
 
 
-def partition(
-    codes, rows, weights, begin, end, feature, bin, missing_left, missing, sets, backend
-) -> tuple[Any, Any, Any]:  # fmt: skip
+def partition(data, slots, splits, backend) -> tuple[Any, Any, Any]:
     """Changes rows and weights in place."""
-    xp, R = backend.xp, len(rows) // 2
-    first = backend.offsets(xp.where(feature < 0, 0, end - begin))
+    xp, rows, weights, begin = backend.xp, slots.rows, slots.weights, slots.begin
+    R, sets = len(rows) // 2, splits.sets
+    first = backend.offsets(xp.where(splits.feature < 0, 0, slots.end - begin))
     left = xp.zeros(R, dtype=np.int64)
     backend.launch(
-        choose_sides, R, codes, rows, begin, feature, bin, missing_left, missing,
-        xp.reshape(sets, (-1,)), sets.shape[1], first, left,
+        choose_sides, R, data.codes, rows, begin, splits.feature, splits.bin, splits.missing_left,
+        data.n_codes - 1, xp.reshape(sets, (-1,)), sets.shape[1], first, left,
     )  # fmt: skip
     rank = backend.offsets(left)
     backend.launch(move, R, rows, weights, begin, first, rank)

@@ -1,44 +1,53 @@
 // Totals on the device. The specification is numpy.py beside this file.
-#include "cuda.cuh"
+#include "shared/cuda.cuh"
+#include "shared/slots.cuh"
+#include "generated/Targets.cuh"
 
-#define GROUP 8  // channels that a thread adds up in registers; blockIdx.y counts groups
-
-// A block for each tile of a slot's rows. sums i64[S, C] and differs i32[S] hold zeros;
-// differs: some target is not its slot's first.
-extern "C" __global__ void __launch_bounds__(256)
-totals(const TARGET* y, const i32* rows, const i32* weights, const i64* begin, const i64* end,
-       i64 C, const i64* first_tile, i64 S, i64 tile, i64 with_sums, i64* sums, i32* differs) {
-  i64 K = LABELS ? 1 : C - 1;
-  int channel = blockIdx.y * GROUP;
-  for (i64 p = blockIdx.x; p < first_tile[S]; p += gridDim.x) {
-    i64 s = slot_of(first_tile, S, p), low = begin[s] + (p - first_tile[s]) * tile;
-    i64 high = low + tile < end[s] ? low + tile : end[s];
-    i64 first = rows[begin[s]];
-    i64 sum[GROUP] = {};
-    bool other = false;
-    for (i64 i = low + threadIdx.x; i < high; i += blockDim.x) {
-      i64 r = rows[i], w = weights[i];
-      // 1. sums
-      if (with_sums) {
-#pragma unroll
-        for (int c = 0; c < GROUP; c++) {
+// A block for each tile of a slot's rows; groups of channels are counted by blockIdx.y. sums
+// i64[S, C] hold zeros.
+extern "C" __global__ void __launch_bounds__(THREADS)
+totals(Targets y, Slots slots, Tiles tiles, i64* sums) {
+  int channel = blockIdx.y * GROUP_CHANNELS, C = (int)y.C;
+  for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
+    Tile tile = tile_of(slots, tiles, p);
+    i64 s = tile.slot, sum[GROUP_CHANNELS] = {};
+    for (i64 i = tile.low + threadIdx.x; i < tile.high; i += blockDim.x) {
+      i64 r = slots.rows[i], w = slots.weights[i];
 #if LABELS
-          sum[c] += y[r] == channel + c ? w : 0;
+      int own = y.at[r] - channel;
 #else
-          if (channel + c < C) sum[c] += channel + c == 0 ? w : w * y[r * K + channel + c - 1];
+      const TARGET* target = y.at + r * (C - 1);
 #endif
-        }
-      }
-      // 2. rows that differ from their slot's first
-      for (i64 k = 0; k < K; k++) other = other || y[r * K + k] != y[first * K + k];
-    }
-    if (with_sums) {
 #pragma unroll
-      for (int c = 0; c < GROUP; c++) {
-        i64 all = warp_sum(sum[c]);
-        if (lane() == 0 && channel + c < C && all != 0) add_global(&sums[s * C + channel + c], all);
+      for (int c = 0; c < GROUP_CHANNELS; c++) {
+#if LABELS
+        sum[c] += c == own ? w : 0;
+#else
+        if (channel + c < C) sum[c] += channel + c == 0 ? w : w * target[channel + c - 1];
+#endif
       }
     }
-    if (__any_sync(ALL_LANES, other) && lane() == 0) atomicOr(&differs[s], 1);
+#pragma unroll
+    for (int c = 0; c < GROUP_CHANNELS; c++) {
+      i64 all = warp_sum(sum[c]);
+      if (lane() == 0 && channel + c < C && all != 0) add_global(&sums[s * C + channel + c], all);
+    }
+  }
+}
+
+// A block for each tile of a slot's rows. found i32[S] holds zeros; 1: some target is not the
+// slot's value i64[K].
+extern "C" __global__ void __launch_bounds__(THREADS)
+differs(Targets y, Slots slots, Tiles tiles, const i64* values, i32* found) {
+  i64 K = outputs(y.C);
+  for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
+    Tile tile = tile_of(slots, tiles, p);
+    i64 s = tile.slot;
+    bool other = false;
+    for (i64 i = tile.low + threadIdx.x; i < tile.high; i += blockDim.x) {
+      i64 r = slots.rows[i];
+      for (i64 k = 0; k < K; k++) other = other || y.at[r * K + k] != values[s * K + k];
+    }
+    if (__any_sync(ALL_LANES, other) && lane() == 0) atomicOr(&found[s], 1);
   }
 }

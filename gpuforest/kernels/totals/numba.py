@@ -8,10 +8,8 @@ from gpuforest.kernels.histogram.numba import has_labels
 
 @device
 def totals_of(y, rows, weights, begin, end, sums):
-    """Add one slot's rows to `sums` i64[C], which holds zeros; are its targets equal?"""
-    constant = True
+    """Add one slot's rows to `sums` i64[C], which holds zeros."""
     for i in range(begin, end):
-        # 1. sums
         r, w = rows[i], np.int64(weights[i])
         if has_labels(y):
             sums[y[r, 0]] += w
@@ -19,14 +17,27 @@ def totals_of(y, rows, weights, begin, end, sums):
             sums[0] += w
             for k in range(y.shape[1]):
                 sums[1 + k] += w * y[r, k]
-        # 2. rows that differ from their slot's first
-        for k in range(y.shape[1]):
-            constant &= y[r, k] == y[rows[begin], k]
-    return constant
 
 
 @kernel
-def totals(y, rows, weights, begin, end, sums, constant):
-    """`sums` i64[S, C] holds zeros; the results are written to the last two arguments."""
+def totals(y, rows, weights, begin, end, sums):
+    """`sums` i64[S, C] holds zeros, to which the rows are added."""
     for s in range(len(begin)):
-        constant[s] = totals_of(y, rows, weights, begin[s], end[s], sums[s])
+        totals_of(y, rows, weights, begin[s], end[s], sums[s])
+
+
+@device
+def some_differ(y, rows, begin, end, value):
+    """Whether a row of one slot has another target than `value` i64[K]."""
+    for i in range(begin, end):
+        for k in range(len(value)):
+            if y[rows[i], k] != value[k]:
+                return True
+    return False
+
+
+@kernel
+def differs(y, rows, begin, end, values, found):
+    """The results are written to the last argument."""
+    for s in range(len(begin)):
+        found[s] = some_differ(y, rows, begin[s], end[s], values[s])

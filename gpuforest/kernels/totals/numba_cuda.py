@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gpuforest.dtypes import STAT
+from gpuforest.common.dtypes import STAT
 from gpuforest.kernels.compile import device
 from gpuforest.kernels.encode.numba_cuda import below
 from gpuforest.kernels.histogram.numba import has_labels
@@ -22,27 +22,38 @@ def slot_and_place(i, first, begin):
 
 
 @cuda.jit
-def add_rows(y, rows, weights, begin, first, sums, constant):
+def add_rows(y, rows, weights, begin, first, sums):
     """A thread a row."""
     for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
         s, place = slot_and_place(i, first, begin)
         r, w = rows[place], np.int64(weights[place])
-        # 1. sums
         if has_labels(y):
             cuda.atomic.add(sums, (s, y[r, 0]), w)
         else:
             cuda.atomic.add(sums, (s, 0), w)
             for k in range(y.shape[1]):
                 cuda.atomic.add(sums, (s, 1 + k), w * y[r, k])
-        # 2. rows that differ from their slot's first
-        for k in range(y.shape[1]):
-            if y[r, k] != y[rows[begin[s]], k]:
-                constant[s] = False
 
 
-def totals(y, rows, weights, begin, end, C, backend) -> tuple[Any, Any]:
-    xp, S = backend.xp, len(begin)
-    sums, constant = xp.zeros((S, C), dtype=STAT), xp.ones(S, dtype=np.bool_)
+def totals(y, rows, weights, begin, end, C, backend) -> Any:
+    sums = backend.xp.zeros((len(begin), C), dtype=STAT)
     first = backend.offsets(end - begin)
-    backend.launch(add_rows, len(rows), y, rows, weights, begin, first, sums, constant)
-    return sums, constant
+    backend.launch(add_rows, len(rows), y, rows, weights, begin, first, sums)
+    return sums
+
+
+@cuda.jit
+def compare_rows(y, rows, begin, first, values, found):
+    """A thread a row."""
+    for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
+        s, place = slot_and_place(i, first, begin)
+        for k in range(y.shape[1]):
+            if y[rows[place], k] != values[s, k]:
+                found[s] = True
+
+
+def differs(y, rows, begin, end, values, backend) -> Any:
+    found = backend.xp.zeros(len(begin), dtype=np.bool_)
+    first = backend.offsets(end - begin)
+    backend.launch(compare_rows, len(rows), y, rows, begin, first, values, found)
+    return found

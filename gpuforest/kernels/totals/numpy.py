@@ -1,8 +1,8 @@
-"""Totals: a slot's channel sums, and whether its target is constant."""
+"""Totals: a slot's channel sums, and whether some target differs from one value."""
 
 import numpy as np
 
-from gpuforest.dtypes import LABEL, STAT
+from gpuforest.common.dtypes import LABEL, STAT
 
 
 def slots_and_rows(
@@ -23,30 +23,48 @@ def totals(
     begin: np.ndarray,
     end: np.ndarray,
     C: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Channel sums i64[S, C] and "all targets are equal" bool[S].
+) -> np.ndarray:
+    """Channel sums i64[S, C] of the rows of each slot.
 
     Parameters
     ----------
     y : i32[N, 1] classes or i64[N, K] moments
     rows, weights : i32[R]
-    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; without any, zeros and True
+    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; without any the sums are zero
 
     Example
     -------
-    Classes (0, 1, 1) with weights (1, 1, 2) and C = 2 in one slot: sums (1, 3), False.
+    Classes (0, 1, 1) with weights (1, 1, 2) and C = 2 in one slot: sums (1, 3).
     """
     S = len(begin)
     slot, place = slots_and_rows(rows, begin, end)
     target, weight = y[rows[place]], weights[place].astype(STAT)
     sums = np.zeros((S, C), STAT)
-    # 1. sums
     if y.dtype == LABEL:
         np.add.at(sums, (slot, target[:, 0]), weight)
     else:
         np.add.at(sums[:, 0], slot, weight)
         for k in range(C - 1):
             np.add.at(sums[:, 1 + k], slot, weight * target[:, k])
-    # 2. rows that differ from their slot's first
-    differs = (target != y[rows[begin[slot]]]).any(axis=1)
-    return sums, np.bincount(slot[differs], minlength=S) == 0
+    return sums
+
+
+def differs(
+    y: np.ndarray, rows: np.ndarray, begin: np.ndarray, end: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """Whether some row of a slot has another target than the slot's value, bool[S].
+
+    Parameters
+    ----------
+    y : i64[N, K] moments
+    rows : i32[R]
+    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; without any nothing differs
+    values : i64[S, K]
+
+    Example
+    -------
+    Moments (4, 4, 5) in one slot: True for the value 4, and False for its first two rows.
+    """
+    slot, place = slots_and_rows(rows, begin, end)
+    other = (y[rows[place]] != values[slot]).any(axis=1)
+    return np.bincount(slot[other], minlength=len(begin)) > 0

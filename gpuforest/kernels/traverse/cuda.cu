@@ -1,63 +1,59 @@
 // Walking down trees on the device. The specification is numpy.py beside this file, the
 // packing of nodes in nodes.py.
-#include "cuda.cuh"
+#include "shared/goes_left/cuda.cuh"
+#include "generated/Codes.cuh"
+#include "generated/Trees.cuh"
 
-#define LEAF_WORD 0xffff800000000000ull
 #define TREES 32  // whose leaves a block keeps at once
 
-// The number in its tree of the leaf that a row of codes reaches. With SETS 1 the sets of the
-// tree's splits by categories begin at set_at i64[...] in `sets`.
-__device__ __forceinline__ i64 walk(const u64* tree, const CODE* row, i64 missing,
-                                    const i64* set_at, const u64* sets) {
-  i64 at = 0;
+// The number in tree t of the leaf that row r reaches. With SETS 1 splits by categories have
+// their sets.
+__device__ __forceinline__ int walk(const Trees& trees, int t, const Codes& codes, i64 r) {
+  const u64* tree = trees.nodes + trees.offsets[t];
+  const CODE* row = codes.at + r * codes.stride;
+  const i64* set_at = trees.set_at + trees.offsets[t];
+  int at = 0;
   for (u64 word = tree[0]; word < LEAF_WORD; word = tree[at]) {
-    i64 code = row[word >> 47];
-    bool left = code == missing ? word >> 46 & 1 : code <= (i64)(word & 0xffff);
-#if SETS
-    if ((word & 0xffff) == SET_BIN && code != missing) left = has_code(sets + set_at[at], code);
-#endif
-    at = (i64)(word >> 16 & 0x3fffffff) + !left;
+    int code = row[word >> FEATURE_SHIFT], bin = (int)(word & BIN_MASK);
+    auto set = [&] { return trees.sets + set_at[at]; };
+    bool left = goes_left(code, bin, word >> MISSING_SHIFT & 1, (int)codes.B - 1, set);
+    at = (int)(word >> CHILD_SHIFT & CHILD_MASK) + !left;
   }
   return at;
 }
 
-// A block takes 32 rows; a warp takes them down one tree after another.
-extern "C" __global__ void __launch_bounds__(256)
-apply(const u64* nodes, const i64* offsets, const CODE* codes, i64 missing, const i64* set_at,
-      const u64* sets, i64 N, i64 stride, i64 T, i64* out) {
+// A block takes 32 rows; a warp takes them down one tree after another. out i64[N, T].
+extern "C" __global__ void __launch_bounds__(THREADS)
+apply(Trees trees, Codes codes, i64 N, i64* out) {
   for (i64 first = (i64)blockIdx.x * 32; first < N; first += (i64)gridDim.x * 32) {
     i64 r = first + lane();
-    for (i64 t = warp(); t < T && r < N; t += blockDim.x >> 5)
-      out[r * T + t] =
-          walk(nodes + offsets[t], codes + r * stride, missing, set_at + offsets[t], sets);
+    for (int t = warp(); t < trees.T && r < N; t += blockDim.x >> 5)
+      out[r * trees.T + t] = walk(trees, t, codes, r);
   }
 }
 
 // Warps walk, then each thread adds one value of one row, tree after tree in their order.
-// skip bool[T, N] where `skips`; values f64[V, n_values]; total f64[N, n_values].
-extern "C" __global__ void __launch_bounds__(256)
-accumulate(const u64* nodes, const i64* offsets, const double* values, const CODE* codes,
-           i64 missing, const i64* set_at, const u64* sets, const bool* skip, i64 skips, i64 N,
-           i64 stride, i64 T, i64 n_values, double* total) {
+// skip bool[T, N] or null; values f64[V, n_values]; total f64[N, n_values].
+extern "C" __global__ void __launch_bounds__(THREADS)
+accumulate(Trees trees, Codes codes, i64 N, const double* values, i64 n_values, const bool* skip,
+           double* total) {
   __shared__ i64 leaves[TREES][32];
   for (i64 first = (i64)blockIdx.x * 32; first < N; first += (i64)gridDim.x * 32) {
-    i64 r = first + lane(), n = N - first < 32 ? N - first : 32;
-    for (i64 begin = 0; begin < T; begin += TREES) {
-      int trees = (int)(T - begin < TREES ? T - begin : TREES);
-      for (int j = warp(); j < trees && r < N; j += blockDim.x >> 5) {
-        i64 t = begin + j, leaf = -1;
-        if (!skips || !skip[t * N + r]) {
-          const u64* tree = nodes + offsets[t];
-          i64 at = walk(tree, codes + r * stride, missing, set_at + offsets[t], sets);
-          leaf = (i64)(tree[at] & 0x7fffffffffffull);
-        }
+    i64 r = first + lane(), n_rows = N - first < 32 ? N - first : 32;
+    for (i64 begin = 0; begin < trees.T; begin += TREES) {
+      int n = (int)(trees.T - begin < TREES ? trees.T - begin : TREES);
+      for (int j = warp(); j < n && r < N; j += blockDim.x >> 5) {
+        int t = (int)begin + j;
+        i64 leaf = -1;
+        if (!skip || !skip[t * N + r])
+          leaf = (i64)(trees.nodes[trees.offsets[t] + walk(trees, t, codes, r)] & LEAF_MASK);
         leaves[j][lane()] = leaf;
       }
       __syncthreads();
-      for (i64 i = threadIdx.x; i < n * n_values; i += blockDim.x) {
+      for (i64 i = threadIdx.x; i < n_rows * n_values; i += blockDim.x) {
         i64 row = i / n_values, v = i - row * n_values;
         double sum = total[(first + row) * n_values + v];
-        for (int j = 0; j < trees; j++) {
+        for (int j = 0; j < n; j++) {
           i64 leaf = leaves[j][row];
           if (leaf >= 0) sum = sum + values[leaf * n_values + v];
         }

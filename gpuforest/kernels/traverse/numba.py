@@ -6,12 +6,14 @@ steps, all rows one after another, and each node is asked for a whole round befo
 read, so that no step waits for memory.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from gpuforest.kernels.best_split.sets import has_code
-from gpuforest.kernels.compile import device, kernel
-from gpuforest.kernels.hashing.numba import U
+from gpuforest.kernels.compile import device, kernel, maker
 from gpuforest.kernels.prefetch import prefetch
+from gpuforest.kernels.shared.goes_left.numba import has_code
+from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.nodes import (
     BIN_MASK,
     CHILD_MASK,
@@ -30,9 +32,37 @@ SLOTS = 127  # nodes of the top levels, at the most: their numbers are bytes
 FEW = 32  # fewer rows than this are no vector work
 
 
+class Group(NamedTuple):
+    """Scratch of the rows that walk a tree together.
+
+    node : i32[SLOTS], the nodes of the top levels
+    slot : u8[GROUP], in which of these nodes each row is
+    row : u8[GROUP], rows that have not arrived
+    word : u64[GROUP], the nodes of these rows
+    at : i32[GROUP], the number of each row's node in the tree
+    """
+
+    node: Any
+    slot: Any
+    row: Any
+    word: Any
+    at: Any
+
+
+@maker
+def new_group():
+    return Group(
+        np.empty(SLOTS, np.int32), np.empty(GROUP, np.uint8), np.empty(GROUP, np.uint8),
+        np.empty(GROUP, np.uint64), np.empty(GROUP, np.int32),
+    )  # fmt: skip
+
+
 @device
 def step(word, code, missing, at, set_at, sets):
-    """The child that a row with this code in the feature of the word, the node `at`, goes to."""
+    """The child that a row with this code in the feature of the word, the node `at`, goes to.
+
+    The rule of goes_left, without its branches.
+    """
     right = U(code > np.int64(word & BIN_BITS))
     if sets is not None and word & BIN_BITS == BIN_BITS and code != missing:
         right = ONE - U(has_code(sets, set_at[U(at)], code))
@@ -42,9 +72,10 @@ def step(word, code, missing, at, set_at, sets):
 
 
 @device
-def top(nodes, root, codes, first, n, missing, set_at, sets, node, slot):
-    """The group's rows through the top levels: the `slot` u8[n] of each, and the `node`
-    i32[SLOTS] of each slot."""
+def top(trees, sets, root, codes, first, n, group):
+    """The group's rows through the top levels: the `slot` of each, and the `node` of each
+    slot."""
+    nodes, missing, node, slot = trees.nodes, trees.missing, group.node, group.slot
     for i in range(n):
         slot[i] = 0
     node[0] = 0
@@ -64,7 +95,7 @@ def top(nodes, root, codes, first, n, missing, set_at, sets, node, slot):
                 for i in range(n):
                     if slot[i] == here:
                         code, at = np.int64(column[i]), root + node[s]
-                        right = step(word, code, missing, at, set_at, sets) - child
+                        right = step(word, code, missing, at, trees.set_at, sets) - child
                         slot[i] += np.uint8(ahead + np.uint8(right))
                 used += 2
                 s += 1
@@ -77,16 +108,15 @@ def top(nodes, root, codes, first, n, missing, set_at, sets, node, slot):
 
 
 @device
-def walk(
-    nodes, root, codes, first, n, missing, set_at, sets, node, slot, row, moving, word, at
-):  # fmt: skip
-    """The leaves of some of the rows first .. first + n - 1 in one tree, to `at` i32[n].
+def walk(trees, sets, root, codes, first, n, group, moving):
+    """The leaves of some of the rows first .. first + n - 1 in one tree, to `group.at`.
 
-    row : u8[n], of which the first `moving` are those rows; it is overwritten
+    moving : how many these rows are; their numbers lie in `group.row`, which is overwritten
     """
-    top(nodes, root, codes, first, n, missing, set_at, sets, node, slot)
+    nodes, row, word, at = trees.nodes, group.row, group.word, group.at
+    top(trees, sets, root, codes, first, n, group)
     for i in range(n):
-        at[i] = node[slot[i]]
+        at[i] = group.node[group.slot[i]]
     while moving > 0:
         # 1. drop the rows that have arrived
         kept = 0
@@ -100,43 +130,58 @@ def walk(
         for i in range(moving):
             r = U(row[i])
             code = np.int64(codes[word[i] >> FEATURE, U(first) + r])
-            at[r] = step(word[i], code, missing, root + at[r], set_at, sets)
+            at[r] = step(word[i], code, trees.missing, root + at[r], trees.set_at, sets)
             prefetch(nodes, root + at[r])
 
 
 @kernel
-def apply(nodes, offsets, codes, missing, set_at, sets, out):
-    """`codes` [F, N], `out` i64[N, T]; set_at and sets None: no node has a set."""
-    node, slot = np.empty(SLOTS, np.int32), np.empty(GROUP, np.uint8)
-    row, word, at = np.empty(GROUP, np.uint8), np.empty(GROUP, np.uint64), np.empty(GROUP, np.int32)
-    N = codes.shape[1]
-    for t in range(len(offsets) - 1):
+def apply(trees, codes, sets, out):
+    """`codes` [F, N], `out` i64[N, T]; sets : as in `trees`, or None: no node has a set."""
+    group, offsets = new_group(), trees.offsets
+    N, T = out.shape
+    for t in range(T):
         for first in range(0, N, GROUP):
             n = min(GROUP, N - first)
             for i in range(n):
-                row[i] = i
-            walk(
-                nodes, offsets[t], codes, first, n, missing, set_at, sets, node, slot, row, n,
-                word, at,
-            )  # fmt: skip
+                group.row[i] = i
+            walk(trees, sets, offsets[t], codes, first, n, group, n)
             for i in range(n):
-                out[first + i, t] = at[i]
+                out[first + i, t] = group.at[i]
+
+
+@device
+def add_all(values, word, added, n, first, total):
+    """Add the values of n leaves, leaf after leaf, to the rows' totals."""
+    K = total.shape[1]
+    for v in range(K):
+        for i in range(n):
+            total[U(first) + U(added[i]), v] += values[word[i] * U(K) + U(v)]
+
+
+@device
+def add_some(values, begin, column, word, added, n, first, total):
+    """The same of leaves of which only some values are kept, those that are not zero."""
+    for i in range(n):
+        for ahead in range(3):  # most leaves' values
+            prefetch(column, begin[word[i]] + 16 * ahead)
+            prefetch(values, begin[word[i]] + 8 * ahead)
+    for i in range(n):
+        r = U(first) + U(added[i])
+        for v in range(begin[word[i]], begin[word[i] + ONE]):
+            total[r, U(column[U(v)])] += values[U(v)]
 
 
 @kernel
-def accumulate(
-    nodes, offsets, values, codes, missing, set_at, sets, skip, total, begin, column
-):  # fmt: skip
+def accumulate(trees, values, codes, skip, total, begin, column, sets):
     """`codes` [F, N]; `skip` bool[T, N] may be empty; the sums are added to `total`
     f64[N, n_values].
 
     values : f64[V * n_values], leaf after leaf; where `begin` i64[V + 1] is not empty, only
         those of leaf v that are not zero, with their `column`, at begin[v]:begin[v + 1]
+    sets : as in `trees`, or None: no node has a set
     """
-    node, slot = np.empty(SLOTS, np.int32), np.empty(GROUP, np.uint8)
-    row, word, at = np.empty(GROUP, np.uint8), np.empty(GROUP, np.uint64), np.empty(GROUP, np.int32)
-    added = np.empty(GROUP, np.uint8)
-    N, K = total.shape
+    group, added, offsets = new_group(), np.empty(GROUP, np.uint8), trees.offsets
+    row, word, (N, K) = group.row, group.word, total.shape
     for t in range(len(offsets) - 1):
         root = offsets[t]
         for first in range(0, N, GROUP):
@@ -145,24 +190,12 @@ def accumulate(
             for i in range(n):
                 row[n_added] = added[n_added] = i
                 n_added += not (len(skip) and skip[t, first + i])
-            walk(
-                nodes, root, codes, first, n, missing, set_at, sets, node, slot, row, n_added,
-                word, at,
-            )  # fmt: skip
+            walk(trees, sets, root, codes, first, n, group, n_added)
             for i in range(n_added):
-                word[i] = nodes[U(root + at[added[i]])] & LEAF_BITS
+                word[i] = trees.nodes[U(root + group.at[added[i]])] & LEAF_BITS
                 prefetch(begin, word[i]) if len(begin) else prefetch(values, word[i] * U(K))
             # 2. their values
             if len(begin):
-                for i in range(n_added):
-                    for ahead in range(3):  # most leaves' values
-                        prefetch(column, begin[word[i]] + 16 * ahead)
-                        prefetch(values, begin[word[i]] + 8 * ahead)
-                for i in range(n_added):
-                    r = U(first) + U(added[i])
-                    for v in range(begin[word[i]], begin[word[i] + ONE]):
-                        total[r, U(column[U(v)])] += values[U(v)]
+                add_some(values, begin, column, word, added, n_added, first, total)
             else:
-                for v in range(K):
-                    for i in range(n_added):
-                        total[U(first) + U(added[i]), v] += values[word[i] * U(K) + U(v)]
+                add_all(values, word, added, n_added, first, total)

@@ -42,19 +42,20 @@ def add_leaves(nodes, offsets, values, codes, missing, set_at, sets, skip, total
                 total[r, v] += values[leaf, v]
 
 
-def apply(nodes, offsets, codes, missing, set_at, sets, backend) -> Any:
-    out = backend.xp.empty((len(codes), len(offsets) - 1), dtype=np.int64)
-    backend.launch(walk_rows, out.size, nodes, offsets, codes, missing, set_at, sets, out)
+def apply(trees, codes, backend) -> Any:
+    out = backend.xp.empty((len(codes), len(trees.offsets) - 1), dtype=np.int64)
+    backend.launch(
+        walk_rows, out.size, trees.nodes, trees.offsets, codes, trees.missing, trees.set_at,
+        trees.sets, out,
+    )  # fmt: skip
     return out
 
 
-def accumulate(
-    nodes, offsets, values, codes, missing, set_at, sets, skip, total, backend
-) -> Any:  # fmt: skip
+def accumulate(trees, values, codes, skip, total, backend) -> Any:
     """Changes `total` in place."""
     left_out = backend.xp.zeros((0, 0), dtype=np.bool_) if skip is None else skip
     backend.launch(
-        add_leaves, len(codes), nodes, offsets, values, codes, missing, set_at, sets, left_out,
-        total,
+        add_leaves, len(codes), trees.nodes, trees.offsets, values, codes, trees.missing,
+        trees.set_at, trees.sets, left_out, total,
     )  # fmt: skip
     return total

@@ -3,57 +3,37 @@
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.kernels.best_split.categories import has_code
-from gpuforest.nodes import LEAF_MASK, SET_BIN, unpack
+from gpuforest.kernels.shared.goes_left.numpy import goes_left
+from gpuforest.kernels.shared.records import Split, Trees
+from gpuforest.nodes import LEAF_MASK, unpack
 
 
-def apply(
-    nodes: np.ndarray,
-    offsets: np.ndarray,
-    codes: np.ndarray,
-    missing: int,
-    set_at: np.ndarray,
-    sets: np.ndarray,
-) -> np.ndarray:
-    """The leaf that each row reaches in each tree, numbered within the tree: i64[N, T].
-
-    Parameters
-    ----------
-    nodes : u64[M]
-    offsets : i64[T + 1], tree t is nodes[offsets[t]:offsets[t + 1]], its root first
-    codes : u8 or u16 [N, F]
-    missing : int, the code of a missing value
-    set_at : i64[M], where the set of each node whose bin is SET_BIN begins in `sets`
-    sets : u64[...], bit c of a set is there where code c goes left
-    """
-    N, T = len(codes), len(offsets) - 1
+def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
+    """The leaf that each row of codes u8 or u16 [N, F] reaches in each tree, numbered within the
+    tree: i64[N, T]."""
+    N, T = len(codes), len(trees.offsets) - 1
     out = np.zeros((N, T), np.int64)
     for t in range(T):
         at, row = out[:, t], np.arange(N)
         while len(row):
             # 1. drop the rows that have arrived
-            node = offsets[t] + at[row]
-            feature, bin, missing_left, child = unpack(xp, nodes[node])
+            node = trees.offsets[t] + at[row]
+            feature, bin, missing_left, child = unpack(xp, trees.nodes[node])
             moves = feature >= 0
             row = row[moves]
             # 2. one step down: children are adjacent
             code = codes[row, feature[moves]]
-            left = code <= bin[moves]
-            own = (bin[moves] == SET_BIN) & (code != missing)
-            left[own] = has_code(xp, sets, set_at[node[moves][own]], code[own].astype(np.int64))
-            left = np.where(code == missing, missing_left[moves], left)
+            split = Split(None, None, bin[moves], missing_left[moves], None)
+            first = trees.set_at[node[moves]] if len(trees.sets) else node[moves]
+            left = goes_left(xp, code, split, trees.missing, trees.sets, first)
             at[row] = child[moves] + ~left
     return out
 
 
 def accumulate(
-    nodes: np.ndarray,
-    offsets: np.ndarray,
+    trees: Trees,
     values: np.ndarray,
     codes: np.ndarray,
-    missing: int,
-    set_at: np.ndarray,
-    sets: np.ndarray,
     skip: np.ndarray | None,
     total: np.ndarray,
 ) -> np.ndarray:
@@ -62,12 +42,11 @@ def accumulate(
     Parameters
     ----------
     values : f64[V, n_values]
+    codes : u8 or u16 [N, F]
     skip : bool[T, N] or None, the pairs of tree and row to leave out
-
-    The other parameters are those of `apply`.
     """
-    for t in range(len(offsets) - 1):
-        leaf = apply(nodes, offsets[t : t + 2], codes, missing, set_at, sets)[:, 0]
-        value = values[(nodes[offsets[t] + leaf] & LEAF_MASK).astype(np.int64)]
+    for t in range(len(trees.offsets) - 1):
+        leaf = apply(trees._replace(offsets=trees.offsets[t : t + 2]), codes)[:, 0]
+        value = values[(trees.nodes[trees.offsets[t] + leaf] & LEAF_MASK).astype(np.int64)]
         total = total + (value if skip is None else np.where(skip[t][:, None], 0.0, value))
     return total

@@ -1,0 +1,71 @@
+"""The working memory of the CPU backends, for their `bytes_for`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuforest.kernels.absolute_split.numpy import AT_ONCE
+
+if TYPE_CHECKING:
+    from gpuforest.memory import Fit
+
+MIB = 2**20
+CHAIN_BYTES = 96  # a row, of open nodes and branches while multiway splits grow
+DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in one scratch
+
+
+def level_wave_bytes(fit: Fit, memory_budget: int, n_trees: int) -> float:
+    """Bytes of a wave that NumPy grows level by level: rows, histograms and levels."""
+    R, C, k, B = fit.bag_rows, fit.n_channels, fit.rules.n_tried, fit.n_codes
+    slot = 8 * k * B * (C + 1)
+    # the widest level holds no more slots than half of the leaves
+    chunk, level = max(memory_budget, slot), slot * n_trees * fit.leaves[0] / 2
+    # left and right sides, and scores, of all cuts; of another chunk they still take room
+    histograms = 13 * chunk if level > chunk else 9 * level
+    if fit.rules.criterion.medians:
+        histograms = 64 * AT_ONCE + 8 * (C - 1) * fit.n_rows
+    kept = fit.level_bytes(n_trees)  # a third of it until trees are put together
+    return max(histograms + 110 * n_trees * R + kept / 3, kept, fit.pruning_bytes(n_trees))
+
+
+def edge_bytes(fit: Fit, n_threads: int, memory_budget: int) -> int:
+    """Bytes that Numba takes to choose edges: columns of the sample, as many as the budget holds,
+    and the threads' scratch."""
+    n = fit.sample_rows
+    column = n * fit.value_bytes + 8 * min(fit.max_bins, n)
+    n_columns = min(fit.n_features, max(1, memory_budget // column))
+    return n_columns * column + n_threads * 32 * n
+
+
+def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
+    """Bytes of a wave that Numba grows: the threads' scratch, nodes and leaves in several orders;
+    and after it trees that are pruned."""
+    from gpuforest.kernels.grow_subtrees.scratch import SPARSE  # imports Numba
+
+    F, R, C = fit.n_features, fit.bag_rows, fit.n_channels
+    leaves, _ = fit.leaves
+    width = 4 * 2 if fit.is_classes else 8 * C
+    alone = n_threads == 1
+    most = R if alone else max(n_trees * R // (4 * n_threads), min(R, MIB // F))
+    scratch: float = 2 * (4 + width) * most + 8 * fit.rules.n_tried + MIB
+    if fit.rules.criterion.medians:
+        # rows by feature and by target; of errors as many as there are bins
+        scratch = 8 * ((9 + 4 * (C - 1)) * R + 10 * min(R, fit.n_codes)) + MIB
+    if fit.rules.multiway:
+        scratch += CHAIN_BYTES * most
+    if most * SPARSE < fit.n_rows:  # it copies all of a node's codes
+        scratch += F * fit.code_bytes * most
+    together = min(n_trees, DEEP_ROWS / R)
+    if alone:
+        together = max(1.0, together)
+    own = 8 * C * fit.scratch_rows(together)
+    unordered: float = n_trees * leaves * 2 * 8 * 5 + 2 * own * n_trees / together
+    if fit.is_pure:
+        scratch += own
+    if not fit.rules.deep:
+        unordered += fit.level_bytes(n_trees) + 2 * 8 * n_trees * R
+    if fit.prunes:
+        scratch += (2 * 8 + 8 * C) * leaves * together
+    if fit.rules.criterion.medians:  # the targets of all rows in order
+        unordered += 8 * (C - 1) * fit.n_rows
+    return n_threads * scratch + max(unordered, fit.pruning_bytes(n_trees))

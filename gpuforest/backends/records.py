@@ -1,0 +1,84 @@
+"""The records that kernels take (see kernels/shared/records.py), from the stages' types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.frontier import Frontier, Rules, Splits
+from gpuforest.kernels.shared.records import Data, Found, RuleNumbers, Slots, Trees
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+    from gpuforest.forest import Forest
+    from gpuforest.training import Training
+
+Array = Any
+
+
+def data_of(training: Training, codes: Array | None = None) -> Data:
+    """The rows that trees grow from; codes : in place of the matrix's own."""
+    matrix = training.matrix
+    codes = matrix.codes if codes is None else codes
+    return Data(codes, training.target.y, matrix.n_bins, training.n_codes, training.n_channels)
+
+
+def slots_of(backend: Backend, f: Frontier) -> Slots:
+    """Open nodes."""
+    xp, device, bounds, allowed = backend.xp, backend.device, f.bounds, f.allowed
+    if bounds is None:
+        bounds = xp.empty((0, 2), dtype=xp.float64, device=device)
+    if allowed is None:
+        allowed = xp.empty((0, 0), dtype=xp.bool, device=device)
+    return Slots(
+        f.rows, f.weights, f.begin, f.end, f.n_rows, f.key, f.sums, f.tree, f.depth, bounds, allowed
+    )
+
+
+def numbers_of(backend: Backend, rules: Rules) -> RuleNumbers:
+    """What splits must obey."""
+    return RuleNumbers(
+        criterion=rules.criterion.number,
+        n_tried=rules.n_tried,
+        max_depth=rules.max_depth,
+        fewest_rows=max(rules.min_rows_split, 2 * rules.min_rows_leaf),
+        min_rows=rules.min_rows_leaf,
+        min_weight=rules.min_weight_leaf,
+        count_rows=rules.count_rows,
+        min_gain=float(rules.min_gain),
+        is_random=rules.random,
+        gain_ratio=rules.criterion.by_ratio,
+        signs=backend.asarray(rules.signs),
+    )
+
+
+def no_splits(n_slots: int, n_channels: int, n_words: int) -> Found:
+    """Room for the splits of so many slots, of which none is found yet."""
+    return Found(
+        np.full(n_slots, -np.inf),
+        np.full(n_slots, -1, np.int32),
+        np.zeros(n_slots, np.int32),
+        np.zeros(n_slots, np.bool_),
+        np.zeros((n_slots, n_channels), np.int64),
+        np.zeros(n_slots, np.int64),
+        np.zeros((n_slots, n_words), np.uint64),
+    )
+
+
+def part_of(found: Found, slots: slice) -> Found:
+    """Some of the slots' splits."""
+    return Found(*(array[slots] for array in found))
+
+
+def found_of(s: Splits) -> Found:
+    """Splits, as a kernel takes them."""
+    return Found(s.score, s.feature, s.bin, s.missing_left, s.left, s.tried, s.sets)
+
+
+def trees_of(backend: Backend, forest: Forest, first: int = 0, last: int | None = None) -> Trees:
+    """Its trees first .. last - 1."""
+    end = None if last is None else last + 1
+    arrays = forest.nodes, forest.tree_offsets[first:end], forest.set_at, forest.sets
+    nodes, offsets, set_at, sets = arrays if backend.on_host else map(backend.asarray, arrays)
+    return Trees(nodes, offsets, forest.edges.missing_code, set_at, sets)

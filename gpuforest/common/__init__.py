@@ -1,0 +1,1 @@
+"""What every stage uses: dtypes, errors, hashes, threads and reports of progress."""

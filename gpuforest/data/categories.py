@@ -1,0 +1,359 @@
+"""Categories: columns of strings or of chosen numbers as places in a list of their values.
+
+A column is factorized into its distinct values and their codes, so only the values, of which there
+are few, are ever Python objects. A fit learns the list of a feature; prediction looks values up
+in it. Places are what `binning.BinEdges` knows: 0 .. n - 1, n for any other value, NaN for missing.
+Of many categories those of few rows are not listed: they are other values, already in training.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuforest.binning import CATEGORY_TYPES, MAX_CATEGORIES
+from gpuforest.data.tables import is_object_column, native_dtypes
+
+ALWAYS_KEPT = 10  # so many categories of a feature, or fewer, are all listed
+IDENTIFIER = 0.9  # different values a row, from which on a column is taken for an identifier
+
+
+class Factor(NamedTuple):
+    """A column as its distinct values and where they are."""
+
+    codes: np.ndarray  # int[N], places in `values`; -1: missing
+    values: list[Any]  # that occur, as plain Python values
+    in_order: bool  # whether their order is that of the column's dtype
+
+
+class CategoryReader:
+    """Turns columns of categories into places; learns the categories where they are not known.
+
+    Parameters
+    ----------
+    wanted : what a user passes as `categorical_features`
+    known : the categories of a fitted forest, by feature; then `wanted` is not looked at
+    fewest : rows of a category that is learned, see `learn`
+    weights : array-like [N] or None, what the user passes
+
+    Attributes
+    ----------
+    features : the categorical ones
+    categories : of the features that have been read, or that were known
+    """
+
+    def __init__(
+        self,
+        wanted: Any,
+        known: dict[int, tuple[Any, ...]] | None = None,
+        fewest: int = 1,
+        weights: Any = None,
+    ) -> None:
+        self.wanted, self.fewest, self.weights = wanted, fewest, weights
+        self.is_learning = known is None
+        self.categories = {} if known is None else known
+        self.features = frozenset(self.categories)
+
+    def choose(self, n_features: int, frame: Any = None) -> None:
+        """Decide in a fit which features are categorical, of a frame of narwhals or an array.
+
+        Raises
+        ------
+        ValueError : names, indices or a mask that do not fit
+        """
+        if self.is_learning:
+            names = None if frame is None else list(frame.columns)
+            if isinstance(self.wanted, str) and self.wanted == "from_dtype":
+                self.features = frozenset([] if frame is None else columns_of_categories(frame))
+            else:
+                self.features = frozenset(chosen_features(self.wanted, n_features, names))
+
+    def places(self, feature: int, column: Any, name: str) -> np.ndarray:
+        """Places f32[N] of a column's values.
+
+        Parameters
+        ----------
+        column : array [N], or series of narwhals
+        name : what it is called in messages
+
+        Raises
+        ------
+        ValueError : values that cannot be categories, too many, or all of another type
+        """
+        factor = factorize(column, name)
+        if self.is_learning:
+            self.categories[feature] = learn(factor, name, self.fewest, self.weights)
+        return find(factor, self.categories[feature], name)
+
+
+def columns_of_categories(frame: Any) -> list[int]:
+    """Which columns of a frame of narwhals hold strings, or are categorical by their dtype."""
+    import narwhals.stable.v2 as nw
+
+    found = []
+    for i, (column, native) in enumerate(
+        zip(frame.iter_columns(), native_dtypes(frame), strict=True)
+    ):
+        if native is not None and is_object_column(column.dtype, native):
+            from pandas.api.types import infer_dtype  # narwhals would look at the first values only
+
+            is_category = infer_dtype(column.to_native(), skipna=True) == "string"
+        else:
+            is_category = isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String)
+        if is_category:
+            found.append(i)
+    return found
+
+
+def chosen_features(wanted: Any, n_features: int, names: list[Any] | None) -> list[int]:
+    """The features that a mask, indices or names mean, in the words of scikit-learn's errors."""
+    if wanted is None:
+        return []
+    some = np.asarray(wanted)
+    if some.ndim != 1:
+        raise ValueError(
+            f"categorical_features must be one-dimensional, a mask, indices or names: {wanted!r}"
+        )
+    if some.size == 0:
+        return []
+    types = {type(each) for each in some.tolist()}
+    if len(types) > 1 or not types <= {bool, int, str}:
+        raise ValueError(
+            "categorical_features must be an array-like of bool, int or str, got: "
+            + ", ".join(sorted(each.__name__ for each in types))
+        )
+    if types == {str}:
+        return _named(some.tolist(), names)
+    if types == {bool}:
+        if len(some) != n_features:
+            raise ValueError(
+                "categorical_features set as a boolean mask must have shape (n_features,), "
+                f"got: {some.shape} for {n_features} features"
+            )
+        return np.flatnonzero(some).tolist()
+    if min(some) < 0 or max(some) >= n_features:
+        raise ValueError(
+            "categorical_features set as integer indices must be in [0, n_features - 1], "
+            f"got: {some.tolist()} for {n_features} features"
+        )
+    return list(some.tolist())
+
+
+def _named(wanted: list[str], names: list[Any] | None) -> list[int]:
+    if names is None:
+        raise ValueError(
+            "categorical_features should be passed as an array of integers or as a boolean mask "
+            "when the model is fitted on data without feature names."
+        )
+    place = {name: i for i, name in enumerate(names)}
+    for name in wanted:
+        if name not in place:
+            raise ValueError(
+                f"categorical_features has an item value {name!r} which is not a valid feature "
+                f"name of the training data. Observed feature names: {names}"
+            )
+    return [place[name] for name in wanted]
+
+
+def factorize(column: Any, name: str) -> Factor:
+    """A column's distinct values; no row becomes a Python object but of object arrays.
+
+    Parameters
+    ----------
+    column : array [N], or series of narwhals
+    name : what it is called in messages
+
+    Raises
+    ------
+    ValueError, TypeError : a value that is no string, number or truth value, or is infinite
+    """
+    is_array = isinstance(column, np.ndarray)
+    try:
+        if not is_array and column.implementation.is_pandas():
+            return _factorize_pandas(column.to_native(), name)
+        codes, found = _factorize_array(column) if is_array else _factorize_series(column, name)
+    except (TypeError, NotImplementedError) as error:  # such as of lists or dicts
+        raise TypeError(
+            f"{name} holds no categories ({error}): each argument must be a string, a number or a "
+            "boolean; convert it to strings, or drop it"
+        ) from error
+    values, order = _plain(found, name), getattr(column.dtype, "categories", None)
+    if order is None:
+        return Factor(codes, values, False)
+    place = {value: i for i, value in enumerate(order)}
+    new = sorted(range(len(values)), key=lambda i: place[values[i]])
+    moved = np.append(np.argsort(new), -1)
+    return Factor(moved[codes], [values[i] for i in new], True)
+
+
+def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """As `_factorize_array`, of a series of narwhals that is not pandas'."""
+    import narwhals.stable.v2 as nw
+
+    dtype, missing = column.dtype, column.is_null().to_numpy()
+    if dtype.is_numeric() or isinstance(dtype, nw.Boolean):
+        codes = np.full(len(column), -1)  # beside nulls integers would be floats
+        codes[~missing], values = _factorize_array(column.drop_nulls().to_numpy())
+        return codes, values
+    if not (isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object) or missing.all()):
+        raise ValueError(_refusal(f"{name} holds {dtype}"))
+    if isinstance(dtype, nw.String) and column.implementation.is_polars():
+        column = column.cast(nw.Categorical())  # equal rows then share an object: twice as fast
+    objects = column.to_numpy().astype(object)
+    objects[missing] = None  # pyarrow forgets the nulls of dictionaries in chunks
+    return _factorize_array(objects)
+
+
+def _refusal(what: str) -> str:
+    return f"{what}: categories are strings, numbers or booleans; convert it to strings, or drop it"
+
+
+def _factorize_array(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Codes i64[N] and distinct values of an array of any layout and byte order."""
+    kind = column.dtype.kind
+    if kind == "f":
+        column = column.astype(np.float64)
+    elif kind in "biu":
+        column = column.astype(column.dtype.newbyteorder("="))
+    elif kind != "O":
+        column = column.astype(object)
+    # quicker, but not imported for it
+    factorize = getattr(sys.modules.get("pandas"), "factorize", _factorize_plain)
+    codes, values = factorize(column)
+    return codes, np.asarray(values)
+
+
+def _factorize_plain(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What pandas.factorize gives, but for the order of the values."""
+    if column.dtype.kind != "O":
+        values, codes = np.unique(column, return_inverse=True)
+        if column.dtype.kind == "f" and len(values) and np.isnan(values[-1]):
+            return np.where(codes == len(values) - 1, -1, codes), values[:-1]
+        return codes, values
+    code: dict[Any, int] = {}
+    codes = np.empty(len(column), np.int64)
+    for i, value in enumerate(column.tolist()):
+        is_missing = value is None or value != value  # NaN and NaT do not equal themselves
+        codes[i] = -1 if is_missing else code.setdefault(value, len(code))
+    values = np.empty(len(code), object)
+    values[:] = list(code)
+    return codes, values
+
+
+def _factorize_pandas(column: Any, name: str) -> Factor:
+    import pandas as pd
+
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        codes, values = pd.factorize(column)
+        return Factor(codes, _plain(values, name), False)
+    # the dtype may list values that do not occur
+    codes = column.cat.codes.to_numpy().astype(np.int64)
+    used = np.bincount(codes + 1, minlength=len(column.cat.categories) + 1)[1:] > 0
+    number = np.append(np.cumsum(used) - 1, -1)
+    return Factor(number[codes], _plain(column.cat.categories[used], name), True)
+
+
+def _plain(values: Any, name: str) -> list[Any]:
+    """Distinct values as Python's own."""
+    found = [v.item() if isinstance(v, np.generic) else v for v in values.tolist()]
+    for value in found:
+        if type(value) not in CATEGORY_TYPES:
+            raise ValueError(_refusal(f"{name} holds {value!r} of type {type(value).__name__}"))
+        if isinstance(value, float) and math.isinf(value):
+            raise ValueError(
+                f"Input X contains infinity: {name}; NaN means missing, infinities must be replaced"
+            )
+    return found
+
+
+def learn(factor: Factor, name: str, fewest: int = 1, weights: Any = None) -> tuple[Any, ...]:
+    """The categories of a feature: sorted, or in the order of the dtype.
+
+    fewest : rows of a category, where there are more than `ALWAYS_KEPT`; those of fewer rows are
+        not listed, and never those whose rows all have the weight zero
+    weights : as of `CategoryReader`
+
+    Raises
+    ------
+    ValueError : too many, or strings among numbers
+
+    Warns
+    -----
+    UserWarning : the column looks like one of identifiers
+    """
+    values = factor.values
+    if len({isinstance(value, str) for value in values}) > 1:
+        raise ValueError(
+            f"{name} mixes strings and numbers as categories: make all of them strings"
+        )
+    weights, different = _numbers(weights, len(factor.codes)), len(values)
+    if weights is not None or different > ALWAYS_KEPT:
+        rows = _rows_of_each(factor, weights)
+        different = int(np.count_nonzero(rows))
+        least = max(fewest, 1) if different > ALWAYS_KEPT else 1
+        values = [value for value, n in zip(values, rows, strict=True) if n >= least]
+    if len(values) > MAX_CATEGORIES:
+        raise ValueError(
+            f"{name} has {len(values)} categories; at most {MAX_CATEGORIES} are supported: raise "
+            "min_category_frequency, or drop it"
+        )
+    _warn_of_identifiers(factor, weights, different, name)
+    return tuple(values if factor.in_order else sorted(values))
+
+
+def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
+    """Weights f64[N]; None also of what is no such thing, which is refused later."""
+    try:
+        found = None if weights is None else np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        return None
+    return found if found is not None and found.shape == (n_rows,) else None
+
+
+def _rows_of_each(factor: Factor, weights: np.ndarray | None) -> np.ndarray:
+    """Rows that hold each value, [n]: a row counts as often as its weight says, if all weights
+    are whole numbers; else once, or if it is zero not at all."""
+    if weights is not None and not (weights == np.floor(weights)).all():
+        weights = (weights != 0).astype(np.float64)
+    return np.bincount(factor.codes + 1, weights, len(factor.values) + 1)[1:]
+
+
+def _warn_of_identifiers(
+    factor: Factor, weights: np.ndarray | None, different: int, name: str
+) -> None:
+    present = factor.codes >= 0
+    n = np.count_nonzero(present if weights is None else present & (weights != 0))
+    if different > max(ALWAYS_KEPT, IDENTIFIER * n):
+        warnings.warn(
+            f"{name} has {different:,} different values in {n:,} rows: as categories, identifiers "
+            "and dates teach nothing. Drop the column, or make numbers of it (of a date the "
+            "year, month or weekday)",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
+    """Places f32[N] of the values among the categories.
+
+    Raises
+    ------
+    ValueError : none is there, and all are of another type
+    """
+    n, place = len(categories), {value: i for i, value in enumerate(categories)}
+    found = [place.get(value, n) for value in factor.values]
+    if n and found and min(found) == n:
+        now, before = ({isinstance(v, str) for v in some} for some in (factor.values, categories))
+        if now.isdisjoint(before):
+            words = {True: "strings", False: "numbers"}
+            raise ValueError(
+                f"{name} holds {words[now.pop()]}, but its categories in training were "
+                f"{words[before.pop()]}: convert it to these"
+            )
+    table = np.array([*found, np.nan], np.float32)  # a code of -1 takes the last
+    return np.asarray(table[factor.codes])

@@ -1,0 +1,152 @@
+"""Files: what a path names, opened once and decompressed."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import shutil
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from glob import glob, has_magic
+from itertools import takewhile
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, cast
+
+PARQUET = (".parquet", ".pq")
+STDIN = "-"
+IN_MEMORY = 2**26  # bytes of a pipe; what is longer goes to a temporary file
+# how a compressed file begins and how its name ends
+COMPRESSED = {
+    "gzip": (b"\x1f\x8b", ".gz"),
+    "bzip2": (b"BZh", ".bz2"),
+    "xz": (b"\xfd7zXZ\0", ".xz"),
+    "zstd": (b"(\xb5/\xfd", ".zst"),
+}
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+def named_files(path: str) -> list[str]:
+    """The files that a path, a folder of Parquet files or a pattern such as "part-*.parquet" names.
+
+    Raises
+    ------
+    OSError : there is none
+    ValueError : a pattern that names files that are not Parquet
+    """
+    if path == STDIN:
+        return [path]
+    if Path(path).is_dir():
+        every = sorted(p.relative_to(path) for p in Path(path).rglob("*"))
+        every = [p for p in every if p.name.lower().endswith(PARQUET) and not hidden(p)]
+        found = [str(Path(path, p)) for p in every]
+        if not found:
+            raise IsADirectoryError(f"{path} is a directory, not a file, and has no Parquet files")
+        return found
+    if Path(path).exists():
+        return [path]
+    found = sorted(glob(path, recursive=True)) if has_magic(path) else []
+    if not found:
+        raise FileNotFoundError(f"{path}: no such file")
+    other = [p for p in found if not p.lower().endswith(PARQUET)]
+    if other and len(found) > 1:
+        raise ValueError(f"{path}: several files are read only of Parquet, and {other[0]} is none")
+    return found
+
+
+def partition_of(file: str, path: str) -> dict[str, str]:
+    """The columns that folders give a file: {"year": "2020"} of year=2020/part-1.parquet.
+
+    Only folders that are found count, not those that the path spells out.
+
+    Parameters
+    ----------
+    file : one of the files that the path names
+    path : a folder, or a pattern
+    """
+    given = Path(path).parts
+    if not Path(path).is_dir():
+        given = tuple(takewhile(lambda part: not has_magic(part), given))
+    folders = Path(file).parts[len(given) : -1]
+    return dict(folder.split("=", 1) for folder in folders if "=" in folder)
+
+
+def hidden(path: Path) -> bool:
+    """Whether a writer of folders put a file or its folder there for itself."""
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """The bytes of a file, of a pipe, or of standard input ("-"), decompressed and seekable.
+
+    The path is opened once, because a pipe gives its bytes once.
+
+    Raises
+    ------
+    OSError : it cannot be read
+    ValueError : its name says that it is compressed, and it is not; a closed standard input
+    """
+    with ExitStack() as stack:
+        if path != STDIN:
+            raw: IO[bytes] = stack.enter_context(Path(path).open("rb"))
+        elif sys.stdin is None:
+            raise ValueError("-: standard input is closed")
+        else:
+            raw = sys.stdin.buffer
+        if not raw.seekable():
+            raw = stack.enter_context(_copied(raw))
+        yield stack.enter_context(_decompressed(raw, path))
+
+
+def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
+    """The file itself, or a reader of what it holds compressed."""
+    start = raw.read(6)
+    raw.seek(0)
+    for kind, (magic, ending) in COMPRESSED.items():
+        if start.startswith(magic):
+            return _reader(kind, raw)
+        if path.lower().endswith(ending):
+            raise ValueError(f"{path} is no whole {kind} file: it begins otherwise")
+    return raw
+
+
+def _reader(kind: str, raw: IO[bytes]) -> IO[bytes]:
+    match kind:
+        case "gzip":
+            return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+        case "bzip2":
+            return bz2.BZ2File(raw)
+        case "xz":
+            return lzma.LZMAFile(raw)
+    return _copied(_zstd(raw))
+
+
+def _zstd(raw: IO[bytes]) -> Any:
+    """A reader of Zstandard: Python's own from 3.14 on, or pyarrow's."""
+    if sys.version_info >= (3, 14):
+        from compression.zstd import ZstdFile
+
+        return ZstdFile(raw)
+    from gpuforest.data.libraries import require_pyarrow
+
+    require_pyarrow(".zst files")
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
+
+
+def _copied(stream: Any) -> IO[bytes]:
+    """A seekable copy of what a stream gives."""
+    copy = cast(IO[bytes], SpooledTemporaryFile(IN_MEMORY))  # noqa: SIM115 the caller closes it
+    try:
+        shutil.copyfileobj(stream, copy, io.DEFAULT_BUFFER_SIZE * 128)
+    except BaseException:
+        copy.close()
+        raise
+    copy.seek(0)
+    return copy

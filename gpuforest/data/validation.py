@@ -1,0 +1,381 @@
+"""What users pass, checked before any work; every error names the parameter or column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from gpuforest.backends.arrays import bring, is_on_device, stack_columns, to_host
+from gpuforest.backends.base import Backend
+from gpuforest.binning import DEVICE_VALUES, value_dtype
+from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
+from gpuforest.criteria import Criterion
+from gpuforest.data.categories import CategoryReader
+from gpuforest.data.tables import (
+    DATES,
+    frame_dtype,
+    frame_to_array,
+    is_frame,
+    object_numbers,
+    open_frame,
+)
+from gpuforest.target import CheckedTarget, integer_weights
+
+Array = Any
+
+LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
+BLOCK_VALUES = 2**22  # values looked at at once; a copy of so many stays small
+
+
+def learn_table(
+    estimator: Any, X: Any, backend: Backend, weights: Any = None
+) -> tuple[Array, dict[int, tuple[Any, ...]]]:
+    """`check_table` in a fit: sets what that one checks, and learns the features' categories.
+
+    Parameters
+    ----------
+    weights : array-like [N], on the host, not checked yet: rows of weight zero add no category;
+        None: all equal
+
+    Returns
+    -------
+    X : as of `check_table`
+    categories : as `binning.BinEdges` has them
+
+    Raises
+    ------
+    ValueError : as `check_table`; `categorical_features` that do not fit, or are constrained
+    """
+    wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
+    categories = CategoryReader(wanted, None, fewest, weights)
+    X, names = _read(estimator, X, backend, categories, reset=True)
+    if categories.features:
+        signs = np.asarray(estimator._settings(X.shape[1]).monotonic_cst)
+        for f in sorted(categories.features) if signs.shape == X.shape[1:] else ():
+            if signs[f]:
+                raise ValueError(
+                    "Categorical features cannot have monotonic constraints: set that of "
+                    f"{_column(f, names)} in monotonic_cst to 0"
+                )
+    return X, categories.categories
+
+
+def check_table(estimator: Any, X: Any, backend: Backend) -> Array:
+    """X as a real array [N, F] of any layout; NaN is missing, infinities are refused.
+
+    On the host, or, where X came on a device and has no categories, on that of the backend. An
+    array of numbers is not copied. Checks the number and names of features that the fitted
+    estimator has; what categorical ones hold becomes places, see `binning.BinEdges`.
+    """
+    categories = CategoryReader(None, known=estimator.forest_.edges.categories)
+    return _read(estimator, X, backend, categories, reset=False)[0]
+
+
+def _read(
+    estimator: Any, X: Any, backend: Backend, categories: CategoryReader, reset: bool
+) -> tuple[Array, list[Any] | None]:
+    """X as numbers, and the names of its columns."""
+    if issparse(X):
+        return _check_sparse(estimator, X, categories, reset), None
+    names: list[Any] | None = None
+    if is_frame(X):
+        X, names = _read_frame(estimator, X, categories, reset)
+    X = _real_array(bring(X, backend, "X"))
+    if X.ndim != 2 and not isinstance(X, np.ndarray):
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X has shape {X.shape}")
+    shown = _shadow(X)
+    check_array(shown, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
+    _refuse_large(X.shape)
+    if names is None:
+        validate_data(estimator, shown, reset=reset, skip_check_array=True)
+        categories.choose(X.shape[1])
+        X = _as_numbers(X, categories)
+    if X.dtype.kind == "f":
+        _refuse_infinities(X, names, backend.xp)
+    return X, names
+
+
+def _read_frame(
+    estimator: Any, X: Any, categories: CategoryReader, reset: bool
+) -> tuple[Array, list[Any]]:
+    """The numbers of a frame, where it is, and its names; categories are found on the host."""
+    frame = open_frame(X)
+    X, names = frame.to_native(), list(frame.columns)
+    if not reset:
+        _refuse_other_order(names, getattr(estimator, "feature_names_in_", ()))
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    categories.choose(len(names), frame)
+    if is_on_device(X) and not categories.features:
+        return stack_columns(frame, frame_dtype(frame)), names
+    return frame_to_array(to_host(X, "X"), categories)
+
+
+def _check_sparse(estimator: Any, X: Any, categories: CategoryReader, reset: bool) -> Any:
+    """A sparse X by rows, each place once."""
+    X = validate_data(
+        estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+    )
+    _refuse_large(X.shape)
+    categories.choose(X.shape[1])
+    if categories.features:
+        raise ValueError(
+            "categorical features of sparse X are not supported: pass X.toarray(), or a frame"
+        )
+    if not X.has_canonical_format:
+        X = X.copy()  # the user's stays as it is
+        X.sum_duplicates()
+    if X.dtype.kind == "f" and (infinite := np.isinf(X.data)).any():
+        raise ValueError(
+            f"Input X contains infinity: {_column(int(X.indices[infinite.argmax()]), None)}; NaN "
+            "means missing, infinities must be replaced"
+        )
+    return X
+
+
+def _refuse_large(shape: tuple[int, ...]) -> None:
+    if shape[0] > MAX_ROWS:
+        raise ValueError(f"X has {shape[0]} rows; at most {MAX_ROWS} are supported")
+    if shape[1] > MAX_FEATURES:
+        raise ValueError(f"X has {shape[1]} features; at most {MAX_FEATURES} are supported")
+
+
+def _refuse_other_order(names: list[Any], fitted: Iterable[Any]) -> None:
+    """Say which column is out of place; scikit-learn says it of others, not of these."""
+    fitted = list(fitted)
+    if names == fitted or set(names) != set(fitted):
+        return
+    i = next(i for i, name in enumerate(names) if name != fitted[i])
+    raise ValueError(
+        "The feature names should match those that were passed during fit.\n"
+        "Feature names must be in the same order as they were in fit.\n"
+        f"The first out of place is {names[i]!r}: it is column {i}, where {fitted[i]!r} belongs, "
+        f"and belongs to column {fitted.index(names[i])}."
+    )
+
+
+def _shadow(X: Array) -> np.ndarray:
+    """What scikit-learn may look at: a host array as it is; of a device array shape and
+    dtype, without memory."""
+    if isinstance(X, np.ndarray):
+        return X
+    return np.broadcast_to(np.zeros((), X.dtype), X.shape)
+
+
+def _real_array(X: Any) -> Any:
+    """X as an array of bool, int or float up to 64 bits, or of objects; no copy where it is
+    one. Strings come as objects."""
+    if hasattr(X, "toarray"):
+        raise TypeError("of sparse X only SciPy's is supported: pass that, or a dense array")
+    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biufOU":
+        # what is masked is missing; float16 widens no float
+        wide = object if X.dtype.kind == "U" else np.result_type(X, np.float16)
+        X = np.ma.filled(X.astype(wide), np.nan)
+    listed = not hasattr(X, "dtype")
+    given, X = X, X if is_on_device(X) else np.asarray(X)
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X must hold real numbers")
+    if X.dtype.kind in "UST":
+        # NumPy makes strings of the numbers in a list
+        return np.array(given, dtype=object) if listed else X.astype(object)
+    if X.dtype.kind in "mM":
+        raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported; {DATES}")
+    if X.dtype.kind not in "biufO":
+        raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported")
+    return X.astype(VALUE) if X.dtype.itemsize > 8 and X.dtype.kind == "f" else X
+
+
+def _as_numbers(X: Array, categories: CategoryReader) -> Array:
+    """An array without names as numbers; categories are found on the host."""
+    if X.dtype.kind != "O" and not categories.features:
+        return X
+    X = to_host(X, "X")
+    if X.dtype.kind == "O":
+        out = np.empty(X.shape, VALUE)
+        for f in sorted({*range(X.shape[1])} - categories.features):
+            out[:, f] = object_numbers(X[:, f], _column(f, None), text=True)
+    else:
+        out = X.astype(value_dtype(X))
+    for f in sorted(categories.features):
+        out[:, f] = categories.places(f, X[:, f], _column(f, None))
+    return out
+
+
+def _column(i: int, names: list[Any] | None) -> str:
+    return f"column {i}" if names is None else f"column {names[i]!r}"
+
+
+def _refuse_infinities(X: Array, names: list[Any] | None, xp: Any) -> None:
+    on_host = isinstance(X, np.ndarray)
+    xp = np if on_host else xp
+    size = max(1, (BLOCK_VALUES if on_host else DEVICE_VALUES) // X.shape[1])
+    for begin in range(0, X.shape[0], size):
+        block = X[begin : begin + size]
+        if on_host and _sum_is_finite(block):
+            continue
+        infinite = xp.isinf(block)
+        if bool(xp.any(infinite)):
+            row, column = (int(places[0]) for places in xp.nonzero(infinite))
+            raise ValueError(
+                f"Input X contains infinity: {_column(column, names)}, row "
+                f"{begin + row}; NaN means missing, infinities must be replaced"
+            )
+
+
+def _sum_is_finite(block: np.ndarray) -> bool:
+    """Then its terms are too; the quickest look at many."""
+    wide = np.float32 if block.dtype == np.float16 else None  # float16 soon overflows
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(block.sum(dtype=wide)))
+
+
+def _targets(y: Any, backend: Backend) -> Array:
+    """y [N] or [N, n_outputs], on a device if it came on one; a column vector is taken with
+    a warning."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if hasattr(y, "toarray"):
+        raise TypeError(
+            "Sparse data was passed for y, but dense data is required. Use '.toarray()' to "
+            "convert to a dense numpy array."
+        )
+    y = bring(y, backend, "y")
+    _refuse_masked(y, "y")
+    on_device = is_on_device(y)
+    y = y if on_device else np.asarray(y)
+    if y.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must hold labels or real numbers")
+    several = y.ndim == 2 and y.shape[1] > 1
+    shown = _shadow(y) if several else column_or_1d(_shadow(y), warn=True)
+    if several or not on_device:
+        return y if several else shown
+    return backend.xp.reshape(y, (-1,))
+
+
+def _check_length(y: Array, n_rows: int) -> None:
+    if len(y) != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} "
+            f"rows, y has {len(y)}"
+        )
+
+
+def _refuse_masked(values: Any, name: str) -> None:
+    """NumPy would show what lies below the mask."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked values: drop these rows, or fill them")
+
+
+def _refuse_not_finite(y: Array, name: str, backend: Backend) -> None:
+    if not isinstance(y, np.ndarray):
+        if bool(backend.xp.all(backend.xp.isfinite(y))):
+            return
+        y = backend.asnumpy(y)
+    assert_all_finite(y, input_name=name)
+
+
+def check_labels(y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+    """Class codes [N] of each output, where y is, and the sorted classes, on the host."""
+    y = _targets(y, backend)
+    _check_length(y, n_rows)
+    columns = [y] if y.ndim == 1 else [y[:, i] for i in range(y.shape[1])]
+    found = [_labels_of(column, backend) for column in columns]
+    return CheckedTarget([codes for codes, _ in found], [classes for _, classes in found])
+
+
+def _labels_of(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
+    if y.dtype.kind == "f":
+        _refuse_not_finite(y, "y", backend)
+    if not isinstance(y, np.ndarray):
+        return _labels_on_device(y, backend)
+    if y.dtype.kind in "biuf":
+        check_classification_targets(y)
+    try:
+        classes, codes = np.unique(y, return_inverse=True)
+        missing = any(label is None or bool(label != label) for label in classes.flat)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "Unknown label type: y mixes labels without an order, or misses some (NaN, "
+            f"None): {error}"
+        ) from error
+    if missing:
+        raise ValueError("Input y contains NaN or None: every row needs a label")
+    if y.dtype.kind == "O" and not any(isinstance(label, str) for label in classes):
+        plain = np.array(classes.tolist())  # Python numbers are numbers
+        if plain.dtype.kind in "biuf" and plain.shape == classes.shape:
+            check_classification_targets(plain[codes])
+            classes = plain
+    return codes, classes
+
+
+def _labels_on_device(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
+    """The same for y on a device, sorted there; only the classes come over."""
+    xp, kind = backend.xp, y.dtype.kind
+    if kind not in "biuf":
+        raise ValueError(f"Unknown label type: y has the dtype {y.dtype}")
+    values, codes = xp.unique_inverse(xp.astype(y, xp.uint8) if kind == "b" else y)
+    classes = backend.asnumpy(values)
+    fractions = classes[classes != np.floor(classes)]
+    if len(fractions):
+        check_classification_targets(fractions[:1])  # "continuous": raises
+    return codes, classes.astype(np.bool_) if kind == "b" else classes
+
+
+def check_numbers(y: Any, n_rows: int, criterion: Criterion, backend: Backend) -> CheckedTarget:
+    """Targets f64[N] or f64[N, n_outputs] of a regression, where y is."""
+    y = _targets(y, backend)
+    if y.dtype.kind not in "biufO":
+        raise ValueError(f"y must hold real numbers, not {y.dtype}")
+    try:
+        y = y.astype(VALUE)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold real numbers: {error}") from error
+    xp = backend.xp if is_on_device(y) else np
+    if bool(xp.any((xp.abs(y) > LARGEST) & xp.isfinite(y))):
+        raise ValueError("y has values beyond 1e304, whose sums overflow: divide y by a constant")
+    _refuse_not_finite(y, "y", backend)
+    if criterion.check is not None:
+        criterion.check(y)
+    _check_length(y, n_rows)
+    return CheckedTarget(y)
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Weights f64[N] >= 0 and the same as integers i32[N], on the host; None: all equal."""
+    if sample_weight is None:
+        return None
+    weights = to_host(sample_weight, "sample_weight")
+    _refuse_masked(weights, "sample_weight")
+    weights = np.asarray(weights)
+    if isinstance(sample_weight, Number):
+        weights = np.full(n_rows, weights)
+    if weights.dtype.kind == "c":
+        raise ValueError("Complex data not supported: sample_weight must hold real numbers")
+    try:
+        weights = weights.astype(VALUE)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must hold real numbers: {error}") from error
+    if weights.ndim == 0:
+        raise TypeError(
+            "Input should have at least 1 dimension i.e. satisfy `len(x.shape) > 0`, got scalar "
+            f"`{weights!r}` instead."
+        )
+    if weights.ndim != 1:
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar, got {weights.ndim}D array. Expected "
+            f"either a scalar value or a 1D array of length {n_rows}."
+        )
+    if len(weights) != n_rows:
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
+    assert_all_finite(weights, input_name="sample_weight")
+    if (weights < 0).any():
+        raise ValueError("Negative values in data passed to `sample_weight`.")
+    if not (weights > 0).any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weights, integer_weights(weights)

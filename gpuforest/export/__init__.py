@@ -1,0 +1,1 @@
+"""What is written of a forest: model files, text, rules, source code and models of others."""

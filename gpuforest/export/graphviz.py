@@ -1,0 +1,200 @@
+"""A tree as text in the dot language, which Graphviz draws."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import numpy as np
+
+from gpuforest.criteria import CRITERIA
+from gpuforest.export.colours import node_colours
+from gpuforest.export.conditions import one_line
+from gpuforest.export.tree_nodes import Node, class_labels, tree_nodes, written
+
+FONT = "helvetica"
+ELLIPSIS = "(...)"  # in place of what lies below max_depth
+
+
+@dataclass(frozen=True)
+class Show:
+    """What a drawn node shows, see `export_graphviz`."""
+
+    criterion: str
+    is_classes: bool
+    n_classes: list[int]
+    impurity: bool
+    node_ids: bool
+    proportion: bool
+    precision: int
+
+    @classmethod
+    def of(cls, estimator: Any, **options: Any) -> Show:
+        """Of a fitted estimator's trees; options : the fields from `impurity` on"""
+        classes = class_labels(estimator.forest_)
+        return cls(
+            criterion=CRITERIA[estimator.criterion_].label or estimator.criterion_,
+            is_classes=bool(classes),
+            n_classes=[len(own) for own in classes] or [1] * estimator.n_outputs_,
+            **options,
+        )
+
+    def number(self, value: float) -> str:
+        """A number of at most so many digits after the point."""
+        text = f"{round(value, self.precision) + 0.0:.{self.precision}f}"  # no -0
+        return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def export_graphviz(
+    estimator: Any,
+    tree: int = 0,
+    *,
+    out_file: str | os.PathLike[str] | TextIO | None = None,
+    max_depth: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+    filled: bool = False,
+    impurity: bool = True,
+    node_ids: bool = False,
+    proportion: bool = False,
+    rounded: bool = False,
+    precision: int = 3,
+) -> str | None:
+    """A tree in the dot language; Graphviz is needed to draw it, not to write it.
+
+    A node tells the condition of its left branch (of more than two branches each tells its
+    own), and its impurity, samples, value and prediction.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest
+    tree : int, the number of one of its trees
+    out_file : a path or an open file to write to; None: the text is returned
+    max_depth : int >= 0, levels below the root that are shown; None: all
+    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
+    class_names : names of all classes in the order of `classes_`, of several outputs a list of
+        names for each; None: the classes themselves
+    filled : nodes are coloured: by class, the paler the more mixed; by value; of several
+        outputs by impurity
+    impurity : the impurity is shown
+    node_ids : numbers of nodes are shown
+    proportion : shares are shown in place of weights of rows and classes
+    rounded : boxes have round corners
+    precision : int >= 0, digits after the point
+
+    Returns
+    -------
+    str, or None where there is an out_file
+
+    Raises
+    ------
+    ValueError : no such tree, a wrong number of names, a negative max_depth or precision
+    TypeError : no estimator of gpuforest
+
+    Examples
+    --------
+    >>> from gpuforest import DecisionTreeClassifier, export_graphviz
+    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+    >>> export_graphviz(tree, feature_names=["x"], impurity=False).splitlines()[4]
+    '1 [label="samples = 2\\\\nvalue = [2, 0]\\\\nclass = a"] ;'
+    """
+    check_not_negative(max_depth=max_depth, precision=precision)
+    nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
+    show = Show.of(
+        estimator,
+        impurity=impurity,
+        node_ids=node_ids,
+        proportion=proportion,
+        precision=precision,
+    )
+    colours = node_colours(nodes, show.is_classes) if filled else {}
+    text = "".join(
+        [
+            *_head(filled, rounded),
+            *_statements(nodes, np.inf if max_depth is None else max_depth, show, colours),
+            "}\n",
+        ]
+    )
+    if out_file is None:
+        return text
+    if isinstance(out_file, str | os.PathLike):
+        with open(out_file, "w", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        out_file.write(text)
+    return None
+
+
+def check_not_negative(**given: int | None) -> None:
+    """Raise a ValueError that names the first number below 0; None is none."""
+    for name, value in given.items():
+        if value is not None and value < 0:
+            raise ValueError(f"{name}={value} is negative: pass 0 or more")
+
+
+def _head(filled: bool, rounded: bool) -> Iterator[str]:
+    styles = ", ".join(["filled"] * filled + ["rounded"] * rounded)
+    style = f'style="{styles}", ' if styles else ""
+    yield "digraph Tree {\n"
+    yield f'node [shape=box, {style}color="black", fontname="{FONT}"] ;\n'
+    yield f'edge [fontname="{FONT}"] ;\n'
+
+
+def _statements(
+    nodes: dict[int, Node], max_depth: float, show: Show, colours: dict[int, str]
+) -> Iterator[str]:
+    """A line for each node and for the edge that leads to it."""
+    for node in nodes.values():
+        if node.depth > max_depth + 1:
+            continue
+        fill = f', fillcolor="{colours[node.number]}"' if colours else ""
+        if node.depth > max_depth:
+            yield f"{node.number} [label={_quoted([ELLIPSIS])}] ;\n"
+        else:
+            yield f"{node.number} [label={_quoted(node_lines(node, nodes[0], show))}{fill}] ;\n"
+        if node.parent is not None:
+            edge = _edge(nodes[node.parent], node, show)
+            yield f"{node.parent} -> {node.number}{edge} ;\n"
+
+
+def _edge(parent: Node, child: Node, show: Show) -> str:
+    """What an edge says: of two below the root True or False, of more its condition."""
+    place = parent.children.index(child.number)
+    if len(parent.branches) > 2:
+        condition = parent.branches[place].condition
+        return f" [label={_quoted([condition.words(show.number)])}]"
+    if parent.parent is not None:
+        return ""
+    angle, said = ((45, "True"), (-45, "False"))[place]
+    return f' [labeldistance=2.5, labelangle={angle}, headlabel="{said}"]'
+
+
+def node_lines(node: Node, root: Node, show: Show) -> list[str]:
+    """What a node tells."""
+    number = show.number
+    lines = [f"node #{node.number}"] if show.node_ids else []
+    if node.branches:
+        first = node.branches[0].condition
+        lines.append(first.words(number) if len(node.branches) == 2 else one_line(first.name))
+    if show.impurity:
+        lines.append(f"{show.criterion} = {number(node.impurity)}")
+    share = f"{number(100 * node.n_samples / root.n_samples)}%"
+    lines.append(f"samples = {share if show.proportion else node.n_samples}")
+    scale = node.n_samples if show.is_classes and not show.proportion else 1
+    rows = [
+        [number(float(v) * scale) for v in own[:n]]
+        for own, n in zip(node.value, show.n_classes, strict=True)
+    ]
+    values = [f"[{', '.join(own)}]" if show.is_classes else own[0] for own in rows]
+    lines.append(f"value = {values[0] if len(values) == 1 else '[' + ', '.join(values) + ']'}")
+    return [*lines, f"class = {written(node.prediction)}"] if show.is_classes else lines
+
+
+def _quoted(lines: list[str]) -> str:
+    """A label in quotes. Graphviz reads escapes in it, and HTML's names of characters."""
+    escaped = (
+        line.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") for line in lines
+    )
+    return '"' + "\\n".join(escaped) + '"'

@@ -1,0 +1,373 @@
+"""Model files: a fitted estimator as plain arrays (safetensors) and a JSON header.
+
+    is_leaf        u8[M / 8]    bits: which of all nodes are leaves
+    splits         u64[...]     the packed nodes that are none
+    leaves         int[...]     each leaf's row of the leaf table; absent: one after another
+    tree_offsets   i64[T + 1]
+    leaf_weights   int[V]       of regression; as these all in the smallest integers that
+    leaf_sums      int[V, C]    hold them: class sums, or moments
+    leaf_impurity  f64[V]       of a regression tree
+    leaf_values    f64[V, ...]  see `Forest`; or leaf_means f64[V]: see `_with_means`
+    node_values    f64[M, K]    node_errors f64[M]: of trees grown by absolute error
+    edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
+    centre         f64[K]       of regression
+    classes        [C]          where they are numbers; strings are in the header
+
+The categories of features are in the header: {"3": ["a", "b"]}.
+
+Nothing in a file is ever executed, and nothing is believed: a file is checked as a whole
+before an estimator is made of it, so that prediction cannot read out of bounds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpuforest import estimators
+from gpuforest.binning import BinEdges
+from gpuforest.common.errors import ModelFormatError, damaged, need
+from gpuforest.criteria import CRITERIA, CriterionNames
+from gpuforest.export.container import Layout, parse_object, read, write
+from gpuforest.export.header import KEPT, kept_of, read_kept
+from gpuforest.export.labels import kind_of, read_classes, read_outputs
+from gpuforest.forest import Forest
+from gpuforest.forest_check import check_forest, check_offsets
+from gpuforest.nodes import LEAF_MASK, LEAF_WORD, is_leaf
+from gpuforest.target import TargetCoding
+
+WHERE_IT_RUNS = ("backend", "n_jobs", "memory_limit")  # parameters that are the reader's own matter
+INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
+OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors")
+ARRAYS: Layout = {
+    "is_leaf": (("U8",), 1),
+    "splits": (("U64",), 1),
+    "leaves": (INTEGERS, 1),
+    "tree_offsets": (("I64",), 1),
+    "leaf_weights": (INTEGERS, 1),
+    "leaf_sums": (INTEGERS, 2),
+    **dict.fromkeys(("edge_values", "centre", "node_errors"), (("F64",), 1)),
+    **dict.fromkeys(("leaf_impurity", "leaf_means"), (("F64",), 1)),
+    **dict.fromkeys(("leaf_values", "node_values"), (("F64",), 2)),
+    "sets": (("U64",), 1),
+    "edge_offsets": (("I64",), 1),
+    "edge_kinds": (("U8",), 1),
+    "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), 1),
+}
+HEADER = {
+    "estimator": str,
+    "parameters": dict,
+    "seed": int,
+    "criterion": str,
+    "scale": float,
+    "feature_names": list,
+    "oob_score": float,
+    "ccp_alpha": float,
+    **dict.fromkeys(KEPT, dict),
+    "classes": list,
+    "classes_dtype": str,
+    "votes": bool,
+    "combine": str,
+    "outputs": list,
+    "categories": dict,
+}
+NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
+OF_LEAVES = {"leaves", "leaf_weights", "leaf_means"}
+OF_SOME = {"oob_score", "sets", "votes", "combine", "ccp_alpha"}
+SOMETIMES = {*OPTIONAL, *OF_SOME, *KEPT, *OF_LEAVES, *NAMES}
+NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to `path`, which is replaced as a whole or not at all.
+
+    What describes the training rows one by one (out-of-bag predictions), and where the
+    estimator ran (`backend`, `n_jobs`, `memory_limit`), is left out. A splitter as `ccp_cv` is
+    the default when the file is read.
+
+    Raises
+    ------
+    ValueError : labels that are neither numbers nor strings, too many names, or a subclass
+    OSError : the file cannot be written; what was there before is still there
+    """
+    forest, header = estimator.forest_, _header(estimator)
+    arrays = {
+        **_packed(forest),
+        "tree_offsets": forest.tree_offsets,
+        "edge_values": forest.edges.values,
+        "edge_offsets": forest.edges.offsets,
+        "edge_kinds": forest.edges.kinds,
+        "centre": forest.coding.centre,
+    }
+    if "classes" not in header and forest.coding.is_classes:
+        arrays["classes"] = forest.coding.classes
+    for name in OPTIONAL:
+        if (found := getattr(forest, name)) is not None:
+            arrays[name] = found
+    if len(forest.sets):
+        arrays["sets"] = forest.sets
+    write(Path(path), json.dumps(header), arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that `save` wrote; it predicts the same, to the last bit.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    The fitted estimator, with the default `backend`, `n_jobs` and `memory_limit`.
+
+    Raises
+    ------
+    ModelFormatError
+        A cut, damaged or foreign file, or one of a newer format version.
+    OSError
+        The file cannot be read.
+    MemoryError
+        The model does not fit into memory.
+    """
+    path = Path(path)
+    try:
+        text, arrays = read(path, ARRAYS)
+        header = parse_object(text)
+        _check_names(header, arrays)
+        forest = _forest(header, arrays)
+        check_forest(forest)
+        if "leaf_means" in arrays:
+            forest = _with_means(forest, arrays["leaf_means"])
+        return _estimator(header, forest)
+    except (OSError, MemoryError):
+        raise
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{path}: {error}") from error
+    except Exception as error:  # whatever damage does to code that trusts its data
+        raise ModelFormatError(f"{path}: {damaged(f'{error!r:.200}')}") from error
+
+
+def _check_names(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """What must be there is there, nothing else is, and it is of its type."""
+    for kind, known, found in (("array", ARRAYS, arrays), ("header key", HEADER, header)):
+        for name in known.keys() - SOMETIMES:
+            need(name in found, f"no {kind} {name!r}")
+        for name in found:
+            need(name in known, f"an unknown {kind} {name!r:.80}")
+    for name, value in header.items():
+        need(type(value) is HEADER[name], f"{name} of another type")
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it; a dict, whose keys may be numbers, as a list of pairs."""
+    if hasattr(value, "get_params"):
+        _check_class(value)
+        return {"tree": type(value).__name__, "parameters": _parameters(value)}
+    if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim > 0):
+        return [_plain(each) for each in (value.tolist() if hasattr(value, "tolist") else value)]
+    if isinstance(value, dict):
+        return {"pairs": [[_plain(key), _plain(each)] for key, each in value.items()]}
+    if callable(value):
+        return True  # a way to score, which no file can hold
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _parameter(value: Any) -> Any:
+    """The other way round."""
+    if isinstance(value, list):
+        return [_parameter(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "tree" in value:
+        need(value.keys() == {"tree", "parameters"} and value["tree"] in NESTED, "no tree")
+        return _made(value["tree"], value["parameters"])
+    pairs: list[Any] = value["pairs"]
+    need(len(value) == 1 and all(type(pair) is list for pair in pairs), "pairs that are none")
+    found = dict(pairs)
+    need(len(found) == len(pairs), "a key that comes twice in a parameter")
+    return found
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    given = estimator.get_params(deep=False).items()
+    params = {name: value for name, value in given if name not in WHERE_IT_RUNS}
+    if not isinstance(params.get("ccp_cv", 0), Integral):
+        del params["ccp_cv"]  # a splitter, which no file can hold
+    if isinstance(params["random_state"], np.random.RandomState):
+        params["random_state"] = getattr(estimator, "seed_", None)  # grows the same trees
+    return {name: _plain(value) for name, value in params.items()}
+
+
+def _made(name: str, parameters: Any) -> Any:
+    """An estimator that is not fitted."""
+    need(type(parameters) is dict, "parameters that are none")
+    kind = getattr(estimators, name)
+    known = set(kind._get_param_names()).difference(WHERE_IT_RUNS)
+    need(parameters.keys() <= known, "an unknown parameter")
+    made = kind(**{name: _parameter(value) for name, value in parameters.items()})
+    made._validate_params()
+    return made
+
+
+def _check_class(estimator: Any) -> None:
+    """A file names a class, and cannot say what a user's subclass does otherwise."""
+    name = type(estimator).__name__
+    if getattr(estimators, name, None) is not type(estimator):
+        why = f"{name} is not a class of gpuforest, and a model file holds no others"
+        raise ValueError(f"{why}: pickle the estimator instead")
+
+
+def _header(estimator: Any) -> dict[str, Any]:
+    _check_class(estimator)
+    header = {
+        "estimator": type(estimator).__name__,
+        "parameters": _parameters(estimator),
+        "seed": estimator.seed_,
+        "criterion": estimator.criterion_,
+        "scale": estimator.forest_.coding.scale,
+    }
+    if hasattr(estimator, "feature_names_in_"):
+        header["feature_names"] = estimator.feature_names_in_.tolist()
+    if hasattr(estimator, "oob_score_"):
+        header["oob_score"] = estimator.oob_score_
+    if categories := estimator.forest_.edges.categories:
+        header["categories"] = {str(f): list(values) for f, values in categories.items()}
+    if hasattr(estimator, "pruning_curve_"):
+        header["ccp_alpha"] = estimator.ccp_alpha_
+    header |= kept_of(estimator)
+    coding, combine = estimator.forest_.coding, estimator.forest_.combine
+    header |= {} if combine == "mean" else {"combine": combine}
+    if coding.several:
+        header["outputs"] = [[kind_of(labels), labels.tolist()] for labels in coding.several]
+    elif coding.is_classes and (kind := kind_of(coding.classes)) in ("object", "str"):
+        header["classes"], header["classes_dtype"] = coding.classes.tolist(), kind
+    return header
+
+
+def _smallest(sums: np.ndarray) -> np.ndarray:
+    """The same integers in as few bytes each as hold them all."""
+    low, high = int(sums.min()), int(sums.max())
+    dtype = np.result_type(np.min_scalar_type(low), np.min_scalar_type(high))
+    return sums.astype(dtype if dtype.kind in "iu" else np.int64)
+
+
+def _packed(forest: Forest) -> dict[str, np.ndarray]:
+    """Nodes and leaf table in few bytes; `_unpacked` takes them back."""
+    leaf, sums = is_leaf(forest.nodes), forest.leaf_sums
+    arrays = {"is_leaf": np.packbits(leaf), "splits": forest.nodes[~leaf]}
+    rows = forest.nodes[leaf] & np.uint64(LEAF_MASK)
+    if not np.array_equal(rows, np.arange(len(sums))):
+        arrays["leaves"] = _smallest(rows)
+    if forest.coding.is_classes:
+        return {**arrays, "leaf_sums": _smallest(sums)}
+    weights, moments = _smallest(sums[:, 0]), _smallest(sums[:, 1:])
+    return {**arrays, "leaf_weights": weights, "leaf_sums": moments}
+
+
+def _unpacked(arrays: dict[str, np.ndarray], n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes u64[M] and leaf sums i64[V, C]; that they make trees is not checked yet."""
+    bits, splits, sums = (arrays[name] for name in ("is_leaf", "splits", "leaf_sums"))
+    n_leaves = n_nodes - len(splits)
+    # counted as they lie: unpacked, a bit takes eight bytes
+    need(n_leaves > 0 and len(bits) == -(-n_nodes // 8), "bits that do not fit")
+    need(int(np.bitwise_count(bits).sum()) == n_leaves, "splits that do not fit")
+    need(sums.size > 0 and n_leaves == len(arrays.get("leaves", sums)), "leaves that do not fit")
+    need(not is_leaf(splits).any(), "a split that is a leaf")
+    rows = arrays["leaves"] if "leaves" in arrays else np.arange(n_leaves)
+    need(bool(((rows >= 0) & (rows < len(sums))).all()), "a leaf outside the leaf table")
+    leaf = np.unpackbits(bits, count=n_nodes).astype(bool)
+    nodes = np.empty(n_nodes, np.uint64)
+    nodes[~leaf], nodes[leaf] = splits, rows.astype(np.uint64) + np.uint64(LEAF_WORD)
+    if "leaf_weights" in arrays:
+        weights = arrays["leaf_weights"]
+        need(weights.shape == sums.shape[:1], "leaf weights that do not fit")
+        return nodes, np.column_stack([_as_int64(weights), _as_int64(sums)])
+    return nodes, _as_int64(sums)
+
+
+def _as_int64(sums: np.ndarray) -> np.ndarray:
+    need(sums.dtype != np.uint64 or int(sums.max()) < 2**63, "a sum out of range")
+    return sums.astype(np.int64)
+
+
+def _edges(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BinEdges:
+    """The bins of a file; that its categories fit them is not checked yet."""
+    categories = {}
+    for key, values in header.get("categories", {}).items():
+        need(re.fullmatch(r"0|[1-9]\d{0,8}", key, re.ASCII) is not None, "categories of no feature")
+        need(type(values) is list, "categories that are no list")
+        categories[int(key)] = tuple(values)
+    return BinEdges(arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"], categories)
+
+
+def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
+    """The forest of a file, not yet checked but for what making it needs."""
+    offsets, classes = arrays["tree_offsets"], read_classes(header, arrays)
+    check_offsets(offsets, int(offsets[-1]), "tree_offsets")
+    need(("leaf_weights" in arrays) == (classes is None), "leaf weights beside classes")
+    nodes, sums = _unpacked(arrays, int(offsets[-1]))
+    votes = header.get("votes", header["parameters"].get("voting") == "hard")  # in earlier files
+    return Forest(
+        nodes=nodes,
+        tree_offsets=offsets,
+        leaf_sums=sums,
+        edges=_edges(header, arrays),
+        coding=TargetCoding(
+            classes, arrays["centre"], header["scale"], read_outputs(header.get("outputs", []))
+        ),
+        seed=header["seed"],
+        **{name: arrays.get(name) for name in OPTIONAL},  # type: ignore[arg-type]
+        sets=arrays.get("sets", np.zeros(0, np.uint64)),
+        combine=header.get("combine", "votes" if votes else "mean"),
+    )
+
+
+def _with_means(forest: Forest, means: np.ndarray) -> Forest:
+    """The forest with its leaf values as earlier files hold them: means of the second channel."""
+    need(forest.leaf_values is None, "values and means of leaves")
+    need(forest.leaf_sums.shape[1] == 2, "means of leaves beside several outputs or classes")
+    need(means.shape == (len(forest.leaf_sums),), "means of leaves that do not fit")
+    need(bool(np.isfinite(means).all()), "a mean of a leaf that is no finite number")
+    return replace(forest, leaf_values=forest.coding.with_means(forest.leaf_sums, means))
+
+
+def _estimator(header: dict[str, Any], forest: Forest) -> Any:
+    """A fitted estimator of a checked forest."""
+    name, coding = header["estimator"], forest.coding
+    need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
+    estimator = _made(name, header["parameters"])
+    task = "classification" if name.endswith("Classifier") else "regression"
+    is_classes = coding.is_classes or len(coding.several) > 0
+    need(is_classes == (task == "classification"), "classes and estimator disagree")
+    split = estimator._settings(forest.edges.n_features).categorical_split
+    forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
+    need(header["criterion"] in CriterionNames(task), "an unknown criterion")
+    single = name.startswith("DecisionTree")
+    need(forest.n_trees == 1 or not single, "a tree of many trees")
+    estimator.n_features_in_ = forest.edges.n_features
+    if (names := header.get("feature_names")) is not None:
+        need(len(names) == forest.edges.n_features, "feature names that do not fit")
+        need(all(isinstance(n, str) for n in names), "feature names that are no strings")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    if "oob_score" in header:
+        estimator.oob_score_ = header["oob_score"]
+    for name in header.keys() & KEPT:
+        setattr(estimator, f"{name}_", read_kept(name, header[name]))
+    criterion = CRITERIA[header["criterion"]]
+    need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
+    estimator._keep(forest)
+    estimator.criterion_ = criterion.name
+    need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")
+    if "ccp_alpha" in header:
+        need(single, "a pruning curve of many trees")
+        on_curve = header["ccp_alpha"] in estimator.pruning_curve_.ccp_alphas
+        need(on_curve, "an alpha not on its curve")
+        estimator.ccp_alpha_ = header["ccp_alpha"]
+    return estimator

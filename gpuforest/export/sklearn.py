@@ -1,0 +1,389 @@
+"""Fitted models of scikit-learn as ours, and ours as scikit-learn's.
+
+Both ways the trees stay the trees: rows of float32, which is what scikit-learn's trees look at,
+reach the same leaves, missing values among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import array_api_compat.numpy as xp
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest import estimators
+from gpuforest.assembly import leaf_table, pairs
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.binning import BinEdges
+from gpuforest.common import hashing
+from gpuforest.common.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
+from gpuforest.criteria import CRITERIA, Criterion
+from gpuforest.estimators.standing_in import after_import
+from gpuforest.forest import Forest
+from gpuforest.forest_check import check_forest
+from gpuforest.inspection.views import TreeView
+from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
+from gpuforest.sampling import Sampling, draw_bags
+from gpuforest.target import TargetCoding, encode_moments, integer_weights
+
+HOMES = {  # in scikit-learn, of what has the same name there and here
+    "DecisionTreeClassifier": "sklearn.tree",
+    "DecisionTreeRegressor": "sklearn.tree",
+    "ExtraTreesClassifier": "sklearn.ensemble",
+    "ExtraTreesRegressor": "sklearn.ensemble",
+    "RandomForestClassifier": "sklearn.ensemble",
+    "RandomForestRegressor": "sklearn.ensemble",
+}
+
+
+BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are not kept in files"
+
+
+class BagState(np.random.RandomState):
+    """What a tree of a converted forest has for a seed: scikit-learn, and packages that ask as it
+    does, draw the rows of a bag again from it, and get those that the tree was grown from.
+
+    A pickle has `BAG_UNKNOWN` in its place, so that it can be read where gpuforest is not.
+    """
+
+    def __init__(self, sampling: Sampling, seed: int, tree: int) -> None:
+        super().__init__(_seed_there(seed, tree))
+        self._drawn_by = sampling, seed, tree
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
+        """Of some of as many rows as there were, those that were drawn."""
+        sampling = self._drawn_by[0]
+        if (low, high) == (0, sampling.n_rows) and size is not None:
+            seed, tree = self._drawn_by[1:]
+            bag = draw_bags(sampling, seed, tree, tree + 1, NumpyBackend())[0]
+            return np.repeat(np.arange(sampling.n_rows, dtype=dtype), bag)
+        return super().randint(low, high, size, dtype)
+
+    def __deepcopy__(self, memo: Any) -> BagState:
+        return self
+
+    def __reduce__(self) -> Any:
+        return str, (BAG_UNKNOWN,)
+
+
+def _write_bags(skops_io: Any) -> None:
+    """skops writes states of random numbers by rules of its own: by them too a bag is unknown."""
+    utils = import_module("skops.io._utils")
+    utils._get_state.register(BagState)(lambda _, context: utils.get_state(BAG_UNKNOWN, context))
+
+
+after_import("skops.io", _write_bags)
+
+
+def _seed_there(seed: int, tree: int) -> int:
+    """A seed that scikit-learn takes, another one for each tree."""
+    return int(hashing.tree_keys(np, seed, tree, tree + 1)[0]) % 2**31
+
+
+class Leaves(NamedTuple):
+    """What scikit-learn's tree knows of its leaves."""
+
+    weight: np.ndarray  # f64[v]
+    impurity: np.ndarray  # f64[v]
+    value: np.ndarray  # f64[v, n_outputs, C], the classes' shares, or the mean
+
+
+def to_sklearn(estimator: Any) -> Any:
+    """A fitted estimator of ours as the fitted one of scikit-learn of the same name.
+
+    Its predictions of float32 data are equal. Nodes keep their numbers. It has the parameters
+    that both know; of the criterion "misclassification", which scikit-learn lacks, it has
+    "gini", and impurities are Gini's. What `TreeView` says of weights and of the impurities of
+    a regression forest's trees holds. Out-of-bag scores come along, and `estimators_samples_`
+    are the rows that trees were grown from, but in pickles.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest
+
+    Returns
+    -------
+    sklearn.tree.DecisionTree* or sklearn.ensemble.RandomForest* or ExtraTrees*
+
+    Raises
+    ------
+    ValueError : an estimator that is not fitted, or that has categorical features
+    TypeError : one that is not among those
+    """
+    check_is_fitted(estimator)
+    name = type(estimator).__name__
+    if name not in HOMES:
+        raise TypeError(f"a {name} is not converted: only {', '.join(HOMES)} are")
+    forest = estimator.forest_
+    if forest.edges.categories:
+        raise ValueError(
+            "scikit-learn's trees have no categorical features: train with numbers in their place "
+            "(OneHotEncoder, OrdinalEncoder) to convert the model"
+        )
+    found = getattr(import_module(HOMES[name]), name)(**_shared(estimator, name, HOMES[name]))
+    criterion = CRITERIA[CRITERIA[estimator.criterion_].sklearn or estimator.criterion_]
+    found.set_params(criterion=criterion.name)
+    if isinstance(found.random_state, Integral):  # a tree of a forest may have a longer one
+        found.set_params(random_state=int(found.random_state) % 2**32)
+    if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
+        found.set_params(ccp_alpha=estimator.ccp_alpha_)
+    for parameter, by_oob in (("n_estimators", "auto"), ("max_features", "oob")):
+        if getattr(estimator, parameter, None) == by_oob:
+            found.set_params(**{parameter: getattr(estimator, f"{parameter}_")})
+    measure = criterion.of_outputs(forest.coding.n_outputs)
+    signs = estimator._signs()
+    views = [TreeView(forest, t, measure, signs=signs) for t in range(forest.n_trees)]
+    _set_fitted(found, estimator, getattr(estimator, "classes_", None))
+    if HOMES[name] == "sklearn.tree":
+        found.tree_ = _tree(views[0])
+        return found
+    found.estimator_ = found.estimator  # what its trees are made from
+    found.estimators_ = [_sklearn_member(found, view) for view in views]
+    _set_bags(found, estimator)
+    return found
+
+
+def _set_bags(found: Any, estimator: Any) -> None:
+    """What scikit-learn draws bags again from, and what it found out of bag."""
+    for name in ("oob_score_", "oob_decision_function_", "oob_prediction_"):
+        if hasattr(estimator, name):
+            setattr(found, name, getattr(estimator, name))
+    sampling, seed = getattr(estimator, "_sampling_", None), estimator.seed_
+    bootstrap = getattr(estimator, "bootstrap", False)
+    for t, tree in enumerate(found.estimators_):
+        tree.random_state = _seed_there(seed, t) if not bootstrap else BAG_UNKNOWN
+        if bootstrap and sampling is not None:
+            tree.random_state = BagState(sampling, seed, t)
+    if sampling is not None:
+        found._n_samples, found._sample_weight = sampling.n_rows, None
+        found._n_samples_bootstrap = sampling.n_draws or None
+
+
+def _shared(estimator: Any, name: str, home: str) -> dict[str, Any]:
+    """The parameters of an estimator that the one of that name in another package has too."""
+    known = getattr(import_module(home), name)._get_param_names()
+    return {k: v for k, v in estimator.get_params(deep=False).items() if k in known}
+
+
+def _set_fitted(found: Any, estimator: Any, classes: np.ndarray | None) -> None:
+    """The attributes that scikit-learn's fit sets, but for the trees."""
+    found.n_features_in_, found.n_outputs_ = estimator.n_features_in_, estimator.n_outputs_
+    if hasattr(estimator, "feature_names_in_"):
+        found.feature_names_in_ = estimator.feature_names_in_
+    if classes is not None:
+        several = isinstance(classes, list)
+        found.classes_ = classes
+        found.n_classes_ = [len(c) for c in classes] if several else len(classes)
+
+
+def _sklearn_member(forest: Any, view: TreeView) -> Any:
+    """A tree of a fitted forest of scikit-learn; its classes are their numbers, as there."""
+    found = type(forest.estimator_)(**{p: getattr(forest, p) for p in forest.estimator_params})
+    found.n_features_in_, found.n_outputs_ = forest.n_features_in_, forest.n_outputs_
+    if hasattr(forest, "classes_"):
+        found.n_classes_ = forest.n_classes_
+        several = isinstance(found.n_classes_, list)
+        numbers = [np.arange(n, dtype=np.float64) for n in np.atleast_1d(found.n_classes_)]
+        found.classes_ = numbers if several else numbers[0]
+    found.tree_ = _tree(view)
+    return found
+
+
+def _tree(view: TreeView) -> Any:
+    from gpuforest.inspection.sklearn_tree import sklearn_tree  # it is slow to import
+
+    return sklearn_tree(view)
+
+
+def from_sklearn(model: Any) -> Any:
+    """A fitted tree or forest of scikit-learn as the fitted estimator of ours of the same name.
+
+    It predicts float32 data as the model does: class shares are equal to the last bit where
+    the rows' weights are whole numbers, and else, as means of a regression, are rounded to the
+    integers that leaves hold here.
+
+    Parameters
+    ----------
+    model : sklearn.tree.DecisionTree* or sklearn.ensemble.RandomForest* or ExtraTrees*, fitted
+
+    Returns
+    -------
+    The estimator, with the parameters that both know and the default `backend`.
+
+    Raises
+    ------
+    TypeError
+        Another kind of model.
+    ValueError
+        A model that is not fitted, of a criterion that is none here, with more than 65,534
+        thresholds of a feature, or with leaves of no weight.
+    """
+    name = type(model).__name__
+    if not type(model).__module__.startswith("sklearn.") or name not in HOMES:
+        raise TypeError(
+            f"from_sklearn takes a fitted {', '.join(HOMES)} of scikit-learn, not {name}"
+        )
+    check_is_fitted(model)
+    if model.criterion not in CRITERIA:
+        raise ValueError(
+            f"criterion={model.criterion!r} is none of gpuforest's: train the model with one of "
+            + ", ".join(CRITERIA)
+        )
+    found = getattr(estimators, name)(**_shared(model, name, "gpuforest.estimators"))
+    forest = _forest(model)
+    _set_fitted(found, model, None)
+    found._keep(forest)
+    found.criterion_ = model.criterion
+    return found
+
+
+def _forest(model: Any) -> Forest:
+    """The trees of a fitted model."""
+    trees = [each.tree_ for each in getattr(model, "estimators_", [model])]
+    criterion = CRITERIA[model.criterion]
+    places, edges = [_places(tree) for tree in trees], _edges(trees)
+    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, places, strict=True)])
+    leaf = is_leaf(nodes)
+    nodes[leaf] += np.arange(leaf.sum()).astype(NODE)
+    leaves = [_leaves(*pair) for pair in zip(trees, places, strict=True)]
+    if min(at.weight.min() for at in leaves) <= 0:
+        raise ValueError("the model has leaves without weight: train it with weights above 0")
+    spread = None
+    if hasattr(model, "classes_"):
+        coding, sums = _classes(leaves, model.classes_)
+    else:
+        coding, sums = _moments(leaves, criterion)
+        # scikit-learn's may lie below zero by rounding
+        spread = np.maximum(np.concatenate([at.impurity for at in leaves]), 0.0)
+    nodes, sums = leaf_table(xp, nodes, sums, coding)
+    offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
+    forest = Forest(nodes, offsets, sums, edges, coding, _seed(model), spread)
+    if criterion.medians:
+        forest = _with_medians(forest, trees, places, criterion)
+    check_forest(forest)
+    return forest
+
+
+def _with_medians(
+    forest: Forest, trees: list[Any], places: list[np.ndarray], criterion: Criterion
+) -> Forest:
+    """The forest with what scikit-learn's trees know of all nodes, not of the leaves alone."""
+    orders = [np.argsort(place) for place in places]
+    value, impurity = (
+        np.concatenate([getattr(t, n)[o] for t, o in zip(trees, orders, strict=True)])
+        for n in ("value", "impurity")
+    )
+    measure = criterion.of_outputs(forest.coding.n_outputs)
+    weight = forest.node_sums(0, forest.n_trees)[:, 0]
+    errors = np.maximum(impurity, 0.0) * weight / forest.coding.decrease(1.0, measure)
+    values = np.ascontiguousarray(value[:, :, 0])
+    return replace(forest, leaf_impurity=None, node_values=values, node_errors=errors)
+
+
+def _seed(model: Any) -> int:
+    """The seed where the model had one; its trees are none that a seed of ours grows."""
+    seed = model.random_state
+    return int(seed) if isinstance(seed, Integral) else 0
+
+
+def _edges(trees: list[Any]) -> BinEdges:
+    """The distinct thresholds of each feature; +inf, above which only missing values lie, is
+    the end of the last bin."""
+    F = trees[0].n_features
+    if F > MAX_FEATURES:
+        raise ValueError(f"the model has {F} features: at most {MAX_FEATURES} are supported")
+    feature, threshold = (
+        np.concatenate([getattr(t, n) for t in trees]) for n in ("feature", "threshold")
+    )
+    finite = (feature >= 0) & np.isfinite(threshold)
+    order = np.lexsort((threshold[finite], feature[finite]))
+    feature, threshold = feature[finite][order], threshold[finite][order]
+    new = np.ones(len(feature), bool)
+    new[1:] = (feature[1:] != feature[:-1]) | (threshold[1:] != threshold[:-1])
+    counts = np.bincount(feature[new], minlength=F)
+    if counts.max() >= MAX_BINS:
+        raise ValueError(
+            f"feature {counts.argmax()} has {counts.max()} distinct thresholds: at most "
+            f"{MAX_BINS - 1} are supported, train fewer or shallower trees"
+        )
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(OFFSET)
+    return BinEdges(threshold[new].astype(np.float64), offsets, np.zeros(F, np.uint8))
+
+
+def _places(tree: Any) -> np.ndarray:
+    """Where each node of scikit-learn's tree lies in the order of nodes.py, i64[m]."""
+    left, right = tree.children_left, tree.children_right
+    levels = [np.zeros(1, np.int64)]
+    while len(split := levels[-1][left[levels[-1]] >= 0]):
+        levels.append(pairs(xp, left[split], right[split]))
+    sizes = np.ones(tree.node_count, np.int64)
+    for level in reversed(levels):
+        split = level[left[level] >= 0]
+        sizes[split] += sizes[left[split]] + sizes[right[split]]
+    place, below = np.zeros_like(sizes), np.ones_like(sizes)  # below: where descendants begin
+    for level in levels:
+        split = level[left[level] >= 0]
+        a, b = left[split], right[split]
+        place[a], place[b] = below[split], below[split] + 1
+        below[a], below[b] = below[split] + 2, below[split] + 1 + sizes[a]
+    return place
+
+
+def _nodes(tree: Any, place: np.ndarray, edges: BinEdges) -> np.ndarray:
+    """Packed nodes u64[m] of a tree; leaves point at row 0."""
+    nodes = np.full(tree.node_count, LEAF_WORD, NODE)
+    split = np.flatnonzero(tree.feature >= 0)
+    feature, threshold = tree.feature[split], tree.threshold[split]
+    bin = np.zeros(len(split), np.int64)
+    for f in np.unique(feature):
+        own = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
+        bin[feature == f] = np.searchsorted(own, threshold[feature == f])
+    words = pack_splits(xp, feature, bin, tree.missing_go_to_left[split] != 0)
+    child = place[tree.children_left[split]].astype(NODE)
+    nodes[place[split]] = words + (child << np.uint64(CHILD_SHIFT))
+    return nodes
+
+
+def _leaves(tree: Any, place: np.ndarray) -> Leaves:
+    """The leaves of scikit-learn's tree in the order of ours."""
+    order = np.argsort(place)
+    at = order[tree.children_left[order] < 0]
+    return Leaves(tree.weighted_n_node_samples[at], tree.impurity[at], tree.value[at])
+
+
+def _class_sums(leaves: Leaves) -> np.ndarray:
+    """Channel sums i64[v, C] of a tree's leaves."""
+    weight = leaves.weight[:, None]
+    sums = leaves.value[:, 0] * weight
+    whole = np.round(sums)
+    if (np.abs(sums - whole) <= 2.0**-50 * weight).all():  # but for rounding
+        sums = whole
+    return integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
+
+
+def _classes(leaves: list[Leaves], classes: Any) -> tuple[TargetCoding, np.ndarray]:
+    """Coding and channel sums i64[V, C] of the leaves of all trees."""
+    if not isinstance(classes, list):
+        coding = TargetCoding(np.asarray(classes), np.zeros(1), 1.0)
+        return coding, np.concatenate([_class_sums(at) for at in leaves])
+    weight = np.concatenate([integer_weights(at.weight) for at in leaves]).astype(np.int64)
+    value = np.concatenate([at.value for at in leaves])
+    parts = [value[:, k, : len(labels)] for k, labels in enumerate(classes)]
+    sums = np.round(np.concatenate(parts, axis=1) * weight[:, None]).astype(np.int64)
+    several = tuple(np.asarray(labels) for labels in classes)
+    coding = TargetCoding(None, np.zeros(sums.shape[1]), 1.0, several)
+    return coding, np.column_stack([weight, sums])
+
+
+def _moments(leaves: list[Leaves], criterion: Criterion) -> tuple[TargetCoding, np.ndarray]:
+    """Coding and channel sums i64[V, 1 + K] of the leaves of all trees."""
+    weights = [integer_weights(at.weight).astype(np.int64) for at in leaves]
+    total, weight = max(int(w.sum()) for w in weights), np.concatenate(weights)
+    mean = np.concatenate([at.value[:, :, 0] for at in leaves])
+    coding, _ = encode_moments(mean, total, centred=criterion.centred)
+    moments = np.round((mean - coding.centre) * coding.scale * weight[:, None])
+    return coding, np.column_stack([weight, moments.astype(np.int64)])

@@ -1,0 +1,188 @@
+"""A tree as its nodes: small objects that say what they are, for reading and for export."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.export.conditions import (
+    Branch,
+    Condition,
+    Number,
+    Splits,
+    all_of,
+    narrowed,
+    one_line,
+)
+from gpuforest.forest import Forest
+from gpuforest.inspection.views import TreeView
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node of a tree.
+
+    number : int, as `apply` and `decision_path` number it
+    depth : int, levels below the root
+    parent : int, or None: the root
+    children : numbers of the nodes below it; none: a leaf
+    rule : str, what leads here from the parent, in words; "": the root
+    n_samples : int, the weight of its rows, which is their count where weights count rows
+    impurity : float, as of `tree_`
+    value : f64[n_outputs, max_n_classes], shares of the classes, or means
+    prediction : the class or the number for a row that ends here; of several outputs a tuple
+    conditions : what leads here from the root, one condition a feature
+    branches : the conditions that lead to the children; every row meets exactly one
+    """
+
+    number: int
+    depth: int
+    parent: int | None
+    children: tuple[int, ...]
+    rule: str
+    n_samples: int
+    impurity: float
+    value: np.ndarray
+    prediction: Any
+    conditions: tuple[Condition, ...] = field(repr=False)
+    branches: tuple[Branch, ...] = field(repr=False)
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.branches
+
+    @property
+    def path(self) -> str:
+        """What leads here from the root, in words; "": the root."""
+        return all_of(self.conditions)
+
+
+def tree_nodes(
+    estimator: Any,
+    tree: int = 0,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+) -> dict[int, Node]:
+    """The nodes of a fitted estimator's tree.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest
+    tree : int, the number of one of its trees
+    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
+    class_names : names of all classes in the order of `classes_`, of several outputs a list of
+        names for each; None: the classes themselves
+
+    Returns
+    -------
+    dict, the nodes by number, each before all below it, those below its first branch first
+
+    Raises
+    ------
+    ValueError : no such tree, a wrong number of names
+    TypeError : no estimator of gpuforest
+
+    Examples
+    --------
+    >>> from gpuforest import DecisionTreeClassifier, tree_nodes
+    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+    >>> nodes = tree_nodes(tree, feature_names=["x"])
+    >>> nodes[1].rule, nodes[1].prediction, nodes[1].n_samples
+    ('x <= 1.5 or missing', 'a', 2)
+    """
+    forest, splits = opened(estimator, tree, feature_names)
+    # a tree by itself has shares even where the forest counts votes
+    forest = replace(forest, combine="mean")
+    view = TreeView(forest, tree, estimator._criterion, signs=estimator._signs())
+    weights, impurity, value = view.n_node_samples, view.impurity, view.value
+    predictions = _predictions(value, class_labels(forest, class_names))
+    nodes: dict[int, Node] = {}
+    pending: list[tuple[Branch | None, int | None]] = [(None, None)]  # ways in, and from where
+    while pending:
+        way, parent = pending.pop()
+        number, condition = (0, None) if way is None else (way.child, way.condition)
+        branches = splits.branches(number)
+        above = () if parent is None else nodes[parent].conditions
+        nodes[number] = Node(
+            number=number,
+            depth=0 if parent is None else nodes[parent].depth + 1,
+            parent=parent,
+            children=tuple(branch.child for branch in branches),
+            rule="" if condition is None else condition.words(),
+            n_samples=int(weights[number]),
+            impurity=float(impurity[number]),
+            value=value[number],
+            prediction=predictions[number],
+            conditions=above if condition is None else narrowed(above, condition),
+            branches=branches,
+        )
+        pending += [(branch, number) for branch in reversed(branches)]
+    return nodes
+
+
+def opened(estimator: Any, tree: int, feature_names: Sequence[str] | None) -> tuple[Forest, Splits]:
+    """The forest of a fitted estimator, and the splits of one of its trees.
+
+    Raises
+    ------
+    ValueError : no such tree, a wrong number of names
+    TypeError : no estimator of gpuforest
+    """
+    if hasattr(estimator, "fit"):
+        check_is_fitted(estimator)
+    forest = getattr(estimator, "forest_", None)
+    if not isinstance(forest, Forest):
+        raise TypeError(
+            f"a {type(estimator).__name__} has no trees of gpuforest's: pass one of its fitted "
+            "estimators (gpuforest.from_sklearn converts scikit-learn's)"
+        )
+    if feature_names is None:
+        feature_names = getattr(estimator, "feature_names_in_", None)
+    return forest, Splits(forest, tree, feature_names)
+
+
+def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
+    """Of each class output the names of its classes, or the classes themselves; [] of numbers.
+
+    Raises
+    ------
+    ValueError : a wrong number of names; names for numbers
+    """
+    coding = forest.coding
+    known = [c.tolist() for c in coding.several]
+    if coding.classes is not None:
+        known = [coding.classes.tolist()]
+    if names is None:
+        return known
+    if not known:
+        raise ValueError("class_names are for classes, and this tree predicts numbers: drop them")
+    given = [list(own) for own in names] if coding.several else [list(names)]
+    found, expected = [len(own) for own in given], [len(own) for own in known]
+    if found != expected:
+        raise ValueError(
+            f"class_names has {', '.join(map(str, found))} names, the tree "
+            f"{', '.join(map(str, expected))} classes: pass a name for each"
+        )
+    return given
+
+
+def written(prediction: Any, number: Number = repr) -> str:
+    """A prediction on one line."""
+    if isinstance(prediction, tuple):
+        return ", ".join(written(p, number) for p in prediction)
+    return number(prediction) if isinstance(prediction, float) else one_line(prediction)
+
+
+def _predictions(value: np.ndarray, labels: list[list[Any]]) -> list[Any]:
+    """What each node predicts, from the shares or means f64[m, n_outputs, max_n_classes]."""
+    if labels:
+        best = value.argmax(axis=2).T.tolist()  # the first among equals
+        columns = [[own[i] for i in at] for own, at in zip(labels, best, strict=True)]
+    else:
+        columns = value[:, :, 0].T.tolist()
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))

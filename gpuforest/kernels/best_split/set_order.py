@@ -1,0 +1,189 @@
+"""The order of a node's categories in which the best set of them is a cut, compiled. The
+specification is category_order.py beside this file."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuforest.kernels.best_split.category_order import ITERATIONS
+from gpuforest.kernels.compile import device, rare
+
+POSITION = 32  # a position lies above a code, by so many bits
+SHORT, MANY = 24, 512  # so many are sorted by insertion, or in buckets
+
+
+class CategoryWork(NamedTuple):
+    """Work on one feature.
+
+    codes, keys : i64[B], f64[B], the occupied codes, and what they are ordered by
+    spare_codes, spare_keys : the same, for merging
+    some, ordered : i64[(B + 1) * width], the sums of the occupied codes, by code and in order; an
+        empty position follows, where `best_of_bins` looks for missing values
+    off, sides, scatter, directions : f64[B, C], i64[2, C], f64[C, C] and f64[2, C], of the two
+        ways to order many classes
+    """
+
+    codes: Any
+    keys: Any
+    spare_codes: Any
+    spare_keys: Any
+    some: Any
+    ordered: Any
+    off: Any
+    sides: Any
+    scatter: Any
+    directions: Any
+
+
+def category_arrays(B: int, C: int, width: int) -> CategoryWork:
+    """Work on a feature of B - 1 bins."""
+    return CategoryWork(
+        np.empty(B, np.int64),
+        np.empty(B, np.float64),
+        np.empty(B, np.int64),
+        np.empty(B, np.float64),
+        np.zeros((B + 1) * width, np.int64),
+        np.zeros((B + 1) * width, np.int64),
+        np.zeros((B, C), np.float64),
+        np.zeros((2, C), np.int64),
+        np.zeros((C, C), np.float64),
+        np.zeros((2, C), np.float64),
+    )
+
+
+@device
+def insertion_sort(keys, codes, low, high):
+    """Sort positions low .. high - 1 by key, equal ones in their order."""
+    for i in range(low + 1, high):
+        key, code, j = keys[i], codes[i], i
+        while j > low and keys[j - 1] > key:
+            keys[j], codes[j] = keys[j - 1], codes[j - 1]
+            j -= 1
+        keys[j], codes[j] = key, code
+
+
+@rare
+def merge_sort(keys, codes, spare_keys, spare_codes, m):
+    """The same of many: short runs, merged."""
+    for low in range(0, m, SHORT):
+        insertion_sort(keys, codes, low, min(low + SHORT, m))
+    width = SHORT
+    while width < m:
+        for low in range(0, m, 2 * width):
+            middle, high = min(low + width, m), min(low + 2 * width, m)
+            i, j = low, middle
+            for at in range(low, high):
+                if j >= high or (i < middle and keys[i] <= keys[j]):
+                    spare_keys[at], spare_codes[at] = keys[i], codes[i]
+                    i += 1
+                else:
+                    spare_keys[at], spare_codes[at] = keys[j], codes[j]
+                    j += 1
+        for at in range(m):
+            keys[at], codes[at] = spare_keys[at], spare_codes[at]
+        width *= 2
+
+
+@device
+def held_channels(feature, slot, held):
+    """Put the channels that the slot holds, of moments all, into `held`; how many."""
+    K = 0
+    for c in range(0 if feature.is_classes else 1, feature.n_channels):
+        held[K] = c
+        K += slot.sums[c] != 0 or not feature.is_classes
+    return K
+
+
+@device
+def scatter_of(m, feature, slot, K, work):
+    """Fill how the shares of K channels scatter, the upper half of a symmetric matrix; the
+    category that matters most."""
+    some, off, scatter, held = work.some, work.off, work.scatter, work.sides[0]
+    total, most, at, width = np.float64(slot.weight), -1.0, 0, feature.width
+    for c in range(K):
+        for d in range(c, K):
+            scatter[c, d] = 0.0
+    for i in range(m):
+        weight = np.int64(0)
+        for c in range(feature.n_channels if feature.is_classes else 1):
+            weight += some[i * width + c]
+        w, matters = np.float64(weight), 0.0
+        for c in range(K):
+            mean = np.float64(slot.sums[held[c]]) / total
+            off[i, c] = np.float64(some[i * width + held[c]]) / w - mean
+        for c in range(K):
+            matters += off[i, c] * off[i, c]
+            pull = w * off[i, c]
+            for d in range(c, K):
+                scatter[c, d] += pull * off[i, d]
+        if matters * w > most:
+            most, at = matters * w, i
+    return at
+
+
+@rare
+def along(m, feature, slot, work):
+    """Keys: each category's position on the first principal direction of the shares.
+
+    Classes that the node does not hold add zeros, and are passed over.
+    """
+    off, scatter, way, found = work.off, work.scatter, work.directions[0], work.directions[1]
+    K = held_channels(feature, slot, work.sides[0])
+    # 1. how the shares scatter
+    at = scatter_of(m, feature, slot, K, work)
+    # 2. its direction
+    for c in range(K):
+        way[c] = off[at, c]
+    for _ in range(ITERATIONS):
+        largest = 0.0
+        for c in range(K):
+            total = 0.0
+            for d in range(K):
+                total += (scatter[c, d] if c <= d else scatter[d, c]) * way[d]
+            found[c] = total
+            largest = max(largest, abs(total))
+        if largest > 0.0:
+            for c in range(K):
+                way[c] = found[c] / largest
+    for i in range(m):
+        position = 0.0
+        for c in range(K):
+            position += off[i, c] * way[c]
+        work.keys[i] = position
+
+
+@rare
+def bucket_sort(keys, codes, spare_keys, spare_codes, counts, m):
+    """The same of a few hundred: into as many buckets, which leaves little to insertion."""
+    low = high = keys[0]
+    for i in range(m):
+        low, high = min(low, keys[i]), max(high, keys[i])
+        counts[i] = 0
+    scale = np.float64(m - 1) / (high - low) if high > low else 0.0
+    for i in range(m):
+        counts[min(np.int64((keys[i] - low) * scale), m - 1)] += 1
+    first = np.int64(0)
+    for i in range(m):
+        n, counts[i] = counts[i], first
+        first += n
+    for i in range(m):
+        spare_keys[i], spare_codes[i] = keys[i], codes[i]
+    for i in range(m):
+        b = min(np.int64((spare_keys[i] - low) * scale), m - 1)
+        keys[counts[b]], codes[counts[b]] = spare_keys[i], spare_codes[i]
+        counts[b] += 1
+    insertion_sort(keys, codes, 0, m)
+
+
+@device
+def sort_codes(m, work):
+    """Sort the `codes` of the compact bins by their keys, each with its position above it."""
+    codes, keys = work.codes, work.keys
+    for i in range(m):
+        codes[i] |= np.int64(i) << POSITION
+    if m <= SHORT:
+        insertion_sort(keys, codes, 0, m)
+    elif m <= MANY:
+        bucket_sort(keys, codes, work.spare_keys, work.spare_codes, work.ordered, m)
+    else:
+        merge_sort(keys, codes, work.spare_keys, work.spare_codes, m)

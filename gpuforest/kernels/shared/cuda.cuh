@@ -1,0 +1,99 @@
+// What all CUDA kernels share: names of types, and the work of a warp or a block together.
+//
+// Kernels are specialised by macros: CODE (u8 or u16), LABELS (1: class codes, 0: moments)
+// or CRITERION (the number in criteria.py, which decides LABELS), SETS (1: some features are
+// categorical). Blocks have one dimension. Products and sums of doubles must not be fused:
+// compile with --fmad=false.
+#include "generated/constants.cuh"
+
+typedef signed char i8;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int i32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#ifdef CRITERION
+#define LABELS (CRITERION < SQUARED_ERROR)
+#endif
+#ifdef LABELS
+#if LABELS
+typedef i32 TARGET;  // y i32[N, 1], a class code, which is its channel
+typedef i32 SUM;     // of a channel: total weights stay below 2^31
+#else
+typedef i64 TARGET;  // y i64[N, K], fixed-point numbers; channel 0 is the weight
+typedef i64 SUM;
+#endif
+#endif
+
+#ifdef LABELS
+__device__ __forceinline__ int outputs(i64 C) { return LABELS ? 1 : (int)C - 1; }  // K
+#endif
+
+#ifndef DYNAMIC_SHARED
+#define DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
+#endif
+
+#define ALL_LANES 0xffffffffu
+
+__device__ __forceinline__ int lane() { return threadIdx.x & 31; }
+__device__ __forceinline__ int warp() { return threadIdx.x >> 5; }
+__device__ __forceinline__ u32 lanes_below() { return (1u << lane()) - 1; }
+__device__ __forceinline__ i64 thread_number() {
+  return (i64)blockIdx.x * blockDim.x + threadIdx.x;
+}
+__device__ __forceinline__ i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
+
+// Sum over the lanes up to this one, of the first `width` lanes, a power of two.
+template <class T>
+__device__ __forceinline__ T sum_to_here(T x, int width = 32) {
+  for (int d = 1; d < width; d <<= 1) {
+    T before = __shfl_up_sync(ALL_LANES, x, d);
+    if (lane() >= d) x += before;
+  }
+  return x;
+}
+
+template <class T>
+__device__ __forceinline__ T warp_sum(T x) {
+  for (int d = 16; d > 0; d >>= 1) x += __shfl_xor_sync(ALL_LANES, x, d);
+  return x;
+}
+
+// How many threads before this one have the flag, and how many of the block in `total`.
+// All threads of the block call it; `counts` is shared, one place a warp.
+__device__ __forceinline__ int block_rank(bool flag, u32* counts, int& total) {
+  u32 mine = __ballot_sync(ALL_LANES, flag);
+  if (lane() == 0) counts[warp()] = __popc(mine);
+  __syncthreads();
+  int before = 0;
+  total = 0;
+  for (int w = 0; w < (int)blockDim.x >> 5; w++) {
+    before += w < warp() ? counts[w] : 0;
+    total += counts[w];
+  }
+  __syncthreads();
+  return before + __popc(mine & lanes_below());
+}
+
+// The lanes that hold n items, rounded up to a power of two; all of them from 17 on.
+__device__ __forceinline__ int lanes_for(int n) {
+  return n > 16 ? 32 : n < 2 ? 1 : 1 << (32 - __clz(n - 1));
+}
+
+// 64-bit sums in shared memory as two native 32-bit adds: a 64-bit one is a loop there.
+__device__ __forceinline__ void add_64(u32* cell, i64 value) {
+  u32 low = (u32)value, high = (u32)((u64)value >> 32);
+  u32 old = atomicAdd(cell, low);
+  high += (u32)(old + low) < low;
+  if (high) atomicAdd(cell + 1, high);
+}
+
+__device__ __forceinline__ i64 value_64(const u32* cell) {
+  return (i64)((u64)cell[1] << 32 | cell[0]);
+}
+
+__device__ __forceinline__ void add_global(i64* cell, i64 value) {
+  atomicAdd((u64*)cell, (u64)value);
+}

@@ -1,0 +1,21 @@
+// Tiles of slots' rows: what a block takes at once.
+#include "shared/cuda.cuh"
+#include "generated/Slots.cuh"
+#include "generated/Tiles.cuh"
+
+// Rows low .. high - 1 of a slot, the first of which is the slot's row number `before`.
+struct Tile {
+  i64 slot, before, low, high;
+};
+
+// Tile p of all slots: its slot is the last s with first[s] <= p, of slots that have tiles.
+__device__ __forceinline__ Tile tile_of(const Slots& slots, const Tiles& tiles, i64 p) {
+  i64 s = 0, end = tiles.S;
+  while (s + 1 < end) {
+    i64 middle = (s + end) >> 1;
+    if (tiles.first[middle] <= p) s = middle;
+    else end = middle;
+  }
+  i64 before = (p - tiles.first[s]) * tiles.size, low = slots.begin[s] + before;
+  return {s, before, low, low + tiles.size < slots.end[s] ? low + tiles.size : slots.end[s]};
+}

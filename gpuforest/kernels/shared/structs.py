@@ -1,0 +1,257 @@
+"""The structs that CUDA kernels take by value, each declared once: C++ gets its text from here.
+
+A field's annotation names its C++ type. An array is passed as a pointer to its first element;
+None, where it may be absent, as a null pointer. Letters are those of dtypes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import numpy as np
+
+from gpuforest.criteria import SQUARED_ERROR
+
+Array = Any
+
+I32 = Annotated[int, "i32"]
+I64 = Annotated[int, "i64"]
+F64 = Annotated[float, "double"]
+U16 = Annotated[int, "u16"]
+Codes8or16 = Annotated[Array, "const CODE*"]
+TargetArray = Annotated[Array, "const TARGET*"]
+Bools = Annotated[Array, "const bool*"]
+Signs = Annotated[Array, "const i8*"]
+I32s = Annotated[Array, "const i32*"]
+I64s = Annotated[Array, "const i64*"]
+U64s = Annotated[Array, "const u64*"]
+F64s = Annotated[Array, "const double*"]
+BoolsOut = Annotated[Array, "bool*"]
+I32sOut = Annotated[Array, "i32*"]
+I64sOut = Annotated[Array, "i64*"]
+F64sOut = Annotated[Array, "double*"]
+
+DTYPES = {
+    name: np.dtype(dtype)
+    for name, dtype in {
+        "bool": np.bool_,
+        "i8": np.int8,
+        "u8": np.uint8,
+        "u16": np.uint16,
+        "i32": np.int32,
+        "i64": np.int64,
+        "u64": np.uint64,
+        "double": np.float64,
+    }.items()
+}
+
+
+class Codes(NamedTuple):
+    """A matrix of codes [N, stride], of which the first F of a row are features."""
+
+    at: Codes8or16
+    F: I64
+    B: I64
+    stride: I64
+
+
+class Targets(NamedTuple):
+    """Targets [N, K] of C channels: a class code (K = 1), or K = C - 1 moments."""
+
+    at: TargetArray
+    C: I64
+
+
+class Slots(NamedTuple):
+    """Slot s holds rows[begin[s] .. end[s] - 1], with their weights."""
+
+    rows: I32s
+    weights: I32s
+    begin: I64s
+    end: I64s
+
+
+class Tiles(NamedTuple):
+    """S slots' rows in pieces of `size`: first i64[S + 1] counts the tiles before each slot's."""
+
+    first: I64s
+    size: I64
+    S: I64
+
+
+class Histograms(NamedTuple):
+    """cells i64[S, k, B, channels]: C channels, and one more where rows are counted."""
+
+    cells: I64sOut
+    S: I64
+    k: I64
+    B: I64
+    C: I64
+    channels: I64
+
+
+class Nodes(NamedTuple):
+    """What cuts of S slots depend on; bounds f64[S, 2] and None without monotonic features."""
+
+    sums: I64s
+    n_rows: I64s
+    key: U64s
+    bounds: F64s
+
+
+class CutRules(NamedTuple):
+    """What limits cuts: n_bins i32[F]; signs i8[F] or None; the table of n ln n."""
+
+    n_bins: I32s
+    signs: Signs
+    table: I64s
+    min_weight: I64
+    min_rows: I32
+    random: I32
+
+
+class Splits(NamedTuple):
+    """The best splits of S slots so far; left i64[S, C]."""
+
+    score: F64sOut
+    feature: I32sOut
+    bin: I32sOut
+    missing_left: BoolsOut
+    left: I64sOut
+    tried: I64sOut
+
+
+class Sides(NamedTuple):
+    """What sends the rows of S slots left or right: sets u64[S, words], of bins SET_BIN."""
+
+    feature: I32s
+    bin: I32s
+    missing_left: Bools
+    sets: U64s
+    words: I64
+
+
+class Trees(NamedTuple):
+    """Nodes of T trees, which begin at `offsets`; set_at tells where each node's set begins."""
+
+    nodes: U64s
+    offsets: I64s
+    set_at: I64s
+    sets: U64s
+    T: I64
+
+
+class Roots(NamedTuple):
+    """The D slots whose subtrees grow whole: rows before each in `first` i64[D + 1]; bool[T, F]
+    `allowed` says which features the trees drew, None: they have all."""
+
+    key: U64s
+    depth: I32s
+    tree: I32s
+    allowed: Bools
+    first: I64s
+    D: I64
+
+
+class Growing(NamedTuple):
+    """What a subtree may do."""
+
+    min_gain: F64
+    k: I32
+    max_depth: I32
+    fewest: I32
+
+
+class Layout(NamedTuple):
+    """Where the parts of a block's shared memory begin, in bytes.
+
+    row and counts are 0 where there is no such part. `rows` is how many rows there is room for,
+    `stride` the codes of a row and its padding, 0 where codes are not copied.
+    """
+
+    target: I32
+    scratch: I32
+    open: I32
+    keys: I32
+    weight: I32
+    row: I32
+    counts: I32
+    order: I32
+    codes: I32
+    rows: I32
+    stride: I32
+
+
+class Open(NamedTuple):
+    """An open node of a subtree: its rows, and the places of its node and of its descendants."""
+
+    low: U16
+    n: U16
+    place: U16
+    below: U16
+
+
+ALL = {
+    record.__name__: record
+    for record in (
+        Codes, Targets, Slots, Tiles, Histograms, Nodes, CutRules, Splits, Sides, Trees, Roots,
+        Growing, Layout, Open,
+    )
+}  # fmt: skip
+
+
+@cache
+def c_types(record: type) -> dict[str, str]:
+    """Each field's type in C++."""
+    hints = get_type_hints(record, include_extras=True)
+    return {name: hints[name].__metadata__[0] for name in record._fields}  # type: ignore[attr-defined]
+
+
+@cache
+def dtype_of(record: type) -> np.dtype[Any]:
+    """The struct as C lays it out; a pointer is an u64."""
+    types = c_types(record).items()
+    return np.dtype([(n, "u8" if t[-1] == "*" else DTYPES[t]) for n, t in types], align=True)
+
+
+def text_of(record: type) -> str:
+    """The struct in C++, which refuses to compile where its layout is another than here."""
+    name, dtype = record.__name__, dtype_of(record)
+    fields = [f"  {type} {field};\n" for field, type in c_types(record).items()]
+    checks = [f'static_assert(sizeof({name}) == {dtype.itemsize}, "");\n']
+    for field in dtype.names or ():
+        offset = dtype.fields[field][1]  # type: ignore[index]
+        checks.append(f'static_assert(__builtin_offsetof({name}, {field}) == {offset}, "");\n')
+    return "".join([f"struct {name} {{\n", *fields, "};\n", *checks])
+
+
+def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int]) -> np.ndarray:
+    """The struct's bytes as an array without axes, which CuPy passes by value.
+
+    macros : of the kernel, which say what CODE and TARGET are
+    address : where an array lies on the device
+
+    Raises
+    ------
+    TypeError : a kernel would read an array as something else than it is
+    """
+    kind, values = record.__class__, []
+    for (field, type), value in zip(c_types(kind).items(), record, strict=True):
+        if type[-1] == "*" and value is not None:
+            dtype = _pointed(type.removeprefix("const ").removesuffix("*"), macros)
+            if value.dtype != dtype or not value.flags.c_contiguous:
+                found = f"{value.dtype}{'' if value.flags.c_contiguous else ', not C-contiguous'}"
+                raise TypeError(f"{kind.__name__}.{field} is an array of {found}, not {dtype}")
+            value = address(value)
+        values.append(value or 0)
+    return np.array(tuple(values), dtype=dtype_of(kind))
+
+
+def _pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
+    """The dtype of C++'s type in a kernel of these macros."""
+    if type == "TARGET":
+        is_classes = macros.get("LABELS") == "1" or int(macros.get("CRITERION", 99)) < SQUARED_ERROR
+        return DTYPES["i32" if is_classes else "i64"]
+    return DTYPES[macros.get(type, type)]

@@ -1,0 +1,1 @@
+"""A grown tree gives up splits, and leaves predict within bounds."""

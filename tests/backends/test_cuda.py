@@ -1,0 +1,199 @@
+"""The CUDA backend grows the reference's forests: emulated, its host code and its kernels' own
+text run on the CPU, whatever order threads and blocks take; and on a GPU where there is one."""
+
+from itertools import count
+
+import numpy as np
+import pytest
+from cuda_on_cpu.module import sanitized
+from cuda_on_cpu.sanitizers import missing
+from cuda_tiny import tasks as tasks_of_all_kinds
+from engine import Task, later_rows, out_of_bag, places, same_forest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from paths import SUPPORT
+from tasks import category_tasks, large, tasks
+
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common.errors import BackendError
+from gpuforest.criteria import CRITERIA
+from gpuforest.inspection import oob
+from gpuforest.inspection.importances import impurity_importances
+from gpuforest.predict import apply, predict
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
+FEW = settings(derandomize=True, deadline=None, max_examples=40)
+seeds = st.integers(0, 2**31)
+SMALL = 20 << 10  # shared memory in which little fits
+
+
+@SETTINGS
+@given(task=tasks(), seed=seeds, deep=st.sampled_from([None, 0, 5, 40]))
+def test_forests_are_the_reference(cuda, task, seed, deep):
+    forest = task.grow(NumpyBackend())
+    assert same_forest(forest, task.grow(NumbaBackend()))
+    with cuda.order(seed):
+        assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
+
+
+@pytest.mark.parametrize("n_tried", [1, 31, 33, 40, 70, 90])
+@pytest.mark.parametrize("deep", [0, None])
+def test_equal_features_go_as_they_are_drawn(cuda, n_tried, deep):
+    # most columns are equal: a warp compares 32 of them at once, a round holds more or fewer
+    rng = np.random.default_rng(n_tried)
+    x = rng.integers(0, 3, (40, 2)).astype(float)
+    X = x[:, rng.integers(0, 2, 90)]
+    X[:, rng.random(90) < 0.3] = 1.0
+    task = Task(X, rng.integers(0, 3, 40), n_draws=40, n_tried=n_tried, n_trees=5, seed=2)
+    forest = task.grow(NumpyBackend())
+    for seed in range(3):
+        with cuda.order(seed):
+            assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
+
+
+@SETTINGS
+@given(
+    task=tasks(),
+    seed=seeds,
+    budget=st.sampled_from([1, 1000, 30_000]),
+    shared_limit=st.sampled_from([4 << 10, SMALL, 64 << 10]),
+)
+def test_little_memory_changes_nothing(cuda, task, seed, budget, shared_limit):
+    # of the device, of a block: histograms that do not fit, no deep phase or a small one
+    backend = cuda.backend(budget, shared_limit=shared_limit)
+    with cuda.order(seed):
+        assert same_forest(task.grow(NumpyBackend()), task.grow(backend))
+
+
+def least_memory(cuda, task):
+    """A backend whose memory holds one tree at once, or few."""
+    for bits in count(10):
+        backend = cuda.backend(1000, free=2**bits)
+        try:
+            backend.waves(task.sampling, task.coded()[0].n_channels, task.n_trees)
+        except BackendError:
+            continue
+        return backend
+
+
+@FEW
+@given(task=tasks(), seed=seeds)
+def test_waves_change_nothing(cuda, task, seed):
+    task = task.but(n_trees=5, n_draws=len(task.X))
+    forest, backend = task.grow(NumpyBackend()), least_memory(cuda, task)
+    with cuda.order(seed):
+        assert same_forest(forest, task.grow(backend))
+        expected, found = (
+            out_of_bag(forest, task.prepared(b)[0], task.sampling, b)
+            for b in (NumpyBackend(), backend)
+        )
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, backend.asnumpy(b))
+
+
+def test_a_tree_that_does_not_fit_is_an_error_that_says_what_to_do(cuda):
+    with pytest.raises(BackendError, match=r"needs about \d+ bytes .* max_samples") as error:
+        large("binary").grow(cuda.backend(1000, free=10_000))
+    assert "10000 are free" in str(error.value)
+
+
+@FEW
+@given(task=tasks(), seed=seeds)
+def test_predictions_are_the_same(cuda, task, seed):
+    forest, rng = task.grow(NumpyBackend()), np.random.default_rng(0)
+    X = np.concatenate([task.X, task.X * rng.normal(size=task.X.shape).astype(task.X.dtype)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    backend = cuda.backend()
+    with cuda.order(seed):
+        for stage in (apply, predict):
+            expected = stage(forest, X, NumpyBackend())
+            assert np.array_equal(expected, stage(forest, X, backend))
+            there = stage(forest, backend.asarray(X), backend)
+            assert np.array_equal(expected, backend.asnumpy(there))
+
+
+@FEW
+@given(task=tasks(), seed=seeds)
+def test_out_of_bag_sums_are_the_same(cuda, task, seed):
+    task = task.but(n_draws=len(task.X))
+    forest = task.grow(NumpyBackend())
+    expected = out_of_bag(forest, task.prepared(NumpyBackend())[0], task.sampling, NumpyBackend())
+    with cuda.order(seed):
+        backend = cuda.backend()
+        found = out_of_bag(forest, task.prepared(backend)[0], task.sampling, backend)
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, backend.asnumpy(b))
+
+
+def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
+    monkeypatch.setattr(oob, "parallel_map", lambda *_: pytest.fail("the host's threads"))
+    rng, backend = np.random.default_rng(0), cuda.backend()
+    task = Task(rng.normal(size=(50, 3)), rng.integers(0, 2, 50), n_draws=50, n_trees=3)
+    forest, matrix = task.grow(NumpyBackend()), task.prepared(backend)[0]
+    _, counts = out_of_bag(forest, matrix, task.sampling, backend)
+    assert backend.asnumpy(counts).max() == 3
+
+
+@FEW
+@given(task=tasks())
+def test_importances_are_the_same(cuda, task):
+    forest, criterion = task.grow(NumpyBackend()), CRITERIA[task.criterion]
+    expected = impurity_importances(forest, criterion, NumpyBackend())
+    assert np.array_equal(expected, impurity_importances(forest, criterion, cuda.backend()))
+
+
+@SETTINGS
+@given(task=category_tasks(), seed=seeds, budget=st.sampled_from([1, 30_000, 2**26]))
+def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget):
+    forest, backend, X = task.grow(NumpyBackend()), cuda.backend(budget), later_rows(task)
+    with cuda.order(seed):
+        assert same_forest(forest, task.grow(backend))
+        for stage in (apply, predict):
+            expected = stage(forest, X, NumpyBackend())
+            assert np.array_equal(expected, stage(forest, X, backend))
+
+
+@pytest.mark.parametrize("multiway", [False, True], ids=["sets", "multiway"])
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_more_categories_than_a_byte_tells_apart(cuda, criterion, multiway):
+    rng = np.random.default_rng(1)
+    X = np.stack([places(rng, 2000, 300), rng.normal(size=2000), places(rng, 2000, 4)], axis=1)
+    if multiway:  # 14 of them: every one is a level of its own
+        X[:, 0] -= X[:, 0] % 23
+    y = rng.integers(0, 3, 2000) if criterion == "gini" else rng.normal(size=2000)
+    task = Task(X, y, criterion, max_depth=2, multiway=multiway, categorical=(0, 2))
+    forest, backend, X = task.grow(NumpyBackend()), cuda.backend(), later_rows(task)
+    assert task.prepared(backend)[0].codes.dtype == np.uint16
+    assert same_forest(forest, task.grow(backend))
+    assert len(forest.sets) >= 5  # 300 categories take five words
+    for stage in (apply, predict):
+        assert np.array_equal(stage(forest, X, NumpyBackend()), stage(forest, X, backend))
+
+
+LARGE = ["binary", "7 classes", "60 classes", "regression", "two outputs", "counts", "16 bits"]
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"deep": 0}, {"deep": 300}, {"shared_limit": SMALL}],
+    ids=lambda changes: ", ".join(f"{k} {v}" for k, v in changes.items()) or "default",
+)
+def test_thousands_of_rows(cuda, name, changes):
+    task = large(name).but(n_trees=2)
+    if name == "16 bits":  # histograms of 2,000 bins take a CPU their time
+        task = task.but(n_trees=1, max_depth=4)
+    elif "deep" in changes:
+        task = task.but(max_depth=10)
+    with cuda.order(len(name)):
+        assert same_forest(task.grow(NumbaBackend()), task.grow(cuda.backend(**changes)))
+
+
+@pytest.mark.skipif(missing("asan") is not None, reason=str(missing("asan")))
+def test_no_kernel_leaves_its_arrays_or_does_undefined_arithmetic():
+    # "tsan" in its place looks for races; it takes longer, see CONTRIBUTING
+    script = SUPPORT / "cuda_tiny.py"
+    done = sanitized("asan", [str(script)])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("fine") == len(tasks_of_all_kinds())

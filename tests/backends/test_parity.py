@@ -1,0 +1,131 @@
+"""Every backend, phase, number of threads and memory budget grows the same forest: ==."""
+
+import numpy as np
+import pytest
+from engine import DeepFrom, Task, same_forest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tasks import large, tasks
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.predict import apply, predict
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
+FEW = settings(derandomize=True, deadline=None, max_examples=30)
+
+
+def assert_same(task: Task, *backends: Backend) -> None:
+    forest = task.grow(NumpyBackend())
+    for backend in backends:
+        assert same_forest(forest, task.grow(backend)), vars(backend)
+
+
+@SETTINGS
+@given(task=tasks(), rows=st.sampled_from([1, 4, 20, 60]))
+def test_compiled_forests_are_the_reference(task, rows):
+    assert_same(task, DeepFrom(0), DeepFrom(rows), NumbaBackend())
+
+
+@SETTINGS
+@given(task=tasks(), rows=st.sampled_from([0, 20, 2**14]), n_threads=st.sampled_from([2, 4]))
+def test_threads_change_nothing(task, rows, n_threads):
+    assert_same(task, DeepFrom(rows, n_threads))
+
+
+@SETTINGS
+@given(
+    task=tasks(),
+    rows=st.sampled_from([0, 20, 2**14]),
+    n_threads=st.sampled_from([1, 2]),
+    budget=st.sampled_from([1, 1000, 30_000]),
+)
+def test_memory_budgets_change_nothing(task, rows, n_threads, budget):
+    # one byte: waves of one tree, chunks of one slot
+    assert_same(task, NumpyBackend(1, budget), DeepFrom(rows, n_threads, budget))
+
+
+@FEW
+@given(task=tasks())
+def test_the_same_task_gives_the_same_forest_again(task):
+    backend = DeepFrom(20, 2)
+    first = task.grow(backend)
+    assert same_forest(first, task.grow(backend))
+    assert same_forest(first, task.grow(DeepFrom(20, 2)))
+
+
+@FEW
+@given(task=tasks(), n_threads=st.sampled_from([1, 3]))
+def test_predictions_are_the_same(task, n_threads):
+    forest, rng = task.grow(NumpyBackend()), np.random.default_rng(0)
+    X = np.concatenate([task.X, task.X * rng.normal(size=task.X.shape).astype(task.X.dtype)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    compiled = NumbaBackend(n_threads)
+    assert np.array_equal(apply(forest, X, NumpyBackend()), apply(forest, X, compiled))
+    assert np.array_equal(predict(forest, X, NumpyBackend()), predict(forest, X, compiled))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["binary", "7 classes", "60 classes", "regression", "two outputs", "counts", "16 bits"],
+)
+def test_thousands_of_rows(name):
+    task = large(name)
+    forest = task.grow(NumbaBackend())
+    assert forest.depth > 8
+    for backend in (DeepFrom(0, 2), DeepFrom(1500, 2), DeepFrom(30), NumbaBackend(2, 10**6)):
+        assert same_forest(forest, task.grow(backend))
+    few = task.but(n_trees=1, max_depth=9)
+    assert_same(few, DeepFrom(0), DeepFrom(1500, 2), DeepFrom(200), NumbaBackend())
+
+
+def test_the_default_deep_phase_follows_wide_levels():
+    rng, backend = np.random.default_rng(3), NumbaBackend(2)
+    few = Task(rng.normal(size=(300, 60)).astype(np.float32), np.zeros(300, int))
+    n = 2 * backend.deep_rows(few.training(backend), 300)
+    X = rng.normal(size=(n, 60)).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = (np.nan_to_num(X[:, 0]) + X[:, 1] > rng.normal(size=n)).astype(int)
+    task = Task(X, y, n_tried=7, max_depth=6)
+    assert backend.deep_rows(task.training(backend), n) < n
+    assert_same(task, backend, NumbaBackend())
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_small_nodes_of_a_large_block_have_blocks_of_their_own(criterion):
+    # 400 columns: the last block takes 1,310 rows, so there are two from 2,621 on, and three
+    # from 10,481 on
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(11_000, 400)).astype(np.float32)
+    X[:, ::3] = rng.integers(0, 2, (11_000, 134))  # constant in many nodes
+    y = X[:, 0] + X[:, 1] + rng.normal(size=11_000) > 0
+    task = Task(X, y.astype(int), criterion, n_tried=9)
+    forest = task.grow(DeepFrom(900))
+    for rows in (11_000, 4000):
+        assert same_forest(forest, task.grow(DeepFrom(rows)))
+
+
+@pytest.mark.parametrize("n_trees", [8, 13])
+def test_waves_on_threads_of_their_own_change_nothing(n_trees):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(300, 4))
+    task = Task(X, rng.integers(0, 3, 300), n_draws=300, n_tried=2, n_trees=n_trees)
+    assert NumbaBackend(2).waves(task.sampling, 3, n_trees)[0] == 2
+    assert_same(task, *(NumbaBackend(2, budget) for budget in (1, 2**14, 2**26)))
+
+
+def test_as_many_bins_as_a_code_can_tell_apart():
+    # 65,535 bins and missing values: every one of the 65,536 codes is in use
+    rng = np.random.default_rng(4)
+    X = np.arange(66_000, dtype=np.float32)[:, None]
+    X[65_535:] = np.nan
+    y = rng.integers(0, 3, 66_000)
+    y[65_535:] = rng.random(465) < 0.9
+    weights = np.where(np.isnan(X[:, 0]), 100, 1).astype(np.int32)
+    for criterion, target in (("gini", y % 2), ("gini", y), ("squared_error", y)):
+        task = Task(X, target, criterion, weights, n_draws=100, max_bins=65_535, max_depth=4)
+        matrix, _ = task.prepared(NumbaBackend())
+        assert matrix.codes.dtype == np.uint16
+        assert matrix.edges.missing_code == 65_535
+        assert_same(task, DeepFrom(0), DeepFrom(20), NumbaBackend())

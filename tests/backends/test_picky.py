@@ -1,0 +1,157 @@
+"""Everything that runs on CuPy's arrays keeps CuPy's rules; and picky.py tells where not."""
+
+import numpy as np
+import pytest
+from cuda_on_cpu.module import available
+from cuda_tiny import tasks as tasks_of_all_kinds
+from engine import out_of_bag_means, same_forest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from picky import Array, Namespace, PickyBackend, operations, waits
+from tasks import category_tasks, tasks
+
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.binning import bin_matrix, fit_edges
+from gpuforest.criteria import CRITERIA
+from gpuforest.inspection.importances import impurity_importances
+from gpuforest.predict import apply, predict, predict_classes
+from gpuforest.target import encode_moments
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)
+FEW = settings(derandomize=True, deadline=None, max_examples=20)
+
+emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
+xp = Namespace()
+
+
+def array(*values, dtype=np.int64):
+    return Array(np.array(values, dtype))
+
+
+# the package
+
+
+@emulated
+@SETTINGS
+@given(task=tasks(), deep=st.sampled_from([None, 0, 5, 40]))
+def test_forests(task, deep):
+    assert same_forest(task.grow(NumpyBackend()), task.grow(PickyBackend(deep=deep)))
+
+
+@emulated
+@FEW
+@given(task=category_tasks())
+def test_categories(task):
+    assert same_forest(task.grow(NumpyBackend()), task.grow(PickyBackend()))
+
+
+@emulated
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize("task", tasks_of_all_kinds(), ids=lambda t: f"{t.criterion} {t.max_bins}")
+def test_what_follows_a_forest(task):
+    backend, forest = PickyBackend(), task.grow(NumpyBackend())
+    expected, found = (
+        out_of_bag_means(forest, task.prepared(b)[0], task.sampling, b)
+        for b in (NumpyBackend(), backend)
+    )
+    assert np.array_equal(expected, found, equal_nan=True)
+    expected, found = (
+        impurity_importances(forest, CRITERIA[task.criterion], b) for b in (NumpyBackend(), backend)
+    )
+    assert np.array_equal(expected, found)
+    stages = [apply, predict]
+    if forest.coding.is_classes:
+        stages.append(predict_classes)
+    for stage in stages:
+        expected = stage(forest, task.X, NumpyBackend())
+        assert np.array_equal(expected, stage(forest, task.X, backend))
+        there = stage(forest, backend.asarray(task.X), backend)
+        assert np.array_equal(expected, backend.asnumpy(there))
+
+
+@emulated
+def test_data_that_lie_on_the_device():
+    backend, rng = PickyBackend(), np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)).astype(np.float32)
+    y = rng.normal(size=(300, 1))
+    for seed, max_bins, sample_rows in ((0, 255, 1000), (1, 7, 50)):
+        options = {"max_bins": max_bins, "sample_rows": sample_rows, "seed": seed}
+        edges = fit_edges(X, **options)
+        found = fit_edges(backend.asarray(X), backend=backend, **options)
+        assert np.array_equal(edges.values, found.values)
+        there = bin_matrix(backend.asarray(X), found, backend)
+        codes = bin_matrix(X, edges, NumpyBackend()).codes
+        assert np.array_equal(codes, backend.asnumpy(there.codes)[:, : codes.shape[1]])
+    _, moments = encode_moments(y, 300)
+    _, there = encode_moments(backend.asarray(y), 300, backend=backend)
+    assert np.array_equal(moments, backend.asnumpy(there))
+
+
+# the rules
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    {
+        "host operand": lambda a: a + np.arange(3),
+        "host on the left": lambda a: np.arange(3) + a,
+        "host argument": lambda a: xp.take(np.arange(3), a),
+        "NumPy's function": lambda a: np.cumsum(a),
+        "NumPy's array": lambda a: np.asarray(a),
+        "iteration": lambda a: list(a),
+        "index": lambda a: a[np.arange(2)],
+        "mixed search": lambda a: xp.searchsorted(a, array(1, dtype=np.uint64)),
+        "out of range": lambda a: xp.take(a, array(3)),
+        "nothing to take": lambda a: xp.take(a[:0], array(0)),
+        "65 bits": lambda a: a + 2**64,
+        "negative": lambda a: array(1, dtype=np.uint64) + -1,
+        "no such function": lambda a: xp.frobnicate(a),
+        "another device": lambda a: xp.zeros(1, device="cpu"),
+    }.items(),
+    ids=lambda mistake: mistake[0],
+)
+def test_refused(mistake):
+    with pytest.raises((TypeError, IndexError, OverflowError, AttributeError, ValueError)):
+        mistake[1](array(0, 1, 2))
+
+
+def test_arguments_that_only_numpy_takes_are_refused():
+    pytest.importorskip("cupy")
+    with pytest.raises(TypeError, match="mode"):
+        xp.take(array(0, 1), array(0), mode="clip")
+    assert not hasattr(xp, "busday_count")
+
+
+def test_allowed():
+    big = array(2**63, 2**64 - 1, dtype=np.uint64)
+    assert (big >= 2**63).host.all()
+    assert ((big ^ (2**64 - 1)) & 0xFF).host.tolist() == [255, 0]
+    assert xp.where(array(1, 0) > 0, array(5, 6), -1).host.tolist() == [5, -1]
+    assert xp.zeros((2,), dtype=xp.int8, device=big.device).dtype == np.int8
+    a = array(1, 2, 3)
+    a[1:] = 0
+    a += 1
+    assert a.host.tolist() == [2, 1, 1]
+
+
+def test_counted():
+    a = array(3, 0, 2)
+    for work, n_operations, n_waits in (
+        (lambda: a[1:] + 1, 1, 0),
+        (lambda: xp.reshape(a, (3, 1)), 0, 0),
+        (lambda: a[a > 0], 2, 1),
+        (lambda: xp.nonzero(a), 1, 1),
+        (lambda: xp.repeat(a, a), 1, 2),
+        (lambda: xp.repeat(a, 2), 1, 0),
+        (lambda: xp.unique_all(a), 1, 3),
+        (lambda: int(a[-1]), 0, 1),
+        (lambda: bool(xp.any(a > 0)), 2, 1),
+    ):
+        before = operations.total(), waits.total()
+        work()
+        found = operations.total() - before[0], waits.total() - before[1]
+        assert found == (n_operations, n_waits)
+
+
+def test_memory_that_nobody_has_written_is_no_zero():
+    assert xp.empty((3, 2), dtype=xp.int64).host.all()

@@ -1,0 +1,200 @@
+"""The benchmark on a GPU, as far as it goes without one."""
+
+import argparse
+import json
+import sys
+
+import numpy as np
+import pytest
+from cuda_on_cpu.module import available
+from paths import MOST_LINES
+
+from benchmarks.gpu import __main__ as script
+from benchmarks.gpu import check, device, measure, small, work
+from benchmarks.gpu.report import report
+from benchmarks.gpu.run import LostDevice, Run, model_of
+from benchmarks.gpu.traffic import gathered, looked_up
+from benchmarks.gpu.watch import NAME, watching
+from benchmarks.record import ROOT, Log
+from gpuforest.backends import gpu, registry
+
+emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch):
+    """Backends that a run adds are gone after it."""
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_without_a_gpu_it_ends_with_the_reason(monkeypatch, capsys):
+    monkeypatch.setattr(gpu, "why_not", lambda: "there is no CUDA device")
+    assert script.main([]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "benchmarks.gpu: no GPU can be used: there is no CUDA device\n"
+
+
+@emulated
+def test_a_whole_run(tmp_path, capsys):
+    results = tmp_path / "gpu.jsonl"
+    arguments = ["--emulated", "--works", "3.3M,year", "--results", str(results)]
+    assert script.main(arguments) == 0
+    lines = lines_of(results)
+    assert all(line["benchmark"] == "gpu" and line["source"] for line in lines)
+    assert all(line["device"]["name"] == "emulated on the CPU" for line in lines)
+    for name in ("3.3M x 16", "year-like"):
+        own = {line["what"]: line for line in lines if line.get("work") == name}
+        assert own.keys() == {"same", "fit", "predict", "stages", "first", "cpu"}
+        assert own["same"]["same"]
+        assert own["cpu"]["same"]
+        paths = {line["path"] for line in own["stages"]["lines"]}
+        assert paths > {
+            "fit/edges",
+            "fit/encode/encode/encode.encode",
+            "fit/grow/bags/bag/bag.bag",
+            "fit/grow/level/histogram.histogram",
+            "fit/grow/level/best_split.best_cut",
+            "fit/grow/advance/partition/partition.move",
+            "fit/grow/deep phase/grow_subtrees.grow_subtrees",
+            "fit/grow/assembly/to host",
+        }
+        whole = own["stages"]["lines"][0]
+        assert whole["path"] == "fit"
+        assert sum(x["own_seconds"] for x in own["stages"]["lines"]) == pytest.approx(
+            whole["seconds"], rel=1e-3
+        )
+        level = next(x for x in own["stages"]["lines"] if x["path"] == "fit/grow/level")
+        assert level["bytes"] > 0
+        assert level["launches"] > 0
+    assert [x["same"] for x in lines if x["what"] == "sweep" and "same" in x] == [True, True]
+    said = capsys.readouterr().out
+    assert "| 3.3M x 16 |" in said
+    assert "FAILED" not in said
+
+
+@emulated
+def test_small_forests_for_a_sanitizer(capsys, monkeypatch):
+    monkeypatch.setattr(small, "CASES", small.CASES[:2])
+    small.main("emulated", 200)
+    assert "2 small forests are the reference's" in capsys.readouterr().out
+
+
+class Nothing:
+    """A device that is never used."""
+
+    name = "numba"
+
+    def restart_memory(self):
+        pass
+
+
+@pytest.fixture
+def run(tmp_path):
+    options = argparse.Namespace(minutes=1, repeat=1, parts=[], sweep=[])
+    return Run(Nothing(), Log("gpu", tmp_path / "gpu.jsonl"), options)
+
+
+def test_a_failure_is_a_line_and_the_rest_goes_on(run, capsys):
+    def fails():
+        raise MemoryError("no room")
+
+    run.attempt("fit", work.WORKS[0], fails)
+    run.attempt("fit", work.WORKS[1], lambda: run.add("fit", work.WORKS[1], seconds=[3.0, 1, 2]))
+    run.end = 0
+    run.attempt("fit", work.WORKS[2], fails)
+    failed, done, skipped = lines_of(run.log.path)
+    assert failed["error"] == "MemoryError: no room"
+    assert done["median"] == 2
+    assert skipped["skipped"] == "the time is up"
+    assert run.failed
+    assert "FAILED: fit of covtype-like: MemoryError: no room" in report(run)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "cudaErrorIllegalAddress: an illegal memory access was encountered",
+        "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure",
+    ],
+)
+def test_a_broken_context_ends_the_process(run, said, monkeypatch):
+    def fails():
+        raise RuntimeError(said)
+
+    with pytest.raises(LostDevice):
+        run.attempt("fit", work.WORKS[0], fails)
+    # the works that were not begun go on in another process
+    commands = []
+    monkeypatch.setattr(script.subprocess, "run", lambda command, **_: commands.append(command))
+    run.options = script.parse(["--quick"])
+    assert script.go_on(run, work.WORKS[:3]) == 1
+    (command,) = commands
+    assert command[command.index("--works") + 1] == "3.3M x 16,800k x 128"
+    parsed = script.parse(command[command.index("benchmarks.gpu") + 1 :])
+    assert [w.name for w in script.chosen(parsed)[0]] == ["3.3M x 16", "800k x 128"]
+    assert not parsed.check
+
+
+def test_a_sanitizer_that_is_absent_is_a_line(run, monkeypatch):
+    monkeypatch.setattr(check.shutil, "which", lambda *_, **__: None)
+    check.sanitize(run)
+    assert "not on the PATH" in run.lines[0]["skipped"]
+
+
+@pytest.mark.parametrize(("body", "passes"), [("pass", True), ("assert False", False), (None, 0)])
+def test_the_parity_tests_must_pass_and_be_there(run, monkeypatch, tmp_path, body, passes):
+    test = tmp_path / "test_gpu.py"
+    skip = "import pytest\n@pytest.mark.skip(reason='none here')\n"
+    test.write_text(f"{skip if body is None else ''}def test_one():\n    {body or 'pass'}\n")
+    monkeypatch.setattr(check, "TESTS", [str(test)])
+    assert check.tests_pass(run) == bool(passes)
+    assert run.lines[0]["tests"] == 1
+
+
+def test_every_work_is_made_the_same_by_parts():
+    for each in work.WORKS:
+        X, y = work.make(each, np, 300)
+        assert X.shape == (300, each.features)
+        assert X.dtype == np.float32
+        assert np.isfinite(X).all()
+        later = work.make(each, np, 100, first=200)
+        assert np.allclose(later[0], X[200:], rtol=1e-3, atol=1e-3)  # products of matrices
+        assert np.allclose(later[1], y[200:], rtol=1e-3)
+        assert len(np.unique(y)) > 1
+        assert model_of(each, "numba").backend == "numba"
+
+
+def test_covtype_like_classes_have_their_shares():
+    _, y = work.make(work.WORKS[0], np, 20_000)
+    assert np.abs(np.bincount(y, minlength=7) / len(y) - work.SHARES).max() < 0.02
+
+
+def test_sectors_that_are_read():
+    # every element: the array itself; few: a sector each
+    assert gathered(1000, 1.0, 4) == 4000
+    assert gathered(1000, 1e-9, 4) == pytest.approx(32_000)
+    assert gathered(1000, 0.5, 54) == 64_000
+    # one feature of 64: one sector; all: the row
+    assert looked_up(10, 0.5, 64, 1) == 320
+    assert looked_up(10, 0.5, 64, 1000) == pytest.approx(640)
+
+
+@emulated
+def test_watching_leaves_no_trace(monkeypatch):
+    before = measure.importlib.import_module("gpuforest.grow").assemble
+    X, y = work.make(work.WORKS[1], np, 200)
+    with watching(device.open_device("emulated")) as watch:
+        model_of(work.WORKS[1], NAME, n_estimators=1, max_depth=2).fit(X, y)
+        assert sys.modules["gpuforest.grow"].assemble is not before
+    assert sys.modules["gpuforest.grow"].assemble is before
+    assert not watch.open
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda p: p.name)
+def test_no_script_is_long(path):
+    assert len(path.read_text().splitlines()) <= MOST_LINES

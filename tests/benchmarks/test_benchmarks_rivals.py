@@ -1,0 +1,177 @@
+"""The comparison with other libraries: a tiny run, its lines and tables, every adapter."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from paths import MOST_LINES
+
+from benchmarks import compare, one_fit, rivals, works
+from benchmarks.libraries import LIBRARIES
+from benchmarks.libraries.forest import Forest
+from benchmarks.record import ROOT
+
+
+class Nowhere(Forest):
+    title, module, packages = "Nowhere's forests", "nowhere", ("nowhere-at-all",)
+
+
+def test_a_whole_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(LIBRARIES, "nowhere", Nowhere)
+    results = tmp_path / "rivals.jsonl"
+    tiny = ["--works", "A8", "--part", "0.005", "--trees", "5", "--repeat", "1", "--calm", "0"]
+    rivals.main([*tiny, "--rivals", "sklearn,nowhere", "--goals", "--results", str(results)])
+    said = capsys.readouterr()
+    assert "Nowhere's forests: skipped, it is not installed" in said.err
+    ours, theirs = (json.loads(line) for line in results.read_text().splitlines())
+    assert (ours["library"], theirs["library"]) == ("gpuforest", "sklearn")
+    for line in (ours, theirs):
+        assert line["benchmark"] == "rivals"
+        assert (line["work"], line["rows"], line["features"], line["tried"]) == ("A8", 1000, 28, 5)
+        assert line["fit_seconds"] > 0
+        assert line["model_mb"] > 0
+        assert 0.5 < line["accuracy"] < 0.8
+        assert 0.5 < line["log_loss"] < 1
+    assert "| A8: 1,000 x 28, 2 classes, depth 8 |" in said.out
+    assert f"| scikit-learn {theirs['version']} |" in said.out
+    ratio = theirs["fit_seconds"] / ours["fit_seconds"]
+    verdict = f"{'≥' if ratio >= 20 else '<'} 20"
+    assert f"| A8 | {ratio:.{compare.three_digits(ratio)}f} {verdict} |" in said.out
+
+    rivals.main([*tiny, "--table", "--details", "--goals", "--results", str(results)])
+    assert capsys.readouterr().out == said.out
+
+    rivals.main([*tiny, "--rivals", "", "--limit", "0.0001", "--results", str(results)])
+    said = capsys.readouterr()
+    assert "A8, gpuforest: killed, its fit took more than 0.0001 s" in said.err
+    assert "| > 0.0001 |" in said.out
+    assert json.loads(results.read_text().splitlines()[-1])["over"] == 0.0001
+
+
+ADAPTERS = """
+import sys
+import numpy as np
+from dataclasses import replace
+from benchmarks.libraries import LIBRARIES
+from benchmarks.libraries.forest import Wanted
+
+Library, rng = LIBRARIES[sys.argv[1]], np.random.default_rng(0)
+X = rng.normal(size=(300, 6)).astype(np.float32)
+code = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+for classes, y in ((2, X[:, 0] > 0), (3, code), (0, X[:, 0])):
+    wanted = Wanted(10, None, 5, 6, classes, 1, 1)
+    for depth in (None, 4):
+        forest = Library(replace(wanted, depth=depth))
+        forest.fit(X, y.astype(np.int32 if classes else np.float32))
+        found = forest.predict(X)
+        forest.use_threads(1)
+        np.testing.assert_allclose(forest.predict(X[:1]), found[:1], rtol=1e-5)
+        assert forest.size() > 0
+        if classes:
+            assert found.shape == (300, classes)
+            np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+            assert (found.argmax(axis=1) == y).mean() > 0.9
+        else:
+            assert found.shape == (300,)
+            assert np.corrcoef(found, y)[0, 1] > 0.9
+"""
+
+
+@pytest.mark.parametrize("name", [x for x in LIBRARIES if x != "ranger"])
+def test_every_library_that_is_installed_answers(name):
+    if LIBRARIES[name].version() is None:
+        pytest.skip(f"{LIBRARIES[name].title} is not installed")
+    subprocess.run([sys.executable, "-c", ADAPTERS, name], cwd=ROOT, check=True)
+
+
+def test_ranger_where_it_is_installed(tmp_path):
+    if LIBRARIES["ranger"].version() is None:
+        pytest.skip("ranger is not installed")
+    options = rivals.parse(["--part", "0.005"])
+    for name in ("A16", "diabetes"):
+        work = next(work for work in works.WORKS if work.name == name)
+        about = rivals.write_data(work, tmp_path, options)
+        task = {"library": "ranger", "data": str(tmp_path), "trees": 5, "depth": work.depth}
+        found = one_fit.measure({**task, **about, "threads": 2, "seed": 1, "fits": work.fits})
+        assert found["fit_seconds"] > 0
+        assert found["accuracy"] > 0.5 if about["classes"] else found["r2"] > 0
+
+
+def line(library, seed, date="1", **more):
+    about = {"work": "A8", "rows": 10, "features": 2, "classes": 2, "depth": 8, "trees": 100}
+    about |= {"threads": 2, "part": 1, "version": "1", "commit": "abc1234"}
+    return {**about, "library": library, "seed": seed, "date": date, **more}
+
+
+def test_ratios_are_of_neighbouring_runs():
+    runs = compare.by_work(
+        [
+            line("gpuforest", 1, fit_seconds=1.0),
+            line("sklearn", 1, fit_seconds=10.0),
+            line("gpuforest", 2, fit_seconds=2.0),
+            line("sklearn", 2, fit_seconds=40.0),
+            line("sklearn", 1, date="2", fit_seconds=99.0),  # alone in its run
+            line("ydf", 1, fit_seconds=4.0),
+            line("lightgbm", 1, over=60),
+            line("ranger", 1, error="no memory"),
+        ]
+    )["A8"]
+    assert compare.times_ours(runs, "sklearn", "fit_seconds") == 15
+    assert compare.least(runs, "fit_seconds") == "ydf"
+    assert compare.theirs(runs, "ydf", "fit_seconds", named=True) == "4.00 (4.00x, YDF)"
+    assert compare.theirs(runs, "lightgbm", "fit_seconds") == "> 60 (> 40.0x)"
+    assert compare.reached(runs, "lightgbm", "fit_seconds", 40) == "> 40.0 ≥ 40"
+    assert compare.reached(runs, "lightgbm", "fit_seconds", 41) == "> 40.0 ? 41"
+    assert compare.reached(runs, "sklearn", "fit_seconds", 16) == "15.0 < 16"
+    assert compare.reached(runs, "sklearn", "fit_seconds", None) == "15.0"
+    assert compare.cell(runs, "ranger", "fit_seconds") == "failed"
+    assert compare.cell(runs, "ranger", "predict_seconds") == ""
+    for key, x, better in (("accuracy", 0.8, max), ("log_loss", 0.5, min)):
+        runs["gpuforest"][0][key] = x
+        runs["sklearn"][0][key] = 0.7
+        assert compare.ahead(runs, key, better) == f"{x - 0.7:+.4f}"
+
+
+def test_a_table_is_of_one_commit_and_of_each_last_run(tmp_path):
+    results = tmp_path / "rivals.jsonl"
+    lines = [
+        line("gpuforest", 1, date="2027-01-01", commit="0000000"),
+        line("gpuforest", 1, date="2027-01-02"),
+        line("sklearn", 1, date="2027-01-02"),
+        line("ydf", 1, date="2027-01-02"),
+        line("gpuforest", 1, date="2027-01-03"),
+        line("ydf", 1, date="2027-01-03"),
+        line("gpuforest", 1, date="2027-01-04", work="50,000 rows"),
+    ]
+    results.write_text("\n".join(json.dumps(x) for x in lines))
+
+    def chosen(*more):
+        found = rivals.written(rivals.parse(["--results", str(results), *more]))
+        return [lines.index(x) for x in found]
+
+    assert chosen() == [1, 2, 4, 5]
+    assert chosen("--commit", "0000000111") == [0]
+    assert chosen("--date", "2027-01-02") == [1, 2, 3]
+    assert chosen("--works", "B16") == []
+
+
+def test_scaling_is_beside_the_law():
+    lines = [line("gpuforest", 1, rows=n, fit_seconds=n / 1e5) for n in (50_000, 100_000)]
+    text = compare.scaling(lines, "rows")
+    assert text.endswith("| gpuforest | 100,000 | 1.00 | 2.00 | 2.13 |")
+    rows, trees = works.scaling(100)
+    assert [work.rows for work in rows][::5] == [50_000, 1_600_000]
+    assert [work.trees for work in trees] == [25, 50, 100, 200]
+
+
+def test_an_unknown_name_is_one_line(capsys):
+    with pytest.raises(SystemExit):
+        rivals.parse(["--works", "A9"])
+    assert "no A9: there are A8, A16" in capsys.readouterr().err
+
+
+def test_files_stay_small():
+    paths = [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "benchmarks/libraries").glob("*.py")]
+    for path in paths:
+        assert len(path.read_text().splitlines()) <= MOST_LINES - 100

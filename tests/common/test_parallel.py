@@ -1,0 +1,218 @@
+"""Several callers, and interrupts; children are in test_robustness_callers.py."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from gpuforest import RandomForestClassifier
+from gpuforest.common.parallel import cut_evenly, parallel_map
+from gpuforest.inspection.paths import decision_paths
+
+
+def data(n_rows: int = 1500) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 8))
+    return X, (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n_rows) > 0).astype(int)
+
+
+def fitted(seed: int, n_threads: int = 2) -> RandomForestClassifier:
+    model = RandomForestClassifier(
+        10, random_state=seed, n_jobs=n_threads, backend="numba", max_features=2
+    )
+    return model.fit(*data())
+
+
+def test_callers_at_once():
+    X, _ = data()
+    alone = {seed: fitted(seed, 1) for seed in range(4)}
+
+    def job(number: int) -> bool:
+        seed = number % 4
+        model = fitted(seed, 1 + number % 3)
+        return bool(
+            np.array_equal(model.forest_.nodes, alone[seed].forest_.nodes)
+            and np.array_equal(model.predict_proba(X), alone[seed].predict_proba(X))
+        )
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(job, range(24)))
+
+
+def test_one_forest_predicts_for_many():
+    X, _ = data()
+    model, expected = fitted(0), fitted(0, 1).predict_proba(X)
+    with ThreadPoolExecutor(6) as pool:
+        parts = list(pool.map(lambda _: model.predict_proba(X), range(30)))
+    assert all(np.array_equal(part, expected) for part in parts)
+
+
+def test_threads_end_soon_after_their_call():
+    fitted(0)
+    before = threading.active_count()
+    fitted(1, 4).predict(data()[0])
+    patience = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+
+
+# interrupts
+
+LONG_FITS = """
+import os, signal, sys, threading, time
+import numpy as np
+from gpuforest import RandomForestClassifier
+
+n_threads = int(sys.argv[1])
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(300_000, 28)).astype(np.float32), rng.integers(0, 2, 300_000)
+
+def fit(n_trees, rows):
+    model = RandomForestClassifier(n_trees, random_state=0, n_jobs=n_threads, backend="numba")
+    return model.fit(X[:rows], y[:rows])
+
+expected = fit(3, 20_000).forest_.nodes
+fit(1, len(X))  # every kernel is compiled
+sent = []
+
+def interrupt():
+    sent.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+
+for delay in (0.1, 0.4, 0.7, 1.0, 1.2, 1.4, 1.6, 1.8):  # binning, then growing
+    timer = threading.Timer(delay, interrupt)
+    timer.start()
+    try:
+        fit(500, len(X))
+        print("it was no long fit", flush=True)
+    except KeyboardInterrupt:
+        print(time.monotonic() - sent[-1], flush=True)
+    timer.join()
+again = fit(3, 20_000)
+print("same" if np.array_equal(again.forest_.nodes, expected) else "other", flush=True)
+fit(500, len(X))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_interrupt_ends_a_long_fit(n_threads):
+    child = subprocess.Popen(
+        [sys.executable, "-c", LONG_FITS, str(n_threads)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        # 1. caught: each fit ends soon, and the next one is right
+        for _ in range(8):
+            line = child.stdout.readline()
+            assert line, child.stderr.read()[-500:]
+            assert float(line) < 2
+        assert child.stdout.readline() == "same\n"
+        # 2. not caught: the process ends
+        time.sleep(1)
+        start = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=30)
+        assert time.monotonic() - start < 2
+        assert errors.endswith("KeyboardInterrupt\n")
+        assert child.returncode in (1, 130, -signal.SIGINT)
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_an_error_stops_the_work_that_has_not_begun():
+    begun = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if item == 3:
+            raise RuntimeError("three")
+        time.sleep(0.01)
+        return item
+
+    with pytest.raises(RuntimeError, match="three"):
+        parallel_map(work, range(1000), 2)
+    assert len(begun) < 20
+    assert parallel_map(lambda i: i * i, range(50), 3) == [i * i for i in range(50)]
+
+
+EXIT = """
+import sys, threading, time
+from gpuforest.common.parallel import parallel_map
+
+begun = threading.Event()
+
+def work(item):
+    begun.set()
+    time.sleep(item)
+
+threading.Thread(target=parallel_map, args=(work, [0.5] * 200, 2), daemon=True).start()
+begun.wait()
+"""
+
+
+def test_the_process_ends_while_a_daemon_works():
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-c", EXIT], check=True, timeout=45)
+    assert time.monotonic() - start < 40  # all the work takes 50
+
+
+EXIT_OF_A_FIT = (
+    LONG_FITS.split("fit(1, len(X))")[0]
+    + """
+threading.Thread(target=fit, args=(5000, 20_000), daemon=True).start()
+time.sleep(1)
+print(time.monotonic(), flush=True)
+"""
+)
+
+
+def test_the_process_ends_while_a_daemon_fits():
+    command = [sys.executable, "-c", EXIT_OF_A_FIT, "2"]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    assert time.monotonic() - float(done.stdout) < 10  # all trees take longer
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers of the processor's time")
+def test_decision_paths_can_be_interrupted():
+    X, y = data(2000)
+    model = RandomForestClassifier(20, max_depth=12, random_state=0, backend="numpy").fit(X, y)
+    leaves, noticed = np.tile(model.apply(X), (40, 1)), []
+    before = signal.signal(signal.SIGPROF, lambda *_: noticed.append(time.process_time()))
+    noticed.append(time.process_time())
+    signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)
+    try:
+        paths = decision_paths(model.forest_, leaves)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    noticed.append(time.process_time())
+    assert paths.nnz > 10**7  # blocks take up to 0.15 of the time; all ones at once took half
+    assert np.diff(noticed).max() < (noticed[-1] - noticed[0]) / 4
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 8])
+def test_results_are_in_the_order_of_the_items(n_threads):
+    counts = []
+    found = parallel_map(lambda i: i * i, range(20), n_threads, counts.append)
+    assert found == [i * i for i in range(20)]
+    assert counts == list(range(1, 21))
+    assert parallel_map(lambda i: i, [], n_threads) == []
+
+
+def test_slices_of_even_sums():
+    sizes = np.array([3, 1, 2, 9, 1, 1, 1])
+    cuts = [(s.start, s.stop) for s in cut_evenly(sizes, 4)]
+    assert cuts == [(0, 2), (2, 3), (3, 4), (4, 7)]  # 4, 2, one too large, 3
+    assert [(s.start, s.stop) for s in cut_evenly(sizes, 100)] == [(0, 7)]
+    assert cut_evenly(sizes[:0], 4) == []

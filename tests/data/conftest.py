@@ -1,0 +1,19 @@
+"""Fixtures of the tests of data."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gpuforest.data import libraries
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes an engine the only one that is installed."""
+
+    def hide(name: str) -> None:
+        monkeypatch.setattr(
+            libraries, "find_spec", lambda other: object() if other == name else None
+        )
+
+    return hide

@@ -1,0 +1,268 @@
+"""Categories: which columns they are, how they are learned and found again."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from category_columns import (
+    BY_DTYPE,
+    BY_NAME,
+    COLOURS,
+    NUMBERS,
+    SORTED,
+    N,
+    Y,
+    frame_of,
+    places_of,
+    read,
+)
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+)
+from gpuforest.backends import get_backend
+from gpuforest.data import categories
+from gpuforest.data.validation import check_table
+
+# which features are categorical, and what their categories are
+
+
+@pytest.mark.parametrize("form", BY_DTYPE)
+def test_columns_that_are_categories_by_their_dtype(form):
+    column, expected = BY_DTYPE[form]
+    found, known = read(frame_of(column))
+    assert known == {0: expected}
+    values = NUMBERS if expected == (1, 2, 3) else COLOURS
+    assert np.array_equal(found[:, 0], places_of(values, expected), equal_nan=True)
+    assert found[:, 1].tolist() == list(range(N))
+
+
+@pytest.mark.parametrize("form", BY_NAME)
+def test_columns_that_are_categories_by_name(form):
+    column, expected = BY_NAME[form]
+    found, known = read(frame_of(column), categorical_features=["a"])
+    assert known == {0: expected}
+    assert [type(v) for v in known[0]] == [type(v) for v in expected]
+    values = column.to_pylist() if isinstance(column, pa.Array) else column.to_list()
+    values = [None if v is pd.NA else v for v in values]
+    assert np.array_equal(found[:, 0], places_of(values, expected), equal_nan=True)
+    if form != "nulls":
+        assert read(frame_of(column))[1] == {}  # numbers are numbers unless they are named
+
+
+MASKED = np.ma.masked_array([[c or "empty"] for c in COLOURS], mask=[[c is None] for c in COLOURS])
+ARRAYS = {
+    "objects": (np.column_stack([np.array(COLOURS, object), Y]), SORTED),
+    "list": ([[c, i] for i, c in enumerate(COLOURS)], SORTED),
+    "list, none missing": (
+        [[c or "z", float(i)] for i, c in enumerate(COLOURS)],
+        ("green", "red", "z"),
+    ),
+    "strings": (np.array([[c or "z"] for c in COLOURS]), ("green", "red", "z")),
+    "masked strings": (MASKED, ("empty", "green", "red")),
+    "floats": (np.column_stack([np.array(NUMBERS, float), Y]), (1.0, 2.0, 3.0)),
+    "big-endian": (np.column_stack([Y * 2, Y]).astype(">i2"), (0, 2, 4)),
+    "half": (np.column_stack([Y * 2, Y]).astype("f2"), (0.0, 2.0, 4.0)),
+    "long double": (np.column_stack([Y / 2, Y]).astype("g"), (0.0, 0.5, 1.0)),
+    "booleans": (np.column_stack([Y > 1, Y > 0]), (False, True)),
+}
+
+
+@pytest.mark.parametrize("form", ARRAYS)
+def test_columns_of_arrays(form):
+    X, expected = ARRAYS[form]
+    found, known = read(X, categorical_features=[0])
+    assert known == {0: expected}
+    column = X[:, 0].tolist() if isinstance(X, np.ndarray) else [row[0] for row in X]
+    places = places_of([None if v is None else v for v in column], expected)
+    assert np.array_equal(found[:, 0], places, equal_nan=True)
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize(
+    "chosen",
+    [["s", "n"], np.array(["n", "s"]), [0, 2], (2, 0), [True, False, True], pd.Index(["s", "n"])],
+    ids=repr,
+)
+def test_names_indices_and_masks_mean_the_same(form, chosen):
+    table = pd.DataFrame({"s": ["u", "v"] * 12, "x": np.arange(N), "n": Y})
+    convert = {"pandas": pd.DataFrame, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}
+    known = read(convert[form](table), categorical_features=chosen)[1]
+    assert known == {0: ("u", "v"), 2: (0, 1, 2)}
+
+
+@pytest.mark.parametrize("chosen", ["from_dtype", [0, 2], ["c", "n"], [True, False, False]])
+def test_same_features_as_scikit_learn(chosen):
+    X = pd.DataFrame({"c": pd.Categorical(["u", "v"] * 12), "x": np.arange(N), "n": Y})
+    own, other = (
+        kind(categorical_features=chosen).fit(X, Y).is_categorical_
+        for kind in (DecisionTreeClassifier, HistGradientBoostingClassifier)
+    )
+    assert own.tolist() == other.tolist()
+    assert own.dtype == other.dtype == bool
+
+
+@pytest.mark.parametrize("chosen", ["from_dtype", None, [], [False, False]])
+def test_without_categories_there_is_no_mask(chosen):
+    X = frame_of(pd.Series(NUMBERS))
+    assert DecisionTreeClassifier(categorical_features=chosen).fit(X, Y).is_categorical_ is None
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ([True, False], r"boolean mask must have shape \(n_features,\), got: \(2,\) for 3"),
+        ([0, 3], r"must be in \[0, n_features - 1\], got: \[0, 3\] for 3 features"),
+        ([-1], r"must be in \[0, n_features - 1\]"),
+        (["x", "z"], "item value 'z' which is not a valid feature name of the training data"),
+        ([0.5], "must be an array-like of bool, int or str, got: float"),
+        ([0, "x"], "item value '0' which is not a valid feature name"),
+        ([None], "must be an array-like of bool, int or str, got: NoneType"),
+        ([[0]], "must be one-dimensional"),
+        ("dtype", "The 'categorical_features' parameter of .* must be"),
+    ],
+)
+def test_choices_that_do_not_fit(chosen, message):
+    X = pd.DataFrame({"x": Y, "y": Y, "s": Y})
+    with pytest.raises(ValueError, match=message):
+        DecisionTreeClassifier(categorical_features=chosen).fit(X, Y)
+
+
+def test_names_need_a_frame():
+    with pytest.raises(ValueError, match="fitted on data without feature names"):
+        DecisionTreeClassifier(categorical_features=["x"]).fit(Y[:, None], Y)
+
+
+@pytest.mark.parametrize("column", [BY_DTYPE[n][0] for n in ("str", "category", "polars Enum")])
+def test_none_refuses_strings(column):
+    with pytest.raises(ValueError, match=r"column 'a' .*: list it in categorical_features at fit"):
+        DecisionTreeClassifier(categorical_features=None).fit(frame_of(column), Y)
+
+
+# what cannot be a category
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            Decimal(1),
+            "column 'a' holds Decimal.* of type Decimal: categories are strings, numbers or",
+        ),
+        (pd.Timestamp("2020"), "of type Timestamp: categories are strings"),
+        (b"x", "of type bytes: categories are strings"),
+        (np.inf, "Input X contains infinity: column 'a'; NaN means missing"),
+        ("x", "column 'a' mixes strings and numbers as categories: make all of them strings"),
+    ],
+)
+def test_values_that_are_no_categories(value, message):
+    X = frame_of(pd.Series([value, 2, None] * 8, dtype=object))
+    with pytest.raises(ValueError, match=message):
+        DecisionTreeClassifier(categorical_features=["a"]).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pl.Series([pd.Timestamp("2020")] * N), "column 'a' holds Datetime.*: categories are"),
+        (pa.array([pd.Timestamp("2020")] * N), "column 'a' holds Datetime.*: categories are"),
+        (pl.Series([[1]] * N), r"column 'a' holds List.*: categories are strings"),
+        (pd.Series([[1]] * N), r"column 'a' holds no categories \(unhashable .*: each argument"),
+        (
+            pd.Series([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
+            "column 'a' holds no categories",
+        ),
+        (pd.Series([{}] * N), "argument must be a string, a number or a boolean; convert it"),
+        (pd.Series(pd.date_range("2020", periods=N)), "of type Timestamp: categories are strings"),
+    ],
+)
+def test_columns_that_are_no_categories(column, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        DecisionTreeClassifier(categorical_features=["a"]).fit(frame_of(column), Y)
+
+
+def test_intervals_are_told_apart_from_numbers():
+    with pytest.raises(ValueError, match=r"of type Interval: .* convert it to strings"):
+        DecisionTreeClassifier().fit(pd.DataFrame({"a": pd.cut(np.arange(N), 3)}), Y)
+
+
+def test_too_many_categories_are_named(monkeypatch):
+    monkeypatch.setattr(categories, "MAX_CATEGORIES", 3)
+    assert read(frame_of(pd.Series(COLOURS)))[1] == {0: SORTED}
+    tree = DecisionTreeClassifier(categorical_features=["a", "b"], min_category_frequency=1)
+    with pytest.raises(ValueError, match="column 'b' has 24 categories; at most 3 are supported"):
+        tree.fit(frame_of(pd.Series(COLOURS)), Y)
+
+
+def test_as_many_categories_as_there_may_be(backend):
+    rows = np.repeat(np.arange(categories.MAX_CATEGORIES), 2)
+    given = {"categorical_features": [0], "min_category_frequency": 2}
+    model = DecisionTreeRegressor(max_depth=2, backend=backend, **given)
+    model.fit(rows[:, None], rows % 7)
+    assert model.forest_.edges.code_dtype is np.uint16
+    assert len(model.forest_.edges.categories[0]) == 65_533
+    model.predict(rows[:5, None])
+
+
+# prediction
+
+
+@pytest.mark.parametrize("form", BY_DTYPE)
+def test_values_are_found_whatever_their_dtype(form):
+    column, known = BY_DTYPE[form]
+    if known != (1, 2, 3):
+        model = DecisionTreeClassifier().fit(frame_of(pd.Series(COLOURS)), Y)
+        found = check_table(model, frame_of(column), get_backend("numpy"))
+        assert np.array_equal(found[:, 0], places_of(COLOURS, SORTED), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["blue", "red", None, "greenish"],
+        pd.Categorical(["blue", "red", None, "red"], ["red", "blue"]),
+        pd.Series(["red", 1, None, 2.5], dtype=object),
+        [None] * 4,
+    ],
+    ids=["strings", "category", "objects", "missing"],
+)
+def test_unseen_and_missing_values(backend, values):
+    model = DecisionTreeClassifier(backend=backend).fit(frame_of(pd.Series(COLOURS)), Y)
+    X = pd.DataFrame({"a": values, "b": [0, 1, 2, 3]})
+    found = check_table(model, X, get_backend(backend))
+    assert np.array_equal(found[:, 0], places_of(list(values), SORTED), equal_nan=True)
+    assert model.predict_proba(X).shape == (4, 3)
+
+
+def test_numbers_are_found_by_their_value():
+    model = DecisionTreeClassifier(categorical_features=[0]).fit([[0], [1], [2]] * 8, Y)
+    for same in ([[1.0], [0.0]], [[True], [False]], [[np.int8(1)], [0]]):
+        assert check_table(model, same, get_backend("numpy")).tolist() == [[1], [0]]
+    assert check_table(model, [[1.5], [np.nan]], get_backend("numpy"))[0, 0] == 3
+
+
+@pytest.mark.parametrize(
+    ("trained", "given", "words"),
+    [
+        (COLOURS, [1, 2], "column 'a' holds numbers, but its categories in training were strings"),
+        (NUMBERS, ["1", None], "column 'a' holds strings, but its categories in training were"),
+    ],
+)
+def test_a_column_of_another_type_is_refused(trained, given, words):
+    model = DecisionTreeClassifier(categorical_features=["a"])
+    model.fit(frame_of(pd.Series(trained)), Y)
+    X = pd.DataFrame({"a": given, "b": [0, 1]})
+    for method in (model.predict, model.predict_proba, model.apply, model.decision_path):
+        with pytest.raises(ValueError, match=words):
+            method(X)
+
+
+def test_strings_where_numbers_were():
+    model = DecisionTreeClassifier().fit(frame_of(pd.Series(NUMBERS)), Y)
+    with pytest.raises(ValueError, match="column 'a' holds String: list it"):
+        model.predict(frame_of(pd.Series(COLOURS)))

@@ -1,0 +1,377 @@
+"""Arrays on a GPU: used where they are, results go back alike, forests are the same.
+
+Without a GPU these run on stand-ins (fake_cupy.py) that tell host and device strictly
+apart; with one, on CuPy too.
+"""
+
+import pickle
+import sys
+from types import SimpleNamespace
+
+import fake_cupy
+import numpy as np
+import pytest
+from device_data import data, params_of
+from engine import same_forest
+from sklearn.exceptions import DataConversionWarning
+
+import gpuforest
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    binning,
+)
+from gpuforest.backends import arrays, gpu
+from gpuforest.data import validation
+
+ALL = [
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+]
+
+
+@pytest.fixture(params=["stand-in", "GPU"])
+def device(request, monkeypatch):
+    """`put` brings a host array to the device, as a `cupy.ndarray`, and `get` back."""
+    if request.param == "GPU":
+        if (reason := gpu.why_not()) is not None:
+            pytest.skip(reason)
+        import cupy
+    else:
+        fake_cupy.install(monkeypatch)
+        cupy = sys.modules["cupy"]
+    return SimpleNamespace(put=cupy.asarray, get=lambda array: array.get(), type=cupy.ndarray)
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """Where another library, or how often something is copied, matters."""
+    fake_cupy.install(monkeypatch)
+    return fake_cupy
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("y_there", [False, True])
+@pytest.mark.parametrize("x_there", [False, True])
+@pytest.mark.parametrize("kind", ALL)
+def test_the_forest_is_that_of_the_host(device, kind, x_there, y_there, weighted):
+    X, y = data(kind)
+    weights = np.arange(len(y)) % 3 if weighted else None
+    reference = kind(**params_of(kind), backend="numpy").fit(X, y, weights)
+    model = kind(**params_of(kind), backend="cupy").fit(
+        device.put(X) if x_there else X,
+        device.put(y) if y_there else y,
+        device.put(weights) if weighted and y_there else weights,
+    )
+    assert model.backend_ == "cupy"
+    assert same_forest(model.forest_, reference.forest_)
+    assert model.forest_.coding.scale == reference.forest_.coding.scale
+    assert np.array_equal(model.forest_.coding.centre, reference.forest_.coding.centre)
+    expected = reference.predict(X)
+    assert np.array_equal(model.predict(X), expected)
+    there = device.put(X)
+    found = model.predict(there)
+    assert isinstance(found, device.type)
+    assert found.dtype == expected.dtype
+    assert np.array_equal(device.get(found), expected)
+    assert np.array_equal(device.get(model.apply(there)), reference.apply(X))
+    assert model.score(there, device.put(y)) == reference.score(X, y)
+    assert model.score(there, y, device.put(y * 0 + 2)) == reference.score(X, y)
+    if hasattr(model, "predict_proba"):
+        assert isinstance(model.classes_, np.ndarray)
+        assert np.array_equal(model.classes_, reference.classes_)
+        assert model.classes_.dtype == reference.classes_.dtype
+        found = device.get(model.predict_proba(there))
+        assert np.array_equal(found, reference.predict_proba(X))
+
+
+@pytest.mark.parametrize("kind", ALL[:2])
+def test_the_chosen_subtree_is_that_of_the_host(device, kind):
+    X, y = data(kind)
+    y = y[:, None]
+    params = params_of(kind, ccp_alpha="cv", ccp_cv=3)
+    with pytest.warns(DataConversionWarning):
+        reference = kind(**params, backend="numpy").fit(X, y, y[:, 0] * 0 + 2)
+    with pytest.warns(DataConversionWarning):
+        model = kind(**params, backend="cupy").fit(
+            device.put(X), device.put(y), device.put(y[:, 0] * 0 + 2)
+        )
+    for _ in range(2):
+        assert same_forest(model.forest_, reference.forest_)
+        for name, values in reference.pruning_curve_.items():
+            assert np.array_equal(model.pruning_curve_[name], values)
+        reference.prune(X[:60], y[:60, 0])
+        model.prune(device.put(X[:60]), device.put(y[:60, 0]))
+
+
+@pytest.mark.parametrize("criterion", ["entropy", "poisson"])
+def test_other_criteria(device, criterion):
+    kind = RandomForestClassifier if criterion == "entropy" else RandomForestRegressor
+    X, y = data(kind)
+    y = y - y.min()
+    params = params_of(kind, criterion=criterion)
+    reference = kind(**params, backend="numpy").fit(X, y)
+    model = kind(**params, backend="cupy").fit(device.put(X), device.put(y))
+    assert same_forest(model.forest_, reference.forest_)
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+def test_out_of_bag_results_are_on_the_host(device, kind):
+    X, y = data(kind)
+    params = params_of(kind, oob_score=True, n_estimators=25)
+    reference = kind(**params, backend="numpy").fit(X, y)
+    model = kind(**params, backend="cupy").fit(device.put(X), device.put(y))
+    assert model.oob_score_ == reference.oob_score_
+    name = "oob_prediction_" if kind is RandomForestRegressor else "oob_decision_function_"
+    assert isinstance(getattr(model, name), np.ndarray)
+    assert np.array_equal(getattr(model, name), getattr(reference, name))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u2", "i4", "i8", "u8", "?"])
+def test_every_dtype_of_x(device, dtype):
+    X, y = data(RandomForestClassifier)
+    X = (np.nan_to_num(X) * 40).astype(dtype)
+    reference = RandomForestClassifier(**params_of(RandomForestClassifier), backend="numpy")
+    model = RandomForestClassifier(**params_of(RandomForestClassifier), backend="cupy")
+    assert same_forest(model.fit(device.put(X), device.put(y)).forest_, reference.fit(X, y).forest_)
+    assert np.array_equal(device.get(model.apply(device.put(X))), reference.apply(X))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u1", "i8", "u8", "?"])
+def test_every_dtype_of_y(device, dtype):
+    X, y = data(DecisionTreeClassifier)
+    y = np.abs(y).astype(dtype)
+    for kind in (DecisionTreeClassifier, DecisionTreeRegressor):
+        reference = kind(backend="numpy").fit(X, y)
+        model = kind(backend="cupy").fit(device.put(X), device.put(y))
+        assert same_forest(model.forest_, reference.forest_)
+        found, expected = device.get(model.predict(device.put(X))), reference.predict(X)
+        assert found.dtype == expected.dtype
+        assert np.array_equal(found, expected)
+
+
+def test_every_layout(device):
+    X, y = data(DecisionTreeClassifier)
+    reference = DecisionTreeClassifier(backend="numpy").fit(X, y)
+    wide = device.put(np.repeat(np.repeat(X, 2, axis=0), 3, axis=1))
+    for other in (device.put(np.ascontiguousarray(X.T)).T, wide[::2, ::3]):
+        model = DecisionTreeClassifier(backend="cupy").fit(other, y)
+        assert same_forest(model.forest_, reference.forest_)
+        assert np.array_equal(device.get(model.predict(other)), reference.predict(X))
+
+
+def test_blocks_of_rows(device, monkeypatch):
+    for module in (binning, validation):
+        monkeypatch.setattr(module, "DEVICE_VALUES", 64)
+    X, y = data(DecisionTreeClassifier)
+    reference = DecisionTreeClassifier(backend="numpy").fit(X, y)
+    model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), y)
+    assert same_forest(model.forest_, reference.forest_)
+    found = device.get(model.predict_proba(device.put(X)))
+    assert np.array_equal(found, reference.predict_proba(X))
+    X[77, 2] = -np.inf
+    with pytest.raises(ValueError, match="infinity: column 2, row 77"):
+        model.predict(device.put(X))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_edges_of_a_sample_are_those_of_the_host(device, weighted):
+    from gpuforest.backends import get_backend
+
+    X = data(DecisionTreeClassifier, 500)[0]
+    weights = (np.arange(500) % 3).astype(np.int32) if weighted else None
+    given = {"max_bins": 16, "weights": weights, "seed": 9, "sample_rows": 100}
+    reference = binning.fit_edges(X, **given)
+    edges = binning.fit_edges(device.put(X), **given, backend=get_backend("cupy"))
+    assert np.array_equal(edges.values, reference.values)
+    assert np.array_equal(edges.offsets, reference.offsets)
+
+
+def test_only_the_sample_leaves_the_device(fake, monkeypatch):
+    monkeypatch.setattr(binning.fit_edges, "__kwdefaults__", {
+        **binning.fit_edges.__kwdefaults__, "sample_rows": 100,
+    })  # fmt: skip
+    monkeypatch.setattr(binning, "LOOK_ROWS", 100)
+    X, y = data(DecisionTreeRegressor, 5000)
+    there = fake.asarray(X), fake.asarray(y)
+    fake.TRANSFERS.clear()
+    # a forest: of a single tree the host adds up how each leaf's targets spread
+    model = RandomForestRegressor(1, max_depth=1, bootstrap=False, backend="cupy").fit(*there)
+    assert max(size for way, size in fake.TRANSFERS if way == "out") == 100 * X[:1].nbytes
+    fake.TRANSFERS.clear()
+    model.predict(there[0])
+    assert sum(size for way, size in fake.TRANSFERS if way == "out") == 0
+
+
+def test_rows_on_the_host_go_over_once(fake, monkeypatch):
+    moved = []
+    encode = fake.FakeCupyBackend.encode
+
+    def counting(self, X, edges):
+        moved.append(X.shape[0])
+        return encode(self, X, edges)
+
+    monkeypatch.setattr(fake.FakeCupyBackend, "encode", counting)
+    monkeypatch.setattr(binning, "BLOCK_ROWS", 50)
+    X, y = data(DecisionTreeRegressor)
+    DecisionTreeRegressor(backend="cupy").fit(X, y)
+    assert moved == [50, 50, 20]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("kind", [RandomForestClassifier, DecisionTreeRegressor])
+def test_a_backend_on_the_cpu_takes_them_too(fake, kind, backend):
+    X, y = data(kind)
+    reference = kind(**params_of(kind), backend="numpy").fit(X, y)
+    there = fake.asarray(X), fake.asarray(y)
+    fake.TRANSFERS.clear()
+    model = kind(**params_of(kind), backend=backend).fit(*there, fake.asarray(np.ones(len(y))))
+    out = [size for way, size in fake.TRANSFERS if way == "out"]
+    assert sorted(out) == sorted([X.nbytes, y.nbytes, 8 * len(y)])  # once each
+    assert model.backend_ == backend
+    assert same_forest(model.forest_, reference.forest_)
+    found = model.predict(there[0])
+    assert isinstance(found, fake.ndarray)
+    assert np.array_equal(found.get(), reference.predict(X))
+
+
+def test_categories_are_found_on_the_host(device):
+    X, y = data(DecisionTreeClassifier)
+    X[:, 2] = np.arange(len(X)) % 5
+    params = {"categorical_features": [2], "random_state": 0}
+    reference = DecisionTreeClassifier(**params, backend="numpy").fit(X, y)
+    model = DecisionTreeClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
+    assert same_forest(model.forest_, reference.forest_)
+    assert model.forest_.edges.categories == {2: (0.0, 1.0, 2.0, 3.0, 4.0)}
+    found = model.predict(device.put(X))
+    assert isinstance(found, device.type)
+    assert np.array_equal(device.get(found), reference.predict(X))
+
+
+def test_labels_of_strings_are_predicted_on_the_host(device):
+    X, y = data(DecisionTreeClassifier)
+    names = np.where(y > 0, "yes", "no")
+    model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), names)
+    found = model.predict(device.put(X))
+    assert isinstance(found, np.ndarray)
+    assert np.array_equal(found, model.predict(X))
+    assert isinstance(model.predict_proba(device.put(X)), device.type)
+    assert model.score(device.put(X), names) == model.score(X, names)
+
+
+def test_a_column_vector_warns(device):
+    X, y = data(DecisionTreeClassifier)
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), device.put(y[:, None]))
+    assert same_forest(model.forest_, DecisionTreeClassifier().fit(X, y).forest_)
+
+
+def test_nothing_of_a_device_stays_in_a_model(device, tmp_path, monkeypatch):
+    X, y = data(RandomForestClassifier)
+    params = params_of(RandomForestClassifier, n_estimators=20, oob_score=True)
+    model = RandomForestClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
+    expected = device.get(model.predict_proba(device.put(X)))
+    seen = []
+
+    def look(value):
+        if id(value) in seen or isinstance(value, np.ndarray | str | int | float | None):
+            return
+        seen.append(id(value))
+        assert not arrays.is_on_device(value)
+        if isinstance(value, list | tuple):
+            value = dict(enumerate(value))
+        for child in value.values() if isinstance(value, dict) else vars(value).values():
+            look(child)
+
+    look(model)
+    model.save(tmp_path / "model")
+    pickled = pickle.dumps(model)
+    # a laptop: no CuPy, and the same predictions
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    loaded, unpickled = gpuforest.load(tmp_path / "model"), pickle.loads(pickled)
+    assert np.array_equal(loaded.predict_proba(X), expected)
+    assert np.array_equal(unpickled.set_params(backend="auto").predict_proba(X), expected)
+
+
+def test_other_features_than_in_training(device):
+    X, y = data(DecisionTreeClassifier)
+    model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), y)
+    for other in (X[:, :2], np.hstack([X, X])):
+        with pytest.raises(ValueError, match="expecting 5 features"):
+            model.predict(device.put(other))
+
+
+class TestBadInput:
+    """Refused on the device as on the host, before any work."""
+
+    @pytest.fixture(autouse=True)
+    def no_work(self, monkeypatch):
+        def worked(*args, **kwargs):
+            raise AssertionError("an error came after work had begun")
+
+        monkeypatch.setattr("gpuforest.estimators.base.fit_edges", worked)
+
+    X, y = np.arange(60.0).reshape(20, 3), np.arange(20) % 2
+
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            (np.where(X == 52, np.inf, X), "infinity: column 1, row 17"),
+            (np.where(X == 52, -np.inf, X).astype("f2"), "infinity: column 1, row 17"),
+            (X + 0j, "Complex data not supported: X"),
+            (X[:, 0], r"Expected 2D array, got 1D array instead: X has shape \(20,\)"),
+            (X[None], "got 3D array"),
+            (X[:0], r"0 sample\(s\)"),
+            (X[:, :0], r"0 feature\(s\)"),
+        ],
+    )
+    def test_x(self, device, bad, message):
+        with pytest.raises(ValueError, match=message):
+            DecisionTreeClassifier(backend="cupy").fit(device.put(bad), self.y)
+
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            (y[:-1], "X has 20 rows, y has 19"),
+            (y[:, None, None], "dim 3"),
+            (np.where(y, np.nan, 1.0), "y contains NaN"),
+            (np.where(y, np.inf, 1.0), "y contains infinity"),
+            (y + 0j, "Complex data not supported: y"),
+        ],
+    )
+    @pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
+    def test_y(self, device, kind, bad, message):
+        for X in (self.X, device.put(self.X)):
+            with pytest.raises(ValueError, match=message):
+                kind(backend="cupy").fit(X, device.put(bad))
+
+    def test_labels_and_targets(self, device):
+        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+            DecisionTreeClassifier(backend="cupy").fit(self.X, device.put(self.y + 0.5))
+        poisson = DecisionTreeRegressor(criterion="poisson", backend="cupy")
+        with pytest.raises(ValueError, match="Some value"):
+            poisson.fit(self.X, device.put(self.y - 1))
+        with pytest.raises(ValueError, match="not strictly positive"):
+            poisson.fit(self.X, device.put(self.y * 0))
+
+    def test_weights(self, device):
+        for weights, message in ((-self.y, "Negative"), (self.y[1:], r"\(19,\), expected \(20,\)")):
+            with pytest.raises(ValueError, match=message):
+                DecisionTreeClassifier(backend="cupy").fit(self.X, self.y, device.put(weights))
+
+    @pytest.mark.parametrize("name", ["X", "y"])
+    def test_another_device(self, fake, name):
+        given = {"X": fake.asarray(self.X), "y": fake.asarray(self.y)}
+        given[name].device.id = 1
+        message = rf"{name} is on GPU 1, but GPU 0 is the current one.*cupy.cuda.Device\(1\)"
+        with pytest.raises(ValueError, match=message):
+            DecisionTreeClassifier().fit(*given.values())
+
+    def test_sparse(self, fake):
+        odd = SimpleNamespace(toarray=None, shape=(20, 3))
+        with pytest.raises(TypeError, match="sparse"):
+            DecisionTreeClassifier(backend="cupy").fit(odd, self.y)

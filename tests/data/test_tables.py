@@ -1,0 +1,273 @@
+"""Frames: missing values in all their forms, sparse columns, names that must match."""
+
+import re
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from gpuforest import DecisionTreeClassifier, RandomForestRegressor
+from gpuforest.data import categories
+from gpuforest.data.tables import frame_to_array
+
+N = 24
+Y = np.arange(N) % 3
+NUMBERS = [None if i in (3, 7) else i % 5 for i in range(N)]
+FLAGS = [None if i in (3, 7) else i % 2 == 0 for i in range(N)]
+PLAIN = np.array([np.nan if v is None else v for v in NUMBERS], np.float64)
+FLAGS_PLAIN = np.array([np.nan if v is None else v for v in FLAGS], np.float64)
+
+
+def objects(missing):
+    return pd.Series([missing if v is None else v for v in NUMBERS], dtype=object)
+
+
+MISSING = {
+    "NaN": pd.Series(PLAIN),
+    "objects, None": objects(None),
+    "objects, NaN": objects(np.nan),
+    "objects, NA": objects(pd.NA),
+    "objects, Decimal": objects(None).map(Decimal, na_action="ignore"),
+    "objects, NumPy's": objects(None).map(np.float32, na_action="ignore").astype(object),
+    "Int64": pd.Series(NUMBERS, dtype="Int64"),
+    "UInt8": pd.Series(NUMBERS, dtype="UInt8"),
+    "Float32": pd.Series(NUMBERS, dtype="Float32"),
+    "Arrow in pandas": pd.Series(NUMBERS, dtype="int64[pyarrow]"),
+    "sparse": pd.Series(pd.arrays.SparseArray(PLAIN)),
+    "sparse, filled with 0": pd.Series(pd.arrays.SparseArray(PLAIN, fill_value=0.0)),
+    "polars": pl.Series(NUMBERS),
+    "polars, small": pl.Series(NUMBERS, dtype=pl.Int8),
+    "polars, decimal": pl.Series(NUMBERS).cast(pl.Decimal(10, 2)),
+    "polars, objects": pl.Series(NUMBERS, dtype=pl.Object),
+    "Arrow": pa.array(NUMBERS),
+    "Arrow, in chunks": pa.chunked_array([NUMBERS[:5], NUMBERS[5:]]),
+    "Arrow, decimal": pa.array(NUMBERS).cast(pa.decimal128(21, 2)),
+    "Arrow, float16": pa.array(PLAIN.astype(np.float16), mask=np.isnan(PLAIN)),
+}
+MISSING_FLAGS = {
+    "objects": pd.Series(FLAGS, dtype=object),
+    "boolean": pd.Series(FLAGS, dtype="boolean"),
+    "Arrow in pandas": pd.Series(FLAGS, dtype="bool[pyarrow]"),
+    "polars": pl.Series(FLAGS),
+    "Arrow": pa.array(FLAGS),
+}
+ALL_MISSING = {
+    "NaN": pd.Series([np.nan] * N),
+    "objects": pd.Series([None] * N, dtype=object),
+    "Int64": pd.Series([None] * N, dtype="Int64"),
+    "Arrow in pandas": pd.Series([None] * N, dtype=pd.ArrowDtype(pa.null())),
+    "polars": pl.Series([None] * N),
+    "Arrow": pa.nulls(N),
+}
+
+
+def frame_of(column):
+    """A frame of the column's own library: the column, and one without missing values."""
+    library = {pd: pd.DataFrame, pl: pl.DataFrame, pa: pa.table}
+    kind = {"pandas": pd, "polars": pl, "pyarrow": pa}[type(column).__module__.split(".")[0]]
+    return library[kind]({"a": column, "b": np.arange(N) % 7})
+
+
+def assert_reads_as(column, plain):
+    """The frame's numbers, forest and predictions are those of a NumPy array."""
+    frame, X = frame_of(column), np.column_stack([plain, np.arange(N) % 7])
+    found, names = frame_to_array(frame)
+    assert np.array_equal(found, X, equal_nan=True)
+    assert names == ["a", "b"]
+    model = DecisionTreeClassifier(backend="numpy").fit(frame, Y)
+    other = DecisionTreeClassifier(backend="numpy").fit(X, Y)
+    assert np.array_equal(model.forest_.nodes, other.forest_.nodes)
+    assert np.array_equal(model.predict_proba(frame), other.predict_proba(X))
+
+
+@pytest.mark.parametrize("form", MISSING)
+def test_missing_numbers(form):
+    if form == "Arrow, float16" and not hasattr(nw, "Float16"):
+        pytest.skip("this narwhals knows no float16")
+    assert_reads_as(MISSING[form], PLAIN)
+
+
+@pytest.mark.parametrize("form", MISSING_FLAGS)
+def test_missing_booleans(form):
+    assert_reads_as(MISSING_FLAGS[form], FLAGS_PLAIN)
+
+
+@pytest.mark.parametrize("form", ALL_MISSING)
+def test_columns_without_any_value(form):
+    assert_reads_as(ALL_MISSING[form], np.full(N, np.nan))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int8, np.bool_, np.float32])
+def test_sparse_columns_without_missing_values(kind):
+    values = (np.arange(N) % 2).astype(kind)
+    assert_reads_as(pd.Series(pd.arrays.SparseArray(values, fill_value=kind(0))), values)
+
+
+def test_sparse_columns_stay_narrow():
+    narrow = pd.DataFrame({"a": pd.arrays.SparseArray(np.zeros(5, np.float32))})
+    assert frame_to_array(narrow)[0].dtype == np.float32
+    narrow["b"] = pd.arrays.SparseArray(np.zeros(5, np.int32))
+    assert frame_to_array(narrow)[0].dtype == np.float64
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_missing_objects_of_arrays_and_lists(missing):
+    objects = [[missing if v is None else v, i % 7] for i, v in enumerate(NUMBERS)]
+    X = np.column_stack([PLAIN, np.arange(N) % 7])
+    reference = DecisionTreeClassifier(backend="numpy").fit(X, Y)
+    for form in (objects, np.array(objects, dtype=object)):
+        model = DecisionTreeClassifier(backend="numpy").fit(form, Y)
+        assert np.array_equal(model.forest_.nodes, reference.forest_.nodes)
+        assert np.array_equal(model.predict_proba(form), reference.predict_proba(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_, object])
+def test_what_numpy_masks_is_missing(dtype):
+    values = np.nan_to_num(FLAGS_PLAIN).astype(dtype)[:, None]
+    masked = np.ma.masked_array(values, mask=np.isnan(FLAGS_PLAIN)[:, None])
+    model = DecisionTreeClassifier(backend="numpy").fit(masked, Y)
+    reference = DecisionTreeClassifier(backend="numpy").fit(FLAGS_PLAIN[:, None], Y)
+    assert np.array_equal(model.forest_.nodes, reference.forest_.nodes)
+    assert np.array_equal(model.predict_proba(masked), reference.predict_proba(masked))
+    # behind a mask there may be anything
+    masked.data[masked.mask] = 1
+    assert np.array_equal(model.predict(masked), model.predict(FLAGS_PLAIN[:, None]))
+
+
+@pytest.mark.parametrize(
+    "masked",
+    [np.ma.masked_array(Y, mask=Y == 1), pd.array([None, *Y[1:]], dtype="Int64")],
+    ids=["NumPy", "pandas"],
+)
+def test_labels_and_weights_behind_a_mask_are_refused(masked):
+    X = np.zeros((N, 1))
+    with pytest.raises(ValueError, match="y has masked values: drop these rows"):
+        DecisionTreeClassifier().fit(X, masked)
+    with pytest.raises(ValueError, match="sample_weight has masked values"):
+        RandomForestRegressor().fit(X, Y, sample_weight=masked)
+
+
+NOT_NUMBERS = [
+    (pd.Series(["1", 2] * 12, dtype=object), "'1' is a str"),
+    (pd.Series([b"1", 2] * 12, dtype=object), "b'1' is a bytes"),
+    (pd.Series([1, pd.NaT] * 12, dtype=object), "NaTType"),
+    (pd.Series([1, datetime(2020, 1, 1)] * 12, dtype=object), "datetime"),
+    (pd.Series([1, timedelta(1)] * 12, dtype=object), "timedelta"),
+    (pd.Series([1, np.timedelta64(1, "s")] * 12, dtype=object), "is a timedelta64"),
+    (pd.Series([1, 1j] * 12, dtype=object), "is a complex"),
+    (pd.Series([1, np.complex64(1)] * 12, dtype=object), "is a complex64"),
+    (pd.Series([1, [2]] * 12, dtype=object), "setting an array element|a real number"),
+    (pd.Series([1, 10**400] * 12, dtype=object), "too large"),
+    (pl.Series(["1", 2] * 12, dtype=pl.Object), "'1' is a str"),
+]
+
+
+@pytest.mark.parametrize(("column", "message"), NOT_NUMBERS)
+def test_objects_that_are_no_numbers_are_named(column, message):
+    expected = f"column 'a' of X holds no numbers: .*({message}).*; .*or drop it"
+    with pytest.raises((TypeError, ValueError), match=expected):
+        DecisionTreeClassifier().fit(frame_of(column), Y)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(pd.to_datetime([None] * N)),
+        pd.Series(pd.to_timedelta([None] * N)),
+        pd.Series(pd.arrays.SparseArray(np.array([1j] * N))),
+        pl.Series([None] * N, dtype=pl.Duration),
+        pl.Series([[1.0]] * N),
+        pa.array([datetime(2020, 1, 1)] * N),
+    ],
+    ids=["NaT", "NaT of durations", "sparse complex", "duration", "list", "Arrow date"],
+)
+def test_columns_that_are_no_numbers_are_named(column):
+    with pytest.raises(ValueError, match=r"column 'a' holds .*: only numeric and boolean"):
+        DecisionTreeClassifier().fit(frame_of(column), Y)
+
+
+def test_columns_of_one_name_are_named():
+    with pytest.raises(ValueError, match="'a' 2 times"):
+        DecisionTreeClassifier().fit(pd.DataFrame(np.zeros((N, 2)), columns=["a", "a"]), Y)
+
+
+NAMES = ["age", "height", "weight", "size"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    X = np.random.default_rng(0).normal(size=(N, 4))
+    return DecisionTreeClassifier(backend="numpy").fit(pd.DataFrame(X, columns=NAMES), Y)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "Arrow"])
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (NAMES[:3], "seen at fit time, yet now missing:\n- size\n"),
+        ([*NAMES, "colour"], "unseen at fit time:\n- colour\n"),
+        (
+            ["age", "heigth", "weight", "size"],
+            "unseen at fit time:\n- heigth\nFeature names seen at fit time, yet now missing:\n"
+            "- height\n",
+        ),
+        (
+            ["age", "size", "height", "weight"],
+            "in the same order as they were in fit.\n"
+            "The first out of place is 'size': it is column 1, where 'height' belongs, and "
+            "belongs to column 3.",
+        ),
+    ],
+    ids=["missing", "extra", "misspelt", "reordered"],
+)
+def test_other_columns_at_prediction_are_named(model, library, names, message):
+    kind = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "Arrow": pa.table}[library]
+    frame = kind({name: np.zeros(3) for name in names})
+    expected = "The feature names should match those that were passed during fit.\n"
+    for method in (model.predict, model.predict_proba, model.apply, model.decision_path):
+        with pytest.raises(ValueError, match=re.escape(expected) + ".*" + re.escape(message)):
+            method(frame)
+
+
+def test_names_are_checked_before_what_columns_hold(model):
+    frame = pd.DataFrame({name: [1.0] for name in NAMES} | {"name": ["Ada"]})
+    with pytest.raises(ValueError, match="unseen at fit time:\n- name"):
+        model.predict(frame)
+
+
+def test_order_is_not_asked_of_numbered_columns():
+    X = np.random.default_rng(0).normal(size=(N, 2))
+    model = DecisionTreeClassifier(backend="numpy").fit(pd.DataFrame(X), Y)
+    assert np.array_equal(model.predict(pd.DataFrame(X, columns=[1, 0])), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([0.5, np.nan, -1, 0.5, np.nan, 7]),
+        np.array([np.nan, np.nan]),
+        np.array([3, -1, 3, 2]),
+        np.array([True, False, True]),
+        np.array(["b", None, "a", "b", np.nan, "ü"], dtype=object),
+        np.array([None, None], dtype=object),
+        np.array([2, 1.5, True, 2, float("nan")], dtype=object),
+        np.array([], dtype=object),
+        np.array([]),
+    ],
+    ids=str,
+)
+def test_categories_without_pandas_are_those_with_it(column):
+    (codes, values), (theirs, kept) = categories._factorize_plain(column), pd.factorize(column)
+    assert np.array_equal(codes == -1, theirs == -1)
+    assert values[codes[codes >= 0]].tolist() == np.asarray(kept)[theirs[theirs >= 0]].tolist()
+    assert len(values) == len(kept)
+
+
+def test_what_holds_no_categories_is_refused_without_pandas_too():
+    with pytest.raises(TypeError, match="unhashable"):
+        categories._factorize_plain(np.array([[1], None, "a"], dtype=object)[[0, 1]])

@@ -1,0 +1,271 @@
+"""Bad input: refused before any work, with the parameter or column named."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+
+from gpuforest import (
+    BackendError,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from gpuforest.data import validation
+
+ALL = [
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+]
+X = np.arange(60.0).reshape(20, 3)
+Y = np.arange(20) % 2
+
+
+@pytest.fixture(autouse=True)
+def no_work(monkeypatch):
+    """Whatever is refused here is refused before the first stage."""
+
+    def worked(*args, **kwargs):
+        raise AssertionError("an error came after work had begun")
+
+    monkeypatch.setattr("gpuforest.estimators.base.fit_edges", worked)
+
+
+def with_value(value, dtype=np.float64):
+    bad = X.astype(dtype)
+    bad[17, 1] = value
+    return bad
+
+
+BAD_X = [
+    (with_value(np.inf), ValueError, "infinity: column 1, row 17"),
+    (with_value(-np.inf, np.float32), ValueError, "infinity: column 1, row 17"),
+    (with_value(np.inf, np.float16), ValueError, "infinity: column 1, row 17"),
+    (np.asfortranarray(with_value(np.inf)), ValueError, "infinity: column 1, row 17"),
+    (pd.DataFrame(with_value(np.inf), columns=list("abc")), ValueError, "column 'b', row 17"),
+    (pl.DataFrame(with_value(np.inf), schema=list("abc")), ValueError, "column 'b', row 17"),
+    (X + 0j, ValueError, "Complex data not supported: X"),
+    (X[:, 0], ValueError, "Expected 2D array, got 1D array"),
+    (X[None], ValueError, "dim 3"),
+    (X[:0], ValueError, r"0 sample\(s\)"),
+    (X[:, :0], ValueError, r"0 feature\(s\)"),
+    (with_value(7).astype(str) + "x", ValueError, "column 0 of X holds no numbers.*x' is a str"),
+    (with_value("red", object), ValueError, "column 1 of X holds no numbers.*'red'"),
+    (X.astype("M8[s]"), ValueError, "datetime64"),
+    (pl.DataFrame(X).lazy(), TypeError, "LazyFrame"),
+    (pd.DataFrame({"a": X[:, 0], "b": ["x"] * 20}), ValueError, "column 'b'.*encode"),
+    (
+        pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(["x", "y"] * 10)}),
+        ValueError,
+        "column 'kind' holds .*: list it in categorical_features at fit, encode it",
+    ),
+    (pl.DataFrame({"a": X[:, 0], "s": ["x"] * 20}), ValueError, "column 's'.*encode"),
+    (
+        pd.DataFrame({"a": X[:, 0], "when": pd.date_range("2020", periods=20)}),
+        ValueError,
+        "column 'when'.*only numeric and boolean",
+    ),
+    (pd.DataFrame({"a": X[:, 0], 3: X[:, 1]}), TypeError, "string names"),
+    (np.broadcast_to(np.float32(0), (20, 2**17)), ValueError, "131072 features; at most 131071"),
+]
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, RandomForestRegressor])
+@pytest.mark.parametrize(("bad", "error", "message"), BAD_X)
+def test_x(kind, bad, error, message):
+    with pytest.raises(error, match=message):
+        kind(categorical_features=None).fit(bad, Y)
+
+
+def test_too_many_rows(monkeypatch):
+    monkeypatch.setattr(validation, "MAX_ROWS", 10)
+    with pytest.raises(ValueError, match="X has 20 rows; at most 10"):
+        DecisionTreeClassifier().fit(X, Y)
+
+
+def test_infinity_in_a_later_block(monkeypatch):
+    monkeypatch.setattr(validation, "BLOCK_VALUES", 12)
+    with pytest.raises(ValueError, match="column 1, row 17"):
+        DecisionTreeClassifier().fit(with_value(np.inf), Y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "y"),
+        (Y[:-1], "X has 20 rows, y has 19"),
+        (np.column_stack([Y, Y])[:-1], "X has 20 rows, y has 19"),
+        (Y[:, None, None], "y"),
+        (np.where(Y, np.nan, 1.0), "y contains NaN"),
+        (np.where(Y, np.inf, 1.0), "y contains infinity"),
+        (Y + 0j, "Complex data not supported: y"),
+    ],
+)
+@pytest.mark.parametrize("kind", ALL)
+def test_y(kind, y, message):
+    with pytest.raises(ValueError, match=message):
+        kind().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.linspace(0, 1, 20), "Unknown label type: continuous"),
+        (np.linspace(0, 1, 20).astype(object), "Unknown label type: continuous"),
+        (np.array([1, "a"] * 10, dtype=object), "Unknown label type"),
+        (np.array(["b", None] * 10, dtype=object), "y"),
+        (np.array([1.0, np.nan] * 10, dtype=object), "y contains NaN"),
+        (pd.Series(["a", pd.NA] * 10), "y"),
+    ],
+)
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, RandomForestClassifier])
+def test_labels(kind, y, message):
+    with pytest.raises(ValueError, match=message):
+        kind().fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeRegressor, RandomForestRegressor])
+def test_targets(kind):
+    with pytest.raises(ValueError, match="y must hold real numbers"):
+        kind().fit(X, np.array(["a"] * 20))
+    with pytest.raises(ValueError, match="y must hold real numbers"):
+        kind().fit(X, np.array([{}] * 20, dtype=object))
+    with pytest.raises(ValueError, match=r"Some value\(s\) of y are negative.*Poisson"):
+        kind(criterion="poisson").fit(X, Y - 1.0)
+    with pytest.raises(ValueError, match=r"Sum of y is not strictly positive.*Poisson"):
+        kind(criterion="poisson").fit(X, Y * 0.0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)!"),
+        (np.ones((20, 2)), "must be 1D array or scalar, got 2D array"),
+        (-np.ones(20), "Negative values in data passed to `sample_weight`"),
+        (np.zeros(20), "Sample weights must contain at least one non-zero number"),
+        (np.where(Y, np.nan, 1.0), "sample_weight contains NaN"),
+        (np.where(Y, np.inf, 1.0), "sample_weight contains infinity"),
+        (["a"] * 20, "sample_weight must hold real numbers"),
+        (np.ones(20) * 1j, "sample_weight"),
+    ],
+)
+@pytest.mark.parametrize("kind", ALL)
+def test_sample_weight(kind, weights, message):
+    with pytest.raises(ValueError, match=message):
+        kind().fit(X, Y, weights)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"n_estimators": 0},
+        {"n_estimators": 2.5},
+        {"criterion": "absurd"},
+        {"max_depth": 0},
+        {"min_samples_split": 1},
+        {"min_samples_split": 1.5},
+        {"min_samples_leaf": 0},
+        {"min_samples_leaf": 1.0},
+        {"min_impurity_decrease": -0.1},
+        {"max_features": 0},
+        {"max_features": 1.1},
+        {"max_features": "third"},
+        {"bootstrap": "yes"},
+        {"max_samples": 0},
+        {"max_samples": 0.0},
+        {"oob_score": "maybe"},
+        {"random_state": -1},
+        {"random_state": "seed"},
+        {"n_jobs": 1.5},
+        {"n_jobs": 0},
+        {"max_bins": 1},
+        {"max_bins": 65536},
+        {"max_bins": 64.0},
+        {"backend": "abacus"},
+        {"backend": None},
+        {"bootstrap": False, "max_samples": 10},
+        {"bootstrap": False, "oob_score": True},
+        {"max_samples": 2**31},
+    ],
+)
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+def test_parameters(kind, params):
+    name = next(p for p in reversed(params))
+    with pytest.raises(ValueError, match=name):
+        kind(**params).fit(X, Y)
+
+
+def test_criteria_belong_to_a_task():
+    with pytest.raises(ValueError, match="criterion"):
+        DecisionTreeClassifier(criterion="squared_error").fit(X, Y)
+    with pytest.raises(ValueError, match="criterion"):
+        DecisionTreeRegressor(criterion="gini").fit(X, Y)
+
+
+def test_a_backend_of_the_environment(monkeypatch):
+    monkeypatch.setenv("GPUFOREST_BACKEND", "abacus")
+    with pytest.raises(ValueError, match=r"abacus.*GPUFOREST_BACKEND"):
+        DecisionTreeClassifier().fit(X, Y)
+
+
+def test_a_backend_that_cannot_run(monkeypatch):
+    from gpuforest.backends import registry
+
+    def absent(n_threads, memory_budget):
+        raise BackendError("no such device")
+
+    monkeypatch.setitem(registry._factories, "absent", absent)
+    with pytest.raises(BackendError, match="no such device"):
+        DecisionTreeClassifier(backend="absent").fit(X, Y)
+
+
+class TestPrediction:
+    @pytest.fixture(autouse=True)
+    def no_work(self):
+        """Here models are fitted."""
+
+    @pytest.fixture
+    def model(self, backend):
+        return RandomForestClassifier(2, random_state=0, backend=backend).fit(X, Y)
+
+    def test_unfitted(self):
+        for kind in ALL:
+            for method in ("predict", "apply"):
+                with pytest.raises(NotFittedError):
+                    getattr(kind(), method)(X)
+        with pytest.raises(NotFittedError):
+            kind().save("nowhere")
+
+    @pytest.mark.parametrize("method", ["predict", "predict_proba", "apply"])
+    def test_x(self, model, method):
+        for bad, error, message in BAD_X[:18]:
+            # frames have other columns than this model
+            if not isinstance(bad, pd.DataFrame | pl.DataFrame | pl.LazyFrame):
+                with pytest.raises(error, match=message):
+                    getattr(model, method)(bad)
+
+    @pytest.mark.parametrize("method", ["predict", "predict_proba", "apply"])
+    def test_number_of_features(self, model, method):
+        for other in (X[:, :2], np.column_stack([X, X])):
+            with pytest.raises(ValueError, match="expecting 3 features"):
+                getattr(model, method)(other)
+
+    def test_columns_of_frames(self, backend):
+        for library in (pd.DataFrame, pl.DataFrame):
+            frame = library({name: X[:, i] for i, name in enumerate("abc")})
+            model = DecisionTreeClassifier(backend=backend).fit(frame, Y)
+            with pytest.raises(ValueError, match="missing:\n- b"):
+                model.predict(frame[["a", "c"]])
+            with pytest.raises(ValueError, match="unseen at fit time:\n- d"):
+                model.predict(library({**{n: frame[n] for n in "abc"}, "d": X[:, 0]}))
+            with pytest.raises(ValueError, match="same order"):
+                model.predict(frame[["c", "a", "b"]])
+
+    def test_column_vector_warns(self, backend):
+        with pytest.warns(DataConversionWarning, match="column-vector y"):
+            model = DecisionTreeClassifier(backend=backend).fit(X, Y[:, None])
+        assert np.array_equal(model.predict(X), Y)

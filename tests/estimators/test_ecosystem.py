@@ -1,0 +1,262 @@
+"""docs/ecosystem.md: each tool that it names, as it says. `.ci/ecosystem` installs them all."""
+
+import re
+
+import numpy as np
+import pytest
+from paths import ROOT
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.model_selection import cross_val_score
+
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+
+# what tools warn of is theirs
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+PAGE = ROOT / "docs/ecosystem.md"
+X, Y = load_iris(return_X_y=True)
+ROWS, NUMBERS = load_diabetes(return_X_y=True)
+X, ROWS = X.astype(np.float32), ROWS.astype(np.float32)  # what scikit-learn's trees look at
+GAPS = X.copy()
+GAPS[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+PARAMS = {"max_depth": 4, "random_state": 0, "backend": "numpy"}
+FORESTS = [
+    RandomForestClassifier,
+    ExtraTreesClassifier,
+    RandomForestRegressor,
+    ExtraTreesRegressor,
+]
+TREES = [DecisionTreeClassifier, DecisionTreeRegressor]
+
+
+def tool(name):
+    return pytest.importorskip(name, reason=f"{name} is not installed: .ci/ecosystem has it")
+
+
+def fitted(kind, rows=None, **more):
+    """A small model, and the rows that it was fitted to."""
+    if kind in FORESTS:
+        more = {"n_estimators": 8, **more}
+    is_classes = kind.__name__.endswith("Classifier")
+    rows = (X if is_classes else ROWS) if rows is None else rows
+    return kind(**{**PARAMS, **more}).fit(rows, Y if is_classes else NUMBERS), rows
+
+
+def predicted(model, rows):
+    """Class shares, or numbers as a column."""
+    if hasattr(model, "classes_"):
+        return model.predict_proba(rows)
+    return model.predict(rows)[:, None]
+
+
+def with_categories():
+    pandas = tool("pandas")
+    frame = pandas.DataFrame({"name": pandas.Categorical(list("abc") * 50), "x": X[:, 0]})
+    return RandomForestClassifier(3, **PARAMS).fit(frame, Y)
+
+
+def test_every_row_has_its_test():
+    rows = re.findall(r"^\| .+ \| (\w+) \|$", PAGE.read_text(), re.MULTILINE)
+    tests = {n for n in globals() if n.startswith("test_")} - {"test_every_row_has_its_test"}
+    assert set(rows) - {"test"} == tests
+
+
+@pytest.mark.parametrize("kind", FORESTS + TREES)
+def test_shap(kind):
+    shap = tool("shap")
+    model, rows = fitted(kind)
+    explainer = shap.TreeExplainer(model)
+    found = explainer.shap_values(rows[:20])
+    assert np.array_equal(found, shap.TreeExplainer(model.to_sklearn()).shap_values(rows[:20]))
+    total = found.sum(axis=1).reshape(20, -1) + explainer.expected_value
+    # sums of 64-bit numbers in another order
+    assert np.allclose(total, predicted(model, rows[:20]), rtol=1e-9)
+
+
+def test_shap_of_missing_values_and_categories():
+    shap = tool("shap")
+    model, rows = fitted(RandomForestClassifier, GAPS)
+    explainer = shap.TreeExplainer(model)
+    total = explainer.shap_values(rows).sum(axis=1) + explainer.expected_value
+    assert np.allclose(total, model.predict_proba(rows), rtol=1e-9)
+    with pytest.raises(ValueError, match="categorical features has no thresholds"):
+        shap.TreeExplainer(with_categories())
+
+
+def onnx_predictions(model, rows):
+    from onnxruntime import InferenceSession
+    from skl2onnx import to_onnx
+
+    options = {"zipmap": False} if hasattr(model, "classes_") else None
+    graph = to_onnx(model, rows[:1], options=options).SerializeToString()
+    return InferenceSession(graph, providers=["CPUExecutionProvider"]).run(None, {"X": rows})[-1]
+
+
+@pytest.mark.parametrize("kind", FORESTS + TREES)
+def test_skl2onnx(kind):
+    tool("skl2onnx")
+    tool("onnxruntime")
+    model, rows = fitted(kind)
+    # ONNX holds shares and means as 32-bit numbers
+    assert np.allclose(onnx_predictions(model, rows), predicted(model, rows), rtol=1e-5, atol=1e-6)
+
+
+def test_skl2onnx_of_missing_values_and_categories():
+    skl2onnx = tool("skl2onnx")
+    tool("onnxruntime")
+    for kind in (RandomForestClassifier, DecisionTreeClassifier):
+        model, rows = fitted(kind, GAPS)
+        found = onnx_predictions(model, rows)
+        assert np.allclose(found, model.predict_proba(rows), rtol=1e-5, atol=1e-6)  # 32 bits
+    with pytest.raises(ValueError, match="categorical features has no thresholds"):
+        skl2onnx.to_onnx(with_categories(), np.zeros((1, 2), np.float32))
+
+
+@pytest.mark.parametrize("kind", FORESTS)
+def test_treelite(kind):
+    treelite = tool("treelite")
+    for rows in (None, GAPS) if kind is RandomForestClassifier else (None,):
+        model, rows = fitted(kind, rows)
+        found = treelite.gtil.predict(treelite.sklearn.import_model(model), rows)
+        expected = predicted(model, rows)
+        # a sum of eight numbers in another order
+        assert np.allclose(found.reshape(expected.shape), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="categorical features has no thresholds"):
+        treelite.sklearn.import_model(with_categories())
+
+
+@pytest.mark.parametrize("kind", TREES)
+def test_dtreeviz(kind):
+    dtreeviz = tool("dtreeviz")
+    model, rows = fitted(kind)
+    names, y = [f"x{i}" for i in range(rows.shape[1])], Y if rows is X else NUMBERS
+    labels = {"class_names": ["a", "b", "c"]} if rows is X else {}
+    shown = dtreeviz.model(model, rows, y, feature_names=names, target_name="y", **labels)
+    assert re.search(r"x\d", shown.explain_prediction_path(rows[0]))
+
+
+def test_scikit_learns_inspection():
+    from sklearn.inspection import partial_dependence
+    from sklearn.tree import export_text
+
+    model, rows = fitted(RandomForestRegressor)
+    assert partial_dependence(model, rows, [2], method="recursion")["average"].shape[0] == 1
+    assert export_text(model.estimators_[0]) == export_text(model.to_sklearn().estimators_[0])
+
+
+def test_mlflow(tmp_path, monkeypatch):
+    mlflow = tool("mlflow")
+    monkeypatch.chdir(tmp_path)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
+    mlflow.sklearn.autolog()
+    try:
+        with mlflow.start_run() as run:
+            model, rows = fitted(RandomForestClassifier)
+            kept = mlflow.sklearn.log_model(model, name="model", serialization_format="cloudpickle")
+            with pytest.raises(mlflow.exceptions.MlflowException, match="skops_trusted_types"):
+                mlflow.sklearn.log_model(model, name="other")
+    finally:
+        mlflow.sklearn.autolog(disable=True)
+    assert mlflow.get_run(run.info.run_id).data.params == {}  # autolog logs nothing of ours
+    again = mlflow.sklearn.load_model(kept.model_uri)
+    assert np.array_equal(again.predict_proba(rows), model.predict_proba(rows))
+
+
+def test_skops():
+    io = tool("skops.io")
+    model, rows = fitted(RandomForestClassifier)
+    for each in (model, model.to_sklearn()):
+        data = io.dumps(each)
+        types = io.get_untrusted_types(data=data)
+        assert any(t.startswith("gpuforest.") for t in types) == (each is model)
+        again = io.loads(data, trusted=types)
+        assert np.array_equal(again.predict_proba(rows), model.predict_proba(rows))
+
+
+def test_joblib(tmp_path):
+    joblib = tool("joblib")
+    model, rows = fitted(RandomForestClassifier)
+    joblib.dump(model, tmp_path / "model")
+    assert np.array_equal(joblib.load(tmp_path / "model").predict(rows), model.predict(rows))
+
+
+def test_imbalanced_learn():
+    tool("imblearn")
+    from imblearn.ensemble import BalancedBaggingClassifier
+    from imblearn.over_sampling import SMOTE
+    from imblearn.pipeline import make_pipeline
+    from imblearn.under_sampling import InstanceHardnessThreshold
+
+    forest, few = RandomForestClassifier(5, **PARAMS), np.arange(120)
+    assert make_pipeline(SMOTE(), forest).fit(X[few], Y[few]).score(X, Y) > 0.9
+    bags = BalancedBaggingClassifier(DecisionTreeClassifier(backend="numpy"), random_state=0)
+    assert bags.fit(X[few], Y[few]).score(X, Y) > 0.9
+    assert len(InstanceHardnessThreshold(estimator=forest).fit_resample(X[few], Y[few])[0]) < 120
+
+
+def test_boruta():
+    boruta = tool("boruta")
+    noisy = np.column_stack([X, np.random.default_rng(0).random((150, 2))])
+    forest = RandomForestClassifier(5, **PARAMS)
+    found = boruta.BorutaPy(forest, n_estimators="auto", max_iter=20, random_state=0)
+    assert found.fit(noisy, Y).support_[2:4].all()
+    assert not found.support_[4:].any()
+
+
+def test_mapie():
+    regression = tool("mapie.regression")
+    model = regression.CrossConformalRegressor(
+        RandomForestRegressor(8, **PARAMS), confidence_level=0.9, cv=3
+    )
+    ends = model.fit_conformalize(ROWS, NUMBERS).predict_interval(ROWS)[1][:, :, 0]
+    assert ((ends[:, 0] <= NUMBERS) & (ends[:, 1] >= NUMBERS)).mean() > 0.85
+
+
+def test_optuna():
+    optuna = tool("optuna")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def score(trial):
+        forest = RandomForestClassifier(5, **PARAMS)
+        forest.set_params(max_depth=trial.suggest_int("max_depth", 1, 4))
+        return cross_val_score(forest, X, Y, cv=2).mean()
+
+    study = optuna.create_study(direction="maximize")
+    study.optimize(score, n_trials=3)
+    assert study.best_value > 0.5
+
+
+def test_dask_ml():
+    wrappers, array = tool("dask_ml.wrappers"), tool("dask.array")
+    model = wrappers.ParallelPostFit(RandomForestClassifier(5, **PARAMS)).fit(X, Y)
+    found = model.predict(array.from_array(X, chunks=50)).compute()
+    assert np.array_equal(found, model.estimator.predict(X))
+
+
+def test_econml():
+    dml = tool("econml.dml")
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(300, 3))
+    T = W[:, 0] + rng.normal(size=300)
+    nuisance = {name: RandomForestRegressor(20, **PARAMS) for name in ("model_y", "model_t")}
+    model = dml.LinearDML(**nuisance, random_state=0).fit(2 * T + W[:, 1], T, X=W[:, :1], W=W)
+    # an effect of 2, of 300 rows with noise of size 1
+    assert abs(model.effect(np.zeros((1, 1)))[0] - 2) < 0.3
+
+
+def test_forestci():
+    forestci = tool("forestci")
+    model = RandomForestRegressor(60, **PARAMS).fit(ROWS, NUMBERS)
+    inbag = forestci.calc_inbag(len(ROWS), model.to_sklearn())
+    for counts, rows in zip(inbag.T, model.estimators_samples_, strict=True):
+        assert np.array_equal(counts, np.bincount(rows, minlength=len(ROWS)))
+    # ours have seeds of another generator, which is noticed
+    with pytest.raises(ValueError, match="Seed must be"):
+        forestci.calc_inbag(len(ROWS), model)

@@ -1,0 +1,198 @@
+"""Methods and parameters that scikit-learn's forests have: the same meaning here."""
+
+import numpy as np
+import pytest
+import sklearn
+from engine import same_forest
+from scipy.sparse import csc_array, csr_array
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import balanced_accuracy_score, mean_absolute_error
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier as SklearnTree
+
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+
+X, y = load_wine(return_X_y=True)
+DIABETES = load_diabetes(return_X_y=True)
+
+
+def test_log_probabilities(backend):
+    model = RandomForestClassifier(5, random_state=0, backend=backend).fit(X, y)
+    proba, logs = model.predict_proba(X), model.predict_log_proba(X)
+    assert (proba == 0).any()
+    assert np.array_equal(logs == -np.inf, proba == 0)
+    assert np.allclose(np.exp(logs), proba)  # a logarithm rounds
+
+
+def test_depth_and_leaves_are_those_of_scikit_learns_tree(backend):
+    values = X[:, :2].round(1).astype(np.float32)
+    ours = DecisionTreeClassifier(backend=backend, max_depth=4).fit(values, y)
+    theirs = SklearnTree(random_state=0, max_depth=4).fit(values, y)
+    assert ours.get_depth() == theirs.get_depth() == 4
+    assert ours.get_n_leaves() == theirs.get_n_leaves() == len(np.unique(ours.apply(values)))
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize("bootstrap", [True, False])
+@pytest.mark.parametrize(
+    ("Model", "data"), [(RandomForestClassifier, (X, y)), (RandomForestRegressor, DIABETES)]
+)
+def test_more_trees_later_are_the_forest_grown_at_once(backend, Model, data, bootstrap):
+    params = {"random_state": 3, "backend": backend, "bootstrap": bootstrap, "max_features": 2}
+    whole = Model(11, **params, oob_score=bootstrap).fit(*data)
+    grown = Model(2, **params, oob_score=bootstrap, warm_start=True).fit(*data)
+    for n in (3, 11):
+        grown.set_params(n_estimators=n, n_jobs=2).fit(*data)
+    assert same_forest(grown.forest_, whole.forest_)
+    if bootstrap:
+        assert grown.oob_score_ == whole.oob_score_
+
+
+def test_warm_start_without_a_seed_goes_on_with_the_one_drawn(backend):
+    grown = RandomForestClassifier(2, warm_start=True, backend=backend).fit(X, y)
+    seed = grown.seed_
+    grown.set_params(n_estimators=5).fit(X, y)
+    whole = RandomForestClassifier(5, random_state=seed, backend=backend).fit(X, y)
+    assert same_forest(grown.forest_, whole.forest_)
+
+
+def test_what_warm_start_refuses():
+    forest = RandomForestClassifier(4, warm_start=True, random_state=0, backend="numpy").fit(X, y)
+    before = forest.forest_
+    with pytest.warns(UserWarning, match="Warm-start fitting without increasing"):
+        assert forest.fit(X, y).forest_ is before
+    with pytest.raises(ValueError, match="must be larger or equal"):
+        forest.set_params(n_estimators=3).fit(X, y)
+    forest.set_params(n_estimators=6)
+    for other, labels in ((X * 2, y), (X, y + 1)):
+        with pytest.raises(ValueError, match="the same data"):
+            forest.fit(other, labels)
+        assert forest.forest_ is before  # no work is lost
+        assert forest.score(X, y) > 0.9
+    cold = RandomForestClassifier(4, random_state=0, backend="numpy").fit(X, y)
+    assert same_forest(cold.fit(X, y).forest_, before)
+
+
+def test_a_callable_scores_out_of_bag(backend):
+    names = np.array(["a", "b", "c"])[y]
+    params = {"random_state": 0, "backend": backend}
+    forest = RandomForestClassifier(20, oob_score=balanced_accuracy_score, **params).fit(X, names)
+    found = forest.classes_[forest.oob_decision_function_.argmax(axis=1)]
+    assert forest.oob_score_ == balanced_accuracy_score(names, found)
+    forest = RandomForestRegressor(20, oob_score=mean_absolute_error, **params).fit(*DIABETES)
+    assert forest.oob_score_ == mean_absolute_error(DIABETES[1], forest.oob_prediction_)
+
+
+def test_metadata_routing_takes_weights_through_a_pipeline(backend):
+    weights = np.arange(len(y)) % 4
+    with sklearn.config_context(enable_metadata_routing=True):
+        forest = RandomForestClassifier(3, random_state=0, backend=backend, bootstrap=False)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        forest.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        model = make_pipeline(scaler, forest)
+        model.fit(X, y, sample_weight=weights)
+        scores = cross_val_score(model, X, y, params={"sample_weight": weights}, cv=3)
+    plain = clone(forest).fit(StandardScaler().fit_transform(X), y, weights)
+    assert same_forest(model[-1].forest_, plain.forest_)
+    assert scores.min() > 0.8
+
+
+def test_set_output_names_the_leaves(backend):
+    trees = RandomTreesEmbedding(2, sparse_output=False, random_state=0, backend=backend)
+    frame = trees.set_output(transform="pandas").fit_transform(X)
+    assert list(frame.columns) == list(trees.get_feature_names_out())
+    assert (frame.sum(axis=1) == 2).all()
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomTreesEmbedding])
+def test_a_forest_is_a_sequence_of_its_trees(kind):
+    forest = kind(5, random_state=0, backend="numpy")
+    with pytest.raises(NotFittedError):
+        len(forest)
+    forest.fit(X, y)
+    assert len(forest) == len(forest.estimators_) == 5
+    assert isinstance(forest.estimators_, list)
+    assert forest[0] is forest.estimators_[0]
+    assert forest[1:3] == forest.estimators_[1:3]
+    assert list(forest) == forest.estimators_
+
+
+@pytest.mark.parametrize("Forest", [RandomForestClassifier, RandomForestRegressor])
+def test_a_forests_tree_grows_again_from_its_bag(backend, Forest):
+    forest = Forest(4, random_state=2**32 - 1, backend=backend, max_depth=4).fit(X, y)
+    assert len({tree.random_state for tree in forest}) == 4
+    for tree, rows in zip(forest, forest.estimators_samples_, strict=True):
+        assert rows.dtype == np.int32
+        again = clone(tree).fit(X[rows], y[rows])
+        assert np.array_equal(again.tree_.feature, tree.tree_.feature)
+        assert np.array_equal(again.tree_.value, tree.tree_.value)
+
+
+@pytest.mark.filterwarnings("ignore:Warm-start fitting without")
+def test_an_oob_score_can_be_asked_for_later(backend):
+    params = {"random_state": 0, "backend": backend, "ccp_alpha": 0.01}
+    whole = RandomForestClassifier(25, oob_score=True, **params).fit(X, y)
+    later = RandomForestClassifier(25, warm_start=True, **params).fit(X, y)
+    assert not hasattr(later, "oob_score_")
+    later.set_params(oob_score=True).fit(X, y)
+    assert later.oob_score_ == whole.oob_score_
+    assert same_forest(later.forest_, whole.forest_)
+    later.fit(X * 2, y)  # nothing is computed twice, so nothing is looked at
+    assert later.oob_score_ == whole.oob_score_
+
+
+def test_rows_of_trees_are_checked_whatever_is_said():
+    tree = DecisionTreeClassifier(backend="numpy").fit(X, y, check_input=False)
+    rows = X.copy()
+    rows[3, 2] = np.inf
+    for method in (tree.predict, tree.predict_proba, tree.apply, tree.decision_path):
+        assert method(X, check_input=False).shape[0] == len(X)
+        with pytest.raises(ValueError, match="infinity"):
+            method(rows, False)
+    with pytest.raises(ValueError, match="infinity"):
+        tree.fit(rows, y, None, False)
+
+
+def test_a_tree_takes_sparse_rows():
+    values = np.where(X.mean(axis=0) < X, X, 0)
+    tree = DecisionTreeClassifier(backend="numpy").fit(values, y)
+    for rows in (csr_array(values), csc_array(values)):
+        assert np.array_equal(tree.tree_.apply(rows), tree.apply(values))
+        assert np.array_equal(tree.tree_.predict(rows), tree.predict_proba(values))
+        path = tree.tree_.decision_path(rows)
+        assert (path != tree.decision_path(values)).nnz == 0
+    assert tree.tree_.capacity >= tree.tree_.node_count
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("max_leaf_nodes", [None, 40])
+def test_inner_nodes_of_a_monotonic_tree_keep_their_bounds(sign, max_leaf_nodes):
+    rng = np.random.default_rng(0)
+    values, noise = rng.random((300, 2)), rng.random(300)
+    params = {"monotonic_cst": [sign, 0], "max_leaf_nodes": max_leaf_nodes, "backend": "numpy"}
+    forest = RandomForestRegressor(2, max_features=1.0, random_state=0, **params)
+    for model in (DecisionTreeRegressor(**params).fit(values, noise), forest.fit(values, noise)[1]):
+        tree, value = model.tree_, model.tree_.value[:, 0, 0]
+        leaves = model.apply(values)
+        assert np.array_equal(value[leaves], model.predict(values))
+        low, high = np.full(tree.node_count, -np.inf), np.full(tree.node_count, np.inf)
+        for node in np.flatnonzero(tree.feature >= 0):
+            left, right = tree.children_left[node], tree.children_right[node]
+            low[[left, right]], high[[left, right]] = low[node], high[node]
+            if tree.feature[node] == 0:
+                below, above = (left, right) if sign > 0 else (right, left)
+                assert value[below] <= value[above]
+                high[below] = low[above] = (value[left] + value[right]) / 2
+        # means are rounded once before they are clipped to bounds and once after
+        assert (value >= low - 1e-12).all()
+        assert (value <= high + 1e-12).all()

@@ -1,0 +1,339 @@
+"""docs/migration.md: every parameter, attribute and method of scikit-learn's, as it says."""
+
+import re
+from inspect import signature
+
+import numpy as np
+import pytest
+import sklearn.ensemble
+import sklearn.tree
+from paths import ROOT
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.metrics import accuracy_score
+
+import gpuforest
+from gpuforest import (
+    BaggingClassifier,
+    BaggingRegressor,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from gpuforest.plot import plot_tree
+
+ESTIMATORS = [n for n in gpuforest.__all__ if n[0].isupper()]
+NAMES = [n for n in ESTIMATORS if hasattr(sklearn.ensemble, n) or hasattr(sklearn.tree, n)]
+PAGE = ROOT / "docs/migration.md"
+X, Y = load_iris(return_X_y=True)
+RNG = np.random.default_rng(0)
+
+
+def rows():
+    """Of each table the name, kinds, text and test of every row."""
+    found = {}
+    for section in PAGE.read_text().split("\n## ")[1:]:
+        lines = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \| ?(\w*) ?\|$", section, re.MULTILINE)
+        found[section.split("\n")[0]] = lines
+    return found
+
+
+def theirs(name):
+    return getattr(sklearn.ensemble, name, None) or getattr(sklearn.tree, name)
+
+
+def fitted(kind, **params):
+    known = kind._get_param_names()
+    params |= {"n_estimators": 20} if "n_estimators" in known else {}
+    params |= {"oob_score": True, "bootstrap": True} if "oob_score" in known else {}
+    return kind(**params).fit(X, Y)
+
+
+def public(model):
+    """Names of what can be asked for."""
+    return {n for n in dir(model) if not n.startswith("_") and hasattr(model, n)}
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    with np.errstate(all="ignore"):
+        return {n: (fitted(getattr(gpuforest, n)), fitted(theirs(n))) for n in NAMES}
+
+
+def of_kinds(text, name):
+    """Whether a table's column of kinds means the estimator of this name."""
+    but = text.partition(" but ")[2].split(", ")
+    is_excluded = any(name.startswith(b.removesuffix("*")) for b in but if b)
+    if text.startswith("all classifiers"):
+        return name.endswith("Classifier") and not is_excluded
+    if text.startswith("all"):
+        return not is_excluded
+    return any(re.fullmatch(kind.replace("*", r"\w+"), name) for kind in text.split(", "))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters(name):
+    own, other = (signature(kind).parameters for kind in (getattr(gpuforest, name), theirs(name)))
+    listed = {row[0]: row for row in rows()["Parameters"] if of_kinds(row[1], name)}
+    assert listed.keys() == other.keys()
+    for parameter, (_, _, text, _) in listed.items():
+        if not text.startswith("different"):
+            assert own[parameter].default == other[parameter].default
+    new = {"max_bins", "backend", "memory_limit", "voting", "oob_tol", "max_estimators"}
+    new |= {"categorical_features", "min_category_frequency", "categorical_split"}
+    new |= {"ccp_cv", "ccp_rule"}
+    assert own.keys() - other.keys() <= new
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize("name", NAMES)
+def test_attributes_and_methods(pairs, name):
+    own, other = pairs[name]
+    params = set(other.get_params(deep=False))
+    listed = {r[0]: r for t in ("Attributes", "Methods") for r in rows()[t] if of_kinds(r[1], name)}
+    listed.pop("feature_names_in_")
+    assert listed.keys() == public(other) - params
+    there = {n for n, row in listed.items() if not row[2].startswith("not there")}
+    assert there == listed.keys() & public(own)
+
+
+def test_each_difference_has_its_test():
+    for name, _, text, test in (row for table in rows().values() for row in table):
+        assert (test != "") != text.startswith("same"), name
+        assert test == "" or test in globals(), name
+
+
+# what differs
+
+
+def test_class_weight():
+    plain, weighted = (
+        RandomForestClassifier(3, random_state=0, class_weight=w).fit(X, Y)
+        for w in (None, {0: 1, 1: 5, 2: 1})
+    )
+    for rows, same in zip(plain.estimators_samples_, weighted.estimators_samples_, strict=True):
+        assert np.array_equal(rows, same)
+
+
+def test_criterion():
+    with pytest.warns(FutureWarning, match="friedman_mse"):
+        assert DecisionTreeRegressor(criterion="friedman_mse").criterion == "squared_error"
+    assert DecisionTreeRegressor(criterion="absolute_error").fit(X, Y).score(X, Y) > 0.9
+    assert DecisionTreeClassifier(criterion="misclassification").fit(X, Y).score(X, Y) > 0.9
+
+
+def test_estimator():
+    with pytest.raises(ValueError, match=r"must be a gpuforest\.DecisionTreeClassifier"):
+        BaggingClassifier(DecisionTreeRegressor()).fit(X, Y)
+    tree = sklearn.tree.DecisionTreeClassifier()
+    theirs = BaggingClassifier(tree, random_state=0).fit(X, Y)
+    assert type(theirs.estimators_[0]) is type(tree)  # grown by scikit-learn
+    a, b = (
+        BaggingClassifier(DecisionTreeClassifier(random_state=s), 3, random_state=0) for s in (1, 2)
+    )
+    assert np.array_equal(a.fit(X, Y).forest_.nodes, b.fit(X, Y).forest_.nodes)
+
+
+def test_max_features():
+    constant = np.column_stack([np.zeros((len(X), 50)), X])
+    tree = DecisionTreeClassifier(max_features=1, max_depth=1, random_state=0).fit(constant, Y)
+    assert tree.tree_.node_count == 3  # the constant ones are passed over
+    tried = (
+        RandomForestRegressor().max_features,
+        sklearn.ensemble.RandomForestRegressor().max_features,
+    )
+    assert tried == (1 / 3, 1.0)
+
+
+def test_max_samples():
+    weights = np.full(len(X), 4.0)
+    bags = BaggingClassifier(bootstrap=False, max_samples=0.5, random_state=0).fit(X, Y, weights)
+    assert [len(rows) for rows in bags.estimators_samples_] == [75] * 10
+    assert bags.estimators_[0].tree_.weighted_n_node_samples[0] == 300
+    drawn = BaggingClassifier(max_samples=0.5, random_state=0).fit(X, Y, weights)
+    assert [len(rows) for rows in drawn.estimators_samples_] == [300] * 10
+    weights[::3] = 0
+    bags = BaggingClassifier(bootstrap=False, max_samples=0.5, random_state=0).fit(X, Y, weights)
+    assert [len(rows) for rows in bags.estimators_samples_] == [50] * 10
+    drawn = RandomForestClassifier(2, random_state=0).fit(X, Y, weights)
+    assert [len(rows) for rows in drawn.estimators_samples_] == [100] * 2
+
+
+def test_n_jobs():
+    a, b = (RandomForestClassifier(5, random_state=0, n_jobs=n).fit(X, Y) for n in (1, 2))
+    assert np.array_equal(a.forest_.nodes, b.forest_.nodes)
+    assert np.array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+def test_oob_score():
+    seen = []
+
+    def score(y, found):
+        seen.append((y, found))
+        return accuracy_score(y, found)
+
+    labels = np.array(["a", "b", "c"])[Y]
+    with pytest.warns(UserWarning, match="OOB"):
+        RandomForestClassifier(2, random_state=0, oob_score=score).fit(X, labels)
+    ((y, found),) = seen
+    assert {*y, *found} == {"a", "b", "c"}
+    assert len(y) < len(X)
+
+
+def test_random_state():
+    a, b = (
+        RandomForestClassifier(3, random_state=7, backend=n).fit(X, Y) for n in ("numpy", "numba")
+    )
+    assert np.array_equal(a.forest_.nodes, b.forest_.nodes)
+    assert a.seed_ == 7
+    forest = RandomForestClassifier(3, random_state=np.random.RandomState(0))
+    assert forest.fit(X, Y).seed_ != forest.fit(X, Y).seed_
+
+
+def test_splitter():
+    values = np.array([[0.0], [1.0], [1000.0]])
+    cuts = set()
+    for seed in range(30):
+        tree = DecisionTreeRegressor(splitter="random", max_depth=1, random_state=seed)
+        cuts.add(float(tree.fit(values, [0, 1, 2]).tree_.threshold[0]))
+    assert len(cuts) == 2  # between bins: no place within the wide gap is as likely as its width
+
+
+def test_verbose(capsys):
+    RandomForestClassifier(3, verbose=1).fit(X, Y)
+    assert capsys.readouterr().out.splitlines()[-1] == "gpuforest: growing"
+    RandomForestClassifier(3, verbose=2).fit(X, Y)
+    assert "gpuforest: growing, 3 of 3" in capsys.readouterr().out
+    RandomForestClassifier(3).fit(X, Y)
+    assert capsys.readouterr().out == ""
+
+
+def test_warm_start():
+    forest = RandomForestClassifier(2, warm_start=True, random_state=0).fit(X, Y)
+    forest.set_params(n_estimators=5).fit(X, Y)
+    assert np.array_equal(
+        forest.forest_.nodes, RandomForestClassifier(5, random_state=0).fit(X, Y).forest_.nodes
+    )
+    with pytest.raises(ValueError, match="other values now"):
+        forest.set_params(n_estimators=6).fit(X * 2, Y)
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_leftovers(pairs):
+    missing = [r for t in ("Attributes", "Methods") for r in rows()[t] if "not there" in r[2]]
+    assert len(missing) == 7
+    for name, kinds, _, _ in missing:
+        assert not any(hasattr(pairs[n][0], name) for n in NAMES if of_kinds(kinds, n)), name
+
+
+def test_estimator_():
+    trees = ExtraTreesClassifier(2, max_depth=3).fit(X, Y)
+    assert type(trees.estimator_) is DecisionTreeClassifier
+    assert trees.estimator_.get_params()["splitter"] == "random"
+    assert trees.estimator_.max_depth == 3
+    assert ExtraTreesClassifier().estimator.get_params() == (
+        DecisionTreeClassifier(splitter="random").get_params()
+    )
+    theirs = set(sklearn.ensemble.ExtraTreesClassifier().estimator_params)
+    assert theirs <= set(trees.estimator_params) <= set(DecisionTreeClassifier().get_params())
+
+
+def test_estimators_():
+    labels = np.array(["a", "b", "c"])[Y]
+    bags = BaggingClassifier(max_features=2, n_estimators=3, random_state=0).fit(X, labels)
+    assert set(bags.estimators_[0].predict(X)) <= {"a", "b", "c"}
+    mean = np.mean([tree.predict_proba(X) for tree in bags.estimators_], axis=0)
+    assert np.allclose(mean, bags.predict_proba(X), rtol=1e-15)  # np.mean adds in another order
+
+
+def test_estimators_features_():
+    bags = BaggingRegressor(bootstrap_features=True, random_state=0).fit(X, Y)
+    for features, tree in zip(bags.estimators_features_, bags.estimators_, strict=True):
+        assert np.array_equal(features, np.unique(features))
+        assert set(tree.tree_.feature) - {-2} <= set(features)
+
+
+def test_estimators_samples_(tmp_path):
+    forest = RandomForestRegressor(3, random_state=0).fit(X, Y)
+    assert all(
+        (np.diff(rows) >= 0).all() and len(rows) == 150 for rows in forest.estimators_samples_
+    )
+    forest.save(tmp_path / "model")
+    with pytest.raises(AttributeError, match="only to the estimator that was fitted"):
+        _ = gpuforest.load(tmp_path / "model").estimators_samples_
+
+
+def test_oob_rows():
+    with pytest.warns(UserWarning, match="OOB"):
+        forest = RandomForestRegressor(2, random_state=0, oob_score=True).fit(X, Y)
+    seen = np.zeros(len(X), bool)
+    for rows_drawn in forest.estimators_samples_:
+        seen |= ~np.isin(np.arange(len(X)), rows_drawn)
+    assert np.array_equal(np.isnan(forest.oob_prediction_), ~seen)
+    assert 0.7 < forest.oob_score_ < 1
+    weights = np.where(Y == 2, 0, 1)
+    forest = RandomForestClassifier(50, random_state=0, oob_score=True).fit(X, Y, weights)
+    found = forest.oob_decision_function_.argmax(axis=1)
+    assert forest.oob_score_ == np.mean((found == Y)[weights > 0])
+    with pytest.warns(UserWarning, match="OOB"):
+        forest = RandomForestClassifier(2, random_state=0, oob_score=True).fit(X, Y)
+    assert np.array_equal(np.isnan(forest.oob_decision_function_[:, 0]), ~seen)
+
+
+def test_tree_():
+    data, y = load_diabetes(return_X_y=True)
+    tree = DecisionTreeRegressor(max_depth=3).fit(data, y)
+    leaves = tree.apply(data)
+    assert (tree.tree_.children_left[leaves] == -1).all()
+    assert np.array_equal(tree.tree_.value[leaves, 0, 0], tree.predict(data))
+
+
+def test_apply():
+    data, y = load_diabetes(return_X_y=True)
+    tree = DecisionTreeRegressor(max_depth=3).fit(data, y)
+    split = tree.tree_.children_left > 0
+    assert np.array_equal(tree.tree_.children_right[split], tree.tree_.children_left[split] + 1)
+    last = tree.decision_path(data).tocsr()
+    assert (last[np.arange(len(data)), tree.apply(data)] == 1).all()
+
+
+def test_fit():
+    tree = DecisionTreeClassifier().fit(X, Y, check_input=False)
+    with pytest.raises(ValueError, match="infinity"):
+        tree.predict(np.where(X > 1, np.inf, X), check_input=False)
+    two = np.stack([Y, Y == 1], axis=1)
+    assert BaggingClassifier(random_state=0).fit(X, two).predict(X).shape == (150, 2)
+
+
+def test_export_graphviz():
+    own = signature(gpuforest.export_graphviz).parameters
+    other = signature(sklearn.tree.export_graphviz).parameters
+    left_out = {"label", "leaves_parallel", "rotate", "special_characters", "fontname"}
+    assert other.keys() - own.keys() == {"decision_tree", *left_out}
+    assert own.keys() - other.keys() == {"estimator", "tree"}
+    for name in own.keys() & other.keys():
+        assert own[name].default == other[name].default
+    labels = np.array(["a", "b", "c"])[Y]
+    forest = RandomForestClassifier(2, random_state=0).fit(X, labels)
+    assert "class = b" in gpuforest.export_graphviz(forest, 1)
+
+
+def test_export_text():
+    labels = np.array(["a", "b", "c"])[Y]
+    text = gpuforest.export_text(DecisionTreeClassifier(max_depth=1).fit(X, labels))
+    assert text.splitlines()[:2] == ["feature_2 <= 2.45", "|   class: a (a: 50)"]
+
+
+def test_plot_tree():
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    matplotlib.use("Agg")
+    own = signature(plot_tree).parameters
+    other = signature(sklearn.tree.plot_tree).parameters
+    assert other.keys() - own.keys() == {"decision_tree", "label", "rounded", "fontsize"}
+    assert own.keys() - other.keys() == {"estimator", "tree"}
+    differing = {n for n in own.keys() & other.keys() if own[n].default != other[n].default}
+    assert differing == {"filled"}
+    tree = DecisionTreeClassifier(max_depth=1).fit(X, Y)
+    assert len(plot_tree(tree).patches) == tree.tree_.node_count
+    assert len(sklearn.tree.plot_tree(tree.to_sklearn())) >= tree.tree_.node_count

@@ -1,0 +1,87 @@
+"""NumPy's numbers as parameters are Python's: the same forest, and no kernel compiled anew."""
+
+import numpy as np
+import pytest
+from engine import same_forest, table
+from paths import has_numba
+
+import gpuforest
+from gpuforest import DecisionTreeRegressor, estimate_memory
+
+X = table(np.random.default_rng(0), 300, list("cfnm"))
+Y = (X[:, 0] > 0) + (X[:, 1] > 0)
+LIMITS = {
+    "max_depth": (5, np.int32),
+    "min_samples_split": (4, np.int16),
+    "min_samples_leaf": (2, np.int64),
+    "min_weight_fraction_leaf": (0.0078125, np.float32),
+    "min_impurity_decrease": (2.0**-10, np.float32),
+    "max_leaf_nodes": (9, np.uint16),
+    "ccp_alpha": (2.0**-12, np.float16),
+    "max_bins": (100, np.uint8),
+    "random_state": (3, np.int64),
+    "memory_limit": (2**31 - 1, np.int32),
+}
+OF_FORESTS = {
+    "n_estimators": (3, np.uint8),
+    # scikit-learn's check of these refuses np.float32, as it does for its own forests
+    "max_samples": (0.5, np.float64),
+    "max_features": (0.5, np.float64),
+    "bootstrap": (True, np.bool_),
+    "n_jobs": (1, np.int32),
+}
+KINDS = [
+    gpuforest.DecisionTreeRegressor,
+    gpuforest.RandomForestClassifier,
+    gpuforest.RandomForestRegressor,
+    gpuforest.ExtraTreesClassifier,
+    gpuforest.BaggingRegressor,
+]
+
+
+def both(Model, backend):
+    """The estimator with parameters of Python's types, and of NumPy's."""
+    given = LIMITS if Model is DecisionTreeRegressor else LIMITS | OF_FORESTS
+    for i in (0, 1):
+        params = {name: own[0] if i == 0 else own[1](own[0]) for name, own in given.items()}
+        if Model is gpuforest.BaggingRegressor:
+            tree = {name: params.pop(name) for name in LIMITS if name != "random_state"}
+            params["estimator"] = DecisionTreeRegressor(**tree, backend=backend)
+            yield Model(**params)
+        else:
+            yield Model(**params, backend=backend)
+
+
+@pytest.mark.parametrize("Model", KINDS)
+def test_the_forest_is_the_same(backend, Model):
+    # the least weight and the depth decide: without them subtrees are grown whole
+    a, b = (model.fit(X, Y) for model in both(Model, backend))
+    assert same_forest(a.forest_, b.forest_)
+    assert np.array_equal(a.predict(X), b.predict(X))
+    a, b = (estimate_memory(model, 1000, 4) for model in both(Model, backend))
+    assert a == b
+
+
+@pytest.mark.skipif(not has_numba, reason="no numba here")
+@pytest.mark.parametrize("weight", [0.0, 0.0078125])
+@pytest.mark.parametrize("Model", [gpuforest.RandomForestClassifier, gpuforest.ExtraTreesRegressor])
+def test_no_kernel_is_compiled_anew(monkeypatch, Model, weight):
+    from gpuforest.kernels.compile import _watch
+
+    def signatures() -> int:
+        return sum(len(kernel.signatures) for kernel in _watch.kernels)
+
+    # of weight zero subtrees are grown whole, else level by level
+    monkeypatch.setitem(LIMITS, "min_weight_fraction_leaf", (weight, np.float32))
+    a, b = both(Model, "numba")
+    a.fit(X, Y).predict(X)
+    before = signatures()
+    b.fit(X, Y).predict(X)
+    assert signatures() == before
+
+
+def test_a_narrow_integer_does_not_wrap_around(backend):
+    forest = gpuforest.RandomForestRegressor(2, max_bins=np.uint8(255), backend=backend)
+    narrow = forest.fit(X, Y).forest_
+    wide = forest.set_params(max_bins=255, random_state=forest.seed_).fit(X, Y).forest_
+    assert same_forest(narrow, wide)

@@ -1,0 +1,256 @@
+"""What rules forbid a split: least weight, monotonic predictions, few leaves; and random cuts."""
+
+import numpy as np
+import pytest
+from engine import same_forest, table
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
+from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
+from sklearn_trees import compare_trees
+
+from gpuforest import (
+    BaggingClassifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from gpuforest.nodes import is_leaf
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=25)
+CLASSIFIERS = [DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier]
+REGRESSORS = [DecisionTreeRegressor, RandomForestRegressor, ExtraTreesRegressor]
+
+
+# least weight
+
+
+def least_share(model):
+    """The lightest leaf's share of its tree's weight."""
+    forest, shares = model.forest_, []
+    for t in range(forest.n_trees):
+        sums = forest.node_sums(t, t + 1)
+        weight = sums[:, 0] if forest.coding.classes is None else sums.sum(axis=1)
+        leaf = is_leaf(forest.nodes[slice(*forest.tree_offsets[t : t + 2])])
+        shares.append(weight[leaf].min() / weight[0])
+    return min(shares)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("Model", [*CLASSIFIERS, *REGRESSORS])
+def test_every_leaf_has_its_share_of_the_weight(backend, Model, share):
+    X, y = load_diabetes(return_X_y=True)
+    y = y if Model in REGRESSORS else np.digitize(y, [100, 200])
+    weights = np.random.default_rng(0).random(len(y))
+    params = {"min_weight_fraction_leaf": share, "random_state": 0, "backend": backend}
+    for model in (Model(**params), Model(**params, max_depth=4)):
+        if hasattr(model, "n_estimators"):
+            model.set_params(n_estimators=4)
+        for sample_weight in (None, weights):
+            assert least_share(model.fit(X, y, sample_weight)) >= share
+    if Model in (DecisionTreeClassifier, ExtraTreesClassifier):  # no bags of any weight
+        model.set_params(class_weight={0: 3, 1: 1, 2: 2})
+        assert least_share(model.fit(X, y)) >= share
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05])
+def test_the_share_means_what_it_does_in_scikit_learn(backend, share):
+    X, y = load_digits(return_X_y=True)
+    X = X.astype(np.float32)
+    params = {"min_weight_fraction_leaf": share}
+    ours = DecisionTreeClassifier(**params, backend=backend).fit(X, y)
+    theirs = SklearnClassifier(random_state=0, **params).fit(X, y)
+    same, ties = compare_trees(ours, theirs, X, y, is_classes=True)
+    assert same >= 8
+    assert ties < same
+
+
+@pytest.mark.parametrize("share", [0.004, 0.03, 0.2])
+def test_the_share_counts_weights_as_scikit_learn_does(backend, share):
+    rng = np.random.default_rng(1)
+    X, y = rng.integers(0, 30, (400, 4)).astype(np.float32), rng.normal(size=400)
+    w = rng.integers(1, 9, 400)
+    params = {"min_weight_fraction_leaf": share}
+    ours = DecisionTreeRegressor(**params, backend=backend).fit(X, y, w)
+    theirs = SklearnRegressor(**params, random_state=0).fit(X, y, sample_weight=w)
+    assert ours.forest_.n_nodes == theirs.tree_.node_count > 3
+    # our means lie on the grid of the fixed point
+    assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
+
+
+# monotonic predictions
+
+
+def assert_monotonic(model, X, signs, predicted):
+    """Along each constrained feature, the others as they are in some rows of X."""
+    for f, sign in enumerate(signs):
+        if not sign:
+            continue
+        values = np.unique(X[~np.isnan(X[:, f]), f])
+        values = np.concatenate([[-1e9], values, [1e9]])
+        rows = np.repeat(X[:12], len(values), axis=0)
+        rows[:, f] = np.tile(values, len(X[:12]))
+        steps = np.diff(predicted(model, rows).reshape(-1, len(values)), axis=1)
+        assert (steps * sign >= 0).all()
+
+
+@SETTINGS
+@given(
+    seed=st.integers(0, 2**32),
+    kind=st.sampled_from(["gini", "entropy", "squared_error", "poisson"]),
+    which=st.integers(0, 2),
+    signs=st.lists(st.sampled_from([-1, 0, 1]), min_size=4, max_size=4),
+)
+def test_predictions_are_monotonic(seed, kind, which, signs):
+    rng = np.random.default_rng(seed)
+    X = table(rng, int(rng.integers(5, 120)), list("cnfc"))
+    is_classes = kind in ("gini", "entropy")
+    signal = X[:, 0] + np.nan_to_num(X[:, 1]) - X[:, 2] + rng.normal(size=len(X))
+    y = (signal > 0) if is_classes else signal if kind == "squared_error" else np.exp(signal)
+    Model = (CLASSIFIERS if is_classes else REGRESSORS)[which]
+    params = {"criterion": kind, "random_state": seed % 5, "monotonic_cst": signs}
+    if which:
+        params["n_estimators"] = 3
+    weights = None if seed % 2 else rng.random(len(X))
+    models = [Model(**params, backend=name).fit(X, y, weights) for name in ("numpy", "numba")]
+    assert same_forest(models[0].forest_, models[1].forest_)
+    assert_monotonic(
+        models[0], X, signs, lambda m, x: m.predict_proba(x)[:, -1] if is_classes else m.predict(x)
+    )
+
+
+@pytest.mark.parametrize("voting", ["soft", "hard"])
+def test_monotonic_forests_learn_still(voting):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X[:, :4]
+    params = {"random_state": 0, "voting": voting}
+    free = RandomForestClassifier(20, **params).fit(X, y)
+    bound = RandomForestClassifier(20, **params, monotonic_cst=[-1] * 4).fit(X, y)
+    assert_monotonic(bound, X, [-1] * 4, lambda m, x: m.predict_proba(x)[:, 1])
+    with pytest.raises(AssertionError):
+        assert_monotonic(free, X, [-1] * 4, lambda m, x: m.predict_proba(x)[:, 1])
+    assert bound.score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("signs", [[1, -1, 1, -1], [1, -1, 0, 0], [0, 0, 0, 1], [1, 1, 1, 1]])
+def test_monotonic_regressions_are_scikit_learns(backend, signs):
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 12, (500, 4)).astype(np.float32)
+    y = X[:, 0] - X[:, 1] + 4 * np.sin(X[:, 2]) + rng.normal(size=500)
+    for criterion in ("squared_error", "poisson"):
+        target = np.exp(y / 8) if criterion == "poisson" else y
+        params = {"criterion": criterion, "monotonic_cst": signs, "min_samples_leaf": 3}
+        ours = DecisionTreeRegressor(**params, backend=backend).fit(X, target)
+        theirs = SklearnRegressor(**params, random_state=0).fit(X, target)
+        assert ours.forest_.n_nodes == theirs.tree_.node_count > 20
+        # our means lie on the grid of the fixed point
+        assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("signs", [[1, -1, 1, -1], [1, -1, 0, 0], [0, 0, 0, -1]])
+def test_monotonic_classes_are_scikit_learns(backend, signs):
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 12, (500, 4)).astype(np.float32)
+    y = (X[:, 0] - X[:, 1] + 4 * np.sin(X[:, 2]) + 3 * rng.normal(size=500) > 0).astype(int)
+    params = {"monotonic_cst": signs, "min_samples_leaf": 10}
+    ours = DecisionTreeClassifier(**params, backend=backend).fit(X, y)
+    theirs = SklearnClassifier(**params, random_state=0).fit(X, y)
+    same, ties = compare_trees(ours, theirs, X, y, is_classes=True)
+    assert same >= 10
+    assert ties <= 1
+
+
+def test_no_sign_is_no_constraint(backend):
+    X, y = load_diabetes(return_X_y=True)
+    params = {"n_estimators": 3, "random_state": 0, "backend": backend}
+    free = RandomForestRegressor(**params).fit(X, y)
+    zeros = RandomForestRegressor(**params, monotonic_cst=np.zeros(10)).fit(X, y)
+    assert same_forest(free.forest_, zeros.forest_)
+
+
+def test_one_class_alone_is_monotonic(backend):
+    model = RandomForestClassifier(2, monotonic_cst=[1], backend=backend)
+    assert model.fit([[0], [1]], ["a", "a"]).predict_proba([[5]]).tolist() == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("signs", "message"),
+    [
+        ([1, 0], "has shape 2 but the input data X has 10 features"),
+        ([0, 0], "has shape 2 but the input data X has 10 features"),
+        ([[1] * 10], r"shape \(1, 10\)"),
+        ([2] + [0] * 9, "must be None or an array-like of -1, 0 or 1"),
+        ([0.5] + [0] * 9, "must be None or an array-like of -1, 0 or 1"),
+        ([np.nan] + [0] * 9, "must be None or an array-like of -1, 0 or 1"),
+        ([None] * 10, "must be None or an array-like of -1, 0 or 1"),
+        ("up", "array-like"),
+    ],
+)
+def test_bad_signs_are_refused_before_any_work(monkeypatch, signs, message):
+    refuse_work(monkeypatch)
+    X, y = load_diabetes(return_X_y=True)
+    tree = DecisionTreeClassifier(monotonic_cst=signs)
+    for model in (
+        RandomForestRegressor(monotonic_cst=signs),
+        ExtraTreesClassifier(monotonic_cst=signs),
+        BaggingClassifier(tree),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y > 100)
+
+
+def test_signs_are_for_one_output_of_two_classes(monkeypatch):
+    refuse_work(monkeypatch)
+    X, y = load_diabetes(return_X_y=True)
+    signs = [1] + [0] * 9
+    for Model, target in (
+        (RandomForestClassifier, np.digitize(y, [100, 200])),
+        (RandomForestClassifier, np.stack([y > 100, y > 200], axis=1)),
+        (RandomForestRegressor, np.stack([y, y], axis=1)),
+    ):
+        with pytest.raises(
+            ValueError, match="Monotonicity constraints are not supported with multi"
+        ):
+            Model(monotonic_cst=signs).fit(X, target)
+
+
+def refuse_work(monkeypatch):
+    def work(*args, **params):
+        raise AssertionError("binning began")
+
+    monkeypatch.setattr("gpuforest.estimators.base.fit_edges", work)
+
+
+# few leaves
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("params", [{"max_leaf_nodes": 9}, {"ccp_alpha": 0.01}])
+def test_pruned_forests_grow_on(backend, params, weighted):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:400], y[:400]
+    w = np.random.default_rng(0).random(400) if weighted else None
+    params = {**params, "random_state": 0, "backend": backend}
+    whole = RandomForestClassifier(5, **params).fit(X, y, w)
+    grown = RandomForestClassifier(2, **params, warm_start=True).fit(X, y, w)
+    grown.set_params(n_estimators=5).fit(X, y, w)
+    assert same_forest(grown.forest_, whole.forest_)
+    full = RandomForestClassifier(5, random_state=0, backend=backend).fit(X, y, w)
+    assert whole.forest_.n_nodes < full.forest_.n_nodes
+    if "max_leaf_nodes" in params:
+        assert np.diff(whole.forest_.tree_offsets).tolist() == [17] * 5
+
+
+def test_few_leaves_and_least_decreases_stand_side_by_side(backend):
+    X, y = load_diabetes(return_X_y=True)
+    params = {"n_estimators": 3, "random_state": 0, "backend": backend}
+    least = RandomForestRegressor(**params, min_impurity_decrease=50).fit(X, y)
+    many = {"max_leaf_nodes": 10**6, "ccp_alpha": 1e-300}
+    assert same_forest(least.set_params(**many).fit(X, y).forest_, least.forest_)
+    few = RandomForestRegressor(**params, min_impurity_decrease=50, max_leaf_nodes=4).fit(X, y)
+    assert np.diff(few.forest_.tree_offsets).max() <= 7
+    assert few.forest_.n_nodes < least.forest_.n_nodes

@@ -1,0 +1,104 @@
+"""Ours where tools ask for scikit-learn's: virtual subclasses, `tree_`, recursion."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.ensemble
+import sklearn.tree
+from sklearn.datasets import load_iris
+from sklearn.inspection import partial_dependence
+
+import gpuforest
+from gpuforest.export.sklearn import HOMES
+
+X, Y = load_iris(return_X_y=True)
+
+
+def categories():
+    """A frame with a categorical column, and numbers that depend on it."""
+    names = pd.Categorical(np.array(["a", "b", "c"])[np.arange(60) % 3])
+    frame = pd.DataFrame({"name": names, "x": np.arange(60) % 7.0})
+    return frame, (np.arange(60) % 3 == 1) * 4.0 + np.arange(60) % 7
+
+
+def run(script):
+    return subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120
+    ).stdout.split()
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_ours_are_virtual_subclasses(name):
+    theirs = getattr(sklearn.tree, name, None) or getattr(sklearn.ensemble, name)
+    ours = getattr(gpuforest, name)
+    assert issubclass(ours, theirs)
+    assert theirs not in ours.__mro__
+    if HOMES[name] == "sklearn.ensemble":
+        assert issubclass(ours, sklearn.ensemble._forest.BaseForest)
+
+
+@pytest.mark.parametrize("order", ["gpuforest.estimators, {}", "{}, gpuforest.estimators"])
+def test_whatever_is_imported_first(order):
+    for module, name in (
+        ("sklearn.tree", "DecisionTreeRegressor"),
+        ("sklearn.ensemble", "RandomForestRegressor"),
+    ):
+        script = f"import {order.format(module)}; import sys, gpuforest\n"
+        script += f"print(issubclass(gpuforest.{name}, {module}.{name}))\n"
+        script += f"print([f for f in sys.meta_path if getattr(f, '_name', '') == {module!r}])"
+        assert run(script) == ["True", "[]"]
+
+
+def test_looking_for_a_module_is_not_importing_it():
+    script = "import gpuforest.estimators; from importlib.util import find_spec\n"
+    script += "assert find_spec('sklearn.tree'); import sklearn.tree, gpuforest\n"
+    script += (
+        "print(issubclass(gpuforest.DecisionTreeRegressor, sklearn.tree.DecisionTreeRegressor))"
+    )
+    assert run(script) == ["True"]
+
+
+def test_nothing_is_imported_for_it():
+    script = "import sys, gpuforest.estimators; print('sklearn.tree' in sys.modules)"
+    assert run(script) == ["False"]
+
+
+def test_a_tool_that_cannot_be_taught_is_imported_all_the_same(tmp_path):
+    (tmp_path / "skl2onnx.py").write_text("ready = True\n")
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import gpuforest.estimators\n"
+    assert run(script + "import skl2onnx; print(skl2onnx.ready)") == ["True"]
+
+
+def test_trees_of_a_forest_that_votes_vote(tmp_path):
+    # tools that add up the trees' answers then give the forest's
+    params = {"max_depth": 3, "voting": "hard", "random_state": 0, "backend": "numpy"}
+    forest = gpuforest.RandomForestClassifier(5, **params).fit(X, Y)
+    shares = [tree.predict_proba(X) for tree in forest]
+    assert set(np.unique(shares)) == {0, 1}
+    assert np.array_equal(np.mean(shares, axis=0), forest.predict_proba(X))
+    forest[0].save(tmp_path / "tree")
+    assert np.array_equal(gpuforest.load(tmp_path / "tree").predict_proba(X), shares[0])
+
+
+def test_categories_are_refused_with_a_way_out():
+    frame, y = categories()
+    tree = gpuforest.DecisionTreeRegressor(max_depth=3, backend="numpy").fit(frame, y)
+    for export in (sklearn.tree.export_text, sklearn.tree.export_graphviz):
+        with pytest.raises(ValueError, match=r"no thresholds .* OrdinalEncoder\), or use gpufor"):
+            export(tree)
+    with pytest.raises(ValueError, match="no thresholds"):  # a plain Tree would be wrong
+        pickle.dumps(tree.tree_)
+    assert pickle.loads(pickle.dumps(tree)).predict(frame).tolist() == tree.predict(frame).tolist()
+    with pytest.raises(ValueError, match="method='brute'"):
+        partial_dependence(tree, frame, ["name"], method="recursion")
+    # on a number the categories are averaged over
+    found = partial_dependence(tree, frame, ["x"], method="recursion")["average"]
+    assert found.shape == (1, 7)
+    brute = partial_dependence(tree, frame, ["name"], method="brute")["average"]
+    assert brute.argmax() == 1
+    assert tree.tree_.node_count == tree.forest_.n_nodes
+    assert np.array_equal(tree.tree_.value[tree.apply(frame), 0, 0], tree.predict(frame))

@@ -1,0 +1,154 @@
+"""Conditions: their words, their code and the values that meet them say the same."""
+
+from itertools import combinations
+from math import inf, nan
+
+import numpy as np
+import pytest
+
+from gpuforest import DecisionTreeClassifier
+from gpuforest.export.conditions import (
+    Branch,
+    Categories,
+    Range,
+    Splits,
+    all_of,
+    is_missing,
+    narrowed,
+    one_line,
+)
+
+KNOWN = ("sunny", "overcast", "rainy")
+
+
+def of(**kind):
+    return Range(feature=0, name="x", **kind)
+
+
+def among(*values, feature=1, name="outlook", known=KNOWN, **flags):
+    return Categories(feature=feature, name=name, values=values, known=known, **flags)
+
+
+RANGES = {
+    "x <= 1.5": of(high=1.5),
+    "x > 1.5": of(low=1.5),
+    "1.5 < x <= 3.25": of(low=1.5, high=3.25),
+    "x <= 1.5 or missing": of(high=1.5, missing=True),
+    "x > 1.5 or missing": of(low=1.5, missing=True),
+    "1.5 < x <= 3.25 or missing": of(low=1.5, high=3.25, missing=True),
+    "x is not missing": of(),
+    "x is missing": of(low=inf, missing=True),
+    "x is anything": of(missing=True),
+    "x is nothing": of(low=2.0, high=2.0),
+}
+CATEGORIES = {
+    "outlook is sunny": among("sunny"),
+    "outlook in {overcast, rainy}": among("overcast", "rainy"),
+    "outlook is sunny or missing": among("sunny", missing=True),
+    "outlook in {sunny, rainy} or other": among("sunny", "rainy", others=True),
+    "outlook is sunny or other or missing": among("sunny", others=True, missing=True),
+    "outlook is missing": among(missing=True),
+    "outlook is other": among(others=True),
+    "outlook is nothing": among(),
+}
+NUMBERS = [-1e9, 0, 1.5, np.nextafter(1.5, 2), 2, 3.25, 4, nan, None]
+WEATHER = [*KNOWN, "fog", nan, None]
+
+
+@pytest.mark.parametrize(("words", "condition"), [*RANGES.items(), *CATEGORIES.items()])
+def test_words(words, condition):
+    assert condition.words() == words
+
+
+def evaluated(condition, value):
+    value = nan if value is None else value
+    return eval(condition.source("v"), {"v": value, "is_missing": is_missing})
+
+
+@pytest.mark.parametrize("condition", [*RANGES.values(), *CATEGORIES.values()], ids=str)
+def test_code_holds_where_the_condition_does(condition):
+    values = NUMBERS if isinstance(condition, Range) else WEATHER
+    assert [evaluated(condition, v) for v in values] == [condition.holds(v) for v in values]
+
+
+def test_what_holds():
+    def found(condition):
+        return [v for v in NUMBERS[:-2] if condition.holds(v)]
+
+    assert found(RANGES["x <= 1.5"]) == NUMBERS[:3]
+    assert found(RANGES["x > 1.5"]) == NUMBERS[3:7]
+    assert found(RANGES["1.5 < x <= 3.25"]) == NUMBERS[3:6]
+    assert found(RANGES["x is missing"]) == found(RANGES["x is nothing"]) == []
+    for words, condition in {**RANGES, **CATEGORIES}.items():
+        says_so = words.endswith(("missing", "anything")) and "not missing" not in words
+        assert condition.holds(nan) == condition.holds(None) == says_so
+    assert among("sunny", others=True).holds("fog")
+    assert not among("sunny", others=True).holds("rainy")
+    assert not among("sunny").holds("fog")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"), [(RANGES, NUMBERS), (CATEGORIES, WEATHER)], ids=["ranges", "categories"]
+)
+def test_both_of_two_holds_where_both_hold(kind, values):
+    for a, b in combinations(kind.values(), 2):
+        both = a & b
+        assert [both.holds(v) for v in values] == [a.holds(v) and b.holds(v) for v in values]
+
+
+def test_a_path_has_one_condition_a_feature():
+    path = ()
+    for condition in (
+        of(low=1.0, missing=True),
+        among("sunny", "rainy"),
+        of(high=3.0),
+        among("rainy", others=True),
+    ):
+        path = narrowed(path, condition)
+    assert path == (of(low=1.0, high=3.0), among("rainy"))
+    assert all_of(path) == "1.0 < x <= 3.0 and outlook is rainy"
+
+
+def test_alternatives_are_in_brackets_where_others_follow():
+    either = of(high=1.0, missing=True)
+    assert all_of([either]) == "x <= 1.0 or missing"
+    assert all_of([either, among("sunny")]) == "(x <= 1.0 or missing) and outlook is sunny"
+    assert all_of([]) == ""
+
+
+def test_numbers_may_be_rounded():
+    assert of(low=1 / 3, high=2 / 3).words(lambda v: f"{v:.2f}") == "0.33 < x <= 0.67"
+    assert of(low=1 / 3).words() == f"x > {1 / 3!r}"
+
+
+def test_names_stay_on_one_line():
+    name = 'a "b"\n\tc\\'
+    assert one_line(name) == 'a "b"\\n\\tc\\'
+    assert Range(feature=0, name=name, high=1.0).words() == 'a "b"\\n\\tc\\ <= 1.0'
+    assert among("x\ny", 7, name=name).words() == 'a "b"\\n\\tc\\ in {x\\ny, 7}'
+
+
+def test_categories_that_are_numbers_or_hold_quotes():
+    for values in ((1, 2.5), ("it's", 'a "b"\n'), (True,)):
+        condition = among(*values, known=values)
+        assert all(evaluated(condition, v) for v in values)
+        assert not evaluated(condition, "else")
+
+
+def test_splits_of_a_tree():
+    model = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 0, 1])
+    splits = Splits(model.forest_, 0, ["x"])
+    assert splits.branches(0) == (
+        Branch(of(high=1.5, missing=True), 1),
+        Branch(of(low=1.5), 2),
+    )
+    assert splits.branches(1) == splits.branches(2) == ()
+
+
+def test_a_split_of_missing_values_alone():
+    model = DecisionTreeClassifier().fit([[1.0], [nan]], [0, 1])
+    left, right = Splits(model.forest_, 0).branches(0)
+    assert (left.condition.words(), right.condition.words()) == (
+        "feature_0 is not missing",
+        "feature_0 is missing",
+    )

@@ -1,0 +1,139 @@
+"""The outside of model files: what safetensors writes, and headers that it cannot have written."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save
+from saved import fitted
+
+import gpuforest
+from gpuforest import (
+    ModelFormatError,
+)
+from gpuforest.export import container, model_file
+
+
+def test_cut_files(tmp_path):
+    fitted()[0].save(tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    for size in (*range(0, 64, 7), *range(64, len(whole), 211), len(whole) - 1):
+        (tmp_path / "cut").write_bytes(whole[:size])
+        with pytest.raises(ModelFormatError, match="cut"):
+            gpuforest.load(tmp_path / "cut")
+
+
+def test_flipped_bits(tmp_path):
+    fitted()[0].save(tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, len(whole), 400)
+    for place, bit in zip(places, rng.integers(0, 8, 400), strict=True):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << bit
+        (tmp_path / "flipped").write_bytes(damaged)
+        with pytest.raises(ModelFormatError):
+            gpuforest.load(tmp_path / "flipped")
+
+
+def test_newer_version(tmp_path, monkeypatch):
+    monkeypatch.setattr(container, "VERSION", 2)
+    fitted()[0].save(tmp_path / "model")
+    monkeypatch.undo()
+    with pytest.raises(ModelFormatError, match=r"newer gpuforest .format version 2"):
+        gpuforest.load(tmp_path / "model")
+
+
+def test_files_are_those_that_safetensors_writes(tmp_path):
+    fitted()[0].save(tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    text, arrays = container.read(tmp_path / "model", model_file.ARRAYS)
+    assert arrays.keys() == load_file(tmp_path / "model").keys()
+    metadata = {"gpuforest": f"{container.VERSION} {container.checksum(text, arrays)} {text}"}
+    assert whole == save(arrays, metadata)
+
+
+def test_every_dtype_is_written_as_safetensors_does(tmp_path):
+    arrays = {str(i): np.ones((i, 2), dtype) for i, dtype in enumerate(container.DTYPES.values())}
+    container.write(tmp_path / "model", "text", arrays)
+    told = f"{container.VERSION} {container.checksum('text', arrays)} text"
+    assert (tmp_path / "model").read_bytes() == save(arrays, {"gpuforest": told})
+
+
+def write_raw(path, header, data):
+    """A safetensors file of this header, a dict or a text."""
+    text = (header if isinstance(header, str) else json.dumps(header)).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def raw_headers(header):
+    """What safetensors' header must not be, by what is said of it."""
+
+    def entry(name, **changes):
+        return header | {name: header[name] | changes}
+
+    def metadata(text):
+        return header | {"__metadata__": {"gpuforest": text}}
+
+    text = json.dumps(header)
+    told = header["__metadata__"]["gpuforest"]
+    last = max(header.keys() - {"__metadata__"}, key=lambda name: header[name]["data_offsets"])
+    (begin, end), (size,) = header["splits"]["data_offsets"], header["splits"]["shape"]
+    yield "twice", text[:-1] + ', "splits": {}}'
+    yield "twice", text.replace('"dtype"', '"dtype": "U8", "dtype"', 1)
+    yield "no JSON object", "[]"
+    yield "RecursionError", "[" * 100_000
+    yield "ValueError", "9" * 5000
+    yield "JSONDecodeError", text[:-1]
+    yield "unknown array", {**header, "more": header["splits"]}
+    yield "not described", entry("splits", more=1)
+    yield "not described", header | {"splits": {}}
+    yield "another dtype", entry("splits", dtype="I64")
+    yield "another dtype", entry("splits", dtype="BF16")
+    yield "another shape", entry("splits", shape=[size, 1])
+    yield "another shape", entry("splits", shape=[-size])
+    yield "another shape", entry("splits", shape=[True])
+    yield "another shape", entry("splits", shape=[10**400])
+    yield "another shape", entry("leaf_sums", shape=[2**62] * 1000)
+    yield "fit its place", entry("splits", shape=[2**62])
+    yield "fit its place", entry("splits", data_offsets=[end, begin])
+    yield "from nowhere", entry("splits", data_offsets=[begin, end, end])
+    yield "from nowhere", entry("splits", data_offsets=[begin, float("inf")])
+    yield "one behind another", entry("splits", data_offsets=[begin + 8, end + 8])
+    yield "longer than its", {name: header[name] for name in header if name != last}
+    yield "not written by gpuforest", header | {"__metadata__": {}}
+    yield "not written by gpuforest", header | {"__metadata__": {"gpuforest": 1}}
+    yield "not gpuforest's", header | {"__metadata__": {"gpuforest": told, "more": ""}}
+    yield "not gpuforest's", metadata("0" + told[1:])
+    yield "not gpuforest's", metadata("-" + told)
+    yield "not gpuforest's", metadata("1")
+    yield "newer", metadata("2 0 {}")
+    yield "checksum", metadata("1 0 {}")
+
+
+def test_safetensors_headers_that_cannot_have_been_written(tmp_path):
+    fitted()[0].save(tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    begin = 8 + int.from_bytes(whole[:8], "little")
+    header, data = json.loads(whole[8:begin]), whole[begin:]
+    for why, changed in raw_headers(header):
+        write_raw(tmp_path / "raw", changed, data)
+        with pytest.raises(ModelFormatError, match=why):
+            gpuforest.load(tmp_path / "raw")
+    write_raw(tmp_path / "raw", header, data)  # the helper itself breaks nothing
+    assert gpuforest.load(tmp_path / "raw").n_features_in_ == 4
+
+
+def test_the_longest_text(tmp_path, monkeypatch):
+    model, _ = fitted(labels=["a", "ü", "z" * 1000])
+    model.save(tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    limit = int.from_bytes(whole[:8], "little")
+    monkeypatch.setattr(container, "MAX_HEADER", limit)
+    assert gpuforest.load(tmp_path / "model").n_classes_ == 3
+    monkeypatch.setattr(container, "MAX_HEADER", limit - 1)
+    with pytest.raises(ModelFormatError, match="a header of more than"):
+        gpuforest.load(tmp_path / "model")
+    with pytest.raises(ValueError, match="pickle the estimator instead"):
+        model.save(tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == whole

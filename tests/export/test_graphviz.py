@@ -1,0 +1,79 @@
+"""Trees in the dot language: the textbook's labels, and names that cannot break out."""
+
+import io
+
+import numpy as np
+import pytest
+from shown import (
+    FIT,
+    IRIS,
+    NAMES,
+    SPECIES,
+    parsed,
+    single,
+)
+
+from gpuforest import (
+    DecisionTreeClassifier,
+    export_graphviz,
+    export_rules,
+    export_text,
+    tree_nodes,
+)
+
+
+@pytest.fixture(params=FIT)
+def model(request):
+    return FIT[request.param]
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_dot_has_all_nodes_and_edges(model, filled):
+    number = single(model)[1]
+    nodes = tree_nodes(model, number)
+    labels, edges = parsed(export_graphviz(model, number, filled=filled, rounded=True))
+    assert labels.keys() == nodes.keys()
+    assert sorted(edges) == sorted((n, c) for n, node in nodes.items() for c in node.children)
+
+
+def test_dot_of_the_textbook():
+    tree = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
+    names = {"feature_names": NAMES}
+    labels, _ = parsed(export_graphviz(tree, **names))
+    assert labels[0] == (
+        r"petal_length <= 2.45\ngini = 0.667\nsamples = 150\nvalue = [50, 50, 50]\nclass = setosa"
+    )
+    labels, _ = parsed(export_graphviz(tree, proportion=True, node_ids=True, precision=1, **names))
+    assert labels[3] == (
+        r"node #3\ngini = 0.2\nsamples = 36%\nvalue = [0, 0.9, 0.1]\nclass = versicolor"
+    )
+    labels, edges = parsed(export_graphviz(tree, impurity=False, max_depth=1, **names))
+    assert labels[3] == labels[4] == "(...)"
+    assert labels[1] == r"samples = 50\nvalue = [50, 0, 0]\nclass = setosa"
+    assert edges == [(0, 1), (0, 2), (2, 3), (2, 4)]
+    named = export_graphviz(tree, class_names=["a", "b", "c"])
+    assert r"\nclass = b" in named
+
+
+def test_dot_goes_to_files(tmp_path):
+    tree = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
+    text, file = export_graphviz(tree, class_names=["ä", "b", "c"]), io.StringIO()
+    assert export_graphviz(tree, class_names=["ä", "b", "c"], out_file=tmp_path / "dot") is None
+    assert export_graphviz(tree, class_names=["ä", "b", "c"], out_file=file) is None
+    assert (tmp_path / "dot").read_text(encoding="utf-8") == file.getvalue() == text
+
+
+def test_names_cannot_break_out():
+    names = ['a "b"', "\\", "c\nd", "<b>&lt;</b>"]
+    labels = np.array(['x"];\n0 -> 9', "y\\", "z&amp;"])[IRIS.target]
+    tree = DecisionTreeClassifier(max_depth=3).fit(IRIS.data, labels)
+    dot = export_graphviz(tree, feature_names=names)
+    assert parsed(dot)[0].keys() == tree_nodes(tree).keys()
+    assert r"class = x\"];\\n0 -> 9" in dot
+    assert "class = z&amp;amp;" in dot
+    assert r"c\\nd <= 2.45" in dot
+    assert "<b>&amp;lt;</b> <= 1.75" in dot
+    rules = export_rules(tree, feature_names=names)
+    assert rules.count("\n") == tree.get_n_leaves()
+    assert rules.splitlines()[0] == r'if c\nd <= 2.45 then x"];\n0 -> 9'
+    assert export_text(tree, feature_names=names).splitlines()[0] == r"c\nd <= 2.45"

@@ -1,0 +1,81 @@
+"""Headers of model files: what cannot have been written is refused."""
+
+import json
+
+import pytest
+from saved import fitted
+from tampered import save_tampered
+
+import gpuforest
+from gpuforest import (
+    ModelFormatError,
+)
+from gpuforest.export import container, model_file
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"estimator": "Exploit"},
+        {"estimator": "RandomForestRegressor"},
+        {"estimator": "DecisionTreeClassifier"},
+        {"estimator": ["RandomForestClassifier"]},
+        {"parameters": {"n_estimators": -1}},
+        {"parameters": {"unknown": 1}},
+        {"parameters": [1, 2]},
+        {"criterion": "squared_error"},
+        {"criterion": {}},
+        {"seed": "0"},
+        {"seed": -1},
+        {"scale": "big"},
+        {"feature_names": ["a"]},
+        {"feature_names": [1, 2, 3, 4]},
+        {"feature_names": 4},
+        {"classes": ["a", "b"], "classes_dtype": "str"},
+        {"classes": [1, 2, 3], "classes_dtype": "object"},
+        {"classes": "abc", "classes_dtype": "str"},
+        {"combine": "product"},
+        {"combine": 1},
+        {"oob_score": "good"},
+        {"oob_curve": [1, 2]},
+        {"oob_curve": {"n_estimators": [1, 2]}},
+        {"oob_curve": {"n_estimators": [1, 2], "error": [0.5]}},
+        {"oob_curve": {"n_estimators": [2, 1], "error": [0.5, 0.5]}},
+        {"oob_curve": {"n_estimators": [1, 2], "error": [0.5, "good"]}},
+        {"oob_max_features": {"n_estimators": [1], "error": [0.5]}},
+        {"source": ["target"]},
+        {"source": {"target": "y", "quotes": "'"}},
+        {"source": {"target": ["a", "b"]}},
+        {"source": {"decimal": [","]}},
+        {"source": {"dates": "when"}},
+        {"source": {"missing": [1]}},
+        {"parameters": {"backend": "numpy"}},
+        {"parameters": {"n_jobs": 1}},
+        {"parameters": {"class_weight": {"pairs": [[0, 1], [0, 2]]}}},
+        {"parameters": {"class_weight": {"pairs": ["ab"]}}},
+        {"parameters": {"class_weight": {"pairs": [], "more": 1}}},
+        {"seed": True},
+        {"seed": 2**64},
+        {"scale": 1},
+        {"scale": float("nan")},
+        {"unknown": 1},
+    ],
+)
+def test_headers_that_cannot_have_been_written(header, tmp_path):
+    model, _ = fitted()
+    model.save(tmp_path / "model")
+    save_tampered(model, tmp_path / "model", **header)
+    with pytest.raises(ModelFormatError, match="model"):
+        gpuforest.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("key", ["estimator", "parameters", "seed", "criterion", "scale"])
+def test_a_header_key_that_is_missing_or_comes_twice(key, tmp_path):
+    fitted()[0].save(tmp_path / "model")
+    text, arrays = container.read(tmp_path / "model", model_file.ARRAYS)
+    header = json.loads(text)
+    twice = text[:-1] + f", {json.dumps(key)}: {json.dumps(header[key])}}}"
+    for changed in (json.dumps({k: v for k, v in header.items() if k != key}), twice):
+        container.write(tmp_path / "changed", changed, arrays)
+        with pytest.raises(ModelFormatError, match=f"no header key '{key}'|twice"):
+            gpuforest.load(tmp_path / "changed")

@@ -1,0 +1,257 @@
+"""Damaged model files either load, and then predict, or raise ModelFormatError: nothing else.
+
+Each kind of damage runs in a process of its own (`python test_model_fuzz.py <damage>`), so that a
+crash, a hang or a file that asks for too much memory fails one test instead of ending them all.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import gpuforest
+from gpuforest import DecisionTreeRegressor, ModelFormatError, RandomForestClassifier
+from gpuforest.export import container
+from gpuforest.export.model_file import ARRAYS, HEADER
+from gpuforest.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT
+
+SECONDS = 60  # a damage takes about 3
+BYTES = 4 * 2**30  # that a process may map; the interpreter and its libraries take 1 GiB
+FOLDER = Path(tempfile.gettempdir() if len(sys.argv) < 3 else sys.argv[2])
+X = np.array([[i * 7 % 12, i * 5 % 11] for i in range(24)], dtype=float)
+X[3, 0] = np.nan
+
+# one order of examples on every machine, and no store of them
+fuzz = settings(
+    max_examples=300,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+numbers = st.one_of(
+    st.integers(-2, 40), st.sampled_from([2**k + d for k in (31, 63, 64) for d in (-1, 0)])
+)
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), numbers, st.floats(), st.text(max_size=5)),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+indices = st.integers(0, 2**16)  # of whatever there is, modulo how many there are
+models = st.sampled_from(["classifier", "tree", "categories"])
+
+
+@cache
+def whole(model):
+    """The bytes of a file, its text and its arrays."""
+    path = FOLDER / model
+    if model == "tree":
+        fitted = DecisionTreeRegressor(max_depth=3, random_state=0, backend="numpy")
+        fitted.fit(X, X[:, 1] * 2.5)
+    elif model == "categories":
+        fitted = DecisionTreeRegressor(categorical_features=[1], max_depth=3, backend="numpy")
+        fitted.fit(X, X[:, 1] * 2.5)
+    else:
+        fitted = RandomForestClassifier(3, max_depth=3, random_state=0, backend="numpy")
+        fitted.fit(X, np.array(["a", "b", "c"])[np.arange(24) % 3])
+    fitted.save(path)
+    return path.read_bytes(), *container.read(path, ARRAYS)
+
+
+seen = {True: 0, False: 0}
+
+
+def loads(content):
+    """Whether a file of these bytes loads; then it must predict."""
+    path = FOLDER / "damaged"
+    path.write_bytes(content)
+    try:
+        model = gpuforest.load(path)
+    except ModelFormatError:
+        seen[False] += 1
+        return False
+    seen[True] += 1
+    found = model.set_params(backend="numpy").predict(X[:, : model.n_features_in_])
+    assert found.shape == (len(X),)
+    return True
+
+
+def written(text, arrays):
+    """A file with a right checksum."""
+    path = FOLDER / "written"
+    container.write(path, text, arrays)
+    return path.read_bytes()
+
+
+def cuts():
+    """The file ends early, anywhere, or goes on after its end."""
+    for model in ("classifier", "tree", "categories"):
+        content = whole(model)[0]
+        assert not any(loads(content[:size]) for size in range(len(content)))
+        assert not loads(content + b"\0")
+        assert loads(content)
+
+
+@fuzz
+@given(models, st.lists(st.tuples(indices, st.integers(1, 255)), min_size=1, max_size=4))
+def flips(model, changes):
+    """Bytes are others: the checksum, or the JSON around it, does not fit."""
+    content = bytearray(whole(model)[0])
+    for index, bits in changes:
+        content[index % len(content)] ^= bits
+    assert loads(content) == (bytes(content) == whole(model)[0])
+
+
+@fuzz
+@given(models, indices, st.lists(st.tuples(indices, st.integers(1, 255)), min_size=1, max_size=3))
+def contents(model, which, changes):
+    """Bytes of one array are others, under a right checksum."""
+    _, text, arrays = whole(model)
+    name = sorted(arrays)[which % len(arrays)]
+    raw = bytearray(arrays[name].tobytes())
+    for index, bits in changes:
+        if raw:
+            raw[index % len(raw)] ^= bits
+    array = np.frombuffer(raw, arrays[name].dtype).reshape(arrays[name].shape)
+    loads(written(text, {**arrays, name: array}))
+
+
+@fuzz
+@given(models, indices, indices, st.sampled_from(["swap", "copy", "drop", "cast", "shape", "cut"]))
+def tensors(model, first, second, how):
+    """Arrays change places, dtypes, shapes and lengths, under a right checksum."""
+    _, text, arrays = whole(model)
+    names = sorted(arrays)
+    one, other = names[first % len(names)], sorted(ARRAYS)[second % len(ARRAYS)]
+    dtypes = [f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)] + ["f2", "f4", "f8", "?"]
+    array = arrays[one]
+    changed = dict(arrays)
+    if how == "swap":
+        changed[one], changed[other] = arrays.get(other, array), array
+    elif how == "copy":
+        changed[other] = array
+    elif how == "drop":
+        del changed[one]
+    elif how == "cast":
+        with np.errstate(all="ignore"):
+            changed[one] = array.astype(dtypes[second % len(dtypes)])
+    elif how == "shape":
+        shapes = [(-1,), (-1, 1), (1, -1), (-1, 1, 1)]
+        changed[one] = array.reshape(shapes[second % 4])
+    else:
+        changed[one] = array[: second % (len(array) + 1)]
+    loads(written(text, changed))
+
+
+@fuzz
+@given(models, indices, st.sampled_from(["feature", "child", "bin", "leaves", "tree"]), numbers)
+def trees(model, which, what, value):
+    """Children far away, before their parent or shared; features, bins and leaves that are none."""
+    _, text, arrays = whole(model)
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    splits, n = arrays["splits"], len(arrays["splits"])
+    word, low = int(splits[which % n]), 2**CHILD_SHIFT - 1
+    if what == "feature":
+        word = (word % 2**FEATURE_SHIFT) | (value % 2**17 << FEATURE_SHIFT)
+    elif what == "child":
+        word = (word & ~(CHILD_MASK << CHILD_SHIFT)) | ((value & CHILD_MASK) << CHILD_SHIFT)
+    elif what == "bin":
+        word = (word & ~low) | (value & low)
+    elif what == "leaves":
+        rows = arrays.get("leaves", np.arange(n + len(arrays["tree_offsets"]) - 1)).astype(np.int64)
+        rows[which % len(rows)] = value % 2**63
+        arrays["leaves"] = rows
+    else:
+        offsets = arrays["tree_offsets"]
+        offsets[which % len(offsets)] = value % 2**63
+    splits[which % n] = word
+    loads(written(text, arrays))
+
+
+@fuzz
+@given(models, indices, values, st.sampled_from(["value", "parameter", "drop", "text"]))
+def headers(model, which, value, what):
+    """The text has other values, under a right checksum."""
+    _, text, arrays = whole(model)
+    header = json.loads(text)
+    key = sorted(HEADER)[which % len(HEADER)]
+    if what == "value":
+        header[key] = value
+    elif what == "parameter":
+        names = [*sorted(header["parameters"]), "n_jobs", "backend", ""]
+        header["parameters"][names[which % len(names)]] = value
+    elif what == "drop":
+        header.pop(key, None)
+    else:
+        header = value
+    loads(written(json.dumps(header), arrays))
+
+
+@fuzz
+@given(models, indices, st.sampled_from(["dtype", "shape", "data_offsets", "all"]), values)
+def layouts(model, which, field, value):
+    """safetensors' own header has other values."""
+    content = whole(model)[0]
+    begin = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:begin])
+    name = sorted(header)[which % len(header)]
+    if field == "all":
+        header[name] = value
+    elif name != "__metadata__":
+        header[name][field] = value
+    text = json.dumps(header).encode()
+    loads(len(text).to_bytes(8, "little") + text + content[begin:])
+
+
+@fuzz
+@given(
+    models, st.integers(0, 2**64 - 1), st.sampled_from([b"[", b'{"a":', b"{}", b" ", b"9", b"\xff"])
+)
+def prefixes(model, length, filling):
+    """Lengths that are none, and headers that are deep, long or no text."""
+    content = whole(model)[0]
+    loads(length.to_bytes(8, "little") + content[8:])
+    text = filling * 20_000
+    loads(len(text).to_bytes(8, "little") + text + content)
+
+
+# what must load now and then, so that the checks behind the first ones are reached
+DAMAGES = {
+    cuts: True,
+    flips: False,
+    contents: True,
+    tensors: True,
+    trees: True,
+    headers: True,
+    layouts: True,
+    prefixes: False,
+}
+
+
+@pytest.mark.parametrize("damage", [damage.__name__ for damage in DAMAGES])
+def test_damaged_files_are_refused_or_predict(damage, tmp_path):
+    command = [sys.executable, "-X", "faulthandler", __file__, damage, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+
+
+if __name__ == "__main__":
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    for damage, some_load in DAMAGES.items():
+        if damage.__name__ == sys.argv[1]:
+            damage()
+            print(seen)
+            assert seen[False] > 100
+            assert (seen[True] > 0) or not some_load

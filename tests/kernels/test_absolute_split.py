@@ -1,0 +1,303 @@
+"""The criteria "absolute_error" and "friedman_mse", against scikit-learn's."""
+
+import pickle
+
+import numpy as np
+import pytest
+from engine import Task, same_forest
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeRegressor
+
+import gpuforest
+from gpuforest.backends import registry
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+
+REGRESSORS = [
+    gpuforest.DecisionTreeRegressor,
+    gpuforest.RandomForestRegressor,
+    gpuforest.ExtraTreesRegressor,
+]
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_friedman_mse_warns_and_means_squared_error(kind):
+    with pytest.warns(FutureWarning, match=r'"friedman_mse".*"squared_error"') as caught:
+        model = kind(criterion="friedman_mse")
+    assert caught[0].filename == __file__
+    assert model.criterion == "squared_error"
+    assert clone(model).criterion == "squared_error"  # without a second warning
+
+
+def test_friedman_mse_is_for_numbers():
+    with pytest.raises(ValueError, match="criterion"):
+        gpuforest.DecisionTreeClassifier(criterion="friedman_mse").fit([[0], [1]], [0, 1])
+
+
+def data(seed, n=120, n_features=1, n_outputs=1, missing=False):
+    """Features with some equal values, and targets without."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 40, (n, n_features)).astype(np.float32)
+    if missing:
+        X[rng.random(X.shape) < 0.15] = np.nan
+    y = np.nan_to_num(X[:, :1], nan=20) + rng.normal(size=(n, n_outputs)) * 10
+    return X, y if n_outputs > 1 else y[:, 0]
+
+
+def error(y, weights):
+    """Sum of w |y - median|, over all outputs."""
+    total = 0.0
+    for column in y.T:
+        order = np.argsort(column)
+        upto = np.cumsum(weights[order])
+        median = column[order][np.argmax(2 * upto >= upto[-1])]
+        total += (weights * abs(column - median)).sum()
+    return total
+
+
+def goes_left(tree, node, X):
+    x = X[:, tree.feature[node]]
+    return np.where(np.isnan(x), tree.missing_go_to_left[node] != 0, x <= tree.threshold[node])
+
+
+def compare(ours, reference, X, y, weights):
+    """Assert that two trees are one, node for node, down to where cuts tie: scikit-learn's
+    rounding decides then. Returns how many splits are the same."""
+    a, b, pending, same = ours.tree_, reference.tree_, [(0, 0, np.arange(len(X)))], 0
+    y = y.reshape(len(y), -1)
+    while pending:
+        i, j, rows = pending.pop()
+        # targets become fixed-point numbers here, and floats are added up there
+        np.testing.assert_allclose(a.value[i], b.value[j], rtol=1e-12)
+        np.testing.assert_allclose(a.impurity[i], b.impurity[j], rtol=1e-9, atol=1e-12)
+        whole = error(y[rows], weights[rows])
+        assert a.impurity[i] * weights[rows].sum() * y.shape[1] == pytest.approx(whole)
+        sides = [goes_left(t, n, X[rows]) for t, n in ((a, i), (b, j)) if t.feature[n] >= 0]
+        worth = [sum(error(y[r], weights[r]) for r in (rows[s], rows[~s])) for s in sides]
+        if len(sides) == 1:
+            assert worth[0] == pytest.approx(whole), "a leaf that gains by a split"
+        elif len(sides) == 2:
+            assert worth[0] == pytest.approx(worth[1], rel=1e-12)
+            if np.array_equal(*sides):
+                same += 1
+                pending.append((a.children_left[i], b.children_left[j], rows[sides[0]]))
+                pending.append((a.children_right[i], b.children_right[j], rows[~sides[0]]))
+    return same
+
+
+CASES = {
+    "whole": {},
+    "depth": {"max_depth": 3},
+    "rows": {"min_samples_split": 20, "min_samples_leaf": 6},
+    "weight": {"min_weight_fraction_leaf": 0.05},
+    "gain": {"min_impurity_decrease": 0.1},
+    "rising": {"monotonic_cst": [1, 0], "min_samples_leaf": 4},
+    "falling": {"monotonic_cst": [-1, 1], "min_samples_leaf": 4},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", ["one output", "several outputs", "weights", "missing values"])
+def test_trees_are_those_of_scikit_learn(case, kind):
+    params = {"criterion": "absolute_error", **CASES[case]}
+    if "monotonic_cst" in params and kind in ("several outputs", "missing values"):
+        pytest.skip("scikit-learn refuses monotonic constraints here")
+    n_outputs, same = 3 if kind == "several outputs" else 1, 0
+    for seed in range(4):
+        X, y = data(seed, n_features=2, n_outputs=n_outputs, missing=kind == "missing values")
+        weights = np.ones(len(X))
+        if kind == "weights":
+            weights = np.random.default_rng(seed).integers(1, 5, len(X)).astype(np.float64)
+        reference = DecisionTreeRegressor(**params, random_state=0).fit(X, y, weights)
+        ours = gpuforest.DecisionTreeRegressor(**params, backend="numpy").fit(X, y, weights)
+        same += compare(ours, reference, X, y, weights)
+    assert same >= 12
+
+
+@pytest.mark.parametrize("limit", [{"max_leaf_nodes": 5}, {"ccp_alpha": 0.3}])
+def test_pruned_trees_are_those_of_scikit_learn(limit):
+    X, y = data(5, n=400, n_features=2)
+    params = {"criterion": "absolute_error", "min_samples_leaf": 25, **limit}
+    a = gpuforest.DecisionTreeRegressor(**params, backend="numpy").fit(X, y)
+    b = DecisionTreeRegressor(**params, random_state=0).fit(X, y)
+    assert 2 < a.get_n_leaves() == b.get_n_leaves() < 12
+    np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(sorted(a.tree_.impurity), sorted(b.tree_.impurity), rtol=1e-9)
+
+
+def test_any_weights_give_the_same_medians_as_in_scikit_learn():
+    X, y = data(3)
+    weights = np.random.default_rng(3).exponential(size=len(X))
+    params = {"criterion": "absolute_error", "max_depth": 4}
+    reference = DecisionTreeRegressor(**params, random_state=0).fit(X, y, weights)
+    ours = gpuforest.DecisionTreeRegressor(**params, backend="numpy").fit(X, y, weights)
+    # weights are rounded to 31 bits
+    np.testing.assert_allclose(ours.predict(X), reference.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(ours.tree_.impurity[0], reference.tree_.impurity[0], rtol=1e-6)
+
+
+def test_importances_are_those_of_scikit_learn():
+    X, y = data(4, n=300, n_features=3)
+    params = {"criterion": "absolute_error", "min_samples_leaf": 20}
+    reference = DecisionTreeRegressor(**params, random_state=0).fit(X, y)
+    ours = gpuforest.DecisionTreeRegressor(**params, backend="numpy").fit(X, y)
+    expected = reference.feature_importances_
+    np.testing.assert_allclose(ours.feature_importances_, expected, rtol=1e-9)
+    own = ours.tree_.compute_feature_importances()
+    np.testing.assert_allclose(own, expected, rtol=1e-9)
+    path, other = (m.cost_complexity_pruning_path(X, y) for m in (ours, reference))
+    np.testing.assert_allclose(path.impurities[-1], other.impurities[-1], rtol=1e-9)
+
+
+def test_a_node_is_worth_its_absolute_error():
+    """Counted by hand: the example of kernels/absolute_split/numpy.py."""
+    tree = gpuforest.DecisionTreeRegressor(
+        criterion="absolute_error", max_depth=1, backend="numpy"
+    ).fit([[0], [0], [3], [3]], [1, 2, 6, 8])
+    assert tree.tree_.value.ravel().tolist() == [4, 1.5, 7]
+    assert tree.tree_.impurity.tolist() == [11 / 4, 1 / 2, 2 / 2]
+    assert tree.tree_.threshold[0] == 1.5
+
+
+def tasks():
+    """Small tasks of all kinds."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        N, F, K = int(rng.integers(5, 70)), int(rng.integers(1, 5)), int(rng.integers(1, 3))
+        X = rng.normal(size=(N, F))
+        if seed % 2:
+            X = rng.integers(0, 6, (N, F)).astype(np.float64)
+        X[rng.random(X.shape) < 0.2 * (seed % 3 == 0)] = np.nan
+        signs = tuple(rng.integers(-1, 2, F).tolist()) if K == 1 and seed % 4 < 2 else ()
+        yield Task(
+            X,
+            rng.integers(0, 9, (N, K)) if seed % 5 else rng.normal(size=(N, K)),
+            criterion="absolute_error",
+            weights=rng.integers(1, 4, N).astype(np.int32) if seed % 3 == 1 else None,
+            n_draws=N if seed % 3 == 0 else 0,
+            n_tried=int(rng.integers(1, F + 1)),
+            max_bins=int(rng.choice([3, 255, 1000])),
+            min_rows_leaf=int(rng.integers(1, 4)),
+            min_weight_leaf=int(rng.integers(1, 4)),
+            random=seed % 7 == 0,
+            signs=signs if any(signs) else (),
+            n_trees=2,
+            seed=seed,
+        )
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_backends_agree(n_threads):
+    for task in tasks():
+        assert same_forest(task.grow(NumpyBackend()), task.grow(NumbaBackend(n_threads)))
+
+
+X3, Y3 = data(7, n=150, n_features=3, missing=True)
+
+
+@pytest.mark.parametrize("kind", [*REGRESSORS[1:], gpuforest.BaggingRegressor])
+def test_forests_agree_and_travel(kind, tmp_path):
+    tree = gpuforest.DecisionTreeRegressor(criterion="absolute_error")
+    params = {"n_estimators": 12, "bootstrap": True, "oob_score": True, "random_state": 1}
+    params |= (
+        {"estimator": tree}
+        if kind is gpuforest.BaggingRegressor
+        else {"criterion": "absolute_error"}
+    )
+    found = []
+    for backend in ("numpy", "numba"):
+        model = kind(**params)
+        where = {"estimator__backend" if "estimator" in params else "backend": backend}
+        found.append(model.set_params(**where).fit(X3, Y3))
+    a, b = found
+    assert same_forest(a.forest_, b.forest_)
+    assert np.array_equal(a.forest_.node_values, b.forest_.node_values)
+    assert np.array_equal(a.forest_.node_errors, b.forest_.node_errors)
+    assert np.array_equal(a.feature_importances_, b.feature_importances_)
+    assert a.oob_score_ == b.oob_score_ > 0
+    predicted = a.predict(X3)
+    each = [member.predict(X3) for member in a.estimators_]
+    np.testing.assert_allclose(np.mean(each, axis=0), predicted, rtol=1e-12)
+    a.save(tmp_path / "model")
+    again = gpuforest.load(tmp_path / "model")
+    assert np.array_equal(again.predict(X3), predicted)
+    assert np.array_equal(again.feature_importances_, a.feature_importances_)
+    assert np.array_equal(pickle.loads(pickle.dumps(a)).predict(X3), predicted)
+
+
+def test_models_go_to_scikit_learn_and_back():
+    ours = gpuforest.RandomForestRegressor(
+        4, criterion="absolute_error", max_depth=5, backend="numpy", random_state=0
+    ).fit(X3, Y3)
+    theirs = ours.to_sklearn()
+    assert theirs.criterion == "absolute_error"
+    assert np.array_equal(theirs.predict(X3), ours.predict(X3))
+    # impurities are divided by weights here, and there once more
+    np.testing.assert_allclose(theirs.feature_importances_, ours.feature_importances_, rtol=1e-9)
+    back = gpuforest.from_sklearn(theirs)
+    assert np.array_equal(back.predict(X3), ours.predict(X3))
+    np.testing.assert_allclose(back.feature_importances_, ours.feature_importances_, rtol=1e-9)
+
+
+def test_warm_start_adds_the_trees_that_would_have_grown():
+    params = {"criterion": "absolute_error", "random_state": 3, "backend": "numpy"}
+    whole = gpuforest.RandomForestRegressor(6, **params).fit(X3, Y3)
+    model = gpuforest.RandomForestRegressor(2, warm_start=True, **params).fit(X3, Y3)
+    model.set_params(n_estimators=6).fit(X3, Y3)
+    assert np.array_equal(model.predict(X3), whole.predict(X3))
+
+
+def test_out_of_bag_errors_find_the_number_of_trees():
+    params = {"criterion": "absolute_error", "max_depth": 2, "random_state": 3}
+    model = gpuforest.RandomForestRegressor(
+        "auto", oob_tol=1.0, max_estimators=60, oob_score=True, **params
+    ).fit(X3, Y3)
+    n_trees = len(model.estimators_)
+    whole = gpuforest.RandomForestRegressor(n_trees, oob_score=True, **params).fit(X3, Y3)
+    assert np.array_equal(model.predict(X3), whole.predict(X3))
+    assert model.oob_curve_.error[-1] == pytest.approx(1 - whole.oob_score_)
+
+
+def test_a_tree_is_pruned_by_its_absolute_error():
+    X, y = data(8, n=400, n_features=2)
+    tree = gpuforest.DecisionTreeRegressor(criterion="absolute_error", backend="numpy")
+    whole = tree.fit(X[:200], y[:200])
+    n_leaves = whole.get_n_leaves()
+    before = np.abs(whole.predict(X[200:]) - y[200:]).mean()
+    whole.prune(X[200:], y[200:])
+    after = np.abs(whole.predict(X[200:]) - y[200:]).mean()
+    assert whole.get_n_leaves() < n_leaves
+    assert after < before
+    assert whole.pruning_curve_.errors.min() == pytest.approx(after)
+    again = clone(whole).set_params(ccp_alpha=whole.ccp_alpha_).fit(X[:200], y[:200])
+    assert same_forest(again.forest_, whole.forest_)
+    assert np.array_equal(again.forest_.node_values, whole.forest_.node_values)
+
+
+class Elsewhere(NumpyBackend):
+    """A backend without kernels for medians, as those of GPUs are."""
+
+    name = "elsewhere"
+
+    def supports(self, criterion):
+        return not criterion.medians
+
+
+def test_other_backends_hand_over_to_the_cpu(monkeypatch, caplog):
+    monkeypatch.setitem(registry._factories, "elsewhere", Elsewhere)
+    tree = gpuforest.DecisionTreeRegressor(criterion="absolute_error", backend="elsewhere")
+    with caplog.at_level("WARNING", "gpuforest"):
+        tree.fit(X3, Y3)
+    assert len(caplog.records) == 1
+    assert "'elsewhere'" in caplog.text
+    assert "CPU" in caplog.text
+    assert tree.backend_ == "numba"
+    assert np.array_equal(tree.predict(X3), tree.set_params(backend="numba").predict(X3))
+
+
+def test_categories_are_refused():
+    tree = gpuforest.DecisionTreeRegressor(
+        criterion="absolute_error", categorical_features=[0], backend="numpy"
+    )
+    with pytest.raises(ValueError, match=r"numeric features.*squared_error.*OrdinalEncoder"):
+        tree.fit(np.nan_to_num(X3), Y3)

@@ -1,0 +1,330 @@
+"""Splits by categories: the best set of them, chains of them, and where what is unknown goes."""
+
+import math
+import pickle
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from engine import DeepFrom, Task, later_rows, same_forest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier as SklearnForest
+from sklearn.metrics import log_loss
+from sklearn.preprocessing import OrdinalEncoder
+from tasks import CLASSIFICATION, REGRESSION, category_tasks
+
+import gpuforest
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.grow import roots
+from gpuforest.kernels.best_split.category_order import MOST_TRIED
+from gpuforest.nodes import SET_BIN, has_set, unpack
+from gpuforest.predict import apply
+
+NUMPY = NumpyBackend()
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(task=category_tasks(), rows=st.sampled_from([1, 4, 20, 60]))
+def test_compiled_forests_of_categories_are_the_reference(task, rows):
+    forest = task.grow(NUMPY)
+    X = later_rows(task)
+    for backend in (DeepFrom(0), DeepFrom(rows, 2), NumbaBackend(), NumbaBackend(4)):
+        assert same_forest(forest, task.grow(backend)), vars(backend)
+        assert np.array_equal(apply(forest, X, NUMPY), apply(forest, X, backend))
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(task=category_tasks(), budget=st.sampled_from([1, 1000]))
+def test_memory_changes_no_set(task, budget):
+    assert same_forest(task.grow(NUMPY), task.grow(NumpyBackend(1, budget)))
+
+
+def best_of_all_sets(task: Task, x: np.ndarray) -> float:
+    """The highest score of all allowed ways to part the categories in two, each looked at."""
+    coding, y = task.coded()
+    sums = np.zeros((len(x), coding.n_channels), np.int64)
+    if coding.is_classes:
+        sums[np.arange(len(x)), y.reshape(-1)] = 1
+    else:
+        sums[:, 0], sums[:, 1:] = 1, y if y.ndim == 2 else y[:, None]
+    names = np.where(np.isnan(x), -1, x)
+    found = -math.inf
+    groups = np.unique(names)
+    least = max(task.min_rows_leaf, task.min_weight_leaf)
+    for size in range(1, len(groups)):
+        for chosen in combinations(groups, size):
+            is_left = np.isin(names, chosen)
+            if min(is_left.sum(), (~is_left).sum()) < least:
+                continue
+            left = sums[is_left].sum(axis=0)
+            sides = (left, sums.sum(axis=0) - left)
+            scores = [task.rules.criterion.side_score(np, s) for s in sides]
+            found = max(found, float(scores[0] + scores[1]))
+    return found
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(
+    seed=st.integers(0, 2**32),
+    criterion=st.sampled_from(CLASSIFICATION + REGRESSION),
+    n_classes=st.sampled_from([2, 2, 3, 5]),
+    n_categories=st.integers(2, MOST_TRIED - 1),
+    least=st.sampled_from([1, 1, 3, 8]),
+    by_weight=st.booleans(),
+)
+def test_the_best_set_is_that_of_exhaustive_search(
+    seed, criterion, n_classes, n_categories, least, by_weight
+):
+    rng = np.random.default_rng(seed)
+    x = np.minimum(rng.integers(0, 2 * n_categories, 40), n_categories - 1).astype(float)
+    x[rng.random(40) < 0.1] = np.nan
+    y = rng.integers(0, n_classes, 40)
+    y[:n_classes] = np.arange(n_classes)
+    if criterion in REGRESSION:
+        # for Poisson some categories have zeros alone, whose mean has no logarithm
+        y = np.where(x < n_categories // 2, 0.0, y + rng.integers(0, 3, 40))
+        y[0] = 1.0
+    task = Task(
+        x[:, None],
+        y,
+        criterion,
+        categorical=(0,),
+        max_depth=1,
+        min_rows_leaf=1 if by_weight else least,
+        min_weight_leaf=least if by_weight else 1,
+    )
+    training = task.training(NUMPY)
+    found = NUMPY.level(training, roots(training, 0, 1))
+    assert found.score[0] == best_of_all_sets(task, x)
+    assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(0)))
+    assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(100)))
+
+
+@pytest.mark.parametrize(
+    ("limit", "y", "means"),
+    [
+        # in order 0, 5, 9: either cut leaves a row alone
+        ({"min_samples_leaf": 2}, [0, 5, 5, 9], [4.5, 5, 5, 4.5]),
+        ({"min_weight_fraction_leaf": 0.5}, [0, 5, 5, 9], [4.5, 5, 5, 4.5]),
+        # in order 0, 3.5, 4: no side may have a mean of zero, and 0 1 | 2 gains less
+        ({"criterion": "poisson"}, [0, 3, 4, 4], [2, 3.5, 3.5, 2]),
+    ],
+)
+def test_where_limits_forbid_the_best_cut_the_best_allowed_set_is_found(limit, y, means):
+    X = np.array([[0], [1], [1], [2]])
+    for backend in ("numpy", "numba"):
+        tree = gpuforest.DecisionTreeRegressor(
+            categorical_features=[0], max_depth=1, backend=backend, **limit
+        ).fit(X, y)
+        assert tree.predict(X).tolist() == means
+        assert tree.get_n_leaves() == 2
+
+
+def test_a_set_worked_by_hand():
+    """Shares of the second class: a 1/4, b 1, d 1/2, missing 0: in order missing, a, d, b.
+
+    Gini's sums of squares over weights: {missing} 1 + 2^2... is 5.0; {missing, a} is best.
+    """
+    a, b, d, gone = 0, 1, 3, np.nan
+    x = np.array([a, a, a, a, b, b, d, d, d, d, gone, gone])
+    y = np.array([0, 0, 0, 1, 1, 1, 0, 1, 0, 1, 0, 0])
+    scores = {
+        "missing": 2 + (5**2 + 5**2) / 10,
+        "missing, a": (5**2 + 1) / 6 + (2**2 + 4**2) / 6,
+        "missing, a, d": (7**2 + 3**2) / 10 + 2,
+    }
+    best = max(scores, key=lambda name: scores[name])
+    assert best == "missing, a, d"
+    forest = Task(x[:, None], y, categorical=(0,), max_depth=1).grow(NUMPY)
+    feature, bin, missing_left, _ = unpack(np, forest.nodes[:1])
+    assert (feature[0], bin[0], missing_left[0]) == (0, SET_BIN, True)
+    # c, which no row has, and 4, any other category, go with the heavier side, the left
+    assert forest.sets.tolist() == [0b11101]
+    assert forest.leaf_sums[(forest.nodes[1:] & 0xFFFF).astype(int)].tolist() == [[7, 3], [0, 2]]
+
+
+@pytest.mark.parametrize("n_categories", [64, 65, 255, 256, 5000])
+def test_as_many_categories_as_codes_hold(n_categories):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.arange(n_categories), rng.integers(0, n_categories, 500)])
+    effect = rng.random(n_categories) < 0.5
+    task = Task(x[:, None].astype(float), effect[x].astype(int), categorical=(0,))
+    forest = task.grow(NUMPY)
+    assert forest.n_nodes == 3  # one set parts the classes
+    assert same_forest(forest, task.grow(NumbaBackend()))
+    leaf = apply(forest, task.X, NUMPY)[:, 0]
+    assert len(np.unique(leaf[task.y == 0])) == len(np.unique(leaf[task.y == 1])) == 1
+
+
+def test_many_classes_are_ordered_along_their_first_direction():
+    """Categories 0 .. 19 in two groups, far apart in their classes: the first set is a group."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(np.arange(20), 50)
+    group = rng.permutation(20) < 10
+    y = np.where(group[x], rng.integers(0, 2, 1000), rng.integers(2, 4, 1000))
+    for criterion in CLASSIFICATION:
+        task = Task(x[:, None].astype(float), y, criterion, categorical=(0,), max_depth=1)
+        forest = task.grow(NUMPY)
+        leaf = apply(forest, task.X, NUMPY)[:, 0]
+        assert len({(bool(group[c]), int(at)) for c, at in zip(x, leaf, strict=True)}) == 2
+
+
+def test_pruned_trees_keep_their_sets():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 8, (300, 3)).astype(float)
+    y = (X[:, 0] % 3 + rng.integers(0, 2, 300)).astype(int)
+    tree = gpuforest.DecisionTreeClassifier(categorical_features=[0, 1, 2], backend="numpy")
+    shallow = gpuforest.DecisionTreeClassifier(
+        categorical_features=[0, 1, 2], backend="numpy", ccp_alpha=0.01
+    ).fit(X, y)
+    whole = tree.fit(X, y)
+    assert 1 < shallow.forest_.n_nodes < whole.forest_.n_nodes
+    assert len(shallow.forest_.sets) == has_set(shallow.forest_.nodes).sum()
+    path = whole.cost_complexity_pruning_path(X, y)
+    above_zero = np.flatnonzero(path.ccp_alphas > 0)  # at zero nothing is pruned
+    for at in above_zero[[0, len(above_zero) // 2, -2]]:
+        pruned = [
+            gpuforest.DecisionTreeClassifier(
+                categorical_features=[0, 1, 2], backend=backend, ccp_alpha=path.ccp_alphas[at]
+            ).fit(X, y)
+            for backend in ("numpy", "numba")
+        ]
+        assert same_forest(pruned[0].forest_, pruned[1].forest_)
+        assert pruned[0].get_n_leaves() <= path.n_leaves[at]
+        # what is left parts the rows as the whole tree does: leaves are unions of its leaves
+        pairs = np.stack([whole.apply(X), pruned[0].apply(X)], axis=1)
+        assert len(np.unique(pairs, axis=0)) == len(np.unique(pairs[:, 0]))
+    # each tree of a forest has its own sets
+    forest = gpuforest.RandomForestClassifier(
+        5, categorical_features=[0, 1, 2], random_state=0, backend="numpy"
+    ).fit(X, y)
+    each = np.stack([tree.apply(X) for tree in forest.estimators_], axis=1)
+    assert np.array_equal(each, forest.apply(X))
+
+
+def test_unknown_categories_go_with_the_heavier_side_and_not_with_the_missing():
+    x = ["a"] * 6 + ["b"] * 3 + [None] * 2
+    y = [0] * 6 + [1] * 3 + [1] * 2
+    X = pd.DataFrame({"x": x})
+    for split in ("subset", "multiway"):
+        tree = gpuforest.DecisionTreeClassifier(categorical_split=split, backend="numpy").fit(X, y)
+        found = tree.predict(pd.DataFrame({"x": ["a", "b", "new", None]}, dtype=object))
+        assert found.tolist() == [0, 1, 0, 1]
+
+
+def test_saved_and_pickled_forests_keep_their_sets(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.choice(list("abcdefg"), (200, 4)), columns=list("wxyz"))
+    y = (X["w"].isin(list("abc")) ^ X["x"].isin(list("aeg"))).to_numpy()
+    for split in ("subset", "multiway"):
+        model = gpuforest.RandomForestClassifier(
+            5, random_state=0, categorical_split=split, backend="numpy"
+        ).fit(X, y)
+        model.save(tmp_path / "model")
+        for other in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+            assert same_forest(model.forest_, other.forest_)
+            assert other.forest_.multiway == (split == "multiway")
+            assert np.array_equal(other.predict_proba(X), model.predict_proba(X))
+            assert gpuforest.export_rules(other) == gpuforest.export_rules(model)
+
+
+def test_adult_as_it_is_beats_ordinal_codes(shared_data):
+    """With leaves of ten rows or more; with smaller ones scikit-learn is level or ahead."""
+    parts = [
+        pd.read_csv(shared_data / f"adult_{part}.csv.gz", na_values="?", skipinitialspace=True)
+        for part in ("train", "test")
+    ]
+    y, y_test = (frame.pop("class").str.strip(" .") for frame in parts)
+    X, X_test = parts
+    words = X.select_dtypes(exclude="number").columns
+    assert len(words) == 8
+    assert X[words].isna().any().any()
+    given = {"n_estimators": 50, "min_samples_leaf": 10, "random_state": 0}
+    found = gpuforest.RandomForestClassifier(**given).fit(X, y).predict_proba(X_test)
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(X[words])
+    coded = [
+        np.column_stack([frame.drop(columns=words), encoder.transform(frame[words])])
+        for frame in parts
+    ]
+    other = SklearnForest(**given).fit(coded[0], y).predict_proba(coded[1])
+    assert log_loss(y_test, found) < log_loss(y_test, other) - 0.002
+
+
+@pytest.mark.parametrize("split", ["subset", "multiway"])
+def test_mushrooms_are_told_apart_without_error(shared_data, split):
+    X = pd.read_csv(shared_data / "mushroom.csv.gz", na_values="?")
+    y = X.pop("label")
+    order = np.random.default_rng(0).permutation(len(X))
+    train, test = order[:6000], order[6000:]
+    for kind in (gpuforest.RandomForestClassifier, gpuforest.DecisionTreeClassifier):
+        model = kind(random_state=0, categorical_split=split).fit(X.iloc[train], y.iloc[train])
+        assert model.score(X.iloc[test], y.iloc[test]) == 1.0
+
+
+def colours(n_rows: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Two columns of categories and one of numbers, and classes that follow the first."""
+    rng = np.random.default_rng(seed)
+    names = np.array(["amber", "blue", "cyan", "dun", "ecru", "fawn"])
+    X = pd.DataFrame({"colour": rng.choice(names, n_rows), "noise": rng.choice(names, n_rows)})
+    X["number"] = rng.normal(size=n_rows)
+    warm = X["colour"].isin(["amber", "ecru", "fawn"]) ^ (rng.random(n_rows) < 0.15)
+    return X, np.where(warm, "warm", "cold")
+
+
+@pytest.mark.parametrize("split", ["subset", "multiway"])
+@pytest.mark.parametrize("ccp_rule", ["min", "one_se"])
+def test_trees_of_categories_are_pruned(split, ccp_rule):
+    X, y = colours(400)
+    X_test, y_test = colours(400, 1)
+    given = {"categorical_split": split, "random_state": 0}
+    whole = gpuforest.DecisionTreeClassifier(**given).fit(X, y)
+    found = [
+        gpuforest.DecisionTreeClassifier(
+            ccp_alpha="cv", ccp_rule=ccp_rule, backend=backend, **given
+        ).fit(X, y)
+        for backend in ("numpy", "numba")
+    ]
+    assert same_forest(found[0].forest_, found[1].forest_)
+    assert found[0].pruning_curve_.errors.tolist() == found[1].pruning_curve_.errors.tolist()
+    assert found[0].get_n_leaves() < whole.get_n_leaves()
+    assert found[0].score(X_test, y_test) > whole.score(X_test, y_test)
+    for method in ("cost_complexity", "reduced_error"):
+        held_out = gpuforest.DecisionTreeClassifier(**given).fit(X[:200], y[:200])
+        before = held_out.score(X[200:], y[200:])
+        assert held_out.prune(X[200:], y[200:], method=method).score(X[200:], y[200:]) >= before
+
+
+def test_out_of_bag_tools_know_categories():
+    X, y = colours(300)
+    given = {"random_state": 0, "max_depth": 4}
+    found = []
+    for backend in ("numpy", "numba"):
+        auto = gpuforest.RandomForestClassifier(
+            "auto", max_features="oob", oob_tol=0.02, backend=backend, **given
+        ).fit(X, y)
+        fixed = gpuforest.RandomForestClassifier(
+            auto.n_estimators_, max_features=auto.max_features_, backend=backend, **given
+        ).fit(X, y)
+        assert same_forest(auto.forest_, fixed.forest_)
+        importance = gpuforest.oob_permutation_importance(auto, X, y)
+        mean = importance.importances_mean
+        assert mean.argmax() == 0
+        assert np.abs(mean[1:]).max() < mean[0] / 5
+        found.append((auto.forest_, mean.tolist()))
+    assert same_forest(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
+@pytest.mark.parametrize("split", ["subset", "multiway"])
+def test_trees_of_categories_as_python_predict_the_same(split):
+    X, y = colours(300)
+    X.loc[::11, "colour"] = None
+    tree = gpuforest.DecisionTreeClassifier(categorical_split=split, max_depth=4).fit(X, y)
+    made: dict = {}
+    exec(gpuforest.export_python(tree), made)
+    later = pd.concat([X, X.assign(colour="puce")])
+    rows = later.astype(object).where(later.notna(), None).to_dict("records")
+    assert [made["predict"](row) for row in rows] == tree.predict(later).tolist()

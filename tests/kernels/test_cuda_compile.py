@@ -1,0 +1,232 @@
+"""Every CUDA kernel, compiled for the GPUs that are meant: what it takes of them, and that its
+instructions are the ones that were meant."""
+
+import os
+import re
+from collections.abc import Iterator
+from unittest.mock import Mock
+
+import nvrtc
+import pytest
+from cuda_on_cpu.build import kernels_in
+from cuda_variants import MACROS, PACKAGE, launches, variants
+
+from gpuforest.backends.cuda_kernels import RESERVED
+from gpuforest.kernels.source import OPTIONS, cuda_source
+
+ARCHITECTURES = ["sm_75", "sm_90", "sm_100"]
+if "GPUFOREST_ALL_GPUS" in os.environ:  # each takes half a minute more
+    ARCHITECTURES += ["sm_80"]
+ALL_MACROS = "sm_90"  # values that change few instructions once only, for the time it takes
+RARE = {("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1")}
+
+REGISTERS_OF_A_PROCESSOR = 65536
+STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
+
+DYNAMIC = {name for (_, name), shared in launches().items() if shared}
+
+# Registers of a thread at the most, on sm_75 and on later ones: what was needed when this was
+# last changed, in steps of 8. More of them leave room for fewer threads, which hide each other's
+# waiting. There are enough for all 1,024 threads of sm_75 up to 64 each, and for all 2,048 of
+# sm_80 and later up to 32.
+REGISTERS = {
+    "accumulate": (56, 40),  # a sum, and values of several leaves under way
+    "apply": (24, 24),  # walks wait at every node: nothing but a row and a tree
+    "bag": (32, 40),  # hashes of several draws at once
+    "best_cut": (88, 112),  # both sides of a cut and the best one so far; 128 threads a block
+    "best_split": (64, 48),  # the winner, and its rival from another lane
+    "collect": (48, 32),  # waits for memory
+    "count_in_bag": (24, 32),  # waits for memory
+    "differs": (40, 40),  # waits for memory
+    "draw_features": (40, 32),  # the four rounds of a permutation
+    "draw_rows": (32, 24),  # a hash
+    "edges": (64, 64),  # blocks of 1,024 threads
+    "encode": (24, 32),  # a search waits at every step
+    "grow_subtrees": (128, 128),  # two blocks of 256 threads
+    "histogram": (64, 64),  # four blocks of 256 threads
+    "in_bag": (56, 40),  # loads of several rounds under way
+    "mark": (32, 32),  # waits for memory
+    "move": (56, 48),  # four places in 64 bits
+    "totals": (64, 48),  # sums of eight channels in 64 bits
+}
+
+# instructions that must be there, because a kernel's speed rests on them
+SHARED_SUM = r"ATOMS\.(ADD|POPC\.INC)"
+GLOBAL_SUM = r"REDG?\.E\.ADD\.64"
+NATIVE = {
+    "bag": [r"REDG?\.E\.ADD\.STRONG"],
+    "grow_subtrees": [SHARED_SUM],
+    "histogram": [SHARED_SUM, GLOBAL_SUM],
+    "totals": [GLOBAL_SUM],
+}
+ATOMIC = r"\b(?:ATOM|RED)\w*\."
+
+needs_compiler = pytest.mark.skipif(nvrtc.why_not() is not None, reason=str(nvrtc.why_not()))
+
+
+def faults(module: nvrtc.Compiled, most_registers: dict[str, int]) -> Iterator[str]:
+    """What is wrong with a module."""
+    for line in module.log.splitlines():
+        if line.strip() and not line.startswith("ptxas info") and "bytes stack frame" not in line:
+            yield f"a warning: {line}"
+    for used in re.findall(r".*bytes stack frame.*", module.log):
+        if re.search(r"[1-9]\d* bytes", used):
+            yield f"registers do not suffice: {used}"
+    for line in re.findall(r"\bfma\S*\.f\d+.*|\b(?:mul|add|sub)\.f64.*", module.ptx):
+        yield f"a product and a sum that are one, or may become one: {line}"
+    for line in re.findall(r"\b\S+\.ftz\S*.*", module.ptx):
+        yield f"subnormal numbers become zeros: {line}"
+    for kernel in module.kernels:
+        for fault in faults_of(kernel, most_registers[kernel.name]):
+            yield f"{kernel.name}: {fault}"
+        if "div." not in module.ptx and re.search(r"\bDFMA\b", kernel.sass):
+            yield f"{kernel.name}: a product and a sum have become one"
+
+
+def faults_of(kernel: nvrtc.Kernel, most_registers: int) -> Iterator[str]:
+    if not kernel.threads:
+        yield "no __launch_bounds__"
+    bound = REGISTERS_OF_A_PROCESSOR // (max(kernel.threads, 1) * max(kernel.blocks, 1))
+    if kernel.registers > min(bound, most_registers):
+        yield f"{kernel.registers} registers, more than {min(bound, most_registers)}"
+    if kernel.name in DYNAMIC and kernel.shared > STATIC_SHARED:
+        yield f"{kernel.shared} bytes of static shared memory"
+    for name, pattern in {
+        "a loop of compare-and-swap": rf"{ATOMIC}\S*CAS.*",
+        "an atomic on any kind of memory": r"\bATOM\..*",
+        "an atomic on floats": rf"{ATOMIC}\S*F(?:16|32|64).*",
+        "local memory": r"\b(?:LDL|STL)\b.*",
+    }.items():
+        for instruction in sorted(set(re.findall(pattern, kernel.sass))):
+            yield f"{name}: {instruction}"
+    for pattern in NATIVE.get(kernel.name, ()):
+        if not re.search(pattern, kernel.sass):
+            yield f"no {pattern}"
+
+
+CASES = [
+    pytest.param(operation, macros, architecture, id="-".join((architecture, operation, *names)))
+    for architecture in ARCHITECTURES
+    for operation in MACROS
+    for macros in variants(operation)
+    for names in [[f"{name}={value}" for name, value in macros.items()]]
+    if architecture == ALL_MACROS or not RARE & macros.items()
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("operation", "macros", "architecture"), CASES)
+def test_kernels_compile(operation, macros, architecture):
+    module = nvrtc.compiled(cuda_source(operation), architecture, macros)
+    assert {kernel.name for kernel in module.kernels} == set(kernels_in(cuda_source(operation)))
+    later = architecture != "sm_75"
+    limits = {name: most[later] for name, most in REGISTERS.items()}
+    if macros.get("SPECIAL") == "1":  # random or limited cuts, which few forests have
+        limits["best_cut"] += 16
+    found = list(faults(module, limits))
+    assert not found, "\n".join(found)
+
+
+# nothing is forgotten
+
+
+def test_every_operation_is_compiled():
+    assert set(MACROS) == {path.parent.name for path in PACKAGE.glob("kernels/*/cuda.cu")}
+
+
+def test_every_kernel_is_launched_and_has_a_ceiling():
+    kernels = {(o, name) for o in MACROS for name in kernels_in(cuda_source(o))}
+    assert kernels == set(launches())
+    assert {name for _, name in kernels} == set(REGISTERS)
+
+
+# as CuPy compiles them
+
+
+@pytest.fixture
+def cupy_backend():
+    pytest.importorskip("cupy", reason="CuPy is not installed")
+    from gpuforest.backends import cupy
+
+    return cupy
+
+
+def test_static_shared_memory_is_counted(cupy_backend):
+    assert cupy_backend.STATIC_SHARED == STATIC_SHARED
+
+
+def test_options_are_those_that_cupy_passes_on(cupy_backend, monkeypatch):
+    from cupy.cuda import compiler
+
+    passed = []
+
+    def compile(options=(), log_stream=None):
+        passed.append(options)
+        return b"", {}
+
+    def raw_module(*, code, options, backend):
+        compiler._compile_module_with_cache(code, options, arch="90", backend=backend)
+
+    # CuPy's own way from options to NVRTC, where no device is asked
+    monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "1")
+    monkeypatch.setattr(cupy_backend.cupy, "RawModule", raw_module)
+    programs = Mock(return_value=Mock(compile=compile))
+    monkeypatch.setattr(compiler, "_NVRTCProgram", programs)
+    monkeypatch.setattr(compiler, "_get_arch_for_options_for_nvrtc", lambda a: ("-arch=", "cubin"))
+    monkeypatch.setattr(compiler, "_empty_file_preprocess_cache", {})
+    monkeypatch.setattr(compiler, "function", Mock())
+    cupy_backend.module.__wrapped__("level", (("A", "1"),), 0)
+    assert set(passed[-1]) == {*OPTIONS, *nvrtc.CUPY_ADDS, "-arch="}
+    # macros are lines of the text, so that all kernels have the same options
+    assert programs.call_args.args[0] == "#define A 1\n" + cuda_source("level")
+
+
+# the checks see what they are for
+
+SEEDED = {
+    "a warning": "int never_used;",
+    "registers do not suffice": "volatile int many[64]; many[x[0] & 63] = 1;",
+    "one, or may become one": "d[0] = __fma_rn(d[1], d[2], d[3]);",
+    "subnormal numbers become zeros": "f[0] = f[1] * f[2];",
+    "registers, more than 16": """
+        int many[32];
+        for (int i = 0; i < 32; i++) many[i] = x[i];
+        __syncthreads();
+        for (int i = 0; i < 32; i++) x[i + 1] = many[i];""",
+    "bytes of static shared memory": """
+        __shared__ int many[256];
+        many[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        x[threadIdx.x] = many[x[threadIdx.x]];""",
+    "a loop of compare-and-swap": """
+        __shared__ u64 sum;
+        atomicAdd(&sum, (u64)x[0]);
+        __syncthreads();
+        x[1] = sum;""",
+    "an atomic on any kind of memory": """
+        __shared__ int sum;
+        __shared__ int* kept;
+        kept = x[0] ? &sum : x;
+        __syncthreads();
+        atomicAdd(kept, x[threadIdx.x]);""",
+    "an atomic on floats": "atomicAdd(f, f[1]);",
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("fault", SEEDED)
+def test_faults_are_seen(fault, architecture):
+    text = f"""
+typedef unsigned long long u64;
+extern "C" __global__ void __launch_bounds__(256) best_cut(int* x, float* f, double* d) {{
+  {SEEDED[fault]}
+}}"""
+    found = list(faults(nvrtc.compiled(text, architecture, {}), {"best_cut": 16}))
+    assert any(fault in one for one in found), found
+
+
+@needs_compiler
+def test_a_kernel_without_faults():
+    text = 'extern "C" __global__ void __launch_bounds__(256) best_cut(int* x) { x[0] = 1; }'
+    assert not list(faults(nvrtc.compiled(text, "sm_75", {}), {"best_cut": 16}))

@@ -1,0 +1,268 @@
+"""The O(nodes) code is plain array API: it runs on array-api-strict, on a second device.
+
+The kernels of this backend are the reference's, behind the two doors. Everything else
+(the loop, the frontier, the assembly, hashing, sampling, scores) is the package's own
+code; it may use nothing but the standard, and must keep all its arrays on the device.
+"""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from engine import Task, later_rows, out_of_bag_means, places, same_forest, table
+
+from gpuforest import binning
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common.hashing import permute, tree_keys
+from gpuforest.criteria import CRITERIA, xlogx
+from gpuforest.frontier import Splits, Subtrees
+from gpuforest.predict import apply, predict
+from gpuforest.sampling import Sampling, draw_bags, tree_weights
+from gpuforest.target import Target, encode_classes
+
+CPU = strict.Device("CPU_DEVICE")
+DEVICE = strict.Device("device1")
+ARRAY = type(strict.asarray(0))
+
+
+@pytest.fixture(autouse=True)
+def standard():
+    """The edition of the standard that the package asks for."""
+    with strict.ArrayAPIStrictFlags(api_version="2024.12"):
+        yield
+
+
+class StrictBackend(Backend):
+    """Reference kernels on array-api-strict's second device."""
+
+    name = "strict"
+    xp = strict
+    device = DEVICE
+    kernels = NumpyBackend()
+
+    def asnumpy(self, array: Any) -> np.ndarray:
+        assert array.device == DEVICE
+        return np.array(array.to_device(CPU))
+
+    def host(self, value: Any) -> Any:
+        """Arrays on the host; of a dataclass, all its arrays."""
+        if isinstance(value, ARRAY):
+            return self.asnumpy(value)
+        if isinstance(value, np.ndarray):
+            return value
+        changed = {
+            f.name: self.asnumpy(getattr(value, f.name))
+            for f in fields(value)
+            if isinstance(getattr(value, f.name), ARRAY)
+        }
+        return replace(value, **changed)
+
+    def there(self, values: Any) -> Any:
+        return tuple(self.asarray(np.ascontiguousarray(v)) for v in values)
+
+    def encode(self, X, edges):
+        assert isinstance(X, np.ndarray)
+        return self.asarray(self.kernels.encode(X, edges))
+
+    def bag(self, keys, n_rows, n_draws, cumulative):
+        shares = None if cumulative is None else self.asnumpy(cumulative)
+        return self.asarray(self.kernels.bag(self.asnumpy(keys), n_rows, n_draws, shares))
+
+    def training_on(self, kernels, training):
+        """The training where other kernels find it, on the host."""
+        matrix, target = self.host(training.matrix), self.host(training.target)
+        return replace(training, matrix=matrix, target=target, backend=kernels)
+
+    def totals(self, training, *arrays):
+        host, arrays = self.training_on(self.kernels, training), map(self.host, arrays)
+        return self.asarray(self.kernels.totals(host, *arrays))
+
+    def differs(self, training, *arrays):
+        host, arrays = self.training_on(self.kernels, training), map(self.host, arrays)
+        return self.asarray(self.kernels.differs(host, *arrays))
+
+    def histogram(self, training, slots, features):
+        host = self.training_on(self.kernels, training)
+        return self.asarray(self.kernels.histogram(host, self.host(slots), self.host(features)))
+
+    def best_split(self, training, *values):
+        host, values = self.training_on(self.kernels, training), map(self.host, values)
+        found = self.kernels.best_split(host, *values)
+        return Splits(*self.there(vars(found).values()))
+
+    def partition(self, training, slots, splits):
+        host = self.training_on(self.kernels, training)
+        return self.there(self.kernels.partition(host, self.host(slots), self.host(splits)))
+
+    def apply(self, forest, codes):
+        return self.asarray(self.kernels.apply(forest, self.asnumpy(codes)))
+
+    def accumulate(self, forest, codes, first, last, skip, total):
+        left_out = None if skip is None else self.asnumpy(skip)
+        args = (forest, self.asnumpy(codes), first, last, left_out, self.asnumpy(total))
+        return self.asarray(self.kernels.accumulate(*args))
+
+
+class StrictDeepBackend(StrictBackend):
+    """And subtrees of few rows grown whole."""
+
+    compiled = NumbaBackend()
+
+    def deep_rows(self, training, n_rows):
+        return 0 if training.rules.multiway else 12
+
+    def grow_subtrees(self, training, slots):
+        if not slots.n_slots:
+            return super().grow_subtrees(training, slots)
+        host = self.training_on(self.compiled, training)
+        found = vars(self.compiled.grow_subtrees(host, self.host(slots))).values()
+        return Subtrees(*self.there(v for v in found if v is not None))
+
+
+def task_of(criterion: str, **changes: Any) -> Task:
+    rng = np.random.default_rng(11)
+    X = table(rng, 90, list("cbnN0dA"), np.float32)
+    y = rng.integers(0, 3, 90)
+    if CRITERIA[criterion].task == "regression":
+        y = np.stack([rng.poisson(2.0, 90) + 1.0, rng.random(90) + 0.5], axis=1)
+    return Task(X, y, criterion, n_tried=2, n_trees=3, seed=4, n_draws=90).but(**changes)
+
+
+def assert_same(task: Task, memory_budget: int = 2**28) -> None:
+    forest = task.grow(NumpyBackend())
+    for backend in (StrictBackend(1, memory_budget), StrictDeepBackend(1, memory_budget)):
+        assert same_forest(forest, task.grow(backend))
+
+
+@pytest.mark.parametrize(
+    "criterion", [c for c, each in CRITERIA.items() if c != "log_loss" and not each.medians]
+)
+def test_every_criterion(criterion):
+    assert_same(task_of(criterion))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n_draws": 0},
+        {"n_draws": 0, "weights": np.arange(90, dtype=np.int32) % 3},
+        {"weights": np.arange(90, dtype=np.int32) % 3},
+        {"n_tried": 7, "n_trees": 1},
+        {"max_depth": 0},
+        {"max_depth": 2},
+        {"min_rows_leaf": 4, "min_rows_split": 20},
+        {"min_gain": 1.0},
+        {"min_gain": np.inf},
+        {"y": np.zeros(90, int)},
+        {"y": np.arange(90) % 2},
+        {"X": np.full((90, 1), np.nan)},
+        {"X": np.arange(90, dtype=np.float64)[:, None], "n_tried": 1},
+        {"n_draws": 1},
+    ],
+    ids=lambda changes: ", ".join(changes),
+)
+def test_every_rule(changes):
+    assert_same(task_of("gini", **changes))
+
+
+@pytest.mark.parametrize(
+    ("criterion", "changes"),
+    [
+        ("gini", {}),
+        ("squared_error", {}),
+        ("squared_error", {"min_rows_leaf": 3}),
+        ("entropy", {"random": True}),
+        ("gain_ratio", {"multiway": True}),
+        ("squared_error", {"multiway": True, "min_rows_leaf": 2}),
+    ],
+    ids=str,
+)
+def test_categories(criterion, changes):
+    # of few all sets are tried, many are put in order; two classes, or one output, have their own
+    rng = np.random.default_rng(2)
+    X = np.stack([places(rng, 90, 4), places(rng, 90, 12), rng.normal(size=90)], axis=1)
+    if not changes:
+        X[:, 2] = places(rng, 90, 70)
+    task = task_of(criterion, max_bins=7, n_trees=1, **changes)
+    task = task.but(X=X, categorical=(0, 1) if changes else (0, 1, 2))
+    for y in (task.y, task.y[:, 0] if task.y.ndim == 2 else task.y % 2):
+        few = task.but(y=y)
+        assert_same(few, memory_budget=2**28 if y is task.y else 100_000)
+        forest, later = few.grow(NumpyBackend()), later_rows(few)
+        assert len(forest.sets)
+        found = predict(forest, later, StrictBackend())
+        assert np.array_equal(found, predict(forest, later, NumpyBackend()))
+
+
+def test_waves_and_chunks():
+    assert_same(task_of("gini"), memory_budget=1)
+    assert_same(task_of("squared_error"), memory_budget=10_000)
+
+
+def test_blocks_of_rows_and_predictions(monkeypatch):
+    monkeypatch.setattr(binning, "BLOCK_ROWS", 16)
+    task = task_of("entropy")
+    forest = task.grow(NumpyBackend())
+    assert same_forest(forest, task.grow(StrictBackend()))
+    for stage in (apply, predict):
+        found = stage(forest, task.X, StrictBackend())
+        assert np.array_equal(found, stage(forest, task.X, NumpyBackend()))
+
+
+def test_out_of_bag():
+    task = task_of("gini", n_trees=25)
+    forest = task.grow(NumpyBackend())
+    means = [
+        out_of_bag_means(forest, task.prepared(backend)[0], task.sampling, backend)
+        for backend in (NumpyBackend(), StrictBackend())
+    ]
+    assert np.array_equal(*means, equal_nan=True)
+
+
+def test_bags_and_features_are_drawn_alike():
+    sampling = task_of("gini").sampling
+    bags = draw_bags(sampling, 9, 2, 5, StrictBackend())
+    assert bags.device == DEVICE
+    assert np.array_equal(
+        StrictBackend().asnumpy(bags), draw_bags(sampling, 9, 2, 5, NumpyBackend())
+    )
+    keys = tree_keys(strict, 9, 0, 5, DEVICE)[:, None]
+    for n in (1, 2, 11, 64, 100):
+        positions = strict.arange(n, dtype=strict.uint64, device=DEVICE)[None, :]
+        host = np.arange(n, dtype=np.uint64)[None]
+        assert np.array_equal(
+            StrictBackend().asnumpy(permute(strict, keys, positions, n)),
+            permute(np, tree_keys(np, 9, 0, 5)[:, None], host, n),
+        )
+
+
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA)
+def test_scores(criterion):
+    sums = np.random.default_rng(0).integers(0, 2**28, (50, 4)) >> np.arange(0, 28, 7)
+    sums[::7] = 0
+    backend = StrictBackend()
+    found = backend.asnumpy(criterion.side_score(strict, backend.asarray(sums)))
+    reference = criterion.side_score(NumpyBackend.xp, sums)
+    assert np.array_equal(found, reference)
+    whole = backend.asnumpy(xlogx(strict, backend.asarray(sums)))
+    assert np.array_equal(whole, xlogx(NumpyBackend.xp, sums))
+
+
+@pytest.mark.parametrize("weighing", [{"factors": np.arange(1, 61, dtype="i4")}, {"balance": 4096}])
+def test_class_weights(weighing):
+    sampling, y = Sampling(60, 50, None, **weighing), np.arange(60, dtype=np.int32) % 7 % 3
+    task = Task(np.zeros((60, 1)), y)
+    found = []
+    for backend in (StrictBackend(), NumpyBackend()):
+        coding, codes = encode_classes(y, np.arange(3))
+        target = Target(coding, backend.asarray(codes))
+        training = replace(task.training(backend), target=target, sampling=sampling, seed=9)
+        found.append(backend.asnumpy(tree_weights(training, 2, 5)))
+    assert np.array_equal(*found)
+    assert found[0].dtype == np.int32
+    bags = draw_bags(sampling, 9, 2, 5, NumpyBackend())
+    assert np.array_equal(found[0] > 0, bags > 0)

@@ -1,0 +1,308 @@
+"""Unusual X: the rows of docs/robustness.md, each with its test, on both CPU backends."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+from engine import same_forest
+from paths import TESTS
+from robust import (
+    KINDS,
+    PAGE,
+    X,
+    Y,
+    assert_plain,
+    assert_refused,
+    assert_same_trees,
+    both_kinds,
+    fitted,
+    plain,
+    predicted,
+)
+
+# the page
+
+
+def told() -> Iterator[tuple[str, str]]:
+    """File and function of every test that the page names."""
+    file = ""
+    for line in PAGE.splitlines():
+        if found := re.fullmatch(r"Tests: \[.*\]\(\.\./tests/robustness/(.*)\)\.", line):
+            file = found[1]
+        elif line.startswith("|") and not re.match(r"\| (input|use) \||\|--", line):
+            yield file, line.split("|")[-2].strip().strip("`")
+
+
+def test_every_row_of_the_page_has_a_test_and_every_test_a_row():
+    tests = {
+        (path.name, node.name)
+        for path in (TESTS / "robustness").glob("test_robustness*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+    rows = list(told())
+    assert len(rows) == len(set(rows))
+    assert set(rows) == tests - {
+        ("test_robustness.py", "test_every_row_of_the_page_has_a_test_and_every_test_a_row")
+    }
+
+
+# shapes
+
+
+@both_kinds
+def test_one_row(backend, kind):
+    with pytest.warns(UserWarning, match="do not have OOB scores"):  # every tree drew it
+        model = fitted(kind, backend, X[:1], [2], oob_score=True)
+    assert model.forest_.n_nodes == 3  # a leaf a tree
+    assert model.predict(X).tolist() == [2] * len(X)
+    assert np.isnan(model.oob_score_)
+    assert same_forest(model.forest_, fitted(kind, "numpy", X[:1], [2]).forest_)
+
+
+@both_kinds
+def test_no_rows(backend, kind):
+    message = "Found array with 0 sample(s) (shape=(0, 5)) while a minimum of 1 is required by {}."
+    assert_refused(kind, message, lambda: fitted(kind, backend, X[:0], Y[:0]))
+    model = fitted(kind, backend, X)
+    assert_refused(kind, message, lambda: model.predict(X[:0]))
+
+
+@both_kinds
+def test_no_columns(backend, kind):
+    message = (
+        "Found array with 0 feature(s) (shape=(80, 0)) while a minimum of 1 is required by {}."
+    )
+    assert_refused(kind, message, lambda: fitted(kind, backend, X[:, :0]))
+
+
+@both_kinds
+def test_other_columns_at_prediction(backend, kind):
+    model = fitted(kind, backend, X)
+    message = "X has 4 features, but {} is expecting 5 features as input."
+    assert_refused(kind, message, lambda: model.predict(X[:, :4]))
+    assert_refused(kind, message, lambda: model.apply(X[:, :4]))
+
+
+@both_kinds
+def test_duplicate_rows(backend, kind):
+    times = np.arange(len(X)) % 4
+    twice = np.repeat(np.arange(len(X)), times)
+    model = fitted(kind, backend, X[twice], Y[twice], bootstrap=False)
+    weighted = fitted(kind, "numpy", X, Y, times, bootstrap=False)
+    assert same_forest(model.forest_, weighted.forest_)
+    # equal rows with other targets share a leaf
+    tied = fitted(kind, backend, np.ones((4, 2)), [0, 1, 1, 1], bootstrap=False)
+    share = [[0.25, 0.75]] if tied.__class__ is KINDS[0] else [0.75]
+    assert predicted(tied, [[1, 1]]).tolist() == share
+
+
+# values
+
+
+@both_kinds
+@pytest.mark.parametrize("value", [3.5, np.nan])
+def test_constant_and_all_missing_columns(backend, kind, value):
+    wider = np.column_stack([X, np.full((len(X), 2), value)])
+    # all features are tried: then a column that cannot split changes no draw
+    model = fitted(kind, backend, wider, max_features=None)
+    assert_same_trees(model, fitted(kind, "numpy", X, max_features=None))
+    assert model.feature_importances_[5:].tolist() == [0, 0]
+
+
+@both_kinds
+@pytest.mark.parametrize("value", [3.5, np.nan])
+def test_no_column_that_varies(backend, kind, value):
+    same = np.full((len(X), 3), value)
+    model = fitted(kind, backend, same)
+    assert model.forest_.n_nodes == 3  # a leaf a tree
+    assert model.feature_importances_.tolist() == [0, 0, 0]
+    assert_same_trees(model, fitted(kind, "numpy", same))
+
+
+@both_kinds
+@pytest.mark.parametrize("sign", [1, -1])
+def test_infinities(backend, kind, sign):
+    bad = X.copy()
+    bad[17, 1] = sign * np.inf
+    message = (
+        "Input X contains infinity: column 1, row 17; NaN means missing, infinities must be "
+        "replaced"
+    )
+    assert_refused(kind, message, lambda: fitted(kind, backend, bad))
+    model = fitted(kind, backend, X)
+    assert_refused(kind, message, lambda: model.predict(bad))
+
+
+@both_kinds
+@pytest.mark.parametrize("unit", [1e300, 5e-324], ids=["huge", "denormal"])
+def test_huge_and_denormal_numbers(backend, kind, unit):
+    scaled = X * unit  # exact: whole numbers of the unit, in the same order
+    model = fitted(kind, backend, scaled)
+    assert_same_trees(model, plain(kind))
+    assert np.array_equal(predicted(model, scaled), predicted(plain(kind), X))
+
+
+@both_kinds
+def test_whole_numbers_beyond_float64(backend, kind):
+    far = 2**62 + np.arange(len(X))[:, None]  # all are the float64 2**62
+    assert fitted(kind, backend, far).forest_.n_nodes == 3
+    apart = 2**62 + 2**20 * np.arange(len(X))[:, None]
+    reference = fitted(kind, "numpy", np.arange(len(X))[:, None])
+    assert_same_trees(fitted(kind, backend, apart), reference)
+    unsigned = apart.astype(np.uint64) * 2
+    assert np.array_equal(
+        predicted(fitted(kind, backend, unsigned), unsigned),
+        predicted(reference, np.arange(len(X))[:, None]),
+    )
+    pa = pytest.importorskip("pyarrow")
+    for numbers in (apart, unsigned):
+        frame = pa.table({"id": numbers[:, 0]})
+        assert_same_trees(fitted(kind, backend, frame), reference)
+
+
+# dtypes
+
+
+@both_kinds
+@pytest.mark.parametrize("dtype", ["f2", "i1", ">f4", "g", object])
+def test_other_dtypes(backend, kind, dtype):
+    assert_plain(kind, backend, X.astype(dtype))
+
+
+@both_kinds
+def test_booleans(backend, kind):
+    flags = X > 25
+    model, reference = fitted(kind, backend, flags), fitted(kind, "numpy", flags.astype(float))
+    assert same_forest(model.forest_, reference.forest_)
+    assert np.array_equal(predicted(model, flags), predicted(reference, flags.astype(float)))
+
+
+@both_kinds
+def test_object_numbers(backend, kind):
+    mixed, numbers = X.astype(object), X.copy()
+    mixed[3, 1], numbers[3, 1] = None, np.nan
+    mixed[:, 2] = [int(x) for x in X[:, 2]]
+    mixed[4, 0], numbers[4, 0] = True, 1
+    model, reference = fitted(kind, backend, mixed), fitted(kind, "numpy", numbers)
+    assert same_forest(model.forest_, reference.forest_)
+    assert np.array_equal(predicted(model, mixed), predicted(reference, numbers))
+
+
+@both_kinds
+def test_strings_in_a_column(backend, kind):
+    bad = X.astype(object)
+    bad[17, 1] = "red"
+    message = (
+        "column 1 of X holds no numbers: 'red' is a str; list it in categorical_features at fit, "
+        "encode it as numbers or drop it"
+    )
+    assert_refused(kind, message, lambda: fitted(kind, backend, bad))
+    model = fitted(kind, backend, X)
+    assert_refused(kind, message, lambda: model.predict(bad))
+    frame = pd.DataFrame({"a": X[:, 0], "b": ["red"] * len(X)})
+    with pytest.raises(ValueError, match=r"column 'b'.*encode"):
+        fitted(kind, backend, frame, categorical_features=None)
+
+
+@both_kinds
+@pytest.mark.parametrize("dtype", ["U", "S", object, np.dtypes.StringDType()], ids=str)
+def test_numbers_as_strings(backend, kind, dtype):
+    assert_plain(kind, backend, X.astype(str).astype(dtype))
+    assert_plain(kind, backend, X.astype(str).tolist())
+
+
+@both_kinds
+def test_dates(backend, kind):
+    dates = np.arange("2020-01-01", "2020-03-21", dtype="M8[D]")
+    message = (
+        "X has the dtype datetime64[D]: only real numbers are supported; make numbers of it, such "
+        "as year, month and weekday or days since a date, or drop it"
+    )
+    assert_refused(kind, message, lambda: fitted(kind, backend, dates[:, None]))
+    for library in (pd, pytest.importorskip("polars")):
+        frame = library.DataFrame({"a": X[:, 0], "d": dates})
+        with pytest.raises(ValueError, match=r"column 'd' holds Date.*; make numbers of it, such"):
+            fitted(kind, backend, frame)
+
+
+@both_kinds
+def test_record_batches(backend, kind):
+    pa = pytest.importorskip("pyarrow")
+    names = [f"x{i}" for i in range(5)]
+    batch = pa.RecordBatch.from_arrays([pa.array(column) for column in X.T], names)
+    model = fitted(kind, backend, batch)
+    assert same_forest(model.forest_, plain(kind).forest_)
+    assert list(model.feature_names_in_) == names
+    assert np.array_equal(predicted(model, batch), predicted(plain(kind), X))
+
+
+class LaterFrame:
+    """A frame as dask has it: the numbers are computed when they are asked for."""
+
+    columns = ("a", "b")
+
+    def compute(self):
+        raise AssertionError
+
+
+@both_kinds
+def test_frames_that_are_not_in_memory(backend, kind):
+    message = (
+        "X is a test_robustness.LaterFrame, not a frame in memory: call X.compute() first, or "
+        "make it one of pandas, polars or Arrow (pyarrow.Table)"
+    )
+    with pytest.raises(TypeError) as caught:
+        fitted(kind, backend, LaterFrame())
+    assert str(caught.value) == message
+    lazy = pytest.importorskip("polars").LazyFrame({"a": X[:, 0]})
+    with pytest.raises(TypeError, match=r"call X\.collect\(\) first"):
+        fitted(kind, backend, lazy)
+    assert "call X.compute() first" in PAGE
+
+
+@both_kinds
+def test_objects_beyond_float64(backend, kind):
+    bad = X.astype(object)
+    bad[17, 1] = 10**400
+    message = (
+        "column 1 of X holds no numbers: int too large to convert to float; list it in "
+        "categorical_features at fit, encode it as numbers or drop it"
+    )
+    assert_refused(kind, message, lambda: fitted(kind, backend, bad))
+
+
+# layouts
+
+
+@both_kinds
+def test_read_only(backend, kind):
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    assert_plain(kind, backend, fixed)
+
+
+@both_kinds
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+def test_strided(backend, kind, dtype):
+    wide = np.full((160, 15), 7, dtype)
+    wide[::2, ::3] = X
+    assert_plain(kind, backend, wide[::2, ::3])
+    wide[::-2, ::-3] = X
+    assert_plain(kind, backend, wide[::-2, ::-3])
+
+
+@both_kinds
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+def test_fortran_order(backend, kind, dtype):
+    assert_plain(kind, backend, np.asfortranarray(X, dtype))
+
+
+@both_kinds
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_mapped(backend, kind, order, tmp_path):
+    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    assert_plain(kind, backend, np.load(tmp_path / "X.npy", mmap_mode="r"))

@@ -1,0 +1,183 @@
+"""Very wide X, and more elements than a 32-bit integer can count, on the CPU backends.
+
+The pages of these arrays that nobody touches take no memory. With GPUFOREST_LARGE=1 in the
+environment forests are grown from 2^31 elements in full as well.
+"""
+
+import os
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from engine import DeepFrom, same_forest
+from far_rows import F, N, far_rows, far_training
+from robust import both_kinds
+
+from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.binning import BinEdges, BinnedMatrix, draw_rows, fit_edges
+from gpuforest.common.dtypes import MAX_FEATURES
+from gpuforest.criteria import CRITERIA
+from gpuforest.frontier import Rules
+from gpuforest.kernels.encode import numba as encode_numba
+from gpuforest.kernels.encode import numpy as encode_numpy
+from gpuforest.kernels.shared.records import Trees
+from gpuforest.kernels.traverse import numba as traverse_numba
+from gpuforest.kernels.traverse import numpy as traverse_numpy
+from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits, unpack
+from gpuforest.target import Target
+
+COLUMNS = 70_000  # more than 16 bits can count
+MANY = 2**31 // MAX_FEATURES + 1  # rows, so that with MAX_FEATURES columns cells pass 2^31
+
+
+@cache
+def of_70_000_columns(kind: type, backend: str) -> tuple[Any, np.ndarray]:
+    X = np.random.default_rng(0).integers(0, 4, (30, COLUMNS)).astype(np.uint8)
+    return kind(random_state=0, backend=backend).fit(X, X[:, -1] > 1), X
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
+def test_70_000_columns(backend, kind):
+    model, X = of_70_000_columns(kind, backend)
+    assert same_forest(model.forest_, of_70_000_columns(kind, "numpy")[0].forest_)
+    feature, _, _, _ = unpack(np, model.forest_.nodes)
+    assert feature.tolist() == [COLUMNS - 1, -1, -1]
+    assert np.array_equal(model.predict(X), X[:, -1] > 1)
+
+
+# 64-bit offsets
+
+
+@pytest.fixture(scope="module")
+def far() -> Any:
+    return far_rows("F")  # as this backend's codes lie
+
+
+def rules() -> Rules:
+    return Rules(CRITERIA["gini"], F, 10**9, 2, 1, -np.inf)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_offsets_of_levels_and_partitions(far, n_threads):
+    matrix, target, frontier = far
+    backends = (NumpyBackend(), NumbaBackend(n_threads))
+    training = [far_training(matrix, target, rules(), b) for b in backends]
+    found = [t.backend.level(t, frontier) for t in training]
+    for a, b in zip(*(vars(f).values() for f in found), strict=True):
+        assert np.array_equal(a, b)
+    assert found[0].feature.tolist() == [F - 1] * 3
+    split, moved = found[0], []
+    for t in training:
+        own = replace(frontier, rows=frontier.rows.copy(), weights=frontier.weights.copy())
+        rows, _, n_left = t.backend.partition(t, own, split)
+        moved.append([n_left, rows[300:]])
+    for a, b in zip(*moved, strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_offsets_of_subtrees(far):
+    matrix, target, frontier = far
+    backend = DeepFrom(10**9)
+    training = far_training(matrix, target, rules(), backend)
+    trees = backend.grow_subtrees(training, frontier)
+    # the same rows in a small matrix
+    rows = frontier.rows[:300]
+    small = BinnedMatrix(np.asfortranarray(matrix.codes[rows]), matrix.n_bins, matrix.edges)
+    near = replace(frontier, rows=np.arange(600, dtype=np.int32) % 300)
+    few = far_training(small, Target(target.coding, target.y[rows]), rules(), backend)
+    expected = backend.grow_subtrees(few, near)
+    for a, b in zip(vars(trees).values(), vars(expected).values(), strict=True):
+        assert np.array_equal(a, b)
+    assert len(trees.nodes) > 20
+    assert (unpack(np, trees.nodes)[0] == F - 1).any()
+
+
+def test_offsets_of_edges(backend, engine):
+    rows = draw_rows(0, N, 500)
+    X = np.zeros((N, F), np.uint8)
+    X[rows] = np.random.default_rng(0).integers(0, 9, (500, F))
+    found = fit_edges(X, sample_rows=500, backend=engine)
+    expected = fit_edges(X[rows])
+    assert np.array_equal(found.values, expected.values)
+    assert np.array_equal(found.offsets, expected.offsets)
+
+
+def test_offsets_of_codes():
+    rng = np.random.default_rng(0)
+    last = rng.normal(size=(100, F))
+    edges = BinEdges(np.sort(rng.normal(size=(F, 3)), axis=1).ravel(), np.arange(F + 1) * 3)
+    columns = np.zeros((F, N), np.uint8)
+    arguments = (edges.values, edges.offsets, edges.missing_code)
+    encode_numba.encode(last, *arguments, columns, N - 100)
+    assert np.array_equal(columns[:, N - 100 :].T, encode_numpy.encode(last, *arguments))
+
+
+def test_offsets_of_walks():
+    columns = np.zeros((MAX_FEATURES, MANY), np.uint8)
+    columns[-1] = np.arange(MANY) % 3
+    split = pack_splits(np, np.array([MAX_FEATURES - 1]), np.array([1]), np.array([False]))
+    nodes = np.array([split[0] + np.uint64(1 << CHILD_SHIFT), LEAF_WORD, LEAF_WORD], np.uint64)
+    offsets, out = np.array([0, 3]), np.empty((MANY, 1), np.int64)
+    trees = Trees(nodes, offsets, 3, np.zeros(0, np.int64), np.zeros(0, np.uint64))
+    traverse_numba.apply(trees, columns, None, out)
+    assert np.array_equal(out, traverse_numpy.apply(trees, columns.T))
+    assert np.array_equal(out[:, 0], 1 + (columns[-1] > 1))
+
+
+# in full
+
+
+def large() -> str | None:
+    """Why not, or None."""
+    if os.environ.get("GPUFOREST_LARGE") != "1":
+        return "takes 7 GB and some minutes: set GPUFOREST_LARGE=1"
+    meminfo = Path("/proc/meminfo")
+    if not meminfo.exists():
+        return "no /proc/meminfo, to see how much memory there is"
+    kibibytes = int(meminfo.read_text().split("MemAvailable:")[1].split()[0])
+    return None if kibibytes >= 12 * 10**6 else f"only {kibibytes} KiB of memory are available"
+
+
+@pytest.fixture
+def memory() -> None:
+    if (reason := large()) is not None:
+        pytest.skip(reason)
+
+
+@both_kinds
+def test_2_31_elements_in_many_rows(memory, kind):
+    rng = np.random.default_rng(0)
+    times = 65
+    few = rng.integers(-10, 10, (2**19, 64)).astype(np.int8)
+    y = (few[:, -1] > 0) + (few[:, 1] * few[:, 2] > 20)
+    model = kind(2, bootstrap=False, max_depth=6, random_state=0, backend="numba", n_jobs=2)
+    expected = model.fit(few, y, np.full(len(few), times)).forest_
+    proba = model.predict(few)
+    X = np.tile(few, (times, 1))
+    assert X.size > 2**31
+    model.fit(X, np.tile(y, times))
+    assert same_forest(model.forest_, expected)
+    assert np.array_equal(model.predict(X), np.tile(proba, times))
+
+
+@both_kinds
+def test_2_31_elements_in_many_columns(memory, kind):
+    rng = np.random.default_rng(0)
+    X = np.zeros((MANY, MAX_FEATURES), np.int8)
+    X[:, -50:] = rng.integers(-10, 10, (MANY, 50))
+    assert X.size > 2**31
+    y = X[:, -1] * X[:, -2] > 0
+    params = {"max_features": None, "max_depth": 6, "random_state": 0, "backend": "numba"}
+    model = kind(2, n_jobs=2, **params).fit(X, y)
+    few = kind(2, **params).fit(X[:, -50:], y)
+    feature, bin, side, child = unpack(np, model.forest_.nodes)
+    moved = np.where(feature < 0, -1, feature - (MAX_FEATURES - 50))
+    for a, b in zip((moved, bin, side, child), unpack(np, few.forest_.nodes), strict=True):
+        assert np.array_equal(a, b)
+    assert np.array_equal(model.forest_.leaf_sums, few.forest_.leaf_sums)
+    assert np.array_equal(model.predict(X), few.predict(X[:, -50:]))

@@ -1,0 +1,237 @@
+"""CUDA C++ run on the CPU, with the call shape of ``cupy.RawModule``.
+
+    module = EmulatedModule(source, ("-DCODE=uint8_t",))
+    kernel = module.get_function("histogram")
+    kernel((4,), (256,), (codes, np.int32(len(codes)), counts), shared_mem=1024)
+
+A launch runs its blocks one after another, one fiber per thread; threads take turns where they
+wait for each other, in an order that `thread_order` shuffles. What a kernel must not do raises
+KernelError where it is noticed; arguments that do not fit the parameters raise TypeError.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from cuda_on_cpu.build import BuildError, build_engine, build_kernels, kernels_in
+from cuda_on_cpu.sanitizers import available, default_kind, sanitized
+
+__all__ = [
+    "BuildError",
+    "EmulatedModule",
+    "KernelError",
+    "available",
+    "launches",
+    "sanitized",
+    "thread_order",
+]
+
+# of every GPU that is meant
+MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+MOST_THREADS = (1024, 1024, 64)
+MOST_THREADS_IN_ALL = 1024
+SHARED_UNASKED = 48 << 10
+SHARED_AT_MOST = 227 << 10
+
+launches: Counter[str] = Counter()
+"""How often each kernel was launched, by its name."""
+
+one_launch = threading.Lock()  # the engine runs one at a time
+
+
+class KernelError(RuntimeError):
+    """A launch, or what a kernel did, is not allowed on a GPU."""
+
+
+class Turns:
+    """Where the order of the threads comes from."""
+
+    seed = 0
+    count = 0  # of launches since the seed was set
+
+    @classmethod
+    def next(cls) -> int:
+        """What orders one launch: 0 for threads one by one, else a new number each time."""
+        cls.count += 1
+        return cls.seed and (cls.seed * 0x9E3779B97F4A7C15 + cls.count * 0xD1342543DE82EF95) % 2**64
+
+
+@contextmanager
+def thread_order(seed: int) -> Iterator[None]:
+    """Launches within take threads and blocks in an order of their own, the same for one seed.
+
+    Seed 0 takes them one by one, as it is outside.
+    """
+    before = Turns.seed, Turns.count
+    Turns.seed, Turns.count = seed, 0
+    try:
+        yield
+    finally:
+        Turns.seed, Turns.count = before
+
+
+class Parameter(ctypes.Structure):
+    """A kernel's parameter, as cuda.hpp describes it: NumPy's letter for its kind, and its size.
+
+    For a pointer, those of what it points to.
+    """
+
+    _fields_ = [(name, ctypes.c_int) for name in ("letter", "size", "pointer", "writable")]
+
+    @property
+    def kind(self) -> str:
+        return chr(self.letter)
+
+    def __str__(self) -> str:
+        names = {"b": "bool", "i": f"int{8 * self.size}", "u": f"uint{8 * self.size}"}
+        names |= {"f": f"float{8 * self.size}", "V": f"struct of {self.size} bytes"}
+        name = names[self.kind] if self.size else "void"
+        return f"pointer to {name}" if self.pointer else name
+
+    def accepts(self, dtype: np.dtype[Any]) -> bool:
+        """Whether it is of the same size and sort: integers may differ in their sign."""
+        sorts = {"i": "iu", "u": "iu"}
+        return dtype.itemsize == self.size and dtype.kind in sorts.get(self.kind, self.kind)
+
+    def pack(self, argument: Any) -> bytes:
+        """The bytes that the kernel gets."""
+        if self.pointer:
+            return self.address(argument).to_bytes(8, "little")
+        if self.kind == "V":  # CuPy passes an array of one element by value
+            fits = isinstance(argument, np.ndarray | np.void) and argument.size == 1
+            if not fits or argument.dtype.kind != "V" or argument.dtype.itemsize != self.size:
+                raise TypeError(f"{getattr(argument, 'dtype', type(argument).__name__)} for {self}")
+            return bytes(argument.tobytes())
+        if isinstance(argument, np.generic):
+            fits = self.accepts(argument.dtype)
+            value = argument.item()
+        else:  # a Python float has 64 bits, an int as many as it needs
+            value = argument
+            types = {"b": bool, "i": int, "u": int, "f": float}
+            fits = type(value) is types.get(self.kind) and (self.kind != "f" or self.size == 8)
+        if not fits:
+            name = argument.dtype if isinstance(argument, np.generic) else type(argument).__name__
+            raise TypeError(f"{name} for {self}")
+        kind = "?" if self.kind == "b" else f"{self.kind}{self.size}"
+        try:
+            return bytes(np.array(value, dtype=kind).tobytes())
+        except OverflowError:
+            raise TypeError(f"{value} does not fit {self}") from None
+
+    def address(self, array: Any) -> int:
+        """Where the kernel finds an array; null for None."""
+        if array is None:
+            return 0
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"{type(array).__name__} for {self}")
+        if not array.flags.c_contiguous:
+            raise TypeError("an array that is not C-contiguous")
+        if self.writable and not array.flags.writeable:
+            raise TypeError("a read-only array for a pointer that is not to const")
+        if self.kind == "V":  # anything, or structs that lie in arrays of numbers
+            fits = not self.size or array.nbytes % self.size == 0
+        else:
+            fits = self.accepts(array.dtype) or (self.size, array.dtype) == (1, np.dtype(bool))
+        place = int(array.ctypes.data)
+        if not fits:
+            raise TypeError(f"an array of {array.dtype} for {self}")
+        if place % max(min(self.size, 16), 1):
+            raise TypeError(f"an array that is not aligned for {self}")
+        return place
+
+
+class Kernel:
+    """One kernel; ``kernel(grid, block, args, shared_mem=0)`` runs it.
+
+    max_dynamic_shared_size_bytes : to be set before launches with more than 48 KiB
+    """
+
+    def __init__(self, name: str, library: ctypes.CDLL, engine: ctypes.CDLL) -> None:
+        self.name = name
+        self.max_dynamic_shared_size_bytes = SHARED_UNASKED
+        self._launch = engine.cuda_on_cpu_launch
+        self._launch.restype = ctypes.c_char_p
+        self._entry = ctypes.cast(library[f"cuda_on_cpu_call_{name}"], ctypes.c_void_p)
+        self._statics = (ctypes.c_void_p * 2)()
+        library.cuda_on_cpu_statics(self._statics)
+        described = ctypes.POINTER(Parameter)()
+        count = library[f"cuda_on_cpu_parameters_{name}"](ctypes.byref(described))
+        self.parameters: list[Parameter] = described[:count]
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: tuple[Any, ...],
+        shared_mem: int = 0,
+    ) -> None:
+        blocks = self._shape("grid", grid, MOST_BLOCKS)
+        threads = self._shape("block", block, MOST_THREADS)
+        if threads[0] * threads[1] * threads[2] > MOST_THREADS_IN_ALL:
+            raise KernelError(f"{self.name}: more than {MOST_THREADS_IN_ALL} threads in a block")
+        limit = min(self.max_dynamic_shared_size_bytes, SHARED_AT_MOST)
+        if shared_mem > limit:
+            raise KernelError(f"{self.name}: {shared_mem} bytes of shared memory, of {limit}")
+        values = self._pack(args)
+        addresses = (ctypes.c_void_p * (len(values) + 1))(*map(ctypes.addressof, values))
+        with one_launch:
+            launches[self.name] += 1
+            error = self._launch(
+                self._entry,
+                addresses,
+                self._statics,
+                (ctypes.c_uint * 3)(*blocks),
+                (ctypes.c_uint * 3)(*threads),
+                ctypes.c_size_t(shared_mem),
+                ctypes.c_uint64(Turns.next()),
+            )
+        if error:
+            raise KernelError(f"{self.name}: {error.decode()}")
+
+    def _shape(self, what: str, shape: tuple[int, ...], most: tuple[int, ...]) -> tuple[int, ...]:
+        full = (*shape, 1, 1)[:3]
+        if len(shape) > 3 or not all(1 <= n <= m for n, m in zip(full, most, strict=True)):
+            raise KernelError(f"{self.name}: a {what} of {shape}")
+        return full
+
+    def _pack(self, args: tuple[Any, ...]) -> list[Any]:
+        if len(args) != len(self.parameters):
+            raise TypeError(f"{self.name}: {len(args)} arguments, not {len(self.parameters)}")
+        packed = []
+        for number, (parameter, argument) in enumerate(zip(self.parameters, args, strict=True)):
+            try:
+                value = parameter.pack(argument)
+            except TypeError as error:
+                raise TypeError(f"{self.name}: argument {number} is {error}") from None
+            packed.append(ctypes.create_string_buffer(value, len(value)))
+        return packed
+
+
+class EmulatedModule:
+    """CUDA C++ text, built for the CPU; its kernels are ``extern "C" __global__ void``.
+
+    source : the text
+    options : -D, -U and -I, as for the compiler
+    kind : "plain", or for a sanitizer "asan" or "tsan"; None: what the environment variable
+        GPUFOREST_CUDA_ON_CPU says, "plain" without it
+    """
+
+    def __init__(self, source: str, options: tuple[str, ...] = (), kind: str | None = None) -> None:
+        kind = kind or default_kind()
+        if (reason := available(kind)) is not None:
+            raise RuntimeError(reason)
+        self.names = kernels_in(source)
+        self._engine = ctypes.CDLL(str(build_engine(kind)))
+        self._library = ctypes.CDLL(str(build_kernels(source, tuple(options), kind)))
+
+    def get_function(self, name: str) -> Kernel:
+        if name not in self.names:
+            raise AttributeError(f"no kernel {name} in a text with {', '.join(self.names)}")
+        return Kernel(name, self._library, self._engine)

@@ -1,0 +1,59 @@
+"""Tiny forests through every CUDA kernel and every way through them; run under a sanitizer:
+
+python tests/support/cuda_on_cpu asan tests/support/cuda_tiny.py
+python tests/support/cuda_on_cpu tsan tests/support/cuda_tiny.py
+compute-sanitizer --tool memcheck python tests/support/cuda_tiny.py GPU
+"""
+
+import sys
+
+import numpy as np
+from devices import DEVICES
+from engine import Task, later_rows, out_of_bag, places, same_forest, table
+
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.predict import apply, predict
+
+# wide levels alone, the deep phase, less and less shared memory, both phases
+WAYS = [{"deep": 0}, {}, {"shared_limit": 20 << 10}, {"shared_limit": 4 << 10}, {"deep": 9}]
+
+
+def tasks(n_rows: int = 70) -> list[Task]:
+    rng = np.random.default_rng(0)
+    X = table(rng, n_rows, list("cbnN0dA"), np.float32)
+    classes = rng.integers(0, 3, n_rows)
+    numbers = np.stack([rng.poisson(2.0, n_rows) + 1.0, rng.random(n_rows) + 0.5], axis=1)
+    common = {"n_tried": 2, "n_trees": 2, "seed": 4, "n_draws": n_rows}
+    found = []
+    for criterion in ("gini", "entropy", "misclassification", "squared_error", "poisson"):
+        y = numbers if criterion in ("squared_error", "poisson") else classes
+        found.append(Task(X, y, criterion, **common))
+        weights = rng.integers(0, 3, n_rows).astype(np.int32)
+        changes = {"max_bins": 300, "min_rows_leaf": 2, "weights": weights}
+        found.append(Task(X.astype(np.float64), y, criterion, **common).but(**changes))
+    X[:, 0], X[:, 1] = places(rng, n_rows, 4), places(rng, n_rows, 70)
+    for criterion, y in (("entropy", classes), ("squared_error", numbers)):
+        task = Task(X, y, criterion, **common, categorical=(0, 1))
+        found += [task.but(max_bins=300), task.but(multiway=True, max_bins=20)]
+    return found
+
+
+def main(name: str = "emulated") -> None:
+    device = DEVICES[name]
+    for task in tasks():
+        reference, X = task.grow(NumpyBackend()), later_rows(task)
+        for way in WAYS:
+            for seed in (0, 3):
+                with device.order(seed):
+                    backend = device.backend(**way)
+                    forest = task.grow(backend)
+                    assert same_forest(reference, forest), (task.criterion, way)
+                    for stage in (apply, predict):
+                        found = stage(forest, X, backend)
+                        assert np.array_equal(found, stage(forest, X, NumpyBackend()))
+                    out_of_bag(forest, task.prepared(backend)[0], task.sampling, backend)
+        print(task.criterion, task.max_bins, "fine", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,66 @@
+"""What the CUDA backend can ask a compiler for: every kernel's text with every value of its
+macros."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import gpuforest
+from gpuforest.criteria import CRITERIA, INFORMATION
+from gpuforest.kernels.source import CONSTANTS, cuda_source
+
+PACKAGE = Path(gpuforest.__file__).parent
+
+VALUES = {
+    "CODE": ("u8", "u16"),
+    "CRITERION": tuple(sorted({str(c.number) for c in CRITERIA.values()} | {str(INFORMATION)})),
+    "LABELS": ("0", "1"),
+    "SETS": ("0", "1"),
+    "SPECIAL": ("0", "1"),
+    "VALUE": ("float", "double"),
+}
+MACROS = {
+    "bag": (),
+    "best_split": ("CRITERION", "SPECIAL"),
+    "edges": ("VALUE",),
+    "encode": ("VALUE", "CODE"),
+    "grow_subtrees": ("CODE", "CRITERION", "SPECIAL"),
+    "histogram": ("CODE", "LABELS"),
+    "level": (),
+    "partition": ("CODE", "SETS"),
+    "totals": ("LABELS",),
+    "traverse": ("CODE", "SETS"),
+}
+
+
+def variants(operation: str) -> list[dict[str, str]]:
+    """Macros and their values, in all combinations."""
+    names = MACROS[operation]
+    return [dict(zip(names, v, strict=True)) for v in product(*(VALUES[n] for n in names))]
+
+
+@cache
+def most_threads(operation: str) -> dict[str, int]:
+    """Threads of a block that each kernel's __launch_bounds__ allows."""
+    found = re.findall(r"__launch_bounds__\((\w+)[^()]*\)\s+(\w+)\(", cuda_source(operation))
+    return {name: CONSTANTS[threads] for threads, name in found}
+
+
+@cache
+def launches() -> dict[tuple[str, str], bool]:
+    """Operation and kernel of each launch in the backends; has it dynamic shared memory?"""
+    found = {}
+    for path in sorted((PACKAGE / "backends").glob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            match call:
+                case ast.Call(
+                    func=ast.Attribute(attr="launch"),
+                    args=[ast.Constant(str(operation)), ast.Constant(str(name)), *_],
+                ):
+                    shared = any(keyword.arg == "shared" for keyword in call.keywords)
+                    found[operation, name] = shared or found.get((operation, name), False)
+    return found

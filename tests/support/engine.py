@@ -1,0 +1,237 @@
+"""Forests grown straight through the stages, on any backend, to be compared bit by bit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
+from gpuforest.criteria import CRITERIA
+from gpuforest.forest import Forest
+from gpuforest.frontier import Rules
+from gpuforest.grow import grow
+from gpuforest.inspection.oob import OutOfBag
+from gpuforest.sampling import Sampling
+from gpuforest.target import (
+    Target,
+    TargetCoding,
+    encode_classes,
+    encode_moments,
+    encode_several,
+)
+from gpuforest.training import Training
+
+UNLIMITED = 10**9
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Data and all that decides what forest grows from them.
+
+    X : f32 or f64 [N, F]
+    y : class codes [N], or of several outputs [N, K], or numbers f64[N, K]
+    weights : i32[N] or None
+    n_draws : rows of a bag; 0: all rows, once
+    n_tried : features tried; None: all
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    criterion: str = "gini"
+    weights: np.ndarray | None = None
+    n_draws: int = 0
+    max_bins: int = 255
+    n_tried: int | None = None
+    max_depth: int = UNLIMITED
+    min_rows_split: int = 2
+    min_rows_leaf: int = 1
+    min_gain: float = -math.inf
+    min_weight_leaf: int = 1
+    random: bool = False
+    signs: tuple[int, ...] = ()
+    n_features_tree: int = 0
+    features_again: bool = False
+    n_trees: int = 1
+    seed: int = 0
+    multiway: bool = False
+    categorical: tuple[int, ...] = ()  # columns of X that hold places of categories
+    n_others: int = 0  # the last of them are not listed, as rare ones are not
+
+    def but(self, **changes: Any) -> Task:
+        return replace(self, **changes)
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(len(self.X), self.n_draws, self.weights)
+
+    @property
+    def rules(self) -> Rules:
+        n_features = self.X.shape[1]
+        return Rules(
+            criterion=CRITERIA[self.criterion].of_outputs(self.n_class_outputs),
+            n_tried=n_features if self.n_tried is None else min(self.n_tried, n_features),
+            max_depth=self.max_depth,
+            min_rows_split=self.min_rows_split,
+            min_rows_leaf=self.min_rows_leaf,
+            min_gain=self.min_gain,
+            min_weight_leaf=self.min_weight_leaf,
+            random=self.random,
+            signs=np.array(self.signs, np.int8),
+            n_features_tree=self.n_features_tree,
+            features_again=self.features_again,
+            multiway=self.multiway,
+        )
+
+    @property
+    def n_class_outputs(self) -> int:
+        several = CRITERIA[self.criterion].task == "classification" and self.y.ndim == 2
+        return self.y.shape[1] if several else 1
+
+    def coded(self) -> tuple[TargetCoding, np.ndarray]:
+        if self.n_class_outputs > 1:
+            outputs = list(self.y.T)
+            classes = [np.arange(int(y.max()) + 1) for y in outputs]
+            return encode_several(outputs, classes, NumpyBackend())
+        if CRITERIA[self.criterion].task == "classification":
+            return encode_classes(self.y, np.arange(int(self.y.max()) + 1))
+        y = self.y.reshape(len(self.y), -1).astype(np.float64)
+        centred = CRITERIA[self.criterion].centred
+        return encode_moments(y, self.sampling.most_weight, centred=centred)
+
+    def training(self, backend: Backend) -> Training:
+        matrix, target = self.prepared(backend)
+        return Training(matrix, target, self.sampling, self.rules, self.seed, backend)
+
+    def prepared(self, backend: Backend) -> tuple[BinnedMatrix, Target]:
+        edges = fit_edges(
+            self.X,
+            max_bins=self.max_bins,
+            weights=self.weights,
+            seed=self.seed,
+            backend=backend,
+            categories={f: self.categories_of(f) for f in self.categorical},
+        )
+        coding, y = self.coded()
+        return bin_matrix(self.X, edges, backend), Target.of(coding, y, backend)
+
+    def categories_of(self, f: int) -> tuple[int, ...]:
+        some = self.X[~np.isnan(self.X[:, f]), f]
+        n = int(some.max()) + 1 if len(some) else 0
+        return tuple(range(max(n - self.n_others, 0)))
+
+    def grow(self, backend: Backend) -> Forest:
+        return grow(self.training(backend), self.n_trees)
+
+
+def same_forest(a: Forest, b: Forest) -> bool:
+    """Whether two forests are one, array for array and dtype for dtype."""
+    return all(
+        left.dtype == right.dtype and np.array_equal(left, right)
+        for left, right in (
+            (a.nodes, b.nodes),
+            (a.tree_offsets, b.tree_offsets),
+            (a.leaf_sums, b.leaf_sums),
+            (a.sets, b.sets),
+            (a.edges.values, b.edges.values),
+            (a.edges.offsets, b.edges.offsets),
+        )
+    )
+
+
+class DeepFrom(NumbaBackend):
+    """The compiled backend, whose deep phase takes slots of at most `rows` rows.
+
+    0: every level is wide.
+    """
+
+    def __init__(self, rows: int, n_threads: int = 1, memory_budget: int = 256 * 2**20) -> None:
+        super().__init__(n_threads, memory_budget)
+        self.rows = rows
+
+    def deep_rows(self, training: Training, n_rows: int) -> int:
+        return self.rows if super().deep_rows(training, n_rows) else 0
+
+
+def table(
+    rng: np.random.Generator, n_rows: int, kinds: list[str], dtype: type = np.float64
+) -> np.ndarray:
+    """Columns [N, F] of these kinds, a letter each.
+
+    c continuous, t heavy-tailed, b two values, f few values, m many whole numbers,
+    0 constant, n a third missing, N few values and most missing, A all missing,
+    d a copy of the column before
+    """
+    columns: list[np.ndarray] = []
+    for kind in kinds:
+        match kind:
+            case "c" | "n":
+                x = rng.normal(size=n_rows)
+            case "t":
+                x = rng.lognormal(sigma=3, size=n_rows)
+            case "b":
+                x = rng.integers(0, 2, n_rows).astype(float)
+            case "f" | "N":
+                x = rng.integers(-2, 3, n_rows) / 2
+            case "m":
+                x = rng.integers(0, 1000, n_rows).astype(float)
+            case "0":
+                x = np.full(n_rows, 3.5)
+            case "A":
+                x = np.full(n_rows, np.nan)
+            case "d":
+                x = columns[-1].copy() if columns else np.zeros(n_rows)
+        if kind == "n":
+            x[rng.random(n_rows) < 0.3] = np.nan
+        if kind == "N":
+            x[rng.random(n_rows) < 0.8] = np.nan
+        columns.append(x)
+    return np.stack(columns, axis=1).astype(dtype)
+
+
+def places(rng: np.random.Generator, n_rows: int, n_categories: int) -> np.ndarray:
+    """A column f64[N] of places of categories, a fifth missing, of which the last one is there
+    if anything is."""
+    x = rng.integers(0, n_categories, n_rows).astype(float)
+    x[rng.random(n_rows) < 0.2] = np.nan
+    x[rng.integers(n_rows)] = n_categories - 1
+    return x
+
+
+def later_rows(task: Task, seed: int = 0) -> np.ndarray:
+    """The task's rows and as many others, in which categories are missing or come later."""
+    rng, X = np.random.default_rng(seed), task.X.copy()
+    X *= rng.normal(size=X.shape).astype(X.dtype)
+    for f in task.categorical:
+        X[:, f] = rng.integers(0, len(task.categories_of(f)) + 1, len(X))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return np.concatenate([task.X, X])
+
+
+def out_of_bag(
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+) -> tuple[Any, Any]:
+    """Sums f64[N, n_values] and counts i64[N] over the trees that did not draw each row."""
+    oob = _sums_of(forest, matrix, sampling, backend)
+    return oob.sums, oob.counts
+
+
+def out_of_bag_means(
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+) -> np.ndarray:
+    """Predictions f64[N, n_values]; NaN for rows that every tree drew."""
+    return _sums_of(forest, matrix, sampling, backend).means()
+
+
+def _sums_of(
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+) -> OutOfBag:
+    target, rules = Target(forest.coding, None), Rules(CRITERIA["gini"], 1, 1, 2, 1, 0.0)
+    oob = OutOfBag(Training(matrix, target, sampling, rules, forest.seed, backend))
+    oob.add([forest], forest.n_trees)
+    return oob

@@ -1,0 +1,341 @@
+"""Stand-ins for CuPy, torch and JAX on a machine without a GPU.
+
+The arrays are NumPy's underneath, but neither NumPy nor array-api-compat may touch them:
+where host and device are mixed up, a test fails here as it would on a GPU. `TRANSFERS` holds
+the bytes of each copy between the two.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from dataclasses import fields, is_dataclass, replace
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import array_api_compat.numpy as compat
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from gpuforest.backends import gpu, registry
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.training import Training
+
+CUDA = 2  # DLPack's name of the device
+TRANSFERS: list[tuple[str, int]] = []  # ("in" or "out", bytes)
+
+
+class Device(nullcontext):
+    """A device by its number."""
+
+    def __init__(self, id: int = 0) -> None:
+        super().__init__()
+        self.id = id
+
+
+class ndarray(NDArrayOperatorsMixin):
+    """An array that keeps to itself, as CuPy's do."""
+
+    def __init__(self, host: np.ndarray, device: int = 0) -> None:
+        self.host, self.device = host, Device(device)
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed")
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        out = kwargs.pop("out", None)
+        if out is not None:
+            kwargs["out"] = tuple(unwrap(out))
+        return wrap(getattr(ufunc, method)(*unwrap(inputs), **kwargs))
+
+    def __getitem__(self, index):
+        return wrap(self.host[unwrap(index)])
+
+    def __setitem__(self, index, value):
+        self.host[unwrap(index)] = unwrap(value)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = getattr(self.host, name)
+        return wrapped(value) if callable(value) else wrap(value)
+
+    def __len__(self):
+        return len(self.host)
+
+    def __bool__(self):
+        return bool(self.host)
+
+    def __int__(self):
+        return int(self.host)
+
+    def __index__(self):
+        return self.host.__index__()
+
+    def __float__(self):
+        return float(self.host)
+
+    def get(self):
+        TRANSFERS.append(("out", self.host.nbytes))
+        return self.host.copy()
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"fake": self}
+
+    def __dlpack_device__(self):
+        return CUDA, self.device.id
+
+    def __dlpack__(self, **kwargs):
+        return self
+
+
+ndarray.__module__ = "cupy"
+
+
+def unwrap(value: Any) -> Any:
+    """Device arrays as NumPy's; a host array among them is a mistake."""
+    if isinstance(value, ndarray):
+        return value.host
+    if isinstance(value, np.ndarray):
+        raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+    if isinstance(value, tuple | list):
+        return type(value)(unwrap(v) for v in value)
+    return value
+
+
+def wrap(value: Any) -> Any:
+    """NumPy's arrays and scalars as device arrays."""
+    if isinstance(value, np.ndarray | np.generic):
+        return ndarray(np.asarray(value))
+    if isinstance(value, tuple):
+        parts = [wrap(v) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value
+
+
+def wrapped(function: Any) -> Any:
+    """A function of NumPy arrays as one of device arrays."""
+
+    def call(*args, **kwargs):
+        assert isinstance(kwargs.pop("device", None), Device | None)
+        return wrap(function(*unwrap(args), **{k: unwrap(v) for k, v in kwargs.items()}))
+
+    return call
+
+
+def asarray(value: Any, dtype: Any = None, **kwargs: Any) -> ndarray:
+    """From the host, or from what lies on the device."""
+    if hasattr(value, "__cuda_array_interface__"):
+        value = value.__cuda_array_interface__["fake"]
+    if isinstance(value, ndarray):
+        return value if dtype is None else wrap(value.host.astype(dtype))
+    host = np.array(value, dtype)
+    TRANSFERS.append(("in", host.nbytes))
+    return ndarray(host)
+
+
+def from_dlpack(value: Any) -> ndarray:
+    assert value.__dlpack_device__()[0] == CUDA
+    return value.__dlpack__(stream=1)
+
+
+class Namespace:
+    """array_api_compat.cupy: the standard's functions, and what CuPy adds."""
+
+    __name__ = "array_api_compat.cupy"
+    asarray = staticmethod(asarray)
+    from_dlpack = staticmethod(from_dlpack)
+
+    def __getattr__(self, name):
+        value = getattr(compat, name)
+        return wrapped(value) if callable(value) and not isinstance(value, type) else value
+
+
+class OutOfMemoryError(MemoryError):
+    pass
+
+
+OutOfMemoryError.__module__ = "cupy.cuda.memory"
+
+
+def module(name: str, **members: Any) -> ModuleType:
+    """A module of these members, as if it were installed."""
+    made = ModuleType(name)
+    made.__spec__ = ModuleSpec(name, None)
+    vars(made).update(members)
+    return made
+
+
+def cupy_module(**runtime: Any) -> ModuleType:
+    """The module `cupy`, with what CUDA's runtime says."""
+    says = {
+        "runtimeGetVersion": lambda: 13020,
+        "memGetInfo": lambda: (1000, 2000),
+        "getDevice": lambda: 0,
+    }
+    return module(
+        "cupy",
+        __version__="14.2.0",
+        ndarray=ndarray,
+        asarray=asarray,
+        from_dlpack=from_dlpack,
+        empty=wrapped(np.empty),
+        cuda=SimpleNamespace(Device=Device, runtime=SimpleNamespace(**(says | runtime))),
+    )
+
+
+class Tensor:
+    """A tensor of torch, or an array of JAX: DLPack is the only way in and out."""
+
+    def __init__(self, host: np.ndarray, device: int = 0, kind: int = CUDA) -> None:
+        self.host, self.place, self.kind = host, device, kind
+        self.device, self.dtype, self.requires_grad = f"cuda:{device}", host.dtype, True
+
+    def __dlpack_device__(self):
+        return self.kind, self.place
+
+    def __dlpack__(self, **kwargs):
+        assert not self.requires_grad, "a tensor that requires grad cannot be exported"
+        return ndarray(self.host, self.place)
+
+    def __len__(self):
+        return len(self.host)
+
+    def __getitem__(self, index):
+        return type(self)(self.host[index], self.place)
+
+    @property
+    def __cuda_array_interface__(self):
+        raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad")
+
+    def detach(self):
+        other = type(self)(self.host, self.place)
+        other.requires_grad = False
+        return other
+
+    def cpu(self):
+        return self
+
+    def numpy(self):
+        TRANSFERS.append(("out", self.host.nbytes))
+        return self.host.copy()
+
+    def to(self, device):
+        assert device == self.device
+        return self
+
+
+Tensor.__module__ = "torch"
+
+
+class JaxArray(Tensor):
+    __module__ = "jaxlib._jax"
+    __mro_entries__ = None
+
+    def __init__(self, host, device=0):
+        super().__init__(host, device)
+        self.requires_grad = False
+
+    def devices(self):
+        return {f"gpu:{self.place}"}
+
+    def __array__(self, *args, **kwargs):
+        return self.numpy()
+
+
+def _from_dlpack(kind: type) -> Any:
+    return lambda array: kind(array.__dlpack__().host, array.device.id)
+
+
+def torch_module() -> ModuleType:
+    return module("torch", Tensor=Tensor, from_dlpack=_from_dlpack(Tensor), from_numpy=Tensor)
+
+
+def jax_modules() -> dict[str, ModuleType]:
+    dlpack = module("jax.dlpack", from_dlpack=_from_dlpack(JaxArray))
+    return {
+        "jax": module("jax", Array=JaxArray, device_put=lambda host, device: JaxArray(host)),
+        "jax.dlpack": dlpack,
+    }
+
+
+class Bare:
+    """An array of a library that nobody knows, with `__cuda_array_interface__` alone."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.__cuda_array_interface__ = array, array.__cuda_array_interface__
+
+    def __len__(self):
+        return len(self.array)
+
+
+class BareDlpack:
+    """The same, with DLPack alone."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __len__(self):
+        return len(self.array)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **kwargs):
+        return self.array.__dlpack__(**kwargs)
+
+
+class FakeCupyBackend(Backend):
+    """The reference's kernels behind the two doors."""
+
+    name = "cupy"
+    xp = Namespace()
+
+    def asarray(self, host):
+        return asarray(host)
+
+    def asnumpy(self, array):
+        assert isinstance(array, ndarray)
+        return array.get()
+
+
+def _kernel(name: str) -> Any:
+    def call(self, *args):
+        found = getattr(NumpyBackend, name)(NumpyBackend(), *map(_on_host, args))
+        if is_dataclass(found):
+            return type(found)(*(wrap(value) for value in vars(found).values()))
+        return wrap(found)
+
+    return call
+
+
+def _on_host(value: Any) -> Any:
+    """A kernel's argument without its wrapping."""
+    if isinstance(value, ndarray):
+        return value.host
+    if isinstance(value, Training):
+        matrix, target = _on_host(value.matrix), _on_host(value.target)
+        return replace(value, matrix=matrix, target=target)
+    if is_dataclass(value):
+        names = [f.name for f in fields(value)]
+        arrays = {n: getattr(value, n) for n in names if isinstance(getattr(value, n), ndarray)}
+        return replace(value, **{n: a.host for n, a in arrays.items()})
+    return value
+
+
+for _name in Backend.__abstractmethods__ - {"asnumpy"}:
+    setattr(FakeCupyBackend, _name, _kernel(_name))
+FakeCupyBackend.__abstractmethods__ = frozenset()
+
+
+def install(monkeypatch: Any) -> None:
+    """A machine with a GPU: `cupy` can be imported, and the backend of that name runs."""
+    monkeypatch.setitem(sys.modules, "cupy", cupy_module())
+    monkeypatch.setitem(registry._factories, "cupy", FakeCupyBackend)
+    monkeypatch.setattr(gpu, "_answers", {})
+    monkeypatch.setattr(gpu, "_said", set())
+    monkeypatch.setattr(gpu, "_ask", lambda: None)
+    TRANSFERS.clear()

@@ -1,0 +1,68 @@
+"""Small tasks of every kind, and every way to grow them on a CPU."""
+
+import numpy as np
+from engine import DeepFrom, Task, table
+from hypothesis import strategies as st
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.forest import Forest
+from gpuforest.frontier import Frontier, Splits
+from gpuforest.nodes import unpack
+
+# the reference, wide levels alone on one thread and on two, and the deep phase
+GROWERS: dict[str, Backend] = {
+    "numpy": NumpyBackend(),
+    "wide": DeepFrom(0),
+    "wide, threads": DeepFrom(0, 2),
+    "deep": NumbaBackend(),
+}
+seeds = st.integers(0, 2**32)
+
+
+def some_task(seed: int, **changes: object) -> Task:
+    """A small task of any kind, of all rows once."""
+    rng = np.random.default_rng(seed)
+    n_rows = int(rng.integers(2, 120))
+    X = table(rng, n_rows, list("cnfb") + list(rng.permutation(list("tm0Nd"))[:2]))
+    criterion = ("gini", "entropy", "squared_error", "misclassification")[seed % 4]
+    y = rng.integers(0, 2 + seed % 3, n_rows)
+    return Task(X, y, criterion, n_trees=2, n_tried=2 + seed % 5, seed=seed % 7).but(**changes)
+
+
+def column(*values: float) -> np.ndarray:
+    """X f64[N, 1]."""
+    return np.array(values, np.float64)[:, None]
+
+
+def split_of(forest: Forest, node: int = 0) -> tuple[int, int, bool]:
+    """Feature, bin, and whether missing values go left, of a node of the first tree."""
+    feature, bin, missing_left, _ = unpack(np, forest.nodes)
+    return int(feature[node]), int(bin[node]), bool(missing_left[node])
+
+
+def frontier_of(begin, end, rows, weights, sums) -> Frontier:
+    """Slots of these rows, whose keys are zero."""
+    S = len(begin)
+    return Frontier(
+        tree=np.zeros(S, np.int32), key=np.zeros(S, np.uint64), n_rows=end - begin,
+        begin=begin, end=end, sums=sums,
+        constant=np.zeros(S, bool), depth=np.zeros(S, np.int32), rows=rows, weights=weights,
+        n_held=int((end - begin).sum()),
+    )  # fmt: skip
+
+
+def one_slot(rows: list[int], weights: list[int], sums: list[int]) -> Frontier:
+    """A slot of these rows with these channel sums."""
+    return frontier_of(
+        np.array([0]), np.array([len(rows)]), np.array(rows, np.int32),
+        np.array(weights, np.int32), np.array([sums]),
+    )  # fmt: skip
+
+
+def splits_of(feature, bin, missing_left) -> Splits:
+    """Splits of slots where no feature is categorical, without scores."""
+    S = len(feature)
+    none = np.zeros(S)
+    return Splits(none, feature, bin, missing_left, none, none, np.zeros((S, 0), np.uint64))

@@ -1,0 +1,219 @@
+"""The numba-cuda backend beside the reference: ==, on a GPU or in Numba's simulator.
+
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python tests/support/numba_cuda_parity.py
+
+A script of its own, because Numba reads those variables when it is imported.
+"""
+
+import time
+import warnings
+
+import numpy as np
+from engine import Task, later_rows, out_of_bag_means, places, same_forest, table
+
+from gpuforest import RandomForestClassifier, RandomForestRegressor
+from gpuforest.backends import get_backend
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numba_cuda import NumbaCudaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.kernels.bag.numba_cuda import bag
+from gpuforest.kernels.best_split.numba_cuda import best_split
+from gpuforest.kernels.encode.numba_cuda import encode
+from gpuforest.kernels.histogram.numba_cuda import histogram
+from gpuforest.kernels.partition.numba_cuda import partition
+from gpuforest.kernels.shared.records import Data, Found, RuleNumbers, Slots
+from gpuforest.kernels.totals.numba_cuda import differs, totals
+from gpuforest.predict import apply, predict
+
+CLASSES = ("gini", "entropy", "misclassification")
+MOMENTS = ("squared_error", "poisson")
+REFERENCE = NumpyBackend()
+WEIGHTS = np.arange(40, dtype=np.int32) % 3
+
+
+def task_of(criterion="gini", n_rows=40, kinds="cbnN0dAf", n_classes=3, n_outputs=2, **changes):
+    rng = np.random.default_rng(5)
+    X = table(rng, n_rows, list(kinds), np.float32)
+    y = rng.integers(0, n_classes, n_rows)
+    if criterion in MOMENTS:
+        y = rng.poisson(2.0, (n_rows, n_outputs)) + rng.random((n_rows, n_outputs))
+    return Task(X, y, criterion, n_draws=n_rows, n_tried=2, n_trees=3, seed=3).but(**changes)
+
+
+def tasks():
+    for criterion in (*CLASSES, *MOMENTS):
+        yield task_of(criterion)
+        yield task_of(criterion, n_classes=2, n_outputs=1, weights=WEIGHTS)
+        yield task_of(criterion, n_draws=0, weights=WEIGHTS, min_rows_leaf=3)
+    yield task_of(n_draws=0, n_tried=8)
+    yield task_of(n_tried=1, kinds="0A0bcd", n_trees=8)
+    yield task_of(n_rows=300, n_draws=300, kinds="cn", max_bins=1000, n_trees=1, max_depth=3)
+    yield task_of("squared_error", n_rows=1)
+    yield task_of("squared_error", y=np.stack([np.ones(40), np.arange(40.0)], axis=1))
+    yield task_of(kinds="00bddddd0", n_tried=3)  # equal columns: as they are drawn
+    yield task_of(n_rows=10, n_classes=1)
+    yield task_of(kinds="A")
+    yield task_of(kinds="0")
+    yield task_of(max_depth=0)
+    yield task_of("entropy", max_depth=2, min_rows_split=10, min_gain=0.0)
+    for criterion in ("gini", "entropy", "poisson"):  # rules that most forests do without
+        yield task_of(criterion, random=True, min_rows_leaf=2)
+        yield task_of(criterion, random=True, n_classes=2, n_outputs=1, min_weight_leaf=5)
+        signs = (1, -1, 0, 1, 0, 0, 0, -1)
+        yield task_of(criterion, n_classes=2, n_outputs=1, signs=signs, n_features_tree=5)
+    yield task_of("squared_error", X=np.arange(40.0)[:, None], n_draws=80, n_tried=1, max_bins=7)
+
+
+def categorical_tasks():
+    """Columns of few categories, of more than a word tells apart, and of more than a byte."""
+    rng = np.random.default_rng(6)
+    few = np.stack([places(rng, 40, 3), places(rng, 40, 12), rng.normal(size=40)], axis=1)
+    many = np.stack([places(rng, 40, 70), few[:, 2]], axis=1)
+    for criterion in ("gini", "entropy", "squared_error"):
+        yield task_of(criterion, X=few, categorical=(0, 1))
+        yield task_of(criterion, X=few, categorical=(0, 1), multiway=True, max_bins=7, n_trees=1)
+        yield task_of(criterion, X=many, categorical=(0,), n_classes=2, n_outputs=1, n_trees=1)
+    yield task_of(X=few, categorical=(0, 1), random=True, min_rows_leaf=2)
+    most = np.stack([places(rng, 40, 300), few[:, 2]], axis=1)
+    for multiway in (False, True):
+        yield task_of(X=most, categorical=(0,), multiway=multiway, n_trees=1, max_depth=2)
+
+
+def check_worked_examples(backend):
+    def on(*values):
+        return [backend.asarray(np.array(v, t)) for v, t in values]
+
+    def same(found, *expected):
+        found = found if isinstance(found, tuple) else (found,)
+        for a, b in zip(found, expected, strict=True):
+            assert np.array_equal(backend.asnumpy(a), b), (a, b)
+
+    i4, i8, u1 = np.int32, np.int64, np.uint8
+    X, edges, offsets = on(
+        ([[1.0], [1.5], [2.0], [9.0], [np.nan]], float), ([1.5, 2.5], float), ([0, 2], i8)
+    )
+    same(encode(X, edges, offsets, 3, backend), [[0], [0], [1], [2], [3]])
+    keys, cumulative = on(([7, 8], np.uint64), ([2, 2, 3], i8))
+    drawn = backend.asnumpy(bag(keys, 3, 3000, cumulative, backend))
+    assert np.array_equal(
+        drawn, REFERENCE.bag(backend.asnumpy(keys), 3, 3000, backend.asnumpy(cumulative))
+    )
+    assert drawn[:, 1].max() == 0
+    assert abs(drawn[:, 0] - 2000).max() < 150
+    y, rows, begin, end = on(([[0], [1], [1]], i4), ([0, 1, 2], i4), ([0], i8), ([3], i8))
+    (weights,) = on(([1, 1, 2], i4))
+    same(totals(y, rows, weights, begin, end, 2, backend), [[1, 3]])
+    moments, values = on(([[4], [4], [5]], i8), ([[4]], i8))
+    same(differs(moments, rows, begin, end, values, backend), [True])
+    same(differs(moments, rows, begin, end - 1, values, backend), [False])
+    y, codes, weights, features = on(
+        ([[0], [0], [1]], i4), ([[0], [2], [2]], u1), ([1, 1, 3], i4), ([[0]], i4)
+    )
+    need, n_rows, n_bins, sums = on(([1], i8), ([6], i8), ([5], i4), ([[3, 3]], i8))
+    data = Data(codes, y, n_bins, n_codes=3, n_channels=2)
+    nothing = dict.fromkeys(Slots._fields)
+    slots = Slots(**nothing | {"rows": rows, "weights": weights, "begin": begin, "end": end})
+    same(histogram(data, slots, features, False, backend), [[[[1, 0], [0, 0], [1, 3]]]])
+    key, signs, bounds = on(([0], np.uint64), ([], np.int8), (np.empty((0, 2)), float))
+    slot = Slots(**nothing | {"n_rows": n_rows, "sums": sums, "key": key, "bounds": bounds})
+    rules = RuleNumbers(0, 1, 9, 2, 1, 1, False, -np.inf, False, False, signs)
+    for bins, cut, score, left in (
+        ({0: (3, 0), 1: (0, 2), 4: (0, 1)}, 0, 6.0, (3, 0)),
+        ({0: (3, 0), 4: (0, 3)}, 1, 6.0, (3, 0)),
+    ):
+        (hist,) = on(([[[bins.get(b, (0, 0)) for b in range(6)]]], i8))
+        found = best_split(data, slot, hist, features, need, rules, backend)
+        same(found[:-1], [score], [0], [cut], [False], [left], [1])
+    codes, rows, weights = on(
+        ([[1], [0], [0], [1], [0], [0], [0], [1], [1], [0]], u1),
+        ([3, 5, 8, 9, 0, 7, 1, 4] + [-1] * 8, i4),
+        (list(range(8)) + [-1] * 8, i4),
+    )
+    begin, end, feature, cut, side = on(
+        ([0, 6], i8), ([4, 8], i8), ([0, 0], i4), ([0, 0], i4), ([False, False], bool)
+    )
+    (no_sets,) = on((np.empty((2, 0)), np.uint64))
+    data = Data(codes, None, None, n_codes=3, n_channels=2)
+    slots = Slots(**nothing | {"rows": rows, "weights": weights, "begin": begin, "end": end})
+    splits = Found(None, feature, cut, side, None, None, no_sets)
+    moved = partition(data, slots, splits, backend)
+    half = [5, 9, 3, 8, -1, -1, 1, 4], [1, 3, 0, 2, -1, -1, 6, 7]
+    same(
+        moved,
+        [3, 5, 8, 9, 0, 7, 1, 4, *half[0]],
+        [*range(8), *half[1]],
+        [2, 2],
+    )
+
+
+def check_forests(backend):
+    for task in tasks():
+        assert same_forest(task.grow(REFERENCE), task.grow(backend)), task
+
+
+def check_categories(backend):
+    for task in categorical_tasks():
+        forest, X = task.grow(REFERENCE), later_rows(task)
+        assert len(forest.sets)
+        assert same_forest(forest, task.grow(backend)), task
+        for stage in (apply, predict):
+            assert np.array_equal(stage(forest, X, REFERENCE), stage(forest, X, backend))
+
+
+def check_waves_and_chunks(backend):
+    for criterion in ("gini", "squared_error"):
+        for budget in (1, 10_000):
+            task = task_of(criterion)
+            assert same_forest(task.grow(REFERENCE), task.grow(NumbaCudaBackend(1, budget)))
+
+
+def check_predictions(backend):
+    for criterion in ("entropy", "squared_error"):
+        task = task_of(criterion)
+        forest = task.grow(REFERENCE)
+        X = np.where(np.random.default_rng(0).random(task.X.shape) < 0.2, np.nan, task.X * 0.9)
+        for stage in (apply, predict):
+            assert np.array_equal(stage(forest, X, REFERENCE), stage(forest, X, backend))
+        for engine in (backend, NumbaCudaBackend(1, 1)):
+            found, expected = (
+                out_of_bag_means(forest, task.prepared(b)[0], task.sampling, b)
+                for b in (engine, REFERENCE)
+            )
+            assert np.array_equal(found, expected, equal_nan=True)
+
+
+def check_estimators(backend):
+    rng = np.random.default_rng(1)
+    X = table(rng, 40, list("cfn"))
+    for model, y in (
+        (RandomForestClassifier(4, oob_score=True, random_state=0), rng.integers(0, 3, 40)),
+        (RandomForestRegressor(4, oob_score=True, random_state=0), rng.normal(size=40)),
+    ):
+        found, expected = (
+            model.set_params(backend=name).fit(X, y).predict(X) for name in (backend.name, "numpy")
+        )
+        assert np.array_equal(found, expected)
+
+
+def check_thousands_of_rows(backend):
+    """On a GPU only: the simulator runs a row after another."""
+    if backend.simulated:
+        return
+    from tasks import large  # which needs Hypothesis
+
+    for name in ("binary", "7 classes", "60 classes", "two outputs", "counts", "16 bits"):
+        task = large(name)
+        assert same_forest(task.grow(NumbaBackend()), task.grow(backend)), name
+
+
+if __name__ == "__main__":
+    # what plain Python says of arithmetic modulo 2**64
+    warnings.filterwarnings("ignore", "overflow encountered in scalar", RuntimeWarning)
+    warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
+    engine = get_backend("numba-cuda")
+    for name, check in list(globals().items()):
+        if name.startswith("check_"):
+            start = time.perf_counter()
+            check(engine)
+            print(f"{name}: {time.perf_counter() - start:.1f} s")
+    print("the same, simulated" if engine.simulated else "the same, on a GPU")

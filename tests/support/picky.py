@@ -1,0 +1,259 @@
+"""CuPy's rules without a GPU: arrays that refuse what CuPy refuses, and count what it does.
+
+Beneath are NumPy's arrays. Refused is, as CuPy 14 does or would better do:
+
+- a host array among device arrays, or instead of one; a device array where a host array is
+  meant (CuPy: "Implicit conversion to a NumPy array is not allowed")
+- functions, and arguments of functions, that array_api_compat.cupy lacks (where it is here)
+- iteration, which launches a copy for each element
+- numbers beyond 64 bits; `searchsorted` of two dtypes, which C++ would compare its own way;
+  places out of range, which CuPy's `take` silently wraps around
+
+Memory that nobody has written holds garbage, as in a pool that others used before.
+
+`operations` counts by name what starts work on the device, `waits` what waits for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections import Counter
+from functools import cache
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import array_api_compat.numpy as compat
+import numpy as np
+from emulated import EmulatedBackend
+
+operations: Counter[str] = Counter()
+waits: Counter[str] = Counter()
+
+DEVICE = "a GPU"
+# views and plain memory
+FREE = {"broadcast_to", "empty", "empty_like", "expand_dims", "permute_dims", "reshape"}
+# how often CuPy 14 copies a number to the host, to know how much memory a result needs
+WAITS = {"nonzero": 1, "unique_all": 3, "unique_counts": 2, "unique_inverse": 1, "unique_values": 1}
+# what CuPy alone has, and the package uses
+BESIDES = {"ascontiguousarray": np.ascontiguousarray}
+
+
+class Array:
+    """An array of CuPy's."""
+
+    __array_ufunc__ = None  # NumPy's operators and functions take none
+    __hash__ = None
+    device = DEVICE
+
+    def __init__(self, host: Any) -> None:
+        self.host = np.asarray(host)
+
+    shape = property(lambda self: self.host.shape)
+    dtype = property(lambda self: self.host.dtype)
+    ndim = property(lambda self: self.host.ndim)
+    size = property(lambda self: self.host.size)
+    itemsize = property(lambda self: self.host.itemsize)
+    nbytes = property(lambda self: self.host.nbytes)
+    flags = property(lambda self: self.host.flags)
+    T = property(lambda self: Array(self.host.T))
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+    def __iter__(self) -> Any:
+        raise TypeError("iteration over a device array")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+    def __getitem__(self, key: Any) -> Array:
+        return Array(self.host[unwrap_key(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        operations["set"] += 1
+        self.host[unwrap_key(key)] = unwrap(value)
+
+    def get(self) -> np.ndarray:
+        waits["get"] += 1
+        return self.host.copy()
+
+    def number(self, kind: type) -> Any:
+        waits[kind.__name__] += 1
+        if self.size != 1:
+            raise ValueError("a number of an array of many")
+        return kind(self.host[()] if not self.ndim else self.host.reshape(())[()])
+
+    __bool__ = lambda self: self.number(bool)  # noqa: E731
+    __int__ = lambda self: self.number(int)  # noqa: E731
+    __float__ = lambda self: self.number(float)  # noqa: E731
+    __index__ = lambda self: self.number(int)  # noqa: E731
+
+    def astype(self, dtype: Any, copy: bool = True) -> Array:
+        operations["astype"] += 1
+        return Array(self.host.astype(dtype, copy=copy))
+
+
+def _operator(name: str) -> None:
+    """The operator, its reflection and its form in place."""
+    function = getattr(operator, f"__{name}__")
+    in_place = getattr(operator, f"__i{name}__", None)
+
+    def forward(self: Array, other: Any) -> Array:
+        operations[name] += 1
+        return Array(function(self.host, unwrap(other)))
+
+    def reflected(self: Array, other: Any) -> Array:
+        operations[name] += 1
+        return Array(function(unwrap(other), self.host))
+
+    def inside(self: Array, other: Any) -> Array:
+        operations[name] += 1
+        self.host = in_place(self.host, unwrap(other))
+        return self
+
+    setattr(Array, f"__{name}__", forward)
+    if in_place is not None:
+        setattr(Array, f"__r{name}__", reflected)
+        setattr(Array, f"__i{name}__", inside)
+
+
+def _unary(name: str) -> None:
+    function = getattr(operator, f"__{name}__")
+
+    def call(self: Array) -> Array:
+        operations[name] += 1
+        return Array(function(self.host))
+
+    setattr(Array, f"__{name}__", call)
+
+
+for _name in [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+]:
+    _operator(_name)
+for _name in ("lt", "le", "eq", "ne", "ge", "gt"):
+    _operator(_name)
+for _name in ("neg", "invert", "abs"):
+    _unary(_name)
+
+
+def unwrap(value: Any) -> Any:
+    """What NumPy takes in place of an argument."""
+    if isinstance(value, Array):
+        return value.host
+    if isinstance(value, list | tuple):
+        return type(value)(unwrap(v) for v in value)
+    if isinstance(value, np.ndarray) and value.dtype.kind != "V":  # but for structs by value
+        raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise OverflowError(f"{value} does not fit 64 bits")
+    return value
+
+
+def unwrap_key(key: Any) -> Any:
+    """An index; one by a mask waits, for its count."""
+    parts = key if isinstance(key, tuple) else (key,)
+    for part in parts:
+        if isinstance(part, Array):
+            operations["take" if part.dtype != bool else "mask"] += 1
+            waits["mask"] += part.dtype == bool
+        elif not (part is None or part is Ellipsis or isinstance(part, int | slice)):
+            raise TypeError(f"an index of {type(part)}")
+    return tuple(map(unwrap, parts)) if isinstance(key, tuple) else unwrap(key)
+
+
+def wrap(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return Array(value)
+    if isinstance(value, tuple):
+        parts = [wrap(v) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value
+
+
+@cache
+def cupy_namespace() -> ModuleType | None:
+    """CuPy can be imported without a GPU."""
+    if find_spec("cupy") is None:
+        return None
+    import array_api_compat.cupy
+
+    return array_api_compat.cupy
+
+
+class Namespace:
+    """array_api_compat.cupy."""
+
+    __name__ = "picky"
+
+    def __getattr__(self, name: str) -> Any:
+        theirs = None if cupy_namespace() is None else getattr(cupy_namespace(), name)
+        ours = BESIDES.get(name) or getattr(compat, name)
+        if not callable(ours) or isinstance(ours, type):
+            return ours
+        return _function(name, ours, theirs)
+
+
+@cache
+def _function(name: str, ours: Any, theirs: Any) -> Any:
+    try:
+        signature = inspect.signature(theirs)
+    except (TypeError, ValueError):  # a ufunc has none
+        signature = None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if signature is not None:
+            signature.bind(*args, **kwargs)
+        if kwargs.pop("device", None) not in (None, DEVICE):
+            raise ValueError("another device")
+        if name not in FREE:
+            operations[name] += 1
+        waits[name] += WAITS.get(name, 0)
+        if name == "repeat" and isinstance(args[1], Array):
+            waits[name] += 2
+        if name == "searchsorted" and args[0].dtype != args[1].dtype:
+            raise TypeError(f"searchsorted: {args[1].dtype} among {args[0].dtype}")
+        found = ours(*map(unwrap, args), **{k: unwrap(v) for k, v in kwargs.items()})
+        if name in ("empty", "empty_like"):
+            found = np.frombuffer(b"\xa5" * found.nbytes, np.uint8).view(found.dtype)
+            found = found.reshape(ours(*map(unwrap, args), **kwargs).shape).copy()
+        return wrap(found)
+
+    return call
+
+
+class PickyBackend(EmulatedBackend):
+    """The emulated device, whose arrays keep CuPy's rules."""
+
+    name = "picky"
+    xp: Any = Namespace()
+
+    def asarray(self, host: Any) -> Array:
+        return host if isinstance(host, Array) else Array(np.array(host))
+
+    def asnumpy(self, array: Any) -> np.ndarray:
+        assert isinstance(array, Array)
+        return array.get()
+
+    def address(self, array: Array) -> int:
+        return super().address(array.host)
+
+    def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
+        found = super().kernel(operation, name, macros, shared)
+
+        def launch(grid: Any, block: Any, arguments: Any, shared_mem: int = 0) -> None:
+            found(grid, block, tuple(map(unwrap, arguments)), shared_mem=shared_mem)
+
+        return launch

@@ -1,0 +1,128 @@
+"""A record of grown forests: what must not change unless a commit says why.
+
+    python tests/support/record.py            # what differs from the record on Numba
+    python tests/support/record.py --all      # on every backend that a case names
+    python tests/support/record.py --quick    # on Numba, and some of them on other backends
+    python tests/support/record.py --write    # writes it anew
+
+The exit status is 1 where something differs. record_cases.py has the cases, which are fits with
+explicit `max_bins` of data made from whole numbers. Of each there is a SHA-256 of its forest, its
+predictions and what else it asks for, the same on every machine and backend.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from record_cases import EMULATED, Case, cases, data
+
+import gpuforest
+
+FILE = Path(__file__).parents[1] / "golden" / "forests.json"
+
+
+def why_not(backend: str) -> str | None:
+    """Why a backend cannot be used here, or None. Registers the emulated ones."""
+    if backend == "numba":
+        return None if find_spec("numba") else "no numba here"
+    if backend in EMULATED:
+        from cuda_on_cpu.module import available
+        from emulated import EmulatedBackend
+
+        deep = 0 if backend.endswith("wide") else None
+        gpuforest.register_backend(backend, lambda *_: EmulatedBackend(deep=deep))
+        return available()
+    return None
+
+
+def estimator(case: Case, backend: str) -> Any:
+    """Not fitted."""
+    own: dict[str, Any] = {"backend": backend}
+    if case.estimator.startswith("Bagging"):
+        tree = getattr(gpuforest, case.estimator.replace("Bagging", "DecisionTree"))
+        own = {"estimator": tree(**{"max_bins": 255, **case.params.get("estimator", {})} | own)}
+    return getattr(gpuforest, case.estimator)(**case.params | own)
+
+
+def fitted(case: Case, backend: str) -> Any:
+    """The estimator, grown in two steps where the case says "again"."""
+    model, (X, y, weights) = estimator(case, backend), data(case)
+    if "again" in case.words.split():
+        n_trees = case.params["n_estimators"]
+        model.set_params(n_estimators=n_trees // 2).fit(X, y, weights)
+        model.set_params(n_estimators=n_trees)
+    return model.fit(X, y, weights)
+
+
+def answers(model: Any, case: Case) -> Iterator[Any]:
+    """Arrays of what the case asks for beside the predictions."""
+    X, y, _ = data(case)
+    for name in case.asks:
+        if name == "permutation":
+            yield gpuforest.oob_permutation_importance(model, X, y).importances
+            continue
+        found = getattr(model, name)
+        found = found(X) if callable(found) else found
+        if name in ("decision_path", "transform"):
+            found = found[0] if isinstance(found, tuple) else found
+            yield from (a.astype(np.int64) for a in (found.indices, found.indptr))
+        elif isinstance(found, dict):  # a Bunch
+            yield from (found[key] for key in sorted(found))
+        else:
+            yield found
+
+
+def grown(case: Case, backend: str) -> str:
+    """SHA-256 of a forest, its predictions and what the case asks for."""
+    with warnings.catch_warnings():  # of few trees out of bag, of names that are old
+        warnings.simplefilter("ignore")
+        model = fitted(case, backend)
+        X, found, values = data(case)[0], hashlib.sha256(), []
+        if hasattr(model, "predict_proba"):
+            values = model.predict_proba(X)
+        elif hasattr(model, "predict"):
+            values = model.predict(X)
+        forest = model.forest_
+        arrays = (forest.nodes, forest.leaf_sums, *np.atleast_3d(values), forest.sets)
+        for array in (*arrays, *answers(model, case)):
+            found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:16]
+
+
+def chosen(arguments: list[str]) -> list[tuple[Case, str]]:
+    """Cases and where they are to be grown."""
+    found = [(case, backend) for case in cases() for backend in case.backends]
+    if "--all" in arguments:
+        return found
+    on = {b: [pair for pair in found if pair[1] == b] for b in ("numba", "numpy", "emulated")}
+    others = on["numpy"][::3] + on["emulated"][::3] if "--quick" in arguments else []
+    return on["numba"] + others
+
+
+def write() -> None:
+    """Grow each case on the first backend that it names."""
+    found = {case.title: grown(case, case.backends[0]) for case in cases()}
+    FILE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    logging.getLogger("gpuforest").setLevel(logging.ERROR)  # that kernels are compiled
+    if "--write" in sys.argv:
+        write()
+    known = json.loads(FILE.read_text())
+    differs = [
+        f"{case.title} on {backend}"
+        for case, backend in chosen(sys.argv)
+        if why_not(backend) is None and grown(case, backend) != known.get(case.title)
+    ]
+    print(*differs, sep="\n", end="\n" if differs else "")
+    sys.exit(bool(differs))

@@ -1,0 +1,166 @@
+"""Tasks drawn by hypothesis, and large ones: what every backend must do alike."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from engine import Task, table
+from hypothesis import strategies as st
+
+from gpuforest.target import integer_weights
+
+CLASSIFICATION = ["gini", "entropy", "misclassification"]
+
+
+REGRESSION = ["squared_error", "poisson"]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> np.ndarray:
+    """X of up to 150 rows and 7 columns of all kinds, some rows twice."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_rows = draw(st.integers(1, 30) | st.integers(30, 150))
+    kinds = draw(st.lists(st.sampled_from("ctbfm0nNAd"), min_size=1, max_size=7))
+    X = table(rng, n_rows, kinds, draw(st.sampled_from([np.float32, np.float64])))
+    if draw(st.booleans()):
+        X = X[rng.integers(0, n_rows, n_rows)]
+    return X
+
+
+@st.composite
+def targets(draw: st.DrawFn, X: np.ndarray, criterion: str) -> np.ndarray:
+    """y, in part from X's columns."""
+    n_rows = len(X)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    if criterion in CLASSIFICATION:
+        n_classes = draw(st.sampled_from([1, 2, 2, 2, 3, 4, 7, 30]))
+        if criterion != "misclassification" and draw(st.integers(0, 5)) == 0:
+            return rng.integers(0, min(n_classes, 4), (n_rows, draw(st.sampled_from([2, 3]))))
+        return rng.integers(0, n_classes, n_rows)
+    signal = np.where(np.isnan(X[:, 0]), -1.0, X[:, 0])
+    n_outputs = 1 if criterion == "poisson" else draw(st.sampled_from([1, 1, 2, 3]))
+    unit = draw(st.sampled_from([1.0, 0.1, 1e-200, 1e200]))
+    match draw(st.sampled_from(["noise", "signal", "counts"])):
+        case "noise":
+            y = rng.normal(size=(n_rows, n_outputs)) * unit
+        case "signal":
+            y = signal[:, None] + rng.normal(size=(n_rows, n_outputs))
+        case _:
+            y = rng.poisson(0.7, size=(n_rows, n_outputs)) * unit
+    return np.abs(y) if criterion == "poisson" else y
+
+
+@st.composite
+def row_weights(draw: st.DrawFn, n_rows: int) -> np.ndarray | None:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    match draw(st.sampled_from(["none", "none", "whole", "real", "far apart"])):
+        case "none":
+            return None
+        case "whole":
+            weights = rng.integers(0, 4, n_rows).astype(float)
+        case "real":
+            weights = rng.random(n_rows)
+        case _:
+            weights = 10.0 ** rng.integers(-9, 9, n_rows)
+    weights[rng.integers(n_rows)] = 1  # never all zero
+    return integer_weights(weights)
+
+
+@st.composite
+def tasks(draw: st.DrawFn) -> Task:
+    X = draw(tables())
+    n_rows, n_features = X.shape
+    criterion = draw(st.sampled_from(CLASSIFICATION + REGRESSION))
+    y = draw(targets(X, criterion))
+    pairs = (y.ndim == 1 and y.max() == 1) if criterion in CLASSIFICATION else y.shape[1] == 1
+    signs = draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=n_features, max_size=n_features))
+    return Task(
+        X,
+        y,
+        criterion,
+        min_weight_leaf=draw(st.sampled_from([1, 1, 1, 4])),
+        random=draw(st.sampled_from([False, False, True])),
+        signs=tuple(signs) if pairs and draw(st.integers(0, 3)) == 0 else (),
+        n_features_tree=draw(st.sampled_from([0, 0, 0, 1, max(1, n_features - 1)])),
+        features_again=draw(st.booleans()),
+        weights=draw(row_weights(n_rows)),
+        n_draws=draw(st.sampled_from([0, 1, n_rows, n_rows, 2 * n_rows])),
+        max_bins=draw(st.sampled_from([2, 7, 255, 255, 1000])),
+        n_tried=draw(st.integers(1, n_features)),
+        max_depth=draw(st.sampled_from([0, 1, 3, 10**9, 10**9])),
+        min_rows_split=draw(st.sampled_from([2, 2, 10])),
+        min_rows_leaf=draw(st.sampled_from([1, 1, 3])),
+        min_gain=draw(st.sampled_from([-math.inf, -math.inf, 0.0, 1.0, 1e9])),
+        n_trees=draw(st.integers(1, 4)),
+        seed=draw(st.sampled_from([0, 1, 2**31 - 2])),
+    )
+
+
+def large(name: str) -> Task:
+    """Enough rows for wide levels above the deep phase, with missing values."""
+    rng = np.random.default_rng(7)
+    X = table(rng, 6000, list("ccnNfbtmd0cc"), np.float32)
+    z = np.where(np.isnan(X[:, 2]), 0.5, X[:, 0] * X[:, 2]) + X[:, 4]
+    noise = rng.normal(size=6000)
+    common = {"n_draws": 6000, "n_tried": 3, "n_trees": 3, "seed": 5}
+    match name:
+        case "binary":
+            return Task(X, (z + noise > 0.3).astype(int), **common)
+        case "7 classes":
+            return Task(X, np.digitize(z, np.linspace(-2, 2, 6)), "entropy", **common)
+        case "60 classes":
+            y = np.digitize(z + noise, np.linspace(-3, 3, 59))
+            return Task(X, y, weights=rng.integers(0, 3, 6000).astype(np.int32), **common)
+        case "regression":
+            return Task(X, z + noise, "squared_error", **common)
+        case "two outputs":
+            return Task(X, np.stack([z, noise], axis=1), "squared_error", **common)
+        case "counts":
+            return Task(
+                X, rng.poisson(np.exp(np.clip(z, -3, 3))).astype(float), "poisson", **common
+            )
+        case "16 bits":
+            return Task(X, (z > 0).astype(int), max_bins=2000, **common)
+    raise AssertionError(name)
+
+
+@st.composite
+def category_tasks(draw: st.DrawFn) -> Task:
+    """Up to 120 rows of categorical columns, beside one of numbers."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_rows = draw(st.integers(2, 30) | st.integers(30, 120))
+    sizes = draw(st.lists(st.sampled_from([1, 2, 3, 6, 12, 70, 300]), min_size=1, max_size=3))
+    X = np.stack([*(rng.integers(0, n, n_rows) for n in sizes), rng.normal(size=n_rows)], axis=1)
+    X[rng.random(X.shape) < draw(st.sampled_from([0.0, 0.2]))] = np.nan
+    criterion = draw(st.sampled_from(CLASSIFICATION + REGRESSION))
+    multiway = draw(st.sampled_from([False, False, False, True]))
+    if criterion in CLASSIFICATION:
+        y = rng.integers(0, draw(st.sampled_from([2, 2, 3, 5])), n_rows)
+        if criterion != "misclassification" and draw(st.integers(0, 5)) == 0:
+            y = rng.integers(0, 3, (n_rows, 2))
+        elif multiway and draw(st.booleans()):
+            criterion = "gain_ratio"
+    else:
+        n_outputs = 1 if criterion == "poisson" else draw(st.sampled_from([1, 1, 2]))
+        y = rng.poisson(1.0, (n_rows, n_outputs)) + rng.integers(0, 2, (n_rows, 1)) * 0.5
+        y[0] = 1.0
+    return Task(
+        X,
+        y,
+        criterion,
+        categorical=tuple(range(draw(st.integers(1, len(sizes))))),
+        n_others=draw(st.sampled_from([0, 1, 2])),
+        multiway=multiway,
+        weights=draw(row_weights(n_rows)),
+        n_draws=draw(st.sampled_from([0, n_rows])),
+        n_tried=draw(st.integers(1, X.shape[1])),
+        random=draw(st.sampled_from([False, False, True])),
+        min_rows_leaf=draw(st.sampled_from([1, 1, 3])),
+        min_weight_leaf=draw(st.sampled_from([1, 1, 1, 4])),
+        max_depth=draw(st.sampled_from([1, 3, 10**9, 10**9])),
+        min_gain=draw(st.sampled_from([-math.inf, -math.inf, 0.5])),
+        n_features_tree=draw(st.sampled_from([0, 0, 0, 1])),
+        n_trees=draw(st.integers(1, 3)),
+        seed=draw(st.integers(0, 3)),
+    )

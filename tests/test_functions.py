@@ -1,0 +1,90 @@
+"""Functions stay small, take few arguments, and few of them lie between fit and a kernel."""
+
+import ast
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpuforest
+from gpuforest import RandomForestClassifier
+from gpuforest.backends import numba
+
+PACKAGE = Path(gpuforest.__file__).parent
+SCREEN = 60  # lines of a function without its docstring
+MOST_ARGUMENTS = 7
+MOST_CALLS = 12
+
+# functions of more arguments, which users call by keyword, as those of scikit-learn
+KEYWORDS = {
+    "inspection/bias_variance.py bias_variance",
+    "export/graphviz.py export_graphviz",
+    "plot/surfaces.py plot_boundaries",
+    "plot/trees.py plot_tree",
+}
+
+
+def functions() -> list[tuple[str, ast.FunctionDef]]:
+    return [
+        (f"{path.relative_to(PACKAGE).as_posix()} {node.name}", node)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
+
+
+def lines_of(node: ast.FunctionDef) -> int:
+    """Lines without those of the docstring and of what decorates it."""
+    assert node.end_lineno is not None
+    n, first = node.end_lineno - node.lineno + 1, node.body[0]
+    if ast.get_docstring(node) is not None:
+        assert first.end_lineno is not None
+        n -= first.end_lineno - first.lineno + 1
+    return n
+
+
+def arguments_of(node: ast.FunctionDef) -> int:
+    """Named arguments but self and cls."""
+    a = node.args
+    names = [one.arg for one in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def test_functions_fit_a_screen():
+    assert {name for name, node in functions() if lines_of(node) > SCREEN} == set()
+
+
+def test_functions_outside_kernels_take_few_arguments():
+    # an estimator's constructor takes its parameters
+    many = {
+        name
+        for name, node in functions()
+        if arguments_of(node) > MOST_ARGUMENTS
+        and not name.startswith("kernels/")
+        and not (name.startswith("estimators/") and node.name == "__init__")
+    }
+    assert many == KEYWORDS
+
+
+def test_few_calls_lie_between_fit_and_a_kernel(monkeypatch):
+    class Seen(Exception):
+        pass
+
+    def kernel(*arguments):
+        frames = traceback.extract_stack()
+        own = [f.name for f in frames if Path(f.filename).is_relative_to(PACKAGE)]
+        raise Seen(own)
+
+    monkeypatch.setattr(numba, "level", kernel)
+    monkeypatch.setattr(numba.NumbaBackend, "deep_rows", lambda *arguments: 0)
+    X = np.arange(40.0)[:, None]
+    forest = RandomForestClassifier(1, backend="numba", random_state=0)
+    with pytest.raises(Seen) as seen:
+        forest.fit(X, np.arange(40) % 2)
+    (calls,) = seen.value.args
+    assert calls[0] == "fit"
+    assert calls[-1] == "part"
+    assert (
+        len(calls) <= MOST_CALLS
+    )  # each is called by the one before, and the last calls the kernel
