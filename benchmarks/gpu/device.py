@@ -105,7 +105,7 @@ class Emulated:
     copy_bytes = host_bytes = 2**20
 
     def __init__(self) -> None:
-        sys.path.insert(0, str(ROOT / "tests"))
+        sys.path.insert(0, str(ROOT / "tests" / "support"))
         from emulated import EmulatedBackend
 
         self.backend_class = EmulatedBackend

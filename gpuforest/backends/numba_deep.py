@@ -53,14 +53,14 @@ def grow_parts(
         slots, random = slots_of(backend, frontier.part(s)), True if rules.random else None
         arguments = data, slots, numbers, scratch, offsets, random, sets
         if rules.multiway:
-            grown = grow_multiway(*arguments, chain_arrays(most, training.n_features))
+            n_leaves, n_words = grow_multiway(*arguments, chain_arrays(most, training.n_features))
         else:
-            grown = grow_subtrees(*arguments)
+            n_leaves, n_words = grow_subtrees(*arguments)
         nodes = scratch.nodes[: offsets[-1]].copy()
-        leaf_sums = scratch.leaf_sums[: grown.n_leaves].copy()
+        leaf_sums = scratch.leaf_sums[:n_leaves].copy()
         set_at = words = None
         if sets is not None:
-            set_at, words = sets.at[: offsets[-1]].copy(), sets.words[: grown.n_words].copy()
+            set_at, words = sets.at[: offsets[-1]].copy(), sets.words[:n_words].copy()
         kept.append((scratch, sets))
         return offsets, nodes, leaf_sums, set_at, words
 

@@ -23,7 +23,8 @@ SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
 KERNELS = {
     ("encode", "encode_values"): "X[:,:] f8[:] i8[:] i8 codes[:,:]",
     ("bag", "draw"): "u8[:] i8 i8[:] i4[:,:]",
-    ("totals", "add_rows"): "y[:,:] i4[:] i4[:] i8[:] i8[:] i8[:,:] b1[:]",
+    ("totals", "add_rows"): "y[:,:] i4[:] i4[:] i8[:] i8[:] i8[:,:]",
+    ("totals", "compare_rows"): "i8[:,:] i4[:] i8[:] i8[:] i8[:,:] b1[:]",
     ("histogram", "add_rows"): (
         "codes[:,:] y[:,:] i4[:] i4[:] i8[:] i4[:,:] i8 b1 i8[:] i8[:,:,:,:]"
     ),

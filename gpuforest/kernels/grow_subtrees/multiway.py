@@ -342,4 +342,4 @@ def grow_multiway(data, slots, rules, scratch, offsets, random, sets, chains):
         grown = grow_block(data, root, rules, scratch, chains, random, sets, grown)
         offsets[d + 1] = grown.n_nodes
     scratch.known.constant[:] = False
-    return grown
+    return grown.n_leaves, grown.n_words

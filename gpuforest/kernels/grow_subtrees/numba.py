@@ -296,8 +296,8 @@ def root_of(data, slots, d, order, sums, number):
 
 @kernel
 def grow_subtrees(data, slots, rules, scratch, offsets, random, sets):
-    """Subtrees of slots of fewer than 2**31 rows, to `nodes` and `leaf_sums` of the scratch; what
-    is then written.
+    """Subtrees of slots of fewer than 2**31 rows, to `nodes` and `leaf_sums` of the scratch; how
+    many rows of the leaf table and words of sets are then written.
 
     data : Data, with codes [F, N]
     offsets : i64[D + 1], zeros; where each subtree's nodes begin is filled in. Leaves point
@@ -316,4 +316,6 @@ def grow_subtrees(data, slots, rules, scratch, offsets, random, sets):
         grown = grow_block(data, blocks, root, rules, scratch, random, sets, grown)
         offsets[d + 1] = grown.n_nodes
     scratch.known.constant[:] = False
-    return grown
+    # a plain tuple: to make a named one for the caller Python's code would run, and an interrupt
+    # that waits would end it, which Numba does not expect
+    return grown.n_leaves, grown.n_words
