@@ -45,6 +45,14 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if absent else None
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
+    """Neighbouring tests run in one process, because they need the same compiled kernels."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     for name, absent in sorted(left_out.items()):
         terminalreporter.write_line(f"left out: {name}, which needs {', '.join(sorted(absent))}")

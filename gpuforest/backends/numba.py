@@ -24,7 +24,6 @@ from gpuforest.backends.records import (
     numbers_of,
     part_of,
     slots_of,
-    trees_of,
 )
 from gpuforest.binning import value_dtype
 from gpuforest.common.parallel import cut_evenly, parallel_map
@@ -303,10 +302,10 @@ class NumbaBackend(NumpyBackend):
         return grow_parts(self, training, slots, slices, self.kept)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        out, trees = np.empty((len(codes), forest.n_trees), np.int64), trees_of(self, forest)
+        out, trees = np.empty((len(codes), forest.n_trees), np.int64), numba_trees(forest)
 
         def part(rows: slice) -> None:
-            apply(trees, np.ascontiguousarray(codes[rows].T), sets_of(trees), out[rows])
+            apply(trees, np.ascontiguousarray(codes[rows].T), trees.sets, out[rows])
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -321,7 +320,7 @@ class NumbaBackend(NumpyBackend):
         skip: Array | None,
         total: Array,
     ) -> Array:
-        trees = trees_of(self, forest, first, last)
+        trees = numba_trees(forest, slice(first, last + 1))
         if forest.coding.is_classes and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
         else:
@@ -331,7 +330,7 @@ class NumbaBackend(NumpyBackend):
             columns = np.ascontiguousarray(codes[rows].T)
             left_out = NONE_LEFT_OUT if skip is None else skip[:, rows]
             accumulate(
-                trees, values, columns, left_out, total[rows], begin, column, sets_of(trees)
+                trees, values, columns, left_out, total[rows], begin, column, trees.sets
             )  # fmt: skip
 
         blocks = self.row_blocks(len(codes), last - first, codes.shape[1] * codes.itemsize)
@@ -347,6 +346,8 @@ def categories_of(training: Training) -> Categories | None:
     return Categories(training.matrix.edges.kinds, work)
 
 
-def sets_of(trees: Trees) -> Array | None:
-    """Their sets; None: no node has one."""
-    return trees.sets if len(trees.sets) else None
+def numba_trees(forest: Forest, offsets: slice = slice(None)) -> Trees:
+    """Some of its trees. None stands for sets that no node has: Numba compiles nothing for them,
+    and reads no empty arrays at each call, which a prediction of one row would notice."""
+    sets = (forest.set_at, forest.sets) if len(forest.sets) else (None, None)
+    return Trees(forest.nodes, forest.tree_offsets[offsets], forest.edges.missing_code, *sets)

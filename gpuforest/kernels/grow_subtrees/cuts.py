@@ -179,10 +179,11 @@ def compact_set(column, feature, slot, order, work, hist, is_filled, categories)
 
 
 @device
-def set_of_rows(column, feature, slot, order, rules, work, hist, is_filled, best, random, sets):
+def set_of_rows(column, feature, slot, rules, scratch, hist, is_filled, best, random, sets):
     """As best_cut, of a categorical feature; the set is written to `sets.best` if its score is
     above `best`."""
-    m = compact_set(column, feature, slot, order, work, hist, is_filled, sets.work)
+    work = scratch.work
+    m = compact_set(column, feature, slot, scratch.order, work, hist, is_filled, sets.work)
     if m < 2:
         return False, Split(-np.inf, feature.number, np.int64(SET_BIN), False, NO_BIN)
     found = best_set(

@@ -173,14 +173,12 @@ def slot_of(node, own, sums):
 
 
 @device
-def look_at(f, table, hist, is_filled, data, slot, rules, scratch, best, random, sets):
+def look_at(column, feature, hist, is_filled, slot, rules, scratch, best, random, sets):
     """A feature in a node: whether it varies, and its best split, or the one that is drawn."""
-    feature, column = feature_of(f, data, rules, len(slot.sums)), table[f]
-    if sets is not None and sets.kinds[f] == CATEGORICAL:
+    if sets is not None and sets.kinds[feature.number] == CATEGORICAL:
         return set_of_rows(
-            column, feature, slot, scratch.order, rules, scratch.work, hist, is_filled, best,
-            random, sets,
-        )  # fmt: skip
+            column, feature, slot, rules, scratch, hist, is_filled, best, random, sets
+        )
     if random is None:
         return best_cut(
             column, feature, slot, scratch.order, rules, scratch.work, hist, is_filled
@@ -222,8 +220,9 @@ def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, ran
                 fill_batch(work, m, table, scratch.order, slot, C, width)
         f = np.int64(batch[at])
         varies, split = look_at(
-            f, table, hists[at], in_batches, data, slot, rules, scratch, best.score, random, sets
-        )
+            table[f], feature_of(f, data, rules, C), hists[at], in_batches, slot, rules, scratch,
+            best.score, random, sets,
+        )  # fmt: skip
         at += 1
         tried += varies
         if not varies:
