@@ -67,7 +67,10 @@ class NumbaCudaBackend(Backend):
         return self.xp.cumulative_sum(count, dtype=self.xp.int64, include_initial=True)
 
     def launch(self, kernel: Any, n: int, *arguments: Any) -> None:
-        """Run a kernel over n elements, on the stream that CuPy uses."""
+        """Run a kernel over n elements, on the stream that CuPy uses.
+
+        An argument is a number, an array, or a record of such.
+        """
         if n == 0:
             return
         if self.simulated:
@@ -75,7 +78,8 @@ class NumbaCudaBackend(Backend):
             return
         blocks = min(max(-(-n // THREADS), BLOCKS[0]), BLOCKS[1])
         stream = self.xp.cuda.get_current_stream().ptr
-        kernel[blocks, THREADS, cuda.external_stream(stream) if stream else 0](*arguments)
+        on_stream = cuda.external_stream(stream) if stream else 0
+        kernel[blocks, THREADS, on_stream](*as_numba(arguments))
 
     # kernels
 
@@ -131,8 +135,22 @@ class NumbaCudaBackend(Backend):
         return accumulate(trees, values, codes, skip, total, self)
 
 
+def as_numba(argument: Any) -> Any:
+    """An argument with Numba's arrays instead of CuPy's.
+
+    Numba's documentation says that kernels take CuPy's arrays as arguments, but not that they take
+    records of them. The kernel runs on the stream that CuPy uses, so that it need not wait.
+    """
+    if isinstance(argument, tuple):
+        parts = [as_numba(part) for part in argument]
+        return type(argument)(*parts) if hasattr(argument, "_fields") else tuple(parts)
+    if cuda.is_cuda_array(argument):
+        return cuda.as_cuda_array(argument, sync=False)
+    return argument
+
+
 def is_read_only(argument: Any) -> bool:
-    """Of such an array the simulator must be told that it is not written to."""
+    """Whether it is an array of which the simulator must know that no kernel writes to it."""
     return isinstance(argument, np.ndarray) and not argument.flags.writeable
 
 

@@ -7,7 +7,11 @@ import sys
 from importlib import import_module
 from types import SimpleNamespace
 
+import fake_cupy
+import numpy as np
 import pytest
+from numba import types
+from numba_cuda_types import KERNELS, is_record, numba_type, signatures
 from paths import ROOT, SUPPORT
 
 from gpuforest.backends import get_backend, registry
@@ -18,33 +22,8 @@ pytest.importorskip("numba_cuda", reason="the package numba-cuda is not installe
 PARITY = SUPPORT / "numba_cuda_parity.py"
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
 
-# every kernel by file, and the types of its arguments: u1 for codes, or u2; y for labels i4,
-# or moments i8; X for f4, or f8
-KERNELS = {
-    ("encode", "encode_values"): "X[:,:] f8[:] i8[:] i8 codes[:,:]",
-    ("bag", "draw"): "u8[:] i8 i8[:] i4[:,:]",
-    ("totals", "add_rows"): "y[:,:] i4[:] i4[:] i8[:] i8[:] i8[:,:]",
-    ("totals", "compare_rows"): "i8[:,:] i4[:] i8[:] i8[:] i8[:,:] b1[:]",
-    ("histogram", "add_rows"): (
-        "codes[:,:] y[:,:] i4[:] i4[:] i8[:] i4[:,:] i8 b1 i8[:] i8[:,:,:,:]"
-    ),
-    ("best_split", "scan_features"): (
-        "i8[:,:,:] i4[:,:] i8[:,:] i8[:] i4[:] i8 i8 b1 i8 u8[:] i1[:] f8[:,:] i8 "
-        "i8[:,:,:] b1[:,:] f8[:,:] i4[:,:] b1[:,:]"
-    ),
-    ("best_split", "choose_features"): (
-        "i8[:,:,:] i4[:,:] i8[:] b1 i8 b1[:,:] f8[:,:] i4[:,:] b1[:,:] "
-        "f8[:] i4[:] i4[:] b1[:] i8[:,:] i8[:]"
-    ),
-    ("partition", "choose_sides"): (
-        "codes[:,:] i4[:] i8[:] i4[:] i4[:] b1[:] i8 u8[:] i8 i8[:] i8[:]"
-    ),
-    ("partition", "move"): "i4[:] i4[:] i8[:] i8[:] i8[:]",
-    ("traverse", "walk_rows"): "u8[:] i8[:] codes[:,:] i8 i8[:] u8[:] i8[:,:]",
-    ("traverse", "add_leaves"): "u8[:] i8[:] f8[:,:] codes[:,:] i8 i8[:] u8[:] b1[:,:] f8[:,:]",
-}
-KINDS = {"codes": ("u1", "u2"), "y": ("i4", "i8"), "X": ("f4", "f8")}
 CAPABILITIES = ((7, 5), (9, 0))
+PARAMETER_BYTES = 4096  # of a kernel's arguments at the most, in all releases of CUDA
 
 
 def run(script: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
@@ -80,6 +59,83 @@ def why_not() -> str | None:
     except BackendError as error:
         return str(error)
     return None
+
+
+# launches
+
+
+class DeviceArray:
+    """Numba's view of a stand-in for a CuPy array."""
+
+    def __init__(self, array, sync):
+        from numba.cuda.np.numpy_support import from_dtype
+
+        assert not sync  # a launch does not wait for the GPU
+        self.array = array
+        self._numba_type_ = types.Array(from_dtype(array.dtype), array.ndim, "C")
+
+
+class Kernel:
+    """Keeps how it is launched."""
+
+    def __getitem__(self, configuration):
+        self.configuration = configuration
+        return self
+
+    def __call__(self, *arguments):
+        self.arguments = arguments
+
+
+@pytest.fixture
+def backend(monkeypatch):
+    """The backend as it is where a GPU is, on the default stream."""
+    from gpuforest.backends import numba_cuda
+
+    monkeypatch.setattr(numba_cuda.cuda, "as_cuda_array", DeviceArray)
+    made = object.__new__(numba_cuda.NumbaCudaBackend)
+    streams = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=0))
+    made.xp, made.simulated = SimpleNamespace(cuda=streams), False
+    return made
+
+
+def value_of(word):
+    """An argument of such a type, whose arrays are stand-ins for CuPy's."""
+    if is_record(word):
+        return type(word)(*map(value_of, word))
+    dtype, bracket, dimensions = word.partition("[")
+    shape = (3,) * dimensions.count(":")
+    return fake_cupy.ndarray(np.zeros(shape, dtype)) if bracket else np.dtype(dtype).type(7).item()
+
+
+def views_and_arrays(passed, given):
+    """Each of Numba's arrays that are passed, with the array that it is a view of."""
+    if isinstance(given, tuple):
+        assert type(passed) is type(given)
+        return [pair for two in zip(passed, given, strict=True) for pair in views_and_arrays(*two)]
+    if isinstance(given, fake_cupy.ndarray):
+        return [(passed, given)]
+    assert passed is given
+    return []
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_launch_passes_arrays_that_numba_can_type_also_in_records(backend, name):
+    from numba.cuda.typing.typeof import typeof
+
+    for words in signatures(name):
+        kernel, given = Kernel(), tuple(map(value_of, words))
+        backend.launch(kernel, 5, *given)
+        pairs = views_and_arrays(kernel.arguments, given)
+        assert pairs
+        assert all(view.array is array for view, array in pairs)
+        # what Numba then compiles is what is compiled below
+        assert [typeof(one) for one in kernel.arguments] == list(map(numba_type, words))
+
+
+def test_a_launch_over_no_elements_is_none(backend):
+    kernel = Kernel()
+    backend.launch(kernel, 0)
+    assert not hasattr(kernel, "arguments")
 
 
 # errors
@@ -146,28 +202,12 @@ def kernels_of(operation: str) -> dict:
     }
 
 
-def signatures(text: str) -> list:
-    """Signatures with every dtype that stands for a kind."""
-    from numba import types
-
-    numba_type = {
-        "u1": types.uint8, "u2": types.uint16, "i4": types.int32, "i8": types.int64,
-        "u8": types.uint64, "f4": types.float32, "f8": types.float64, "b1": types.boolean,
-        "i1": types.int8,
-    }  # fmt: skip
-    texts = [text]
-    for kind, dtypes in KINDS.items():
-        if re.search(rf"\b{kind}\b", text):
-            texts = [re.sub(rf"\b{kind}\b", dtype, t) for t in texts for dtype in dtypes]
-    found = []
-    for words in texts:
-        arguments = []
-        for word in words.split():
-            dtype, _, shape = word.partition("[")
-            one = numba_type[dtype]
-            arguments.append(types.Array(one, shape.count(":"), "C") if shape else one)
-        found.append(types.void(*arguments))
-    return found
+def parameter_bytes(ptx: str) -> int:
+    """The size of a kernel's arguments, to which their alignment adds few bytes."""
+    entry = re.findall(r"\.visible \.entry .*?\((.*?)\)\n", ptx, re.S)[0]
+    bits = re.findall(r"\.param (?:\.align \d+ )?\.[a-z](\d+)", entry)
+    assert len(bits) == entry.count(".param ")
+    return sum(int(size) for size in bits) // 8
 
 
 def joined(ptx: str) -> list[str]:
@@ -196,11 +236,13 @@ def test_every_kernel_is_in_the_table():
 @pytest.mark.parametrize(("operation", "name"), KERNELS)
 def test_kernels_compile(operation, name):
     kernel = kernels_of(operation)[name].py_func
-    for signature in signatures(KERNELS[operation, name]):
+    for words in signatures((operation, name)):
+        signature = types.void(*map(numba_type, words))
         for capability in CAPABILITIES:
             ptx = compile_ptx(kernel, signature, capability)
             assert f".target sm_{capability[0]}{capability[1]}" in ptx
             assert not joined(ptx)
+            assert parameter_bytes(ptx) < PARAMETER_BYTES
             # integers add up the same in any order; and by one instruction, not in a loop
             assert not re.findall(r"\b(?:atom|red)\S*\.(?:f\d+|cas)\S*", ptx)
 
@@ -208,8 +250,6 @@ def test_kernels_compile(operation, name):
 @pytest.mark.usefixtures("nvvm")
 def test_products_that_go_into_sums_would_be_joined():
     """That is what the test above can see, and why the scores' products are told apart."""
-    from numba import types
-
     from gpuforest.kernels.shared.scoring import numba_cuda  # noqa: F401
     from gpuforest.kernels.shared.scoring.numba import times
 

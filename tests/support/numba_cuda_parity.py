@@ -2,14 +2,17 @@
 
     NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python tests/support/numba_cuda_parity.py
 
-A script of its own, because Numba reads those variables when it is imported.
+A script of its own, because Numba reads those variables when it is imported. At its end it
+checks that kernels were launched with arguments of the types that test_numba_cuda.py compiles.
 """
 
 import time
 import warnings
+from collections import defaultdict
 
 import numpy as np
 from engine import Task, later_rows, out_of_bag_means, places, same_forest, table
+from numba_cuda_types import KERNELS, RECORDS, described, signatures
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends import get_backend
@@ -29,6 +32,16 @@ CLASSES = ("gini", "entropy", "misclassification")
 MOMENTS = ("squared_error", "poisson")
 REFERENCE = NumpyBackend()
 WEIGHTS = np.arange(40, dtype=np.int32) % 3
+LAUNCHED = defaultdict(set)  # types of arguments, by the kernel's operation and name
+
+
+class Recorded(NumbaCudaBackend):
+    """Keeps the types of all arguments of kernels."""
+
+    def launch(self, kernel, n, *arguments):
+        operation = kernel.py_func.__module__.split(".")[-2]
+        LAUNCHED[operation, kernel.py_func.__name__].add(tuple(map(described, arguments)))
+        super().launch(kernel, n, *arguments)
 
 
 def task_of(criterion="gini", n_rows=40, kinds="cbnN0dAf", n_classes=3, n_outputs=2, **changes):
@@ -88,6 +101,15 @@ def check_worked_examples(backend):
         for a, b in zip(found, expected, strict=True):
             assert np.array_equal(backend.asnumpy(a), b), (a, b)
 
+    def record(kind, **fields):
+        """A record of the backend's arrays, which are empty but for the given fields."""
+        for name, word in zip(kind._fields, RECORDS[kind].split(), strict=True):
+            dtype, bracket, dimensions = word.partition("[")
+            dtype = {"codes": "u1", "y": "i4"}.get(dtype, dtype)
+            empty = np.empty((0,) * dimensions.count(":"), dtype)
+            fields.setdefault(name, backend.asarray(empty) if bracket else 0)
+        return kind(**fields)
+
     i4, i8, u1 = np.int32, np.int64, np.uint8
     X, edges, offsets = on(
         ([[1.0], [1.5], [2.0], [9.0], [np.nan]], float), ([1.5, 2.5], float), ([0, 2], i8)
@@ -111,11 +133,11 @@ def check_worked_examples(backend):
     )
     need, n_rows, n_bins, sums = on(([1], i8), ([6], i8), ([5], i4), ([[3, 3]], i8))
     data = Data(codes, y, n_bins, n_codes=3, n_channels=2)
-    nothing = dict.fromkeys(Slots._fields)
-    slots = Slots(**nothing | {"rows": rows, "weights": weights, "begin": begin, "end": end})
+    slots = record(Slots, rows=rows, weights=weights, begin=begin, end=end)
     same(histogram(data, slots, features, False, backend), [[[[1, 0], [0, 0], [1, 3]]]])
-    key, signs, bounds = on(([0], np.uint64), ([], np.int8), (np.empty((0, 2)), float))
-    slot = Slots(**nothing | {"n_rows": n_rows, "sums": sums, "key": key, "bounds": bounds})
+    key, signs = on(([0], np.uint64), ([], np.int8))
+    slot = record(Slots, begin=begin, n_rows=n_rows, sums=sums, key=key)
+    data = data._replace(n_codes=6)
     rules = RuleNumbers(0, 1, 9, 2, 1, 1, False, -np.inf, False, False, signs)
     for bins, cut, score, left in (
         ({0: (3, 0), 1: (0, 2), 4: (0, 1)}, 0, 6.0, (3, 0)),
@@ -133,9 +155,9 @@ def check_worked_examples(backend):
         ([0, 6], i8), ([4, 8], i8), ([0, 0], i4), ([0, 0], i4), ([False, False], bool)
     )
     (no_sets,) = on((np.empty((2, 0)), np.uint64))
-    data = Data(codes, None, None, n_codes=3, n_channels=2)
-    slots = Slots(**nothing | {"rows": rows, "weights": weights, "begin": begin, "end": end})
-    splits = Found(None, feature, cut, side, None, None, no_sets)
+    data = record(Data, codes=codes, n_codes=3, n_channels=2)
+    slots = record(Slots, rows=rows, weights=weights, begin=begin, end=end)
+    splits = record(Found, feature=feature, bin=cut, missing_left=side, sets=no_sets)
     moved = partition(data, slots, splits, backend)
     half = [5, 9, 3, 8, -1, -1, 1, 4], [1, 3, 0, 2, -1, -1, 6, 7]
     same(
@@ -164,7 +186,7 @@ def check_waves_and_chunks(backend):
     for criterion in ("gini", "squared_error"):
         for budget in (1, 10_000):
             task = task_of(criterion)
-            assert same_forest(task.grow(REFERENCE), task.grow(NumbaCudaBackend(1, budget)))
+            assert same_forest(task.grow(REFERENCE), task.grow(Recorded(1, budget)))
 
 
 def check_predictions(backend):
@@ -174,7 +196,7 @@ def check_predictions(backend):
         X = np.where(np.random.default_rng(0).random(task.X.shape) < 0.2, np.nan, task.X * 0.9)
         for stage in (apply, predict):
             assert np.array_equal(stage(forest, X, REFERENCE), stage(forest, X, backend))
-        for engine in (backend, NumbaCudaBackend(1, 1)):
+        for engine in (backend, Recorded(1, 1)):
             found, expected = (
                 out_of_bag_means(forest, task.prepared(b)[0], task.sampling, b)
                 for b in (engine, REFERENCE)
@@ -210,10 +232,14 @@ if __name__ == "__main__":
     # what plain Python says of arithmetic modulo 2**64
     warnings.filterwarnings("ignore", "overflow encountered in scalar", RuntimeWarning)
     warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
-    engine = get_backend("numba-cuda")
+    get_backend("numba-cuda")  # which says why, if it cannot run here
+    engine = Recorded()
     for name, check in list(globals().items()):
         if name.startswith("check_"):
             start = time.perf_counter()
             check(engine)
             print(f"{name}: {time.perf_counter() - start:.1f} s")
+    for kernel in KERNELS:
+        assert LAUNCHED[kernel], kernel
+        assert LAUNCHED[kernel] <= set(signatures(kernel)), (kernel, LAUNCHED[kernel])
     print("the same, simulated" if engine.simulated else "the same, on a GPU")

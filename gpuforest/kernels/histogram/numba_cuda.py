@@ -7,22 +7,22 @@ from numba import cuda
 
 from gpuforest.common.dtypes import STAT
 from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.totals.numba_cuda import slot_and_place
+from gpuforest.kernels.totals.numba_cuda import slot_and_position
 
 
 @cuda.jit
-def add_rows(codes, y, rows, weights, begin, features, C, count_rows, first, hist):
-    """A thread a row and feature."""
-    k = np.int64(features.shape[1])
+def add_rows(data, slots, features, count_rows, first, hist):
+    """Add the rows to hist i64[S, k, B, width]; each thread takes one row and one feature."""
+    y, C, begin, k = data.y, data.n_channels, slots.begin, np.int64(features.shape[1])
     for at in range(cuda.grid(1), first[len(begin)] * k, cuda.gridsize(1)):
         j = at % k
-        s, place = slot_and_place(at // k, first, begin)
-        r, w = rows[place], np.int64(weights[place])
+        s, position = slot_and_position(at // k, first, begin)
+        r, w = slots.rows[position], np.int64(slots.weights[position])
         # 1. the row's bin in the slot's j-th feature
         f = features[s, j]
         if f < 0:
             continue
-        b = codes[r, f]
+        b = data.codes[r, f]
         # 2. add its weight, or weight and moments
         if has_labels(y):
             cuda.atomic.add(hist, (s, j, b, y[r, 0]), w)
@@ -39,8 +39,6 @@ def histogram(data, slots, features, count_rows, backend) -> Any:
     (S, k), C = features.shape, data.n_channels
     hist = backend.xp.zeros((S, k, data.n_codes, C + count_rows), dtype=STAT)
     first = backend.offsets(slots.end - slots.begin)
-    backend.launch(
-        add_rows, len(slots.rows) * k, data.codes, data.y, slots.rows, slots.weights, slots.begin,
-        features, C, count_rows, first, hist,
-    )  # fmt: skip
+    n = len(slots.rows) * k
+    backend.launch(add_rows, n, data, slots, features, count_rows, first, hist)
     return hist

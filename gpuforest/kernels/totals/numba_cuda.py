@@ -12,8 +12,8 @@ from gpuforest.kernels.histogram.numba import has_labels
 
 
 @device
-def slot_and_place(i, first, begin):
-    """Of the i-th row of all slots, in order: its slot, and its place in `rows`.
+def slot_and_position(i, first, begin):
+    """Find the slot of the i-th row of all slots, in order, and its position in `rows`.
 
     first : i64[S + 1], how many rows the slots before hold
     """
@@ -23,10 +23,10 @@ def slot_and_place(i, first, begin):
 
 @cuda.jit
 def add_rows(y, rows, weights, begin, first, sums):
-    """A thread a row."""
+    """Add the rows to `sums`; each thread takes one row."""
     for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
-        s, place = slot_and_place(i, first, begin)
-        r, w = rows[place], np.int64(weights[place])
+        s, position = slot_and_position(i, first, begin)
+        r, w = rows[position], np.int64(weights[position])
         if has_labels(y):
             cuda.atomic.add(sums, (s, y[r, 0]), w)
         else:
@@ -44,11 +44,11 @@ def totals(y, rows, weights, begin, end, C, backend) -> Any:
 
 @cuda.jit
 def compare_rows(y, rows, begin, first, values, found):
-    """A thread a row."""
+    """Look for rows that differ from their slot's values; each thread takes one row."""
     for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
-        s, place = slot_and_place(i, first, begin)
+        s, position = slot_and_position(i, first, begin)
         for k in range(y.shape[1]):
-            if y[rows[place], k] != values[s, k]:
+            if y[rows[position], k] != values[s, k]:
                 found[s] = True
 
 

@@ -6,56 +6,77 @@ import numpy as np
 from numba import cuda
 
 from gpuforest.kernels.compile import device
-from gpuforest.kernels.traverse.numba import FEATURE, LEAF, LEAF_BITS, step
+from gpuforest.kernels.shared.goes_left.numba import goes_left
+from gpuforest.kernels.shared.records import NO_BIN, Split
+from gpuforest.kernels.traverse.numba import (
+    BIN_BITS,
+    CHILD,
+    CHILD_BITS,
+    FEATURE,
+    LEAF,
+    LEAF_BITS,
+    MISSING,
+    ONE,
+)
+from gpuforest.nodes import SET_BIN
 
 
 @device
-def walk(nodes, root, codes, r, missing, set_at, sets):
-    """The leaf of row r in the tree at `root`, numbered in the tree."""
-    at, word = np.int64(0), nodes[root]
+def split_of(word):
+    """The split of a packed node that is not a leaf."""
+    bin, missing_left = np.int64(word & BIN_BITS), (word >> MISSING) & ONE == ONE
+    return Split(0.0, np.int64(word >> FEATURE), bin, missing_left, NO_BIN)
+
+
+@device
+def walk(trees, root, codes, r):
+    """The leaf of row r in the tree at `root`, numbered in the tree.
+
+    trees : Trees; in those without sets, `set_at` and `sets` are empty
+    """
+    at, word = np.int64(0), trees.nodes[root]
     while word < LEAF:
-        code = np.int64(codes[r, np.int64(word >> FEATURE)])
-        at = step(word, code, missing, root + at, set_at, sets)
-        word = nodes[root + at]
+        split = split_of(word)
+        first = np.int64(trees.set_at[root + at]) if split.bin == SET_BIN else np.int64(0)
+        code = np.int64(codes[r, split.feature])
+        is_left = goes_left(code, split, trees.missing, trees.sets, first)
+        at = np.int64((word >> CHILD) & CHILD_BITS) + (not is_left)  # children are adjacent
+        word = trees.nodes[root + at]
     return at
 
 
 @cuda.jit
-def walk_rows(nodes, offsets, codes, missing, set_at, sets, out):
-    """A thread a row and tree; without sets, `set_at` and `sets` are empty."""
+def walk_rows(trees, codes, out):
+    """Write the leaves to out i64[N, T]; each thread takes one row in one tree."""
     N, T = out.shape
     for at in range(cuda.grid(1), np.int64(N) * T, cuda.gridsize(1)):
         r, t = at // T, at % T
-        out[r, t] = walk(nodes, offsets[t], codes, r, missing, set_at, sets)
+        out[r, t] = walk(trees, trees.offsets[t], codes, r)
 
 
 @cuda.jit
-def add_leaves(nodes, offsets, values, codes, missing, set_at, sets, skip, total):
-    """A thread a row, which adds up in the order of the trees; `skip` may be empty."""
+def add_leaves(trees, values, codes, skip, total):
+    """Add the leaves' values to `total`; each thread takes one row, and adds in the order of the
+    trees. `skip` may be empty."""
+    offsets = trees.offsets
     for r in range(cuda.grid(1), len(codes), cuda.gridsize(1)):
         for t in range(len(offsets) - 1):
             if len(skip) and skip[t, r]:
                 continue
-            at = offsets[t] + walk(nodes, offsets[t], codes, r, missing, set_at, sets)
-            leaf = np.int64(nodes[at] & LEAF_BITS)
+            at = offsets[t] + walk(trees, offsets[t], codes, r)
+            leaf = np.int64(trees.nodes[at] & LEAF_BITS)
             for v in range(values.shape[1]):
                 total[r, v] += values[leaf, v]
 
 
 def apply(trees, codes, backend) -> Any:
     out = backend.xp.empty((len(codes), len(trees.offsets) - 1), dtype=np.int64)
-    backend.launch(
-        walk_rows, out.size, trees.nodes, trees.offsets, codes, trees.missing, trees.set_at,
-        trees.sets, out,
-    )  # fmt: skip
+    backend.launch(walk_rows, out.size, trees, codes, out)
     return out
 
 
 def accumulate(trees, values, codes, skip, total, backend) -> Any:
     """Changes `total` in place."""
     left_out = backend.xp.zeros((0, 0), dtype=np.bool_) if skip is None else skip
-    backend.launch(
-        add_leaves, len(codes), trees.nodes, trees.offsets, values, codes, trees.missing,
-        trees.set_at, trees.sets, left_out, total,
-    )  # fmt: skip
+    backend.launch(add_leaves, len(codes), trees, values, codes, left_out, total)
     return total

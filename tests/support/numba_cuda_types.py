@@ -1,0 +1,86 @@
+"""What types the kernels of the numba-cuda backend take.
+
+A type is a dtype, with its dimensions if it is an array's: i8, or i8[:,:]. Some dtypes stand for
+several: codes, y and X in `KINDS`. A record's name stands for the types of its fields.
+"""
+
+from itertools import product
+from typing import Any
+
+from numba import types
+
+from gpuforest.kernels.shared.records import Cuts, Data, Found, RuleNumbers, Slots, Trees
+
+RECORDS = {
+    Data: "codes[:,:] y[:,:] i4[:] i8 i8",
+    Slots: "i4[:] i4[:] i8[:] i8[:] i8[:] u8[:] i8[:,:] i4[:] i4[:] f8[:,:] b1[:,:]",
+    RuleNumbers: "i8 i8 i8 i8 i8 i8 b1 f8 b1 b1 i1[:]",
+    Cuts: "f8[:,:] b1[:,:] i4[:,:] b1[:,:] i8[:,:,:]",
+    Found: "f8[:] i4[:] i4[:] b1[:] i8[:,:] i8[:] u8[:,:]",
+    Trees: "u8[:] i8[:] i8 i8[:] u8[:]",
+}
+
+# every kernel by file, and the types of its arguments
+KERNELS = {
+    ("encode", "encode_values"): "X[:,:] f8[:] i8[:] i8 codes[:,:]",
+    ("bag", "draw"): "u8[:] i8 i8[:] i4[:,:]",
+    ("totals", "add_rows"): "y[:,:] i4[:] i4[:] i8[:] i8[:] i8[:,:]",
+    ("totals", "compare_rows"): "i8[:,:] i4[:] i8[:] i8[:] i8[:,:] b1[:]",
+    ("histogram", "add_rows"): "Data Slots i4[:,:] b1 i8[:] i8[:,:,:,:]",
+    ("best_split", "scan_features"): "Data Slots i8[:,:,:] i4[:,:] RuleNumbers Cuts",
+    ("best_split", "choose_features"): "i4[:,:] i8[:] Cuts Found",
+    ("partition", "choose_sides"): "Data Slots Found u8[:] i8[:] i8[:]",
+    ("partition", "move"): "i4[:] i4[:] i8[:] i8[:] i8[:]",
+    ("traverse", "walk_rows"): "Trees codes[:,:] i8[:,:]",
+    ("traverse", "add_leaves"): "Trees f8[:,:] codes[:,:] b1[:,:] f8[:,:]",
+}
+KINDS = {"codes": ("u1", "u2"), "y": ("i4", "i8"), "X": ("f4", "f8")}
+
+
+def is_record(value: Any) -> bool:
+    """Whether it is a named tuple."""
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def signatures(kernel: tuple[str, str]) -> list[tuple[Any, ...]]:
+    """The types of a kernel's arguments, once for each choice of the dtypes that kinds stand for.
+
+    Those of a record are a record of its class.
+    """
+    by_name = {record.__name__: record for record in RECORDS}
+
+    def parsed(text: str, chosen: dict[str, str]) -> list[Any]:
+        found: list[Any] = []
+        for word in text.split():
+            dtype, bracket, dimensions = word.partition("[")
+            if word in by_name:
+                found.append(by_name[word](*parsed(RECORDS[by_name[word]], chosen)))
+            else:
+                found.append(chosen.get(dtype, dtype) + bracket + dimensions)
+        return found
+
+    choices = [dict(zip(KINDS, dtypes, strict=True)) for dtypes in product(*KINDS.values())]
+    return list(dict.fromkeys(tuple(parsed(KERNELS[kernel], chosen)) for chosen in choices))
+
+
+def described(value: Any) -> Any:
+    """The type of an argument, in the same words; `value` is an array, a number or a record."""
+    if is_record(value):
+        return type(value)(*map(described, value))
+    if isinstance(value, bool | int | float):
+        return {bool: "b1", int: "i8", float: "f8"}[type(value)]
+    dtype = value.dtype.str[1:]
+    return f"{dtype}[{','.join(':' * value.ndim)}]" if value.ndim else dtype
+
+
+def numba_type(word: Any) -> Any:
+    """The type that Numba gives to such an argument; arrays are contiguous."""
+    if is_record(word):
+        return types.BaseTuple.from_types([numba_type(one) for one in word], type(word))
+    dtype, bracket, dimensions = word.partition("[")
+    one = {
+        "u1": types.uint8, "u2": types.uint16, "i4": types.int32, "i8": types.int64,
+        "u8": types.uint64, "f4": types.float32, "f8": types.float64, "b1": types.boolean,
+        "i1": types.int8,
+    }[dtype]  # fmt: skip
+    return types.Array(one, dimensions.count(":"), "C") if bracket else one
