@@ -18,7 +18,7 @@ from unittest.mock import patch
 from benchmarks.gpu.traffic import TRAFFIC
 from gpuforest import grow
 from gpuforest.backends import registry
-from gpuforest.estimators import base, tasks
+from gpuforest.estimators import base, ensembles, tasks
 
 NAME = "watched"
 
@@ -27,7 +27,7 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (base, "learn_table", "check X"),
     (base, "fit_edges", "edges"),
     (base, "bin_matrix", "encode"),
-    (base, "grow", "grow"),
+    (ensembles, "grow", "grow"),
     (grow, "tree_weights", "bags"),
     (grow, "roots", "roots"),
     (grow, "sort_out", "sort out"),

@@ -56,10 +56,10 @@ def test_a_whole_run(tmp_path, capsys):
         assert paths > {
             "fit/edges",
             "fit/encode/encode/encode.encode",
-            "fit/grow/bags/bag/bag.bag",
+            "fit/grow/roots/bags/bag/bag.bag",
             "fit/grow/level/histogram.histogram",
             "fit/grow/level/best_split.best_cut",
-            "fit/grow/advance/partition/partition.move",
+            "fit/grow/split/partition/partition.move",
             "fit/grow/deep phase/grow_subtrees.grow_subtrees",
             "fit/grow/assembly/to host",
         }
