@@ -13,14 +13,7 @@ import numpy as np
 from gpuforest.binning import CATEGORY_TYPES, BinEdges
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT, NUMERIC
 from gpuforest.common.errors import ModelFormatError, damaged, need
-from gpuforest.nodes import (
-    CHILD_MASK,
-    CHILD_SHIFT,
-    FEATURE_SHIFT,
-    LEAF_WORD,
-    SET_BIN,
-    is_leaf,
-)
+from gpuforest.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, SET_BIN, is_leaf
 from gpuforest.target import SUM_BITS, TargetCoding
 
 if TYPE_CHECKING:

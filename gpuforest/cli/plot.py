@@ -150,13 +150,7 @@ def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
         models[f"forest of {model.forest_.n_trees} trees"] = model
     size = SIZE[0] * (1.5 if len(models) > 1 else 1.0), SIZE[1]
     figure, axes = pyplot.subplots(
-        1,
-        len(models),
-        figsize=size,
-        layout="constrained",
-        sharex=True,
-        sharey=True,
-        squeeze=False,
+        1, len(models), figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
     )
     for ax, (name, shown) in zip(axes[0], models.items(), strict=True):
         is_last = ax is axes[0, -1]

@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 
 import gpuforest
-from gpuforest.cli.file_options import (
-    DATA,
-    add_reading_options,
-    names_of,
-    number_names,
-    read_for,
-)
+from gpuforest.cli.file_options import DATA, add_reading_options, names_of, number_names, read_for
 from gpuforest.cli.options import PREFIX, Kinds, add_option
 from gpuforest.cli.output import is_stdout, require_format, writable, write_csv, write_table
 from gpuforest.cli.show import printable, progress_bar, say

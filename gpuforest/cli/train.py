@@ -210,10 +210,7 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("data", f"{facts['data']}: {facts['rows']:,} rows, {facts['features']:,} features"),
         ("target", f"{facts['target']}: {facts['task']}{named(facts['classes'])}"),
         ("model", f"{facts['estimator']}, seed {facts['seed']}, backend {facts['backend']}"),
-        (
-            "size",
-            f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, depth {facts['depth']:,}",
-        ),
+        ("size", f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, depth {facts['depth']:,}"),
         ("memory", f"{about(facts['memory']['total'])}, as estimated before"),
         *category_rows(facts),
         ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in facts["seconds"].items())),

@@ -17,11 +17,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from gpuforest.common.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT
 from gpuforest.criteria import CRITERIA, CriterionNames
-from gpuforest.estimators.class_weights import (
-    check_some_weight,
-    row_weights_of,
-    weigh_draws,
-)
+from gpuforest.estimators.class_weights import check_some_weight, row_weights_of, weigh_draws
 from gpuforest.frontier import Rules
 from gpuforest.sampling import Sampling
 from gpuforest.target import CheckedTarget, TargetCoding, integer_weights

@@ -103,11 +103,7 @@ def export_graphviz(
     check_not_negative(max_depth=max_depth, precision=precision)
     nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
     show = Show.of(
-        estimator,
-        impurity=impurity,
-        node_ids=node_ids,
-        proportion=proportion,
-        precision=precision,
+        estimator, impurity=impurity, node_ids=node_ids, proportion=proportion, precision=precision
     )
     colours = node_colours(nodes, show.is_classes) if filled else {}
     text = "".join(

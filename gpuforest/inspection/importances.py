@@ -35,12 +35,7 @@ def impurity_importances(forest: Forest, criterion: Criterion, backend: Backend)
 
 
 def tree_gains(
-    forest: Forest,
-    leaf_sums: Array,
-    criterion: Criterion,
-    first: int,
-    last: int,
-    backend: Backend,
+    forest: Forest, leaf_sums: Array, criterion: Criterion, first: int, last: int, backend: Backend
 ) -> np.ndarray:
     """Score gained by each feature's splits in the trees first .. last - 1, i64[t, F].
 

@@ -204,11 +204,7 @@ def _add_steps(ax: Axes, ends: np.ndarray, values: np.ndarray, **how: Any) -> No
 
 
 def _draw_classes(
-    ax: Axes,
-    estimator: Any,
-    surface: Surface,
-    class_names: Sequence[Any] | None,
-    legend: bool,
+    ax: Axes, estimator: Any, surface: Surface, class_names: Sequence[Any] | None, legend: bool
 ) -> None:
     from matplotlib.lines import Line2D
 
@@ -254,11 +250,7 @@ def _add_borders(ax: Axes, ends: tuple[np.ndarray, np.ndarray], best: np.ndarray
 
 
 def _draw_numbers(
-    ax: Axes,
-    estimator: Any,
-    surface: Surface,
-    class_names: Sequence[Any] | None,
-    legend: bool,
+    ax: Axes, estimator: Any, surface: Surface, class_names: Sequence[Any] | None, legend: bool
 ) -> None:
     ends, values, y = surface.ends, surface.values, surface.y
     if class_names is not None:

@@ -113,11 +113,7 @@ def plot_tree(
     check_not_negative(max_depth=max_depth, precision=precision)
     nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
     show = Show.of(
-        estimator,
-        impurity=impurity,
-        node_ids=node_ids,
-        proportion=proportion,
-        precision=precision,
+        estimator, impurity=impurity, node_ids=node_ids, proportion=proportion, precision=precision
     )
     fills = dict.fromkeys(nodes, "white")
     if filled:
