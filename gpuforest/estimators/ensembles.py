@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
@@ -30,7 +31,16 @@ from gpuforest.estimators.growing import (
     tune_features,
 )
 from gpuforest.estimators.members import kind_of, members, shared_params, template
-from gpuforest.estimators.settings import Settings, check_out_of_bag, features_tried
+from gpuforest.estimators.settings import (
+    CLASS_WEIGHT,
+    FOREST_CONSTRAINTS,
+    TREE_CONSTRAINTS,
+    VOTING,
+    Settings,
+    check_out_of_bag,
+    criterion_constraint,
+    features_tried,
+)
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.grow import grow, merged
@@ -262,6 +272,14 @@ class ManyTrees:
 class ForestClassifier(ManyTrees, Classifier):
     """Many trees for classes."""
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TREE_CONSTRAINTS,
+        **FOREST_CONSTRAINTS,
+        **criterion_constraint("classification"),
+        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
+        "voting": VOTING,
+    }
+
     def _validate_y_class_weight(
         self, y: np.ndarray, sample_weight: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None]:
@@ -353,6 +371,12 @@ def _subset_accuracy(y: np.ndarray, found: np.ndarray) -> float:
 
 class ForestRegressor(ManyTrees, Regressor):
     """Many trees for real numbers."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TREE_CONSTRAINTS,
+        **FOREST_CONSTRAINTS,
+        **criterion_constraint("regression"),
+    }
 
     def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
         means = self._oob_means(training, checked)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import RandomState
 from scipy.sparse import csr_matrix
 from sklearn.base import TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gpuforest import predict as prediction
@@ -18,11 +18,8 @@ from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, ManyTrees
 from gpuforest.estimators.settings import (
-    CLASS_WEIGHT,
     FOREST_CONSTRAINTS,
     TREE_CONSTRAINTS,
-    VOTING,
-    criterion_constraint,
     current_criterion,
     keep,
 )
@@ -74,13 +71,6 @@ class ExtraTreesClassifier(ForestClassifier):
     """
 
     _splitter = "random"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TREE_CONSTRAINTS,
-        **FOREST_CONSTRAINTS,
-        **criterion_constraint("classification"),
-        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
-        "voting": VOTING,
-    }
 
     def __init__(
         self,
@@ -149,11 +139,6 @@ class ExtraTreesRegressor(ForestRegressor):
     """
 
     _splitter = "random"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TREE_CONSTRAINTS,
-        **FOREST_CONSTRAINTS,
-        **criterion_constraint("regression"),
-    }
 
     def __init__(
         self,

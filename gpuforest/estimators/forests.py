@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.settings import (
-    CLASS_WEIGHT,
-    FOREST_CONSTRAINTS,
-    TREE_CONSTRAINTS,
-    VOTING,
-    criterion_constraint,
-    current_criterion,
-    keep,
-)
+from gpuforest.estimators.settings import current_criterion, keep
 
 
 class RandomForestClassifier(ForestClassifier):
@@ -136,14 +127,6 @@ class RandomForestClassifier(ForestClassifier):
     ['a', 'b']
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TREE_CONSTRAINTS,
-        **FOREST_CONSTRAINTS,
-        **criterion_constraint("classification"),
-        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
-        "voting": VOTING,
-    }
-
     def __init__(
         self,
         n_estimators: int | str = 100,
@@ -233,12 +216,6 @@ class RandomForestRegressor(ForestRegressor):
     forest_ : gpuforest.forest.Forest
     estimators_ : list of the trees, as DecisionTreeRegressor
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TREE_CONSTRAINTS,
-        **FOREST_CONSTRAINTS,
-        **criterion_constraint("regression"),
-    }
 
     def __init__(
         self,
