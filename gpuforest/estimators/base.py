@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -45,6 +45,17 @@ from gpuforest.target import CheckedTarget, Target, TargetCoding
 from gpuforest.training import Training
 
 Array = Any
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """What `fit` was called with, the seed, and the trees that warm_start adds to."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    seed: int
+    earlier: Forest | None
 
 
 class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
@@ -118,9 +129,9 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         fitted = self._forget()  # a fit that fails must leave no half of an earlier one
         try:
             n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
-            data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            with progress.printing(self.verbose), notified(self, n_new, **data):
-                work = partial(self._fit, X, y, sample_weight, seed, earlier)
+            given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+            with progress.printing(self.verbose), notified(self, n_new, **given):
+                work = partial(self._fit, FitData(X, y, sample_weight, seed, earlier))
                 run_on_backend(work, **self._chosen(X))
         except BaseException:
             if earlier is not None:  # nor lose the trees that it was to add to
@@ -155,20 +166,12 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             )
         return self.forest_
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int,
-        earlier: Forest | None,
-        backend: Backend,
-    ) -> None:
-        training, settings, checked = self._prepared(X, y, sample_weight, seed, earlier, backend)
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        training, settings, checked = self._prepared(data, backend)
         with progress.stage("growing"):
             growth = growth_of(training, settings, checked, self._combine())
             criterion = training.rules.criterion
-            forest, coding = self._grow(growth, checked, earlier), training.target.coding
+            forest, coding = self._grow(growth, checked, data.earlier), training.target.coding
             by_mean = not (coding.is_classes or coding.several or criterion.medians)
             if settings.is_single and by_mean:
                 forest = with_leaf_impurity(forest, training, checked.values, criterion)
@@ -180,21 +183,15 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 self._set_oob_score_and_attributes(training, checked)
 
     def _prepared(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int,
-        earlier: Forest | None,
-        backend: Backend,
+        self, data: FitData, backend: Backend
     ) -> tuple[Training, Settings, CheckedTarget]:
         """Check and bin: what trees grow from, the parameters, and the target as it was passed."""
         with progress.stage("checking"):
             backend = for_criterion(backend, CRITERIA[self.criterion])
-            sample_weight = to_host(sample_weight, "sample_weight")
-            X, categories = learn_table(self, X, backend, sample_weight)
+            sample_weight = to_host(data.sample_weight, "sample_weight")
+            X, categories = learn_table(self, data.X, backend, sample_weight)
             settings = self._settings(X.shape[1])
-            checked = self._check_target(y, X.shape[0], backend)
+            checked = self._check_target(data.y, X.shape[0], backend)
             weights = check_weights(sample_weight, X.shape[0])
             sampling = sampling_of(settings, X.shape[0], weights, self._labels(checked))
             coding, codes = self._encode_target(checked, sampling, backend)
@@ -208,15 +205,15 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 X,
                 max_bins=settings.max_bins,
                 weights=sampling.weights,
-                seed=seed,
+                seed=data.seed,
                 backend=backend,
                 categories=categories,
             )
             matrix = bin_matrix(X, edges, backend)
-            if earlier is not None:
-                check_same(earlier, edges, coding)
+            if data.earlier is not None:
+                check_same(data.earlier, edges, coding)
             target = Target.of(coding, codes, backend)
-        training = Training(matrix, target, sampling, rules, seed, backend)
+        training = Training(matrix, target, sampling, rules, data.seed, backend)
         return training, settings, checked
 
     def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:

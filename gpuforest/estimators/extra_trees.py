@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
+from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, ManyTrees
 from gpuforest.estimators.settings import (
     FOREST_CONSTRAINTS,
@@ -24,7 +26,6 @@ from gpuforest.estimators.settings import (
     keep,
 )
 from gpuforest.estimators.tasks import Numbers
-from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf
 from gpuforest.target import CheckedTarget
 
@@ -256,16 +257,8 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         """Grow the trees; see `RandomForestRegressor.fit`. `y` is not looked at."""
         return super().fit(X, None, sample_weight)
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int,
-        earlier: Forest | None,
-        backend: Backend,
-    ) -> None:
-        super()._fit(X, seed, sample_weight, seed, earlier, backend)
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        super()._fit(replace(data, y=data.seed), backend)
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed

@@ -20,7 +20,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.data.validation import check_weights
-from gpuforest.estimators.base import Trees
+from gpuforest.estimators.base import FitData, Trees
 from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf
 from gpuforest.pruning.cost_complexity import collapse_alphas, pruning_path
@@ -136,22 +136,14 @@ class PrunedTree(Trees):
         if self.ccp_alpha != CV:
             self.ccp_alpha_ = float(self.ccp_alpha)
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int,
-        earlier: Forest | None,
-        backend: Backend,
-    ) -> None:
-        super()._fit(X, y, sample_weight, seed, earlier, backend)
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        super()._fit(data, backend)
         if self.ccp_alpha != CV:
             return
-        weights = check_weights(sample_weight, self._sampling_.n_rows)
+        weights = check_weights(data.sample_weight, self._sampling_.n_rows)
         try:
             w = None if weights is None else weights[0]
-            self._cross_validate(X, y, w, seed, backend)
+            self._cross_validate(data.X, data.y, w, data.seed, backend)
         except BaseException:
             self._forget()  # the whole tree is not what was asked for
             raise
@@ -250,11 +242,8 @@ class PrunedTree(Trees):
         self, target: np.ndarray, weights: np.ndarray | None, seed: int
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Numbers of the rows that grow the tree of each fold, and of those that test it."""
-        is_classes, rows, folds = (
-            self.forest_.coding.is_classes,
-            np.arange(len(target)),
-            self.ccp_cv,
-        )
+        is_classes, rows = self.forest_.coding.is_classes, np.arange(len(target))
+        folds = self.ccp_cv
         if isinstance(folds, Integral):
             if weights is not None:  # rows of no weight are as if they were not there
                 rows = np.flatnonzero(weights)

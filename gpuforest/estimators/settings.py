@@ -334,18 +334,14 @@ def rules_of(
 ) -> Rules:
     """What a tree may do; `has_categories`: some features are categorical."""
     criterion = CRITERIA[settings.criterion].of_outputs(coding.n_outputs)
-    split, leaf, least = (
-        settings.min_samples_split,
-        settings.min_samples_leaf,
-        settings.min_impurity_decrease,
-    )
+    split, leaf = settings.min_samples_split, settings.min_samples_leaf
     if not isinstance(split, Integral):
         split = max(2, math.ceil(split * sampling.n_counted))
     if not isinstance(leaf, Integral):
         leaf = math.ceil(leaf * sampling.n_counted)
     min_gain = -math.inf
-    if least > 0:
-        decrease = float(least - EPSILON) * sampling.bag_weight
+    if settings.min_impurity_decrease > 0:
+        decrease = float(settings.min_impurity_decrease - EPSILON) * sampling.bag_weight
         min_gain = coding.score_gain(decrease, criterion)
     drawn, depth = settings.features_drawn, settings.max_depth
     multiway, ratio = settings.categorical_split == "multiway", criterion.by_ratio

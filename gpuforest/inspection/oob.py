@@ -39,15 +39,12 @@ class OutOfBag:
     """
 
     def __init__(self, training: Training, rows: np.ndarray | None = None) -> None:
-        backend, matrix, n_values = (
-            training.backend,
-            training.matrix,
-            training.target.coding.n_values,
-        )
+        backend, codes = training.backend, training.matrix.codes
+        n_values = training.target.coding.n_values
         xp, self.n_trees = backend.xp, 0
         self._sampling, self._backend = training.sampling, backend
         self._rows = None if rows is None else backend.asarray(rows)
-        self._codes = matrix.codes if rows is None else xp.take(matrix.codes, self._rows, axis=0)
+        self._codes = codes if rows is None else xp.take(codes, self._rows, axis=0)
         n = self._codes.shape[0]
         self.sums = xp.zeros((n, n_values), dtype=xp.float64, device=backend.device)
         self.counts = xp.zeros(n, dtype=xp.int64, device=backend.device)
