@@ -171,7 +171,7 @@ def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndar
         refused = NOT_NUMBERS if text else (*NOT_NUMBERS, *TEXT)
         if any(issubclass(kind, (*NOT_NUMBERS, *TEXT)) for kind in types):
             for each in column:
-                if isinstance(each, refused) or (isinstance(each, TEXT) and not _is_number(each)):
+                if isinstance(each, refused) or (isinstance(each, TEXT) and not is_number(each)):
                     raise ValueError(f"{each!r} is a {type(each).__name__}")
         if type(NA) in types:
             column = np.array([None if each is NA else each for each in column], dtype=object)
@@ -181,7 +181,8 @@ def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndar
         raise kind(f"{name} of X holds no numbers: {error}; {CATEGORIES}") from error
 
 
-def _is_number(text: str | bytes) -> bool:
+def is_number(text: str | bytes) -> bool:
+    """Whether Python's `float` takes the text."""
     try:
         float(text)
     except ValueError:

@@ -17,12 +17,7 @@ MOST_CLASSES = 6  # shown by name
 
 
 def summary_html(estimator: Any) -> str:
-    """A small table of what a fitted estimator is.
-
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest
-    """
+    """A small table of what a fitted estimator is."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>'
         f'<td style="text-align:left">{escape(value)}</td></tr>'

@@ -60,16 +60,10 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     Forest, bit for bit what growing only those splits makes
     """
     backend, coding = NumpyBackend(), forest.coding
-    waves = [
-        assemble(
-            _kept_levels(forest, keep, first, last),
-            _no_subtrees(forest),
-            forest.edges,
-            coding,
-            backend,
-        )
-        for first, last in tree_groups(forest)
-    ]
+    none = np.zeros(1, np.int64)
+    no_subtrees = Subtrees(none, forest.nodes[:0], none[:0], forest.leaf_sums[:0])
+    groups = (_kept_levels(forest, keep, first, last) for first, last in tree_groups(forest))
+    waves = [assemble(levels, no_subtrees, forest.edges, coding, backend) for levels in groups]
     nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, 1)
     found = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
     if forest.node_values is None or forest.node_errors is None:
@@ -128,12 +122,6 @@ def _sets_of(forest: Forest, nodes: np.ndarray) -> np.ndarray:
         some = own[w < forest.edges.set_words[feature]]
         found[some, w] = forest.sets[forest.set_at[nodes[some]] + w]
     return found
-
-
-def _no_subtrees(forest: Forest) -> Subtrees:
-    """Of no slots."""
-    none = np.zeros(1, np.int64)
-    return Subtrees(none, forest.nodes[:0], none[:0], forest.leaf_sums[:0])
 
 
 def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> Forest:
