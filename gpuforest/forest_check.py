@@ -1,4 +1,4 @@
-"""Forests that come from outside: is this one that could have been grown?
+"""The check of a forest that comes from outside: could it have been grown?
 
 A model file and a pickle are checked by the same `check_forest`, so that no kernel, which checks
 nothing, ever walks a damaged tree.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuforest.forest import Forest
 
 COMBINE = ("mean", "votes", "sum")  # see `Forest`
-BLOCK_NODES = 2**15  # nodes looked at at once; twice as fast as all 10 million: it stays in a cache
+BLOCK_NODES = 2**15  # nodes checked at once, which stay in a cache: twice as fast as 10 million
 
 
 def check_forest(forest: Forest) -> None:
@@ -68,7 +68,7 @@ def _check_edges(edges: BinEdges) -> None:
 
 
 def _check_categories(edges: BinEdges) -> None:
-    """The categorical features have categories, whose places are their edges."""
+    """The categorical features have categories, whose codes are their edges."""
     found = edges.categories
     need(type(found) is dict, "categories that are none")
     need({*found} == {*np.flatnonzero(edges.kinds == CATEGORICAL).tolist()}, "categories amiss")

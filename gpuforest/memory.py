@@ -1,4 +1,4 @@
-"""How much memory a fit takes, told before it; and how to take no more than a limit.
+"""An estimate of the memory that a fit will take, and a way to stay within a limit.
 
 An estimate, not a bound: how many nodes a tree has depends on the data. It is taken to have as
 many leaves as labels that have nothing to do with the features would need, in the shape of a
@@ -6,8 +6,8 @@ random binary search tree: of n leaves, 2**j P(Poisson(ln n) >= j) nodes lie j l
 root. In forests of trees of 40,000 rows, cut off 6 to 20 levels below their roots, there were 1.0
 to 1.1 times as many nodes as that of data like HIGGS, 0.6 to 1.0 times in regression.
 
-Counted is what a fit takes beside X and y, the interpreter and the compiled kernels. What a
-backend works with it says itself, see `Backend.bytes_for`.
+The estimate counts what a fit takes beside X and y, the interpreter and the compiled kernels.
+A backend estimates its own working memory, see `Backend.bytes_for`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class MemoryEstimate:
 
 @dataclass(frozen=True)
 class Fit:
-    """What is known of a fit before it.
+    """What is known about a fit before it begins.
 
     n_channels : C
     target_bytes, code_bytes, value_bytes : of a row's coded target, of a code, of a value of X

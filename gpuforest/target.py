@@ -31,7 +31,7 @@ MOMENT_BITS = 52  # a moment is exact as a float64
 
 @dataclass(frozen=True, eq=False)
 class TargetCoding:
-    """How channel sums turn back into what the user knows: host arrays, plain data.
+    """How channel sums turn back into classes or numbers of the user: plain data on the host.
 
     classes : the class labels [C], or None for regression
     centre, scale : f64[K] and float, of regression

@@ -104,8 +104,8 @@ def class_scores(model: Any, table: Table) -> dict[str, Any]:
         known = known.astype(np.result_type(known, y))
     probabilities = model.predict_proba(table.X)
     # a file may have classes that training had not
-    labels, place = np.unique(np.concatenate([known, y]), return_inverse=True)
-    known, y = place[: len(known)], place[len(known) :]
+    labels, codes = np.unique(np.concatenate([known, y]), return_inverse=True)
+    known, y = codes[: len(known)], codes[len(known) :]
     found, every, w = known[probabilities.argmax(axis=1)], np.arange(len(labels)), table.weight
     return {
         "accuracy": accuracy_score(y, found, sample_weight=w),

@@ -1,4 +1,4 @@
-"""What the commands tell of a model: facts for a script, lines for a reader."""
+"""Facts about a model: values for a script, lines for a reader."""
 
 from __future__ import annotations
 

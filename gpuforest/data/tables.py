@@ -61,7 +61,7 @@ def frame_to_array(
     Parameters
     ----------
     X : frame
-    categories : what turns columns of categories into places; None: there are none
+    categories : what turns columns of categories into codes; None: there are none
 
     Raises
     ------
@@ -82,7 +82,7 @@ def frame_to_array(
         zip(frame.iter_columns(), native_dtypes(frame), strict=True)
     ):
         if categories is not None and i in some:
-            out[:, i] = categories.places(i, column, f"column {names[i]!r}")
+            out[:, i] = categories.codes(i, column, f"column {names[i]!r}")
         elif is_object_column(column.dtype, native):
             out[:, i] = object_numbers(column.to_numpy(), f"column {names[i]!r}")
         elif _is_sparse(native):
@@ -99,7 +99,7 @@ def frame_to_array(
 def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
     """The dtype of a frame's numbers: float32 where every column fits it exactly.
 
-    Columns are categorical (whose places fit it), numeric or boolean, empty, or hold objects
+    Columns are categorical (whose codes fit it), numeric or boolean, empty, or hold objects
     (which may prove no numbers).
 
     Raises

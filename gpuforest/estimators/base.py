@@ -1,4 +1,4 @@
-"""What all estimators share: one pipeline of stages, and their results."""
+"""The base class of all estimators: it runs the stages of a fit and keeps their results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class FitData:
 
 
 class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
-    """Trees over the stages: a thin shell. `Classifier` and `Regressor` add the target."""
+    """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest
     seed_: int
@@ -237,7 +237,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return CRITERIA[self.criterion_].of_outputs(self.forest_.coding.n_outputs)
 
     def _signs(self) -> np.ndarray:
-        """Of monotonic constraints, see `frontier.Rules`."""
+        """The signs of monotonic constraints, see `frontier.Rules`."""
         wanted = self._settings(self.n_features_in_).monotonic_cst
         return signs_of(wanted, self.n_features_in_, self.forest_.coding)
 
@@ -249,7 +249,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _labels(self, checked: CheckedTarget) -> CheckedTarget | None:
-        """The target on the host, where class weights ask for it."""
+        """The target on the host if class weights need it, else None."""
         return None
 
     def _encode_target(
@@ -324,15 +324,15 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return to_sklearn(self)
 
     def _html_repr(self) -> str:
-        """What notebooks show: scikit-learn's diagram, and of fitted trees what they are."""
+        """The text that notebooks show: scikit-learn's diagram, and a summary of fitted trees."""
         from gpuforest.export.notebook import summary_html
 
         diagram: str = super()._html_repr()
         return diagram + summary_html(self) if hasattr(self, "forest_") else diagram
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
-        """The diagram's table of attributes, of those that are there: scikit-learn asks for all,
-        and would have the rows of every tree's bag drawn again."""
+        """The diagram's table of the attributes that are set. scikit-learn reads all attributes,
+        and would draw the rows of every tree's bag again."""
         known = BaseEstimator()
         known.__dict__.update({n: v for n, v in vars(self).items() if n.endswith("_")})
         found = BaseEstimator._get_fitted_attr_html(known, doc_link)
@@ -351,7 +351,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 def growth_of(
     training: Training, settings: Settings, checked: CheckedTarget, combine: str
 ) -> Growth:
-    """The training with what becomes of its trees."""
+    """The training, and the functions that prune and finish its trees."""
     rules, criterion = training.rules, training.rules.criterion
     pruned = partial(_pruned, settings=settings, criterion=criterion) if settings.prunes else None
 

@@ -1,4 +1,4 @@
-"""What ensembles answer beside their predictions: leaves, paths, out-of-bag predictions."""
+"""What ensembles offer beside predictions: trees, leaves, paths and out-of-bag predictions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from gpuforest.training import Training
 
 
 class ManyTrees:
-    """What a forest answers beside its predictions. It is a sequence of its trees."""
+    """What a forest offers beside its predictions. A forest is a sequence of its trees."""
 
     forest_: Forest
     n_estimators: int | str
@@ -105,7 +105,7 @@ class ManyTrees:
         return template(self)
 
     def __getstate__(self) -> Any:
-        """What is derived need not travel."""
+        """The state without the trees, which are made again from the forest."""
         state: Any = super().__getstate__()
         return {name: value for name, value in state.items() if name != "estimators_"}
 
@@ -146,14 +146,14 @@ class ManyTrees:
         return found
 
     def _best_features(self) -> Any:
-        """Of max_features="oob" the number found; before the fit what it begins with."""
+        """The number that max_features="oob" found; before the fit the one that it begins with."""
         if not hasattr(self, "oob_max_features_"):
             return signature(type(self)).parameters["max_features"].default
         tried = self.oob_max_features_
         return int(tried.max_features[np.argmin(tried.error)])
 
     def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:
-        """The trees, as many and of as many features tried as out-of-bag errors ask for."""
+        """Grow the trees. Out-of-bag errors may choose their number and that of features tried."""
         if earlier is not None and earlier.n_trees == self.n_estimators:
             return earlier  # only their out-of-bag errors are asked for
         by_error = getattr(self, "max_features", None) == "oob"
@@ -178,12 +178,12 @@ class ManyTrees:
         return growth.finish(grow(growth.training, n_trees, earlier, growth.prune), 0)
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
-        """What is missing to a score of one, of predictions for these rows; None: all."""
+        """A function that takes predictions for these rows (None: all), and gives 1 - score."""
         raise NotImplementedError
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
-        """Of a tree's predictions for some rows, the higher the better: accuracy, or the mean
-        squared error below zero."""
+        """A function that scores a tree's predictions for some rows, the higher the better: the
+        accuracy, or minus the mean squared error."""
         raise NotImplementedError
 
     def _oob_means(self, training: Training, checked: CheckedTarget) -> np.ndarray:
@@ -209,7 +209,7 @@ class ManyTrees:
         return means
 
     def _scoring(self, default: Callable[..., float]) -> Callable[..., float]:
-        """Of out-of-bag predictions."""
+        """The function that scores out-of-bag predictions."""
         return self.oob_score if callable(self.oob_score) else default
 
     def apply(self, X: Any) -> Any:
@@ -263,7 +263,7 @@ class ManyTrees:
         return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
 
     def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
-        """What `sklearn.inspection.partial_dependence(method="recursion")` asks for."""
+        """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
         from gpuforest.inspection.sklearn_tree import partial_dependence
 
         return partial_dependence(list(self.estimators_), grid, target_features)
@@ -283,9 +283,9 @@ class ForestClassifier(ManyTrees, Classifier):
     def _validate_y_class_weight(
         self, y: np.ndarray, sample_weight: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """What scikit-learn's forests answer under this name: class codes i64[N, n_outputs] of
-        the labels y [N, n_outputs], and what class_weight makes of each row, f64[N]; None:
-        nothing, or another thing in each bag."""
+        """The same as this method of scikit-learn's forests: class codes i64[N, n_outputs] of the
+        labels y [N, n_outputs], and the weight f64[N] that class_weight gives each row; None:
+        there is none, or another one in each bag."""
         found = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
         codes, weight = [own for _, own in found], self.class_weight
         if weight == "balanced_subsample":
@@ -410,8 +410,8 @@ def _columns(y: Any) -> np.ndarray:
 
 
 def _r2(y: np.ndarray, found: np.ndarray) -> float:
-    """As scikit-learn's `r2_score` of values f64[n, n_outputs], in a tenth of its time: it is
-    asked for often."""
+    """R^2 of values f64[n, n_outputs] as scikit-learn's `r2_score` gives it, in a tenth of the
+    time, because it is called often."""
     left = ((y - found) ** 2).sum(axis=0)
     spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
     scores = 1 - left / np.where(spread > 0, spread, 1)

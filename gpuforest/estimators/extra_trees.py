@@ -254,7 +254,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         return super()._tree_params() | fixed | {"monotonic_cst": None}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Grow the trees; see `RandomForestRegressor.fit`. `y` is not looked at."""
+        """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored."""
         return super().fit(X, None, sample_weight)
 
     def _fit(self, data: FitData, backend: Backend) -> None:
@@ -272,7 +272,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-        y : not looked at
+        y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns

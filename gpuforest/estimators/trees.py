@@ -29,7 +29,7 @@ from gpuforest.nodes import is_leaf
 
 
 class SingleTree(PrunedTree):
-    """What a single tree answers beside its predictions."""
+    """What a single tree offers beside its predictions."""
 
     max_features: Any
     __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
@@ -45,31 +45,31 @@ class SingleTree(PrunedTree):
         return shown_tree(TreeView(self.forest_, 0, self._criterion, self.backend, signs))
 
     def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
-        """What `sklearn.inspection.partial_dependence(method="recursion")` asks for."""
+        """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
         from gpuforest.inspection.sklearn_tree import partial_dependence
 
         return partial_dependence([self], grid, target_features)
 
     def __getstate__(self) -> Any:
-        """What is derived need not travel."""
+        """The state without `tree_`, which is made again from the forest."""
         state: Any = super().__getstate__()
         return {name: value for name, value in state.items() if name != "tree_"}
 
-    # `check_input` is there for callers of scikit-learn's trees: rows are checked always, as
+    # callers of scikit-learn's trees pass `check_input`; rows are always checked, because
     # kernels trust them
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
-        """Grow the tree; see `RandomForestClassifier.fit`. `check_input` is not looked at."""
+        """Grow the tree; see `RandomForestClassifier.fit`. `check_input` is ignored."""
         return super().fit(X, y, sample_weight)
 
     def predict(self, X: Any, check_input: bool = True) -> Any:
-        """As `predict` of a forest of this tree alone. `check_input` is not looked at."""
+        """As `predict` of a forest of this tree alone. `check_input` is ignored."""
         return super().predict(X)
 
     def apply(self, X: Any, check_input: bool = True) -> Any:
         """The number of the leaf that each row reaches, int64 of shape (n_samples,).
 
-        `check_input` is not looked at.
+        `check_input` is ignored.
         """
         return self._walk(X, prediction.apply)[:, 0]
 
@@ -79,7 +79,7 @@ class SingleTree(PrunedTree):
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-        check_input : bool, not looked at
+        check_input : bool, ignored
 
         Returns
         -------
@@ -203,7 +203,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         keep(self, locals())
 
     def predict_proba(self, X: Any, check_input: bool = True) -> Any:
-        """As `predict_proba` of a forest of this tree alone. `check_input` is not looked at."""
+        """As `predict_proba` of a forest of this tree alone. `check_input` is ignored."""
         return super().predict_proba(X)
 
 

@@ -1,4 +1,4 @@
-"""What sends rows from a node to its children: the one place that says it, in words or code."""
+"""The conditions that send rows from a node to its children, in words and as code."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def is_missing(value: Any) -> bool:
 
 
 def one_line(name: object) -> str:
-    """A name of any kind, with escapes in place of line ends and all else that cannot be seen."""
+    """A name of any kind, with escapes instead of line ends and all else that cannot be seen."""
     text = str(name)
     if text.isprintable():  # most are, and a tree asks for each many times
         return text

@@ -245,11 +245,11 @@ def _forest(model: Any) -> Forest:
     """The trees of a fitted model."""
     trees = [each.tree_ for each in getattr(model, "estimators_", [model])]
     criterion = CRITERIA[model.criterion]
-    places, edges = [_places(tree) for tree in trees], _edges(trees)
-    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, places, strict=True)])
+    positions, edges = [_positions(tree) for tree in trees], _edges(trees)
+    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, positions, strict=True)])
     leaf = is_leaf(nodes)
     nodes[leaf] += np.arange(leaf.sum()).astype(NODE)
-    leaves = [_leaves(*pair) for pair in zip(trees, places, strict=True)]
+    leaves = [_leaves(*pair) for pair in zip(trees, positions, strict=True)]
     if min(at.weight.min() for at in leaves) <= 0:
         raise ValueError("the model has leaves without weight: train it with weights above 0")
     spread = None
@@ -263,16 +263,16 @@ def _forest(model: Any) -> Forest:
     offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
     forest = Forest(nodes, offsets, sums, edges, coding, _seed(model), spread)
     if criterion.medians:
-        forest = _with_medians(forest, trees, places, criterion)
+        forest = _with_medians(forest, trees, positions, criterion)
     check_forest(forest)
     return forest
 
 
 def _with_medians(
-    forest: Forest, trees: list[Any], places: list[np.ndarray], criterion: Criterion
+    forest: Forest, trees: list[Any], positions: list[np.ndarray], criterion: Criterion
 ) -> Forest:
     """The forest with what scikit-learn's trees know of all nodes, not of the leaves alone."""
-    orders = [np.argsort(place) for place in places]
+    orders = [np.argsort(position) for position in positions]
     value, impurity = (
         np.concatenate([getattr(t, n)[o] for t, o in zip(trees, orders, strict=True)])
         for n in ("value", "impurity")
@@ -314,7 +314,7 @@ def _edges(trees: list[Any]) -> BinEdges:
     return BinEdges(threshold[new].astype(np.float64), offsets, np.zeros(F, np.uint8))
 
 
-def _places(tree: Any) -> np.ndarray:
+def _positions(tree: Any) -> np.ndarray:
     """Where each node of scikit-learn's tree lies in the order of nodes.py, i64[m]."""
     left, right = tree.children_left, tree.children_right
     levels = [np.zeros(1, np.int64)]
@@ -324,16 +324,16 @@ def _places(tree: Any) -> np.ndarray:
     for level in reversed(levels):
         split = level[left[level] >= 0]
         sizes[split] += sizes[left[split]] + sizes[right[split]]
-    place, below = np.zeros_like(sizes), np.ones_like(sizes)  # below: where descendants begin
+    position, below = np.zeros_like(sizes), np.ones_like(sizes)  # below: where descendants begin
     for level in levels:
         split = level[left[level] >= 0]
         a, b = left[split], right[split]
-        place[a], place[b] = below[split], below[split] + 1
+        position[a], position[b] = below[split], below[split] + 1
         below[a], below[b] = below[split] + 2, below[split] + 1 + sizes[a]
-    return place
+    return position
 
 
-def _nodes(tree: Any, place: np.ndarray, edges: BinEdges) -> np.ndarray:
+def _nodes(tree: Any, position: np.ndarray, edges: BinEdges) -> np.ndarray:
     """Packed nodes u64[m] of a tree; leaves point at row 0."""
     nodes = np.full(tree.node_count, LEAF_WORD, NODE)
     split = np.flatnonzero(tree.feature >= 0)
@@ -343,14 +343,14 @@ def _nodes(tree: Any, place: np.ndarray, edges: BinEdges) -> np.ndarray:
         own = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
         bin[feature == f] = np.searchsorted(own, threshold[feature == f])
     words = pack_splits(xp, feature, bin, tree.missing_go_to_left[split] != 0)
-    child = place[tree.children_left[split]].astype(NODE)
-    nodes[place[split]] = words + (child << np.uint64(CHILD_SHIFT))
+    child = position[tree.children_left[split]].astype(NODE)
+    nodes[position[split]] = words + (child << np.uint64(CHILD_SHIFT))
     return nodes
 
 
-def _leaves(tree: Any, place: np.ndarray) -> Leaves:
+def _leaves(tree: Any, position: np.ndarray) -> Leaves:
     """The leaves of scikit-learn's tree in the order of ours."""
-    order = np.argsort(place)
+    order = np.argsort(position)
     at = order[tree.children_left[order] < 0]
     return Leaves(tree.weighted_n_node_samples[at], tree.impurity[at], tree.value[at])
 

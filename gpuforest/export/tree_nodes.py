@@ -1,4 +1,4 @@
-"""A tree as its nodes: small objects that say what they are, for reading and for export."""
+"""A tree as its nodes: small objects for reading and for export."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def gains_by_levels(
     splits, gains = [], []
     sums = xp.zeros_like(leaf_sums[:0, :])
     score = criterion.side_score(xp, sums)
-    for feature, child, split, places in reversed(levels):
+    for feature, child, split, positions in reversed(levels):
         is_split, below = feature >= 0, sums[0::2, :] + sums[1::2, :]
         sides = score[0::2] + score[1::2]
         sums = xp.take(leaf_sums, xp.where(is_split, 0, child), axis=0)
@@ -48,7 +48,7 @@ def gains_by_levels(
             rank = xp.where(is_split, exclusive(xp, is_split), 0)
             sums = xp.where(is_split[:, None], xp.take(below, rank, axis=0), sums)
         score = criterion.side_score(xp, sums)
-        splits.append(places)
+        splits.append(positions)
         gains.append(sides - xp.take(score, split))
     gain = xp.concat(gains)
     return xp.concat(splits), xp.where(gain > 0, gain, xp.zeros_like(gain))

@@ -20,8 +20,8 @@ Array = Any
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
 Curve = list[tuple[int, float]]  # trees, and the error of so many
 
-# Rows by which errors are known on the way: a quarter, within these, which takes some percent of
-# the time that the trees take. Errors of fewer rows settle later: they differ by chance.
+# Rows on which errors are computed while trees grow: a quarter, within these, which takes some
+# percent of the time that the trees take. Errors of fewer rows settle later: they differ by chance.
 FEWEST_ROWS, MOST_ROWS = 5_000, 10_000
 LEAST_ROWS = 1_024  # that a thread takes through trees
 
@@ -131,8 +131,8 @@ def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, i
 
 
 def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray | None:
-    """Rows by which errors are known on the way, drawn by the hash from those of some weight;
-    None: all."""
+    """Rows on which errors are computed while trees grow, drawn by the hash from those of some
+    weight; None: all."""
     counted, n = sampling.counted, sampling.n_counted
     count = min(max(FEWEST_ROWS, n // 4), MOST_ROWS)
     if n <= count:
@@ -142,7 +142,7 @@ def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray 
 
 
 def curve_points(n_trees: int) -> list[int]:
-    """Numbers of trees at which the error is looked at, four from each power of two to the
+    """Numbers of trees at which the error is computed, four from each power of two to the
     next: 1, 2, ... 8, 10, 12, 14, 16, 20, ... `n_trees`. Half of one is another, and they
     share out among threads."""
     steps = (m * 2**k for k in range(n_trees.bit_length()) for m in (4, 5, 6, 7))

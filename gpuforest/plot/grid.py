@@ -61,7 +61,7 @@ class Columns:
                 )
         return cls(values, [str(name) for name in names], frame)
 
-    def place(self, feature: int | str) -> int:
+    def index(self, feature: int | str) -> int:
         """The number of a feature that is given by number or by name.
 
         Raises

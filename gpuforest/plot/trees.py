@@ -86,7 +86,7 @@ def plot_tree(
         outputs by impurity
     impurity : the impurity is shown
     node_ids : numbers of nodes are shown
-    proportion : shares are shown in place of weights of rows and classes
+    proportion : shares are shown instead of weights of rows and classes
     precision : int >= 0, digits after the point
     ax : matplotlib axis, on which the text is made small enough; None: a figure as large as the
         tree needs
@@ -129,7 +129,7 @@ def plot_tree(
 
 
 def _brief(node: Node) -> Node:
-    """With conditions as short as they can be said."""
+    """The node with short conditions."""
     conditions = (branch.condition.plain() for branch in node.branches)
     briefer = [replace(c, name=shortened(c.name, MOST_NAME)) for c in conditions]
     pairs = zip(node.branches, briefer, strict=True)
@@ -142,13 +142,13 @@ def _box(node: Node, nodes: dict[int, Node], show: Show, deepest: float) -> Box:
     label = ""
     if node.parent is not None:
         ways = nodes[node.parent].branches
-        place = nodes[node.parent].children.index(node.number)
-        label = ("yes", "no")[place] if len(ways) == 2 else _value(ways[place].condition, show)
+        index = nodes[node.parent].children.index(node.number)
+        label = ("yes", "no")[index] if len(ways) == 2 else _value(ways[index].condition, show)
     return Box.of("\n".join(map(_wrapped, lines)), _wrapped(label))
 
 
 def _value(condition: Any, show: Show) -> str:
-    """One of several ways out, without the feature's name, which the parent's box tells."""
+    """A condition without the feature's name, which the parent's box shows."""
     text: str = condition.words(show.number).removeprefix(f"{one_line(condition.name)} ")
     return text.removeprefix("is ").removeprefix("in ")
 

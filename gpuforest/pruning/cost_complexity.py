@@ -1,6 +1,6 @@
-"""Pruning: a grown tree gives up splits, those it would not have made under other rules.
+"""Pruning: a grown tree gives up the splits that it would not have made under other rules.
 
-All of it follows from what each split gained, which the leaves' sums tell; so it works on
+Pruning needs what each split gained, which follows from the leaves' sums; so it works on
 the host, on a forest from any backend.
 
 Best-first growth (Shi 2007) splits the open node that gains most until there are enough
@@ -141,7 +141,7 @@ def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> For
 def _best_splits(left: np.ndarray, gains: np.ndarray, n_splits: int) -> list[int]:
     """Nodes of a tree in the order in which best-first growth splits them.
 
-    Mostly few nodes are looked at, so left children and gains stay arrays, in a quarter of the
+    Mostly few nodes are visited, so left children and gains stay arrays, in a quarter of the
     memory of lists.
     """
     number, chosen = count(), list[int]()

@@ -1,4 +1,4 @@
-"""Which subtree to keep: chosen by what rows lose that took no part in growing the tree.
+"""The choice of a subtree by the losses of rows that took no part in growing the tree.
 
 A row ends at its leaf, or at the lowest node above it that has become one. So each node is
 asked once what the rows that pass it would lose there, and these sums are added up along the
@@ -132,7 +132,7 @@ def error_curve(
     ----------
     trials : of one or more trees, whose test rows are taken together
     ccp_alphas : f64[n], ascending
-    repeats : how often a row is tested in the mean; a row's losses tell no more than one
+    repeats : how often a row is tested in the mean; all losses of a row count as one
     """
     weights = np.concatenate([trial.weights for trial in trials])
     total, squares = math.fsum(weights), math.fsum(weights**2)
