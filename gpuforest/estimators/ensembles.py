@@ -22,6 +22,7 @@ from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.progress import report
+from gpuforest.estimators.base import Trees
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
     FIRST_TREES,
@@ -52,22 +53,15 @@ from gpuforest.target import CheckedTarget
 from gpuforest.training import Training
 
 
-class ManyTrees:
+class ManyTrees(Trees):
     """What a forest offers beside its predictions. A forest is a sequence of its trees."""
 
-    forest_: Forest
-    n_estimators: int | str
-    n_features_in_: int
     oob_curve_: Bunch
     oob_max_features_: Bunch
     bootstrap: bool
     oob_score: bool | Callable[..., float]
     oob_tol: float
     max_estimators: int
-    get_params: Callable[..., dict[str, Any]]
-    _splitter: str
-    _walk: Callable[..., Any]
-    _sampling_: Sampling
 
     def __len__(self) -> int:
         """Trees."""
@@ -128,19 +122,17 @@ class ManyTrees:
         return features_tried(settings.max_features, self.n_features_in_, settings.features_drawn)
 
     def _validate_params(self) -> None:
-        super()._validate_params()  # type: ignore[misc]
+        super()._validate_params()
         check_out_of_bag(vars(self))
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         if hasattr(y, "toarray"):  # another error and other words than of single trees, as there
             raise ValueError("sparse multilabel-indicator for y is not supported.")
-        found: CheckedTarget = super()._check_target(y, n_rows, backend)  # type: ignore[misc]
-        return found
+        return super()._check_target(y, n_rows, backend)
 
     def _settings(self, n_features: int) -> Settings:
-        """The parameters as the engine takes them."""
-        found: Settings = super()._settings(n_features)  # type: ignore[misc]
-        found = replace(found, balanced_by_weight=True, is_single=False)
+        settings = super()._settings(n_features)
+        found = replace(settings, balanced_by_weight=True, is_single=False)
         if found.max_features == "oob":
             return replace(found, max_features=self._best_features())
         return found
