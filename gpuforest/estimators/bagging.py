@@ -278,9 +278,7 @@ class BaggingClassifier(Bagging, ForestClassifier):
         Rows are drawn with replacement; False: without.
     bootstrap_features : bool, default=False
         Features are drawn with replacement.
-    voting : {"soft", "hard"}, default="soft"
-        The mean of the trees' class proportions, or the share of trees that vote for a class.
-    oob_score, oob_tol, max_estimators, warm_start, n_jobs, random_state, verbose
+    voting, oob_score, oob_tol, max_estimators, warm_start, n_jobs, random_state, verbose
         As for `RandomForestClassifier`.
 
     Attributes

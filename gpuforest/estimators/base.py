@@ -27,6 +27,7 @@ from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
     Settings,
     draw_seed,
+    features_tried,
     rules_of,
     sampling_of,
     signs_of,
@@ -232,6 +233,13 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return mask if mask.any() else None
 
     @property
+    def max_features_(self) -> int:
+        """Features tried at a split."""
+        check_is_fitted(self)
+        settings = self._settings(self.n_features_in_)
+        return features_tried(settings.max_features, self.n_features_in_, settings.features_drawn)
+
+    @property
     def _criterion(self) -> Criterion:
         """The one that the trees were grown by."""
         return CRITERIA[self.criterion_].of_outputs(self.forest_.coding.n_outputs)
@@ -338,6 +346,18 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         found = BaseEstimator._get_fitted_attr_html(known, doc_link)
         found.estimator_class = type(self)
         return found
+
+    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
+        """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
+        from gpuforest.inspection.sklearn_tree import partial_dependence
+
+        trees = getattr(self, "estimators_", [self])
+        return partial_dependence(trees, grid, target_features)
+
+    def __getstate__(self) -> Any:
+        """The state without the trees that scikit-learn shows: the forest makes them again."""
+        state: Any = super().__getstate__()
+        return {name: v for name, v in state.items() if name not in ("tree_", "estimators_")}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

@@ -40,7 +40,6 @@ from gpuforest.estimators.settings import (
     Settings,
     check_out_of_bag,
     criterion_constraint,
-    features_tried,
 )
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
@@ -98,11 +97,6 @@ class ManyTrees(Trees):
         check_is_fitted(self)
         return template(self)
 
-    def __getstate__(self) -> Any:
-        """The state without the trees, which are made again from the forest."""
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "estimators_"}
-
     @property
     def n_estimators_(self) -> int:
         """Trees."""
@@ -113,13 +107,6 @@ class ManyTrees(Trees):
     def _most_trees(self) -> int:
         """The most trees that a fit may grow."""
         return int(self.max_estimators if self.n_estimators == "auto" else self.n_estimators)
-
-    @property
-    def max_features_(self) -> int:
-        """Features tried at a split."""
-        check_is_fitted(self)
-        settings = self._settings(self.n_features_in_)
-        return features_tried(settings.max_features, self.n_features_in_, settings.features_drawn)
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -253,12 +240,6 @@ class ManyTrees(Trees):
             return [rows] * forest.n_trees
         bags = (draw_bags(drawn, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
         return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
-
-    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
-        """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
-        from gpuforest.inspection.sklearn_tree import partial_dependence
-
-        return partial_dependence(list(self.estimators_), grid, target_features)
 
 
 class ForestClassifier(ManyTrees, Classifier):

@@ -44,18 +44,15 @@ class ExtraTreesClassifier(ForestClassifier):
 
     Parameters
     ----------
-    n_estimators : int or "auto", default=100
-        Trees; "auto": as many as it takes until the out-of-bag error has converged. Needs
-        bootstrap.
     bootstrap : bool, default=False
         Each tree sees rows drawn with replacement; False: all rows.
-    criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
+    n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf
         As for `RandomForestClassifier`.
-    max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
+    min_weight_fraction_leaf, max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha
         As for `RandomForestClassifier`.
-    categorical_features, min_category_frequency, categorical_split, class_weight, voting
+    monotonic_cst, categorical_features, min_category_frequency, categorical_split, class_weight
         As for `RandomForestClassifier`.
-    max_samples, oob_score, oob_tol, max_estimators
+    voting, max_samples, oob_score, oob_tol, max_estimators
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -115,9 +112,6 @@ class ExtraTreesRegressor(ForestRegressor):
 
     Parameters
     ----------
-    n_estimators : int or "auto", default=100
-        Trees; "auto": as many as it takes until the out-of-bag error has converged. Needs
-        bootstrap.
     max_features : "sqrt", "log2", "oob", int, float or None, default=1.0
         Features, among those that vary in the node, tried at a split; None: all; "oob": see
         `RandomForestClassifier`.
@@ -129,7 +123,7 @@ class ExtraTreesRegressor(ForestRegressor):
         As for `RandomForestRegressor`.
     min_category_frequency, categorical_split, max_samples, oob_score
         As for `RandomForestRegressor`.
-    oob_tol, max_estimators
+    n_estimators, oob_tol, max_estimators
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.

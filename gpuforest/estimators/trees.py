@@ -19,7 +19,6 @@ from gpuforest.estimators.settings import (
     TREE_CONSTRAINTS,
     criterion_constraint,
     current_criterion,
-    features_tried,
     keep,
 )
 from gpuforest.estimators.tasks import Classifier, Regressor
@@ -31,7 +30,6 @@ from gpuforest.nodes import is_leaf
 class SingleTree(PrunedTree):
     """What a single tree offers beside its predictions."""
 
-    max_features: Any
     __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
 
@@ -43,17 +41,6 @@ class SingleTree(PrunedTree):
         check_is_fitted(self)
         signs = self._signs()
         return shown_tree(TreeView(self.forest_, 0, self._criterion, self.backend, signs))
-
-    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
-        """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
-        from gpuforest.inspection.sklearn_tree import partial_dependence
-
-        return partial_dependence([self], grid, target_features)
-
-    def __getstate__(self) -> Any:
-        """The state without `tree_`, which is made again from the forest."""
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "tree_"}
 
     # callers of scikit-learn's trees pass `check_input`; rows are always checked, because
     # kernels trust them
@@ -87,12 +74,6 @@ class SingleTree(PrunedTree):
         """
         leaves = to_host(self._walk(X, prediction.apply))
         return decision_paths(self.forest_, leaves)
-
-    @property
-    def max_features_(self) -> int:
-        """Features tried at a split."""
-        check_is_fitted(self)
-        return features_tried(self.max_features, self.n_features_in_)
 
     def get_depth(self) -> int:
         """Levels below the root."""
