@@ -44,7 +44,7 @@ def check_forest(forest: Forest) -> None:
 
 
 def check_offsets(offsets: np.ndarray, n: int, name: str) -> None:
-    """Offsets i64[>= 2] ascend from 0 to n."""
+    """Check that offsets i64[>= 2] ascend from 0 to n."""
     need(offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 1, f"no {name}")
     need(int(offsets[0]) == 0 and int(offsets[-1]) == n, f"{name} that do not fit")
     need(bool((offsets[1:] >= offsets[:-1]).all()), f"{name} that do not ascend")

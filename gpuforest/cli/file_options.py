@@ -50,7 +50,7 @@ def add_reading_options(command: argparse.ArgumentParser, kept: bool = True) -> 
 
 
 def reading_of(arguments: argparse.Namespace, model: Any = None) -> Reading:
-    """How to read: as the model was trained, but for what is given.
+    """How to read a file: as for the training of the model, except where options are given.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def reading_of(arguments: argparse.Namespace, model: Any = None) -> Reading:
 
 
 def source_of(reading: Reading, target: str) -> dict[str, Any]:
-    """What a model keeps of its training data: the target's name, and how they were read."""
+    """The facts about its training data that a model keeps: the target, and how they were read."""
     plain = Reading()
     found: dict[str, Any] = {"target": target}
     for name in Reading.__dataclass_fields__:

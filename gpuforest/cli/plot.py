@@ -124,7 +124,7 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
 
 
 def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
-    """One tree of a forest, and beside it the forest; a single tree by itself."""
+    """Draw one tree of a forest and, beside it, the forest; a single tree by itself."""
     from matplotlib import pyplot
 
     table = load_for(model, arguments, target_of(model, arguments))
@@ -148,7 +148,7 @@ def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
 
 
 def member(model: Any, tree: int) -> Any:
-    """One tree of a model, which may be it."""
+    """One tree of a forest, or the single tree that a model is."""
     trees = getattr(model, "estimators_", [model])
     if not 0 <= tree < len(trees):
         raise ValueError(f"tree {tree} does not exist: choose one of 0 to {len(trees) - 1}")

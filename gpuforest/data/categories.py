@@ -193,7 +193,7 @@ def factorize(column: Any, name: str) -> Factor:
 
 
 def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """As `_factorize_array`, of a series of narwhals that is not pandas'."""
+    """Codes and distinct values as of `_factorize_array`, of a series that is not pandas'."""
     import narwhals.stable.v2 as nw
 
     dtype, missing = column.dtype, column.is_null().to_numpy()
@@ -230,7 +230,7 @@ def _factorize_array(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _factorize_plain(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What pandas.factorize gives, but for the order of the values."""
+    """The result of pandas.factorize, but for the order of the values."""
     if column.dtype.kind != "O":
         values, codes = np.unique(column, return_inverse=True)
         if column.dtype.kind == "f" and len(values) and np.isnan(values[-1]):

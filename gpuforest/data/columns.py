@@ -44,7 +44,7 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """What the features are called."""
+        """The features' names."""
         return list(self.frame.columns)
 
     def take(self, rows: np.ndarray) -> Table:

@@ -134,7 +134,7 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
 
 
 def native_dtypes(frame: Any) -> list[Any]:
-    """What pandas calls the columns' dtypes; None in other frames."""
+    """The columns' dtypes in pandas; None for columns of other frames."""
     if frame.implementation.is_pandas():
         return list(frame.to_native().dtypes)
     return [None] * frame.shape[1]

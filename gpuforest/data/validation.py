@@ -1,4 +1,4 @@
-"""What users pass, checked before any work; every error names the parameter or column."""
+"""Checks of the data that users pass, before any work; errors name the parameter or column."""
 
 from __future__ import annotations
 
@@ -161,8 +161,8 @@ def _refuse_other_order(names: list[Any], fitted: Iterable[Any]) -> None:
 
 
 def _shadow(X: Array) -> np.ndarray:
-    """What scikit-learn may look at: a host array as it is; of a device array shape and
-    dtype, without memory."""
+    """The array that scikit-learn checks: a host array as it is; for a device array one of its
+    shape and dtype, without memory."""
     if isinstance(X, np.ndarray):
         return X
     return np.broadcast_to(np.zeros((), X.dtype), X.shape)
@@ -315,7 +315,7 @@ def _labels_of(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
 
 
 def _labels_on_device(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
-    """The same for y on a device, sorted there; only the classes come over."""
+    """The codes and classes of y on a device, sorted there; only the classes are copied."""
     xp, kind = backend.xp, y.dtype.kind
     if kind not in "biuf":
         raise ValueError(f"Unknown label type: y has the dtype {y.dtype}")

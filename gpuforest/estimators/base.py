@@ -269,7 +269,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _chosen(self, X: Any) -> dict[str, Any]:
-        """What chooses the backend for X, see `run_on_backend`."""
+        """The arguments that choose the backend for X, see `run_on_backend`."""
         return {
             "name": self.backend,
             "n_threads": thread_count(getattr(self, "n_jobs", 1)),
@@ -278,7 +278,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         }
 
     def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
-        """What a stage of `predict` finds for X's rows, in the kind of array that X is."""
+        """The result of a stage of `predict` for X's rows, in the kind of array that X is."""
         check_is_fitted(self)
 
         def work(backend: Backend) -> Any:

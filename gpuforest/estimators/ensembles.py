@@ -1,4 +1,4 @@
-"""What ensembles offer beside predictions: trees, leaves, paths and out-of-bag predictions."""
+"""Ensembles: their trees, leaves, paths and out-of-bag predictions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from gpuforest.training import Training
 
 
 class ManyTrees(Trees):
-    """What a forest offers beside its predictions. A forest is a sequence of its trees."""
+    """The methods of a forest beside its predictions. A forest is a sequence of its trees."""
 
     oob_curve_: Bunch
     oob_max_features_: Bunch

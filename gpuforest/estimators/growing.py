@@ -43,7 +43,7 @@ class Growth:
         return sampled_rows(t.seed, t.sampling, t.backend)
 
     def trying(self, n_tried: int) -> Growth:
-        """The same, with another number of features tried at a split."""
+        """The same record with another number of features tried at a split."""
         rules = replace(self.training.rules, n_tried=n_tried)
         return replace(self, training=replace(self.training, rules=rules))
 
@@ -89,7 +89,7 @@ def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees]
 def grow_until_converged(
     growth: Growth, error: Error, tol: float, max_trees: int, begun: list[WaveTrees]
 ) -> tuple[Forest, Curve]:
-    """As many trees as it takes until the out-of-bag error has converged.
+    """Grow trees until the out-of-bag error has converged.
 
     The error is computed at each of `curve_points` from `FIRST_TREES` on: it has converged
     when over the last half of the trees it lay within `tol`. An error of a + b / n at n trees

@@ -28,7 +28,7 @@ from gpuforest.nodes import is_leaf
 
 
 class SingleTree(PrunedTree):
-    """What a single tree offers beside its predictions."""
+    """The methods of a single tree beside its predictions."""
 
     __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
@@ -50,7 +50,7 @@ class SingleTree(PrunedTree):
         return super().fit(X, y, sample_weight)
 
     def predict(self, X: Any, check_input: bool = True) -> Any:
-        """As `predict` of a forest of this tree alone. `check_input` is ignored."""
+        """Predict as a forest of this tree alone does. `check_input` is ignored."""
         return super().predict(X)
 
     def apply(self, X: Any, check_input: bool = True) -> Any:
@@ -184,7 +184,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         keep(self, locals())
 
     def predict_proba(self, X: Any, check_input: bool = True) -> Any:
-        """As `predict_proba` of a forest of this tree alone. `check_input` is ignored."""
+        """Class proportions as of a forest of this tree alone. `check_input` is ignored."""
         return super().predict_proba(X)
 
 

@@ -19,7 +19,7 @@ Number = Callable[[float], str]  # how a number is written
 
 @dataclass(frozen=True, kw_only=True)
 class Condition(ABC):
-    """What a value of one feature must be. None and NaN are missing values.
+    """A condition on the value of one feature. None and NaN are missing values.
 
     feature : int, the feature's number
     name : str, what it is called
@@ -40,7 +40,7 @@ class Condition(ABC):
 
     @abstractmethod
     def _holds(self, value: Any) -> bool:
-        """Of a value that is not missing."""
+        """Whether a value that is not missing meets the condition."""
 
     @abstractmethod
     def plain(self) -> Self:
@@ -233,7 +233,7 @@ class Splits:
                 return (*found, Branch(rest, node))
 
     def _set(self, node: int) -> Categories:
-        """What goes left at a split by a set."""
+        """The condition for rows that go left at a split by a set."""
         feature, forest = int(self._feature[node]), self._forest
         known = forest.edges.categories[feature]
         first = forest.set_at[self._first + node]
@@ -258,7 +258,7 @@ def narrowed(path: tuple[Condition, ...], condition: Condition) -> tuple[Conditi
 
 
 def all_of(conditions: Sequence[Condition], number: Number = repr) -> str:
-    """That all conditions are met, in words; "" where there are none."""
+    """All conditions in words, joined by "and"; "" if there are none."""
     parts = [c.alternatives(number) for c in conditions]
     joined = [" or ".join(p) for p in parts]
     if len(parts) > 1:

@@ -59,7 +59,7 @@ def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _start(text: str, arrays: dict[str, np.ndarray]) -> bytes:
-    """What lies before the arrays."""
+    """The bytes before the arrays."""
     header: dict[str, Any] = {
         "__metadata__": {FORMAT: f"{VERSION} {checksum(text, arrays)} {text}"}
     }

@@ -20,7 +20,7 @@ ELLIPSIS = "(...)"  # instead of what lies below max_depth
 
 @dataclass(frozen=True)
 class Show:
-    """What a drawn node shows, see `export_graphviz`."""
+    """The options of a drawn node's text, see `export_graphviz`."""
 
     criterion: str
     is_classes: bool
@@ -32,7 +32,7 @@ class Show:
 
     @classmethod
     def of(cls, estimator: Any, **options: Any) -> Show:
-        """Of a fitted estimator's trees; options : the fields from `impurity` on"""
+        """The options for a fitted estimator's trees; options : the fields from `impurity` on"""
         classes = class_labels(estimator.forest_)
         return cls(
             criterion=CRITERIA[estimator.criterion_].label or estimator.criterion_,

@@ -1,5 +1,5 @@
-"""What a model file's header holds beside the forest: curves of errors, {column: [...]}, and what
-the command line keeps of the training data, {"target": "price", "decimal": ","}."""
+"""The part of a model file's header beside the forest: curves of errors, {column: [...]}, and the
+command line's facts about the training data, {"target": "price", "decimal": ","}."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def kept_of(estimator: Any) -> dict[str, dict[str, Any]]:
 
 
 def read_kept(name: str, written: dict[str, Any]) -> Any:
-    """One of them as its attribute.
+    """A curve or the source as its attribute.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What notebooks show of fitted trees, below scikit-learn's diagram."""
+"""The summary of fitted trees that notebooks show below scikit-learn's diagram."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are no
 
 
 class BagState(np.random.RandomState):
-    """What a tree of a converted forest has for a seed: scikit-learn, and packages that ask as it
-    does, draw the rows of a bag again from it, and get those that the tree was grown from.
+    """The seed of a tree of a converted forest. scikit-learn, and packages that do as it does, draw
+    the rows of a bag again from it, and get those that the tree was grown from.
 
     A pickle has `BAG_UNKNOWN` in its place, so that it can be read where gpuforest is not.
     """
@@ -55,7 +55,7 @@ class BagState(np.random.RandomState):
         self._drawn_by = sampling, seed, tree
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
-        """Of some of as many rows as there were, those that were drawn."""
+        """The rows of the bag, if as many rows are to be drawn from as the forest was fitted to."""
         sampling = self._drawn_by[0]
         if (low, high) == (0, sampling.n_rows) and size is not None:
             seed, tree = self._drawn_by[1:]
@@ -85,7 +85,7 @@ def _seed_there(seed: int, tree: int) -> int:
 
 
 class Leaves(NamedTuple):
-    """What scikit-learn's tree knows of its leaves."""
+    """The facts about its leaves that scikit-learn's tree holds."""
 
     weight: np.ndarray  # f64[v]
     impurity: np.ndarray  # f64[v]
@@ -148,7 +148,7 @@ def to_sklearn(estimator: Any) -> Any:
 
 
 def _set_bags(found: Any, estimator: Any) -> None:
-    """What scikit-learn draws bags again from, and what it found out of bag."""
+    """Set the seeds from which scikit-learn draws bags again, and the out-of-bag attributes."""
     for name in ("oob_score_", "oob_decision_function_", "oob_prediction_"):
         if hasattr(estimator, name):
             setattr(found, name, getattr(estimator, name))
@@ -315,7 +315,7 @@ def _edges(trees: list[Any]) -> BinEdges:
 
 
 def _positions(tree: Any) -> np.ndarray:
-    """Where each node of scikit-learn's tree lies in the order of nodes.py, i64[m]."""
+    """The position of each node of scikit-learn's tree in the order of nodes.py, i64[m]."""
     left, right = tree.children_left, tree.children_right
     levels = [np.zeros(1, np.int64)]
     while len(split := levels[-1][left[levels[-1]] >= 0]):

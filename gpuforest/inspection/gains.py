@@ -1,4 +1,4 @@
-"""What each split gained, from the sums of the leaves alone."""
+"""The gain of each split, computed from the sums of the leaves alone."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def gains_by_levels(
 
 
 def gains_by_errors(forest: Forest, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same of the trees first .. last - 1 of a forest that knows its nodes' errors: indices
-    i64[...] into their nodes, and what each split takes off the error f64[...]."""
+    """The splits of the trees first .. last - 1 of a forest that knows its nodes' errors: indices
+    i64[...] into their nodes, and the decrease of the error by each split, f64[...]."""
     assert forest.node_errors is not None
     begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
     nodes, errors = forest.nodes[begin:end], forest.node_errors[begin:end]

@@ -120,7 +120,7 @@ class OutOfBag:
 
 
 def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, int, int]]:
-    """Where the trees first .. last - 1 of all forests lie: which of each."""
+    """The trees first .. last - 1 of all forests together: each forest and a range of its trees."""
     found, before = [], 0
     for forest in forests:
         begin, end = max(first - before, 0), min(last - before, forest.n_trees)

@@ -23,7 +23,7 @@ LEGEND_ROWS = 14
 
 @dataclass(frozen=True)
 class Surface:
-    """What is drawn over two features.
+    """The data of a picture over two features.
 
     table : a row for the middle of each cell, as the estimator takes it
     ends : where the cells begin and end, along either feature

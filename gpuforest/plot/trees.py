@@ -230,7 +230,7 @@ def _set_limits(ax: Axes, size: tuple[float, float]) -> None:
 
 
 def _scale(ax: Axes, size: tuple[float, float]) -> float:
-    """How large text is drawn, so that the boxes hold it on an axis that may be smaller."""
+    """The size of text, relative to full size, at which boxes on a smaller axis hold it."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # the layout decides how large the axis is

@@ -36,7 +36,7 @@ RULES = ("min", "one_se")
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What test rows lose in a tree of m nodes, were each node a leaf.
+    """The losses of test rows in a tree of m nodes, if each node were a leaf.
 
     alphas : f64[m], at which a node becomes a leaf; zero for leaves
     left : the left child of each node, zero for leaves
@@ -59,7 +59,7 @@ def try_rows(
     y: np.ndarray,
     weights: np.ndarray,
 ) -> Trial:
-    """What test rows lose at the nodes of a single tree.
+    """Compute the losses of test rows at the nodes of a single tree.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def try_rows(
 
 
 def _predictions(forest: Forest, criterion: Criterion, signs: np.ndarray) -> np.ndarray:
-    """What each node predicts as a leaf: class numbers i64[m, n_outputs], or f64[m, K]."""
+    """The prediction of each node as a leaf: class numbers i64[m, n_outputs], or f64[m, K]."""
     if forest.node_values is not None:
         return forest.node_values
     coding, sums = forest.coding, forest.node_sums(0, 1)
@@ -115,7 +115,7 @@ def middles(alphas: np.ndarray) -> np.ndarray:
 
 
 def path_alphas(alphas: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Where subtrees change, f64[n] ascending from zero, by `collapse_alphas` of a tree."""
+    """The alphas at which subtrees change, f64[n] ascending from zero, from `collapse_alphas`."""
     return np.unique(np.append(0.0, alphas[~is_leaf(nodes)]))
 
 
@@ -146,7 +146,7 @@ def error_curve(
 
 
 def _spans(trial: Trial, ccp_alphas: np.ndarray) -> np.ndarray:
-    """Where along the alphas each node is a leaf: the first and the one after the last, i64[2, m].
+    """The first alpha at which each node is a leaf, and the one after the last, i64[2, m].
 
     A node that never is one has an empty span.
     """
