@@ -34,7 +34,7 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from gpuforest.export.text import tree_text
+from gpuforest.export.text import export_text
 
 Array = np.ndarray
 SEED = 1
@@ -129,7 +129,7 @@ def experiments() -> dict[str, Callable[[int], float]]:
 def iris_tree() -> str:
     iris = load_iris()
     tree = DecisionTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
-    return tree_text(tree.forest_, 0, iris.feature_names)
+    return export_text(tree, feature_names=iris.feature_names)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Forests that come from outside: is this one that could have been grown?
+"""The check of a forest that comes from outside: could it have been grown?
 
 A model file and a pickle are checked by the same `check_forest`, so that no kernel, which checks
 nothing, ever walks a damaged tree.
@@ -13,21 +13,14 @@ import numpy as np
 from gpuforest.binning import CATEGORY_TYPES, BinEdges
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT, NUMERIC
 from gpuforest.common.errors import ModelFormatError, damaged, need
-from gpuforest.nodes import (
-    CHILD_MASK,
-    CHILD_SHIFT,
-    FEATURE_SHIFT,
-    LEAF_WORD,
-    SET_BIN,
-    is_leaf,
-)
+from gpuforest.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, SET_BIN, is_leaf
 from gpuforest.target import SUM_BITS, TargetCoding
 
 if TYPE_CHECKING:
     from gpuforest.forest import Forest
 
 COMBINE = ("mean", "votes", "sum")  # see `Forest`
-BLOCK_NODES = 2**15  # nodes looked at at once; twice as fast as all 10 million: it stays in a cache
+BLOCK_NODES = 2**15  # nodes checked at once, which stay in a cache: twice as fast as 10 million
 
 
 def check_forest(forest: Forest) -> None:
@@ -51,7 +44,7 @@ def check_forest(forest: Forest) -> None:
 
 
 def check_offsets(offsets: np.ndarray, n: int, name: str) -> None:
-    """Offsets i64[>= 2] ascend from 0 to n."""
+    """Check that offsets i64[>= 2] ascend from 0 to n."""
     need(offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 1, f"no {name}")
     need(int(offsets[0]) == 0 and int(offsets[-1]) == n, f"{name} that do not fit")
     need(bool((offsets[1:] >= offsets[:-1]).all()), f"{name} that do not ascend")
@@ -75,7 +68,7 @@ def _check_edges(edges: BinEdges) -> None:
 
 
 def _check_categories(edges: BinEdges) -> None:
-    """The categorical features have categories, whose places are their edges."""
+    """The categorical features have categories, whose codes are their edges."""
     found = edges.categories
     need(type(found) is dict, "categories that are none")
     need({*found} == {*np.flatnonzero(edges.kinds == CATEGORICAL).tolist()}, "categories amiss")

@@ -1,4 +1,4 @@
-"""What a node is worth, as plain functions: impurities, and what a split takes off them.
+"""Impurities of nodes, and what splits take off them, as plain functions.
 
 Trees compute the same from integers (`gpuforest.criteria`); these are for reading, checking by
 hand and splits of any number of branches.

@@ -1,4 +1,4 @@
-"""How much memory a fit takes, told before it; and how to take no more than a limit.
+"""An estimate of the memory that a fit will take, and a way to stay within a limit.
 
 An estimate, not a bound: how many nodes a tree has depends on the data. It is taken to have as
 many leaves as labels that have nothing to do with the features would need, in the shape of a
@@ -6,8 +6,8 @@ random binary search tree: of n leaves, 2**j P(Poisson(ln n) >= j) nodes lie j l
 root. In forests of trees of 40,000 rows, cut off 6 to 20 levels below their roots, there were 1.0
 to 1.1 times as many nodes as that of data like HIGGS, 0.6 to 1.0 times in regression.
 
-Counted is what a fit takes beside X and y, the interpreter and the compiled kernels. What a
-backend works with it says itself, see `Backend.bytes_for`.
+The estimate counts what a fit takes beside X and y, the interpreter and the compiled kernels.
+A backend estimates its own working memory, see `Backend.bytes_for`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
 
 
 class WorkingMemory(NamedTuple):
-    """Bytes that a backend takes for a while, beside data, bags and grown trees.
+    """Bytes that a backend takes temporarily, beside data, bags and grown trees.
 
     edges : while it chooses the bin edges
     wave : while it grows a wave of trees, or prunes them
@@ -82,7 +82,7 @@ class MemoryEstimate:
 
 @dataclass(frozen=True)
 class Fit:
-    """What is known of a fit before it.
+    """What is known about a fit before it begins.
 
     n_channels : C
     target_bytes, code_bytes, value_bytes : of a row's coded target, of a code, of a value of X
@@ -132,7 +132,7 @@ class Fit:
 
     @property
     def leaves(self) -> tuple[int, int]:
-        """Of a tree: all its leaves, and those that end at `max_depth`."""
+        """The numbers of a tree's leaves: all, and those at `max_depth`."""
         R, rules = self.bag_rows, self.rules
         most = R / max(rules.min_rows_leaf, rules.min_rows_split / 2)
         if self.is_classes:
@@ -174,7 +174,7 @@ class Fit:
         return min(leaves * n_trees, deepest * n_trees + times * weights * self.n_channels)
 
     def scratch_rows(self, n_trees: float) -> float:
-        """The same while they grow."""
+        """Rows of the leaf table of so many trees while they grow."""
         drawn = self.sampling
         own = None if drawn.n_draws and not drawn.distinct else drawn.weights
         heavy = any(w is not None and w.max() >= SHARED_WEIGHT for w in (own, drawn.factors))
@@ -183,7 +183,7 @@ class Fit:
         return self.leaf_rows(n_trees)
 
     def level_bytes(self, n_trees: int) -> float:
-        """Bytes of what is known of each node of a wave until its trees are put together."""
+        """Bytes that a wave holds for its nodes until its trees are put together."""
         return n_trees * 2 * self.leaves[0] * (150 + 24 * self.n_channels)
 
     def pruning_bytes(self, n_trees: int) -> float:
@@ -219,7 +219,7 @@ def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
 
 
 def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
-    """What `fit` takes on this backend, as it is set up."""
+    """The memory that `fit` takes on this backend, as it is set up."""
     N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
     kept = min(fit.leaves[0], fit.most_leaves)
     n_workers, worker, size = backend.waves(fit.sampling, C, T)

@@ -31,7 +31,7 @@ MOMENT_BITS = 52  # a moment is exact as a float64
 
 @dataclass(frozen=True, eq=False)
 class TargetCoding:
-    """How channel sums turn back into what the user knows: host arrays, plain data.
+    """How channel sums turn back into classes or numbers of the user: plain data on the host.
 
     classes : the class labels [C], or None for regression
     centre, scale : f64[K] and float, of regression
@@ -63,7 +63,7 @@ class TargetCoding:
 
     @property
     def error_factors(self) -> np.ndarray:
-        """What makes absolute errors of one unit of the outputs' moments, f64[K]."""
+        """Factors f64[K] that bring absolute errors of the outputs' moments to one unit."""
         scale = np.broadcast_to(self.scale, self.centre.shape)
         return np.asarray(scale.min() / scale)
 
@@ -90,14 +90,14 @@ class TargetCoding:
         return np.where(moved[:, None], self.of_means(means), self.values(sums))
 
     def votes(self, values: np.ndarray) -> np.ndarray:
-        """One for the class of the highest proportion, the first among equals, of each output,
-        and zero for the others: f64[V, n_values]."""
+        """The votes f64[V, n_values]: one for each output's class of the highest proportion, the
+        first among equals, and zero for the others."""
         parts = self.split(values) if self.several else [values]
         return np.hstack([p.argmax(axis=1)[:, None] == np.arange(p.shape[1]) for p in parts]) * 1.0
 
     def split(self, values: Array) -> list[Array]:
-        """Of several class outputs each one's part [N, C] of values [N, n_values], or of
-        channel sums."""
+        """Split values [N, n_values], or channel sums, into a part [N, C] for each of several
+        class outputs."""
         ends = np.cumsum([len(c) for c in self.several])
         first = values.shape[1] - int(ends[-1])
         return [

@@ -19,16 +19,10 @@ from sklearn.metrics import (
 
 import gpuforest
 from gpuforest.cli.facts import finite, plain
-from gpuforest.cli.file_options import (
-    DATA,
-    add_reading_options,
-    reading_of,
-    target_of,
-    text_columns,
-)
-from gpuforest.cli.predict import add_runtime_options, require_numbers, set_runtime, used
+from gpuforest.cli.file_options import DATA, add_reading_options, target_of
+from gpuforest.cli.predict import add_runtime_options, load_for, set_runtime
 from gpuforest.cli.show import print_rows, progress_bar, say
-from gpuforest.data.columns import Table, load_table
+from gpuforest.data.columns import Table
 from gpuforest.data.frames import listed
 
 ERRORS = ("mean_absolute_error", "root_mean_squared_error")  # in units of the target
@@ -59,16 +53,8 @@ def run(arguments: argparse.Namespace) -> None:
         model = gpuforest.load(arguments.model)
         target = target_of(model, arguments)
         set_runtime(model, vars(arguments))
-        table = load_table(
-            arguments.data,
-            target,
-            weight=arguments.weight,
-            features=used(model),
-            drop_missing_target=arguments.drop_missing_target,
-            reading=reading_of(arguments, model),
-            text=text_columns(model, target),
-        )
-        require_numbers(model, table.frame)
+        parts = {"weight": arguments.weight, "drop_missing_target": arguments.drop_missing_target}
+        table = load_for(model, arguments, target, **parts)
         facts = {"model": arguments.model, "data": arguments.data, "target": target}
         facts |= {"rows": len(table.y), "task": "classification"}
         if is_classifier(model):
@@ -104,8 +90,8 @@ def class_scores(model: Any, table: Table) -> dict[str, Any]:
         known = known.astype(np.result_type(known, y))
     probabilities = model.predict_proba(table.X)
     # a file may have classes that training had not
-    labels, place = np.unique(np.concatenate([known, y]), return_inverse=True)
-    known, y = place[: len(known)], place[len(known) :]
+    labels, codes = np.unique(np.concatenate([known, y]), return_inverse=True)
+    known, y = codes[: len(known)], codes[len(known) :]
     found, every, w = known[probabilities.argmax(axis=1)], np.arange(len(labels)), table.weight
     return {
         "accuracy": accuracy_score(y, found, sample_weight=w),

@@ -1,4 +1,4 @@
-"""What the commands tell of a model: facts for a script, lines for a reader."""
+"""Facts about a model: values for a script, lines for a reader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN_IMPORTANCES = 10  # in a summary; --json gives all
 
 
 def model_facts(estimator: Any) -> dict[str, Any]:
-    """What a fitted estimator is, as JSON has it (see `plain`)."""
+    """Facts about a fitted estimator, for JSON (see `plain`)."""
     forest = estimator.forest_
     depths = tree_depths(forest)
     is_classes, several = is_classifier(estimator), forest.coding.several

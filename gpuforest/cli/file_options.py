@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,32 +49,24 @@ def add_reading_options(command: argparse.ArgumentParser, kept: bool = True) -> 
     )
 
 
-def kept_reading(model: Any) -> Reading:
-    """How the data were read that a model was trained on."""
-    source: dict[str, Any] = getattr(model, "source_", {})
-    options: dict[str, Any] = {
-        k: tuple(v) if k in LISTS else v for k, v in source.items() if k != "target"
-    }
-    return replace(Reading(), **options)
-
-
 def reading_of(arguments: argparse.Namespace, model: Any = None) -> Reading:
-    """How to read: as the model was trained, but for what is given.
+    """How to read a file: as for the training of the model, except where options are given.
 
     Raises
     ------
     ValueError : marks that are part of numbers
     """
-    options: dict[str, Any] = {}
+    source: dict[str, Any] = getattr(model, "source_", {})
+    options: dict[str, Any] = {k: value for k, value in source.items() if k != "target"}
     for name in Reading.__dataclass_fields__:
-        given = getattr(arguments, name)
-        if given is not None:
-            options[name] = tuple(names_of(given)) if name in LISTS else given
-    return replace(kept_reading(model), **options)
+        if (given := getattr(arguments, name)) is not None:
+            options[name] = names_of(given) if name in LISTS else given
+    options |= {name: tuple(options[name]) for name in LISTS if name in options}
+    return Reading(**options)
 
 
 def source_of(reading: Reading, target: str) -> dict[str, Any]:
-    """What a model keeps of its training data: the target's name, and how they were read."""
+    """The facts about its training data that a model keeps: the target, and how they were read."""
     plain = Reading()
     found: dict[str, Any] = {"target": target}
     for name in Reading.__dataclass_fields__:

@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def explain(error: BaseException) -> str:
-    """What an exception says, without the number of the system's error."""
+    """The message of an exception, without the number of the system's error."""
     if isinstance(error, OSError) and error.strerror is not None:
         where = f"{os.fspath(error.filename)!s}: " if error.filename is not None else ""
         return where + error.strerror

@@ -1,4 +1,4 @@
-"""What the commands write: to a file that is whole or not there, to a pipe, or to a device."""
+"""Output of the commands: to a file, which is whole or not there, a pipe or a device."""
 
 from __future__ import annotations
 

@@ -7,18 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gpuforest
-from gpuforest.cli.file_options import (
-    DATA,
-    add_reading_options,
-    names_of,
-    reading_of,
-    target_of,
-    text_columns,
-)
+from gpuforest.cli.file_options import DATA, add_reading_options, names_of, target_of
 from gpuforest.cli.output import writable
-from gpuforest.cli.predict import require_numbers, set_runtime, used
+from gpuforest.cli.predict import load_for, set_runtime
 from gpuforest.cli.show import printable, progress_bar
-from gpuforest.data.columns import Table, load_table, require_column
+from gpuforest.data.columns import Table, require_column
 from gpuforest.export.replacing import replaced
 from gpuforest.plot import (
     plot_boundaries,
@@ -32,7 +25,6 @@ from gpuforest.plot import (
 from gpuforest.plot.style import DPI, SIZE, STYLE, require_matplotlib
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # what a file says of when it was made, so that the same picture is the same file
@@ -132,49 +124,31 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
 
 
 def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
-    """One tree of a forest, and beside it the forest; a single tree by itself."""
+    """Draw one tree of a forest and, beside it, the forest; a single tree by itself."""
     from matplotlib import pyplot
 
-    target = target_of(model, arguments)
-    table = load_table(
-        arguments.data,
-        target,
-        features=used(model),
-        reading=reading_of(arguments, model),
-        text=text_columns(model, target),
-    )
-    require_numbers(model, table.frame)
+    table = load_for(model, arguments, target_of(model, arguments))
     features = chosen(model, table, arguments)
     models = {f"tree {arguments.tree}": member(model, arguments.tree)}
     if hasattr(model, "estimators_"):
         models[f"forest of {model.forest_.n_trees} trees"] = model
     size = SIZE[0] * (1.5 if len(models) > 1 else 1.0), SIZE[1]
     figure, axes = pyplot.subplots(
-        1,
-        len(models),
-        figsize=size,
-        layout="constrained",
-        sharex=True,
-        sharey=True,
-        squeeze=False,
+        1, len(models), figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
     )
     for ax, (name, shown) in zip(axes[0], models.items(), strict=True):
-        is_last = ax is axes[0, -1]
-        draw_one(ax, shown, table, features, legend=is_last)
+        if len(features) == 2:
+            is_last = ax is axes[0, -1]
+            plot_boundaries(shown, table.X, table.y, features, legend=is_last, ax=ax)
+        else:
+            plot_steps(shown, table.X, table.y, features[0], n_trees=0, ax=ax)
         ax.set_title(name)
         ax.label_outer()
     return figure
 
 
-def draw_one(ax: Axes, model: Any, table: Table, features: list[str], legend: bool) -> None:
-    if len(features) == 2:
-        plot_boundaries(model, table.X, table.y, features, legend=legend, ax=ax)
-    else:
-        plot_steps(model, table.X, table.y, features[0], n_trees=0, ax=ax)
-
-
 def member(model: Any, tree: int) -> Any:
-    """One tree of a model, which may be it."""
+    """One tree of a forest, or the single tree that a model is."""
     trees = getattr(model, "estimators_", [model])
     if not 0 <= tree < len(trees):
         raise ValueError(f"tree {tree} does not exist: choose one of 0 to {len(trees) - 1}")

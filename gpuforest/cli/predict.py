@@ -16,11 +16,19 @@ from gpuforest.cli.file_options import (
     names_of,
     number_names,
     read_for,
+    reading_of,
+    text_columns,
 )
 from gpuforest.cli.options import PREFIX, Kinds, add_option
 from gpuforest.cli.output import is_stdout, require_format, writable, write_csv, write_table
 from gpuforest.cli.show import printable, progress_bar, say
-from gpuforest.data.columns import find_columns, select_features, string_columns
+from gpuforest.data.columns import (
+    Table,
+    find_columns,
+    load_table,
+    select_features,
+    string_columns,
+)
 from gpuforest.data.frames import listed
 from gpuforest.data.tables import frame_to_array
 
@@ -90,6 +98,20 @@ def run(arguments: argparse.Namespace) -> None:
         return
     write_table(columns, out)
     print(printable(f"{len(frame):,} predictions written to {out}"))
+
+
+def load_for(model: Any, arguments: argparse.Namespace, target: str, **parts: Any) -> Table:
+    """A file's features that a model needs, and its target; `parts` as of `load_table`."""
+    table = load_table(
+        arguments.data,
+        target,
+        features=used(model),
+        reading=reading_of(arguments, model),
+        text=text_columns(model, target),
+        **parts,
+    )
+    require_numbers(model, table.frame)
+    return table
 
 
 def used(model: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the commands show: progress while they work, a summary at the end."""
+"""Messages of the commands: progress while they work, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def printable(text: str) -> str:
 
 
 def say(message: str) -> None:
-    """One line on stderr."""
+    """Print one line on stderr."""
     print("gpuforest:", printable(" ".join(message.split())), file=sys.stderr)
 
 

@@ -182,7 +182,7 @@ def require_dates(table: Table, reading: Reading) -> None:
 
 
 def describe(estimator: Any, table: Table) -> dict[str, Any]:
-    """What was trained, for a script to read."""
+    """Facts about the training, for a script."""
     return {
         "version": version("gpuforest"),
         **model_facts(estimator),
@@ -193,7 +193,7 @@ def describe(estimator: Any, table: Table) -> dict[str, Any]:
 
 
 def memory_of(estimator: Any, table: Table) -> dict[str, int]:
-    """What training will take, in bytes."""
+    """The memory that training will take, in bytes."""
     n_classes = len(np.unique(table.y)) if is_classifier(estimator) else 1
     n_rows, n_features = table.frame.shape
     found = estimate_memory(estimator, n_rows, n_features, n_classes=n_classes, dtype=np.float64)
@@ -210,10 +210,7 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("data", f"{facts['data']}: {facts['rows']:,} rows, {facts['features']:,} features"),
         ("target", f"{facts['target']}: {facts['task']}{named(facts['classes'])}"),
         ("model", f"{facts['estimator']}, seed {facts['seed']}, backend {facts['backend']}"),
-        (
-            "size",
-            f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, depth {facts['depth']:,}",
-        ),
+        ("size", f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, depth {facts['depth']:,}"),
         ("memory", f"{about(facts['memory']['total'])}, as estimated before"),
         *category_rows(facts),
         ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in facts["seconds"].items())),

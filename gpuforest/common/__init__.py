@@ -1,1 +1,1 @@
-"""What every stage uses: dtypes, errors, hashes, threads and reports of progress."""
+"""Tools for every stage: dtypes, errors, hashes, threads and reports of progress."""

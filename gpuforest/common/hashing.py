@@ -9,8 +9,8 @@ OOPSLA 2014) over a counter; all arithmetic is modulo 2**64.
                     `-> root key -> left key, right key -> ...
                            `-> feature order, random cuts
 
-The functions take any array-API namespace's uint64 arrays; compiled kernels tell the
-same formulas again.
+The functions take any array-API namespace's uint64 arrays; compiled kernels implement the
+same formulas.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _thread = threading.local()  # .stopped: set when the result of a pool's thread 
 
 
 def check_wanted() -> None:
-    """Raise CancelledError on a pool's thread whose result nobody waits for any more."""
+    """Raise CancelledError on a pool's thread whose result is no longer awaited."""
     stopped = getattr(_thread, "stopped", None)
     if stopped is not None and stopped.is_set():
         raise CancelledError
@@ -77,7 +77,7 @@ def parallel_map(
         return results
     finally:
         # after an exception, an interrupt too, what has not begun is dropped and what has
-        # is not waited for: it writes to arrays that nobody will read
+        # is not waited for: it writes to arrays that are never read
         stopped.set()
 
 

@@ -1,7 +1,7 @@
-"""Who listens to long work: a stage reports, a listener (the command line) may show it.
+"""Reports of progress: a stage sends them, and a listener (the command line) may show them.
 
-Held in a context variable, so that it costs nothing when nobody listens and does not
-pass through every signature.
+The listener is held in a context variable, so that reports cost nothing without one, and no
+signature has to pass it on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def listening(listener: Listener | None = None) -> Iterator[dict[str, float]]:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Name the work inside, and time it for whoever listens."""
+    """Name the work inside, and measure its time for the listener."""
     token, start = _stage.set(name), time.perf_counter()
     report(0, 1)
     try:
@@ -45,7 +45,7 @@ def stage(name: str) -> Iterator[None]:
 
 
 def report(done: int, total: int) -> None:
-    """Say how far the current stage is."""
+    """Report how far the current stage is."""
     if (listener := _listener.get()) is not None:
         listener(_stage.get(), done, total)
 

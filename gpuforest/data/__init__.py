@@ -1,1 +1,1 @@
-"""What users pass becomes arrays: files, frames, tables and categories, each checked first."""
+"""Files, frames, tables and categories of users become checked arrays."""

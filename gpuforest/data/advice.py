@@ -72,8 +72,4 @@ def _options(value: str, bare: str, reading: Reading) -> list[str]:
 def _is_number(text: str, reading: Reading) -> bool:
     if reading.no_number and re.search(reading.no_number, text):
         return False
-    if reading.thousands:
-        text = text.replace(reading.thousands, "")
-    if reading.decimal != ".":
-        text = text.replace(reading.decimal, ".")
-    return re.fullmatch(NUMBER, text) is not None
+    return re.fullmatch(NUMBER, reading.in_python(text)) is not None

@@ -1,9 +1,10 @@
-"""Categories: columns of strings or of chosen numbers as places in a list of their values.
+"""Columns of strings, or of chosen numbers, become category codes.
 
-A column is factorized into its distinct values and their codes, so only the values, of which there
-are few, are ever Python objects. A fit learns the list of a feature; prediction looks values up
-in it. Places are what `binning.BinEdges` knows: 0 .. n - 1, n for any other value, NaN for missing.
-Of many categories those of few rows are not listed: they are other values, already in training.
+A column is factorized into its distinct values and their positions, so only the values, of which
+there are few, are ever Python objects. A fit learns the list of a feature's categories, and
+prediction looks values up in it. A category code is a position in this list, 0 .. n - 1; n stands
+for any other value, and NaN for a missing one, see `binning.BinEdges`. A feature of many
+categories does not list those of few rows: they are other values, in training too.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ from gpuforest.binning import CATEGORY_TYPES, MAX_CATEGORIES
 from gpuforest.data.tables import is_object_column, native_dtypes
 
 ALWAYS_KEPT = 10  # so many categories of a feature, or fewer, are all listed
-IDENTIFIER = 0.9  # different values a row, from which on a column is taken for an identifier
+IDENTIFIER = 0.9  # a column of more different values a row is taken for an identifier
 
 
 class Factor(NamedTuple):
     """A column as its distinct values and where they are."""
 
-    codes: np.ndarray  # int[N], places in `values`; -1: missing
+    codes: np.ndarray  # int[N], positions in `values`; -1: missing
     values: list[Any]  # that occur, as plain Python values
     in_order: bool  # whether their order is that of the column's dtype
 
 
 class CategoryReader:
-    """Turns columns of categories into places; learns the categories where they are not known.
+    """Turns columns into category codes, and learns the categories where they are not known.
 
     Parameters
     ----------
     wanted : what a user passes as `categorical_features`
-    known : the categories of a fitted forest, by feature; then `wanted` is not looked at
+    known : the categories of a fitted forest, by feature; then `wanted` is ignored
     fewest : rows of a category that is learned, see `learn`
     weights : array-like [N] or None, what the user passes
 
@@ -73,8 +74,8 @@ class CategoryReader:
             else:
                 self.features = frozenset(chosen_features(self.wanted, n_features, names))
 
-    def places(self, feature: int, column: Any, name: str) -> np.ndarray:
-        """Places f32[N] of a column's values.
+    def codes(self, feature: int, column: Any, name: str) -> np.ndarray:
+        """Category codes f32[N] of a column's values.
 
         Parameters
         ----------
@@ -150,14 +151,14 @@ def _named(wanted: list[str], names: list[Any] | None) -> list[int]:
             "categorical_features should be passed as an array of integers or as a boolean mask "
             "when the model is fitted on data without feature names."
         )
-    place = {name: i for i, name in enumerate(names)}
+    position = {name: i for i, name in enumerate(names)}
     for name in wanted:
-        if name not in place:
+        if name not in position:
             raise ValueError(
                 f"categorical_features has an item value {name!r} which is not a valid feature "
                 f"name of the training data. Observed feature names: {names}"
             )
-    return [place[name] for name in wanted]
+    return [position[name] for name in wanted]
 
 
 def factorize(column: Any, name: str) -> Factor:
@@ -185,14 +186,14 @@ def factorize(column: Any, name: str) -> Factor:
     values, order = _plain(found, name), getattr(column.dtype, "categories", None)
     if order is None:
         return Factor(codes, values, False)
-    place = {value: i for i, value in enumerate(order)}
-    new = sorted(range(len(values)), key=lambda i: place[values[i]])
+    position = {value: i for i, value in enumerate(order)}
+    new = sorted(range(len(values)), key=lambda i: position[values[i]])
     moved = np.append(np.argsort(new), -1)
     return Factor(moved[codes], [values[i] for i in new], True)
 
 
 def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """As `_factorize_array`, of a series of narwhals that is not pandas'."""
+    """Codes and distinct values as of `_factorize_array`, of a series that is not pandas'."""
     import narwhals.stable.v2 as nw
 
     dtype, missing = column.dtype, column.is_null().to_numpy()
@@ -229,7 +230,7 @@ def _factorize_array(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _factorize_plain(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What pandas.factorize gives, but for the order of the values."""
+    """The result of pandas.factorize, but for the order of the values."""
     if column.dtype.kind != "O":
         values, codes = np.unique(column, return_inverse=True)
         if column.dtype.kind == "f" and len(values) and np.isnan(values[-1]):
@@ -339,14 +340,14 @@ def _warn_of_identifiers(
 
 
 def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
-    """Places f32[N] of the values among the categories.
+    """Category codes f32[N] of a column's values.
 
     Raises
     ------
     ValueError : none is there, and all are of another type
     """
-    n, place = len(categories), {value: i for i, value in enumerate(categories)}
-    found = [place.get(value, n) for value in factor.values]
+    n, position = len(categories), {value: i for i, value in enumerate(categories)}
+    found = [position.get(value, n) for value in factor.values]
     if n and found and min(found) == n:
         now, before = ({isinstance(v, str) for v in some} for some in (factor.values, categories))
         if now.isdisjoint(before):

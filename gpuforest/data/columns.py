@@ -15,6 +15,7 @@ import numpy as np
 
 from gpuforest.common.progress import stage
 from gpuforest.data.frames import listed, read_frame
+from gpuforest.data.tables import is_number
 from gpuforest.data.values import Reading
 
 UNNAMED = "Unnamed: 0"  # an index that pandas wrote
@@ -43,7 +44,7 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """What the features are called."""
+        """The features' names."""
         return list(self.frame.columns)
 
     def take(self, rows: np.ndarray) -> Table:
@@ -183,7 +184,7 @@ def require_column(frame: Any, name: str) -> None:
         return
     close = get_close_matches(name, columns, n=3)
     hint = f"did you mean {listed(close)}?" if close else f"there are {listed(columns)}"
-    if all(_is_number(c) for c in columns):
+    if all(is_number(c) for c in columns):
         hint += "; the first line should hold the columns' names, not numbers"
     raise ValueError(f"no column {name!r}: {hint}")
 
@@ -244,11 +245,3 @@ def _weights(column: Any) -> np.ndarray:
 
 def _count(names: Sequence[str], noun: str) -> str:
     return f"a {noun} that is" if len(names) == 1 else f"{len(names)} {noun}s that are"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

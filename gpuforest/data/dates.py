@@ -13,7 +13,7 @@ EXAMPLE = "2020-12-31 or 2020-12-31T23:59:59"
 
 
 def with_date_parts(frame: Any, names: Sequence[str], form: str = "") -> Any:
-    """A frame in which numbers stand in the place of dates.
+    """The frame with numbers instead of dates.
 
     A column `when` becomes `when_year`, `when_month` (1 to 12), `when_weekday` (0 is Monday) and
     `when_seconds` (since 1970, in UTC where the date has no zone); missing dates become NaN.

@@ -61,7 +61,7 @@ def frame_to_array(
     Parameters
     ----------
     X : frame
-    categories : what turns columns of categories into places; None: there are none
+    categories : what turns columns of categories into codes; None: there are none
 
     Raises
     ------
@@ -82,7 +82,7 @@ def frame_to_array(
         zip(frame.iter_columns(), native_dtypes(frame), strict=True)
     ):
         if categories is not None and i in some:
-            out[:, i] = categories.places(i, column, f"column {names[i]!r}")
+            out[:, i] = categories.codes(i, column, f"column {names[i]!r}")
         elif is_object_column(column.dtype, native):
             out[:, i] = object_numbers(column.to_numpy(), f"column {names[i]!r}")
         elif _is_sparse(native):
@@ -99,7 +99,7 @@ def frame_to_array(
 def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
     """The dtype of a frame's numbers: float32 where every column fits it exactly.
 
-    Columns are categorical (whose places fit it), numeric or boolean, empty, or hold objects
+    Columns are categorical (whose codes fit it), numeric or boolean, empty, or hold objects
     (which may prove no numbers).
 
     Raises
@@ -134,7 +134,7 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
 
 
 def native_dtypes(frame: Any) -> list[Any]:
-    """What pandas calls the columns' dtypes; None in other frames."""
+    """The columns' dtypes in pandas; None for columns of other frames."""
     if frame.implementation.is_pandas():
         return list(frame.to_native().dtypes)
     return [None] * frame.shape[1]
@@ -171,7 +171,7 @@ def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndar
         refused = NOT_NUMBERS if text else (*NOT_NUMBERS, *TEXT)
         if any(issubclass(kind, (*NOT_NUMBERS, *TEXT)) for kind in types):
             for each in column:
-                if isinstance(each, refused) or (isinstance(each, TEXT) and not _is_number(each)):
+                if isinstance(each, refused) or (isinstance(each, TEXT) and not is_number(each)):
                     raise ValueError(f"{each!r} is a {type(each).__name__}")
         if type(NA) in types:
             column = np.array([None if each is NA else each for each in column], dtype=object)
@@ -181,7 +181,8 @@ def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndar
         raise kind(f"{name} of X holds no numbers: {error}; {CATEGORIES}") from error
 
 
-def _is_number(text: str | bytes) -> bool:
+def is_number(text: str | bytes) -> bool:
+    """Whether Python's `float` takes the text."""
     try:
         float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What users pass, checked before any work; every error names the parameter or column."""
+"""Checks of the data that users pass, before any work; errors name the parameter or column."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gpuforest.target import CheckedTarget, integer_weights
 Array = Any
 
 LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
-BLOCK_VALUES = 2**22  # values looked at at once; a copy of so many stays small
+BLOCK_VALUES = 2**22  # values that are checked at once; a copy of so many stays small
 
 
 def learn_table(
@@ -72,7 +72,7 @@ def check_table(estimator: Any, X: Any, backend: Backend) -> Array:
 
     On the host, or, where X came on a device and has no categories, on that of the backend. An
     array of numbers is not copied. Checks the number and names of features that the fitted
-    estimator has; what categorical ones hold becomes places, see `binning.BinEdges`.
+    estimator has; the values of categorical ones become codes, see `binning.BinEdges`.
     """
     categories = CategoryReader(None, known=estimator.forest_.edges.categories)
     return _read(estimator, X, backend, categories, reset=False)[0]
@@ -118,7 +118,7 @@ def _read_frame(
 
 
 def _check_sparse(estimator: Any, X: Any, categories: CategoryReader, reset: bool) -> Any:
-    """A sparse X by rows, each place once."""
+    """A sparse X by rows, in which each entry stands once."""
     X = validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
     )
@@ -147,7 +147,7 @@ def _refuse_large(shape: tuple[int, ...]) -> None:
 
 
 def _refuse_other_order(names: list[Any], fitted: Iterable[Any]) -> None:
-    """Say which column is out of place; scikit-learn says it of others, not of these."""
+    """Refuse columns in another order, and name the first; scikit-learn would not name it."""
     fitted = list(fitted)
     if names == fitted or set(names) != set(fitted):
         return
@@ -161,8 +161,8 @@ def _refuse_other_order(names: list[Any], fitted: Iterable[Any]) -> None:
 
 
 def _shadow(X: Array) -> np.ndarray:
-    """What scikit-learn may look at: a host array as it is; of a device array shape and
-    dtype, without memory."""
+    """The array that scikit-learn checks: a host array as it is; for a device array one of its
+    shape and dtype, without memory."""
     if isinstance(X, np.ndarray):
         return X
     return np.broadcast_to(np.zeros((), X.dtype), X.shape)
@@ -203,7 +203,7 @@ def _as_numbers(X: Array, categories: CategoryReader) -> Array:
     else:
         out = X.astype(value_dtype(X))
     for f in sorted(categories.features):
-        out[:, f] = categories.places(f, X[:, f], _column(f, None))
+        out[:, f] = categories.codes(f, X[:, f], _column(f, None))
     return out
 
 
@@ -221,7 +221,7 @@ def _refuse_infinities(X: Array, names: list[Any] | None, xp: Any) -> None:
             continue
         infinite = xp.isinf(block)
         if bool(xp.any(infinite)):
-            row, column = (int(places[0]) for places in xp.nonzero(infinite))
+            row, column = (int(indices[0]) for indices in xp.nonzero(infinite))
             raise ValueError(
                 f"Input X contains infinity: {_column(column, names)}, row "
                 f"{begin + row}; NaN means missing, infinities must be replaced"
@@ -315,7 +315,7 @@ def _labels_of(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
 
 
 def _labels_on_device(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
-    """The same for y on a device, sorted there; only the classes come over."""
+    """The codes and classes of y on a device, sorted there; only the classes are copied."""
     xp, kind = backend.xp, y.dtype.kind
     if kind not in "biuf":
         raise ValueError(f"Unknown label type: y has the dtype {y.dtype}")

@@ -60,6 +60,10 @@ class Reading:
             found.append("[.]")
         return "|".join(found)
 
+    def in_python(self, text: str) -> str:
+        """A number's text as Python writes it, without marks between groups of digits."""
+        return text.replace(self.thousands, "").replace(self.decimal, ".")
+
     @property
     def around(self) -> str:
         """Characters that may stand around a number."""
@@ -208,10 +212,7 @@ def _plain_numbers(bare: list[str], reading: Reading, exact: bool) -> np.ndarray
         bare = [value.strip(reading.around) for value in bare]
     if reading.no_number and any(re.search(reading.no_number, value) for value in bare):
         return None
-    if reading.thousands:
-        bare = [value.replace(reading.thousands, "") for value in bare]
-    if reading.decimal != ".":
-        bare = [value.replace(reading.decimal, ".") for value in bare]
+    bare = [reading.in_python(value) for value in bare]
     if NOT_IN_NUMBERS.search("".join(bare)):
         return None
     kinds: list[tuple[Callable[[str], Any], Any]] = [(float, np.float64)]

@@ -1,5 +1,5 @@
-"""Bagging (Breiman 1996), on rows and features drawn for each tree; of other estimators than our
-trees by scikit-learn."""
+"""Bagging (Breiman 1996) draws rows and features for each tree. scikit-learn bags all estimators
+that are not trees of this package."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def _has_decisions(bag: Any) -> bool:
 
 
 class Bagging(Trees):
-    """What bags of trees share: the tree says how each is grown, the bag from what.
+    """Both bagging estimators: the tree says how each is grown, and the bag what it grows from.
 
-    A bag of other estimators is scikit-learn's: `_theirs` is an estimator of its class with this
-    one's attributes, and calls are passed on to it.
+    A bag of other estimators is scikit-learn's: `_theirs` makes an estimator of its class that
+    shares this one's attributes, and calls are passed on to it.
     """
 
     estimator: Any = None
@@ -119,7 +119,7 @@ class Bagging(Trees):
         return len(self.estimators_) if self._is_theirs else super().__len__()
 
     def predict(self, X: Any, **params: Any) -> Any:
-        """As of a forest; `params` are routed to other estimators than trees.
+        """Predict as a forest does; `params` are routed to other estimators than trees.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Bagging(Trees):
         return self._theirs().decision_function(X, **params)
 
     def save(self, path: Any) -> None:
-        """As of a forest.
+        """Save as a forest is saved.
 
         Raises
         ------
@@ -181,15 +181,15 @@ class Bagging(Trees):
 
     @property
     def estimator_(self) -> Any:
-        """What each one is made from, not fitted."""
+        """The estimator, not fitted, that each one is made from."""
         if self._is_theirs:
             return vars(self)["estimator_"]
         return self._tree() if self.estimator is None else clone(self.estimator)
 
     @property
     def estimators_samples_(self) -> list[np.ndarray]:
-        """Rows drawn for each tree, as of a forest; of other estimators in the order in which
-        they were drawn."""
+        """Rows drawn for each tree, as of a forest; for other estimators they stand in the order in
+        which they were drawn."""
         if self._is_theirs:
             return list(self._theirs().estimators_samples_)
         return super().estimators_samples_  # type: ignore[no-any-return]
@@ -265,7 +265,7 @@ class BaggingClassifier(Bagging, ForestClassifier):
     ----------
     estimator : estimator or None, default=None
         A `DecisionTreeClassifier` of gpuforest says how each tree is grown, on which backend, in
-        what memory; its random_state is not looked at. None: `DecisionTreeClassifier()`. Any
+        what memory; its random_state is ignored. None: `DecisionTreeClassifier()`. Any
         other, and a subclass, is fitted and asked as by `sklearn.ensemble.BaggingClassifier`.
     n_estimators : int or "auto", default=10
         Trees; "auto": as many as it takes until the out-of-bag error has converged.
@@ -278,9 +278,7 @@ class BaggingClassifier(Bagging, ForestClassifier):
         Rows are drawn with replacement; False: without.
     bootstrap_features : bool, default=False
         Features are drawn with replacement.
-    voting : {"soft", "hard"}, default="soft"
-        The mean of the trees' class proportions, or the share of trees that vote for a class.
-    oob_score, oob_tol, max_estimators, warm_start, n_jobs, random_state, verbose
+    voting, oob_score, oob_tol, max_estimators, warm_start, n_jobs, random_state, verbose
         As for `RandomForestClassifier`.
 
     Attributes
@@ -320,7 +318,7 @@ class BaggingClassifier(Bagging, ForestClassifier):
         keep(self, locals())
 
     def predict_proba(self, X: Any, **params: Any) -> Any:
-        """As of a forest; of other estimators the mean of theirs, or the shares of their votes.
+        """Class proportions as of a forest; other estimators give their mean, or shares of votes.
 
         Parameters
         ----------
@@ -357,7 +355,7 @@ class BaggingRegressor(Bagging, ForestRegressor):
     ----------
     estimator : estimator or None, default=None
         A `DecisionTreeRegressor` of gpuforest says how each tree is grown, on which backend, in
-        what memory; its random_state is not looked at. None: `DecisionTreeRegressor()`. Any
+        what memory; its random_state is ignored. None: `DecisionTreeRegressor()`. Any
         other, and a subclass, is fitted and asked as by `sklearn.ensemble.BaggingRegressor`.
     n_estimators, max_samples, max_features, bootstrap, bootstrap_features
         As for `BaggingClassifier`.

@@ -1,11 +1,11 @@
-"""What all estimators share: one pipeline of stages, and their results."""
+"""The base class of all estimators: it runs the stages of a fit and keeps their results."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
     Settings,
     draw_seed,
+    features_tried,
     rules_of,
     sampling_of,
     signs_of,
@@ -47,8 +48,19 @@ from gpuforest.training import Training
 Array = Any
 
 
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """What `fit` was called with, the seed, and the trees that warm_start adds to."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    seed: int
+    earlier: Forest | None
+
+
 class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
-    """Trees over the stages: a thin shell. `Classifier` and `Regressor` add the target."""
+    """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest
     seed_: int
@@ -118,9 +130,9 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         fitted = self._forget()  # a fit that fails must leave no half of an earlier one
         try:
             n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
-            data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            with progress.printing(self.verbose), notified(self, n_new, **data):
-                work = partial(self._fit, X, y, sample_weight, seed, earlier)
+            given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+            with progress.printing(self.verbose), notified(self, n_new, **given):
+                work = partial(self._fit, FitData(X, y, sample_weight, seed, earlier))
                 run_on_backend(work, **self._chosen(X))
         except BaseException:
             if earlier is not None:  # nor lose the trees that it was to add to
@@ -155,20 +167,12 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             )
         return self.forest_
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int,
-        earlier: Forest | None,
-        backend: Backend,
-    ) -> None:
-        training, settings, checked = self._prepared(X, y, sample_weight, seed, earlier, backend)
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        training, settings, checked = self._prepared(data, backend)
         with progress.stage("growing"):
             growth = growth_of(training, settings, checked, self._combine())
             criterion = training.rules.criterion
-            forest, coding = self._grow(growth, checked, earlier), training.target.coding
+            forest, coding = self._grow(growth, checked, data.earlier), training.target.coding
             by_mean = not (coding.is_classes or coding.several or criterion.medians)
             if settings.is_single and by_mean:
                 forest = with_leaf_impurity(forest, training, checked.values, criterion)
@@ -180,21 +184,15 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 self._set_oob_score_and_attributes(training, checked)
 
     def _prepared(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int,
-        earlier: Forest | None,
-        backend: Backend,
+        self, data: FitData, backend: Backend
     ) -> tuple[Training, Settings, CheckedTarget]:
         """Check and bin: what trees grow from, the parameters, and the target as it was passed."""
         with progress.stage("checking"):
             backend = for_criterion(backend, CRITERIA[self.criterion])
-            sample_weight = to_host(sample_weight, "sample_weight")
-            X, categories = learn_table(self, X, backend, sample_weight)
+            sample_weight = to_host(data.sample_weight, "sample_weight")
+            X, categories = learn_table(self, data.X, backend, sample_weight)
             settings = self._settings(X.shape[1])
-            checked = self._check_target(y, X.shape[0], backend)
+            checked = self._check_target(data.y, X.shape[0], backend)
             weights = check_weights(sample_weight, X.shape[0])
             sampling = sampling_of(settings, X.shape[0], weights, self._labels(checked))
             coding, codes = self._encode_target(checked, sampling, backend)
@@ -208,15 +206,15 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 X,
                 max_bins=settings.max_bins,
                 weights=sampling.weights,
-                seed=seed,
+                seed=data.seed,
                 backend=backend,
                 categories=categories,
             )
             matrix = bin_matrix(X, edges, backend)
-            if earlier is not None:
-                check_same(earlier, edges, coding)
+            if data.earlier is not None:
+                check_same(data.earlier, edges, coding)
             target = Target.of(coding, codes, backend)
-        training = Training(matrix, target, sampling, rules, seed, backend)
+        training = Training(matrix, target, sampling, rules, data.seed, backend)
         return training, settings, checked
 
     def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:
@@ -235,12 +233,19 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return mask if mask.any() else None
 
     @property
+    def max_features_(self) -> int:
+        """Features tried at a split."""
+        check_is_fitted(self)
+        settings = self._settings(self.n_features_in_)
+        return features_tried(settings.max_features, self.n_features_in_, settings.features_drawn)
+
+    @property
     def _criterion(self) -> Criterion:
         """The one that the trees were grown by."""
         return CRITERIA[self.criterion_].of_outputs(self.forest_.coding.n_outputs)
 
     def _signs(self) -> np.ndarray:
-        """Of monotonic constraints, see `frontier.Rules`."""
+        """The signs of monotonic constraints, see `frontier.Rules`."""
         wanted = self._settings(self.n_features_in_).monotonic_cst
         return signs_of(wanted, self.n_features_in_, self.forest_.coding)
 
@@ -252,7 +257,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _labels(self, checked: CheckedTarget) -> CheckedTarget | None:
-        """The target on the host, where class weights ask for it."""
+        """The target on the host if class weights need it, else None."""
         return None
 
     def _encode_target(
@@ -264,7 +269,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _chosen(self, X: Any) -> dict[str, Any]:
-        """What chooses the backend for X, see `run_on_backend`."""
+        """The arguments that choose the backend for X, see `run_on_backend`."""
         return {
             "name": self.backend,
             "n_threads": thread_count(getattr(self, "n_jobs", 1)),
@@ -273,7 +278,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         }
 
     def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
-        """What a stage of `predict` finds for X's rows, in the kind of array that X is."""
+        """The result of a stage of `predict` for X's rows, in the kind of array that X is."""
         check_is_fitted(self)
 
         def work(backend: Backend) -> Any:
@@ -327,20 +332,32 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return to_sklearn(self)
 
     def _html_repr(self) -> str:
-        """What notebooks show: scikit-learn's diagram, and of fitted trees what they are."""
+        """The text that notebooks show: scikit-learn's diagram, and a summary of fitted trees."""
         from gpuforest.export.notebook import summary_html
 
         diagram: str = super()._html_repr()
         return diagram + summary_html(self) if hasattr(self, "forest_") else diagram
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
-        """The diagram's table of attributes, of those that are there: scikit-learn asks for all,
-        and would have the rows of every tree's bag drawn again."""
+        """The diagram's table of the attributes that are set. scikit-learn reads all attributes,
+        and would draw the rows of every tree's bag again."""
         known = BaseEstimator()
         known.__dict__.update({n: v for n, v in vars(self).items() if n.endswith("_")})
         found = BaseEstimator._get_fitted_attr_html(known, doc_link)
         found.estimator_class = type(self)
         return found
+
+    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
+        """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
+        from gpuforest.inspection.sklearn_tree import partial_dependence
+
+        trees = getattr(self, "estimators_", [self])
+        return partial_dependence(trees, grid, target_features)
+
+    def __getstate__(self) -> Any:
+        """The state without the trees that scikit-learn shows: the forest makes them again."""
+        state: Any = super().__getstate__()
+        return {name: v for name, v in state.items() if name not in ("tree_", "estimators_")}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
@@ -354,7 +371,7 @@ class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 def growth_of(
     training: Training, settings: Settings, checked: CheckedTarget, combine: str
 ) -> Growth:
-    """The training with what becomes of its trees."""
+    """The training, and the functions that prune and finish its trees."""
     rules, criterion = training.rules, training.rules.criterion
     pruned = partial(_pruned, settings=settings, criterion=criterion) if settings.prunes else None
 

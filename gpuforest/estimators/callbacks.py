@@ -17,7 +17,7 @@ except ImportError:  # scikit-learn before 1.9
 
 
 class NoCallbacks:
-    """What takes the mixin's place: `object` itself cannot be a base before another."""
+    """A base class instead of the mixin: `object` itself cannot be a base before another."""
 
 
 CallbackSupport: Any = NoCallbacks if callback is None else callback.CallbackSupportMixin

@@ -1,4 +1,4 @@
-"""What class weights add to the statistics: weights of rows, or of the draws of a bag."""
+"""Class weights become weights of rows, or of the draws of a bag."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def class_weights_of(
 def row_weights_of(
     class_weight: Any, labels: CheckedTarget, sample_weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """What class_weight makes of each row, f64[N]: of several outputs the product.
+    """The weight f64[N] that class_weight gives each row: with several outputs, their product.
 
     sample_weight : see `class_weights_of`
     """
@@ -82,7 +82,7 @@ def check_some_weight(weights: np.ndarray) -> None:
 def weigh_draws(
     sampling: Sampling, labels: CheckedTarget, each: np.ndarray | None, user: np.ndarray | None
 ) -> Sampling:
-    """Class weights of a bag weigh each draw, by integers that no sum overflows.
+    """The sampling with class weights: each draw weighs an integer, and no sum overflows.
 
     each : f64[N], of each row; None: "balanced_subsample"
     user : f64[N], chances of the rows to be drawn; None: all equal
@@ -105,7 +105,7 @@ def weigh_draws(
 def _balance_draws(
     sampling: Sampling, labels: CheckedTarget, room: int, user: np.ndarray | None
 ) -> Sampling:
-    """Classes are balanced in each bag."""
+    """The sampling in which classes are balanced in each bag."""
     balance = 2 ** (room.bit_length() - 1)
     if len(labels.values) == 1:
         return replace(sampling, balance=balance, draw_weight=balance)

@@ -1,4 +1,4 @@
-"""What ensembles answer beside their predictions: leaves, paths, out-of-bag predictions."""
+"""Ensembles: their trees, leaves, paths and out-of-bag predictions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
@@ -21,6 +22,7 @@ from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.progress import report
+from gpuforest.estimators.base import Trees
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
     FIRST_TREES,
@@ -30,7 +32,15 @@ from gpuforest.estimators.growing import (
     tune_features,
 )
 from gpuforest.estimators.members import kind_of, members, shared_params, template
-from gpuforest.estimators.settings import Settings, check_out_of_bag, features_tried
+from gpuforest.estimators.settings import (
+    CLASS_WEIGHT,
+    FOREST_CONSTRAINTS,
+    TREE_CONSTRAINTS,
+    VOTING,
+    Settings,
+    check_out_of_bag,
+    criterion_constraint,
+)
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.grow import grow, merged
@@ -42,22 +52,15 @@ from gpuforest.target import CheckedTarget
 from gpuforest.training import Training
 
 
-class ManyTrees:
-    """What a forest answers beside its predictions. It is a sequence of its trees."""
+class ManyTrees(Trees):
+    """The methods of a forest beside its predictions. A forest is a sequence of its trees."""
 
-    forest_: Forest
-    n_estimators: int | str
-    n_features_in_: int
     oob_curve_: Bunch
     oob_max_features_: Bunch
     bootstrap: bool
     oob_score: bool | Callable[..., float]
     oob_tol: float
     max_estimators: int
-    get_params: Callable[..., dict[str, Any]]
-    _splitter: str
-    _walk: Callable[..., Any]
-    _sampling_: Sampling
 
     def __len__(self) -> int:
         """Trees."""
@@ -94,11 +97,6 @@ class ManyTrees:
         check_is_fitted(self)
         return template(self)
 
-    def __getstate__(self) -> Any:
-        """What is derived need not travel."""
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "estimators_"}
-
     @property
     def n_estimators_(self) -> int:
         """Trees."""
@@ -110,40 +108,31 @@ class ManyTrees:
         """The most trees that a fit may grow."""
         return int(self.max_estimators if self.n_estimators == "auto" else self.n_estimators)
 
-    @property
-    def max_features_(self) -> int:
-        """Features tried at a split."""
-        check_is_fitted(self)
-        settings = self._settings(self.n_features_in_)
-        return features_tried(settings.max_features, self.n_features_in_, settings.features_drawn)
-
     def _validate_params(self) -> None:
-        super()._validate_params()  # type: ignore[misc]
+        super()._validate_params()
         check_out_of_bag(vars(self))
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         if hasattr(y, "toarray"):  # another error and other words than of single trees, as there
             raise ValueError("sparse multilabel-indicator for y is not supported.")
-        found: CheckedTarget = super()._check_target(y, n_rows, backend)  # type: ignore[misc]
-        return found
+        return super()._check_target(y, n_rows, backend)
 
     def _settings(self, n_features: int) -> Settings:
-        """The parameters as the engine takes them."""
-        found: Settings = super()._settings(n_features)  # type: ignore[misc]
-        found = replace(found, balanced_by_weight=True, is_single=False)
+        settings = super()._settings(n_features)
+        found = replace(settings, balanced_by_weight=True, is_single=False)
         if found.max_features == "oob":
             return replace(found, max_features=self._best_features())
         return found
 
     def _best_features(self) -> Any:
-        """Of max_features="oob" the number found; before the fit what it begins with."""
+        """The number that max_features="oob" found; before the fit the one that it begins with."""
         if not hasattr(self, "oob_max_features_"):
             return signature(type(self)).parameters["max_features"].default
         tried = self.oob_max_features_
         return int(tried.max_features[np.argmin(tried.error)])
 
     def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:
-        """The trees, as many and of as many features tried as out-of-bag errors ask for."""
+        """Grow the trees. Out-of-bag errors may choose their number and that of features tried."""
         if earlier is not None and earlier.n_trees == self.n_estimators:
             return earlier  # only their out-of-bag errors are asked for
         by_error = getattr(self, "max_features", None) == "oob"
@@ -168,12 +157,12 @@ class ManyTrees:
         return growth.finish(grow(growth.training, n_trees, earlier, growth.prune), 0)
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
-        """What is missing to a score of one, of predictions for these rows; None: all."""
+        """A function that takes predictions for these rows (None: all), and gives 1 - score."""
         raise NotImplementedError
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
-        """Of a tree's predictions for some rows, the higher the better: accuracy, or the mean
-        squared error below zero."""
+        """A function that scores a tree's predictions for some rows, the higher the better: the
+        accuracy, or minus the mean squared error."""
         raise NotImplementedError
 
     def _oob_means(self, training: Training, checked: CheckedTarget) -> np.ndarray:
@@ -199,7 +188,7 @@ class ManyTrees:
         return means
 
     def _scoring(self, default: Callable[..., float]) -> Callable[..., float]:
-        """Of out-of-bag predictions."""
+        """The function that scores out-of-bag predictions."""
         return self.oob_score if callable(self.oob_score) else default
 
     def apply(self, X: Any) -> Any:
@@ -252,22 +241,24 @@ class ManyTrees:
         bags = (draw_bags(drawn, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
         return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
 
-    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
-        """What `sklearn.inspection.partial_dependence(method="recursion")` asks for."""
-        from gpuforest.inspection.sklearn_tree import partial_dependence
-
-        return partial_dependence(list(self.estimators_), grid, target_features)
-
 
 class ForestClassifier(ManyTrees, Classifier):
     """Many trees for classes."""
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TREE_CONSTRAINTS,
+        **FOREST_CONSTRAINTS,
+        **criterion_constraint("classification"),
+        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
+        "voting": VOTING,
+    }
+
     def _validate_y_class_weight(
         self, y: np.ndarray, sample_weight: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """What scikit-learn's forests answer under this name: class codes i64[N, n_outputs] of
-        the labels y [N, n_outputs], and what class_weight makes of each row, f64[N]; None:
-        nothing, or another thing in each bag."""
+        """The same as this method of scikit-learn's forests: class codes i64[N, n_outputs] of the
+        labels y [N, n_outputs], and the weight f64[N] that class_weight gives each row; None:
+        there is none, or another one in each bag."""
         found = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
         codes, weight = [own for _, own in found], self.class_weight
         if weight == "balanced_subsample":
@@ -354,6 +345,12 @@ def _subset_accuracy(y: np.ndarray, found: np.ndarray) -> float:
 class ForestRegressor(ManyTrees, Regressor):
     """Many trees for real numbers."""
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TREE_CONSTRAINTS,
+        **FOREST_CONSTRAINTS,
+        **criterion_constraint("regression"),
+    }
+
     def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
         means = self._oob_means(training, checked)
         seen = _scored(means, training.sampling)
@@ -386,8 +383,8 @@ def _columns(y: Any) -> np.ndarray:
 
 
 def _r2(y: np.ndarray, found: np.ndarray) -> float:
-    """As scikit-learn's `r2_score` of values f64[n, n_outputs], in a tenth of its time: it is
-    asked for often."""
+    """R^2 of values f64[n, n_outputs] as scikit-learn's `r2_score` gives it, in a tenth of the
+    time, because it is called often."""
     left = ((y - found) ** 2).sum(axis=0)
     spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
     scores = 1 - left / np.where(spread > 0, spread, 1)

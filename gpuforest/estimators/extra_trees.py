@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -10,24 +11,21 @@ import numpy as np
 from numpy.random import RandomState
 from scipy.sparse import csr_matrix
 from sklearn.base import TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
+from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, ManyTrees
 from gpuforest.estimators.settings import (
-    CLASS_WEIGHT,
     FOREST_CONSTRAINTS,
     TREE_CONSTRAINTS,
-    VOTING,
-    criterion_constraint,
     current_criterion,
     keep,
 )
 from gpuforest.estimators.tasks import Numbers
-from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf
 from gpuforest.target import CheckedTarget
 
@@ -46,18 +44,15 @@ class ExtraTreesClassifier(ForestClassifier):
 
     Parameters
     ----------
-    n_estimators : int or "auto", default=100
-        Trees; "auto": as many as it takes until the out-of-bag error has converged. Needs
-        bootstrap.
     bootstrap : bool, default=False
         Each tree sees rows drawn with replacement; False: all rows.
-    criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
+    n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf
         As for `RandomForestClassifier`.
-    max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst
+    min_weight_fraction_leaf, max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha
         As for `RandomForestClassifier`.
-    categorical_features, min_category_frequency, categorical_split, class_weight, voting
+    monotonic_cst, categorical_features, min_category_frequency, categorical_split, class_weight
         As for `RandomForestClassifier`.
-    max_samples, oob_score, oob_tol, max_estimators
+    voting, max_samples, oob_score, oob_tol, max_estimators
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -74,13 +69,6 @@ class ExtraTreesClassifier(ForestClassifier):
     """
 
     _splitter = "random"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TREE_CONSTRAINTS,
-        **FOREST_CONSTRAINTS,
-        **criterion_constraint("classification"),
-        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
-        "voting": VOTING,
-    }
 
     def __init__(
         self,
@@ -124,9 +112,6 @@ class ExtraTreesRegressor(ForestRegressor):
 
     Parameters
     ----------
-    n_estimators : int or "auto", default=100
-        Trees; "auto": as many as it takes until the out-of-bag error has converged. Needs
-        bootstrap.
     max_features : "sqrt", "log2", "oob", int, float or None, default=1.0
         Features, among those that vary in the node, tried at a split; None: all; "oob": see
         `RandomForestClassifier`.
@@ -138,7 +123,7 @@ class ExtraTreesRegressor(ForestRegressor):
         As for `RandomForestRegressor`.
     min_category_frequency, categorical_split, max_samples, oob_score
         As for `RandomForestRegressor`.
-    oob_tol, max_estimators
+    n_estimators, oob_tol, max_estimators
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -149,11 +134,6 @@ class ExtraTreesRegressor(ForestRegressor):
     """
 
     _splitter = "random"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TREE_CONSTRAINTS,
-        **FOREST_CONSTRAINTS,
-        **criterion_constraint("regression"),
-    }
 
     def __init__(
         self,
@@ -268,19 +248,11 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         return super()._tree_params() | fixed | {"monotonic_cst": None}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Grow the trees; see `RandomForestRegressor.fit`. `y` is not looked at."""
+        """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored."""
         return super().fit(X, None, sample_weight)
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int,
-        earlier: Forest | None,
-        backend: Backend,
-    ) -> None:
-        super()._fit(X, seed, sample_weight, seed, earlier, backend)
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        super()._fit(replace(data, y=data.seed), backend)
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed
@@ -294,7 +266,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-        y : not looked at
+        y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns

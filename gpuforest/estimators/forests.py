@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.settings import (
-    CLASS_WEIGHT,
-    FOREST_CONSTRAINTS,
-    TREE_CONSTRAINTS,
-    VOTING,
-    criterion_constraint,
-    current_criterion,
-    keep,
-)
+from gpuforest.estimators.settings import current_criterion, keep
 
 
 class RandomForestClassifier(ForestClassifier):
@@ -136,14 +127,6 @@ class RandomForestClassifier(ForestClassifier):
     ['a', 'b']
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TREE_CONSTRAINTS,
-        **FOREST_CONSTRAINTS,
-        **criterion_constraint("classification"),
-        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
-        "voting": VOTING,
-    }
-
     def __init__(
         self,
         n_estimators: int | str = 100,
@@ -187,16 +170,13 @@ class RandomForestRegressor(ForestRegressor):
 
     Parameters
     ----------
-    n_estimators : int or "auto", default=100
-        Trees; "auto": as many as it takes until the out-of-bag error has converged, see `oob_tol`.
-        Needs bootstrap.
     criterion : {"squared_error", "absolute_error", "poisson"}, default="squared_error"
         "absolute_error" predicts medians: it is slower, grows on the CPU alone and takes no
         categories. "poisson" is for counts: y >= 0, not all zero.
     max_features : "sqrt", "log2", "oob", int, float or None, default=1/3
         Features, among those that vary in the node, tried at a split; None: all; "oob": see
         `RandomForestClassifier`.
-    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
+    n_estimators, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As for `RandomForestClassifier`.
     max_leaf_nodes, min_impurity_decrease, ccp_alpha
         As for `RandomForestClassifier`.
@@ -211,34 +191,12 @@ class RandomForestRegressor(ForestRegressor):
 
     Attributes
     ----------
-    n_outputs_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
-    feature_importances_ : float64 ndarray of shape (n_features_in_,)
     oob_score_ : float, R^2 (or `oob_score`) over the rows that are out of some bag
     oob_prediction_ : float64 ndarray of shape (n_samples[, n_outputs])
         NaN where a row was never out of bag.
-    oob_curve_ : Bunch of `n_estimators`, int64, and `error`, float64 of the same shape
-        Out-of-bag errors of growing numbers of trees, of many rows on a sample; with oob_score or
-        n_estimators="auto".
-    oob_max_features_ : Bunch of `max_features` and `error`
-        Of max_features="oob", what was tried.
-    n_estimators_ : int, trees
-    max_features_ : int, features tried at a split
-    seed_ : int, what random draws came from
-    criterion_ : str, what the trees were grown with
-    backend_ : str, the name of the backend that grew them
-    estimators_samples_ : list of int32 ndarray, the rows of each tree's bag
-    forest_ : gpuforest.forest.Forest
     estimators_ : list of the trees, as DecisionTreeRegressor
+    others : as of `RandomForestClassifier`, without classes and `oob_decision_function_`
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TREE_CONSTRAINTS,
-        **FOREST_CONSTRAINTS,
-        **criterion_constraint("regression"),
-    }
 
     def __init__(
         self,

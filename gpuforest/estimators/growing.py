@@ -1,4 +1,4 @@
-"""How many trees grow, and how many features they try, where out-of-bag errors decide it."""
+"""Out-of-bag errors decide how many trees grow, or how many features their splits try."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """A training, and what becomes of its trees.
+    """A training, and the functions that prune and finish its trees.
 
     prune : a function that cuts back the trees of one wave; None: trees stay whole
     finish : a function that makes of the grown trees the forest that predicts (medians, pruning
@@ -38,12 +38,12 @@ class Growth:
     finish: Callable[[Forest, int], Forest]
 
     def sample(self) -> np.ndarray | None:
-        """Rows by which errors are known on the way; None: all."""
+        """Rows on which errors are computed while trees grow; None: all."""
         t = self.training
         return sampled_rows(t.seed, t.sampling, t.backend)
 
     def trying(self, n_tried: int) -> Growth:
-        """The same, with another number of features tried at a split."""
+        """The same record with another number of features tried at a split."""
         rules = replace(self.training.rules, n_tried=n_tried)
         return replace(self, training=replace(self.training, rules=rules))
 
@@ -89,9 +89,9 @@ def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees]
 def grow_until_converged(
     growth: Growth, error: Error, tol: float, max_trees: int, begun: list[WaveTrees]
 ) -> tuple[Forest, Curve]:
-    """As many trees as it takes until the out-of-bag error has converged.
+    """Grow trees until the out-of-bag error has converged.
 
-    At each of `curve_points` from `FIRST_TREES` on the error is looked at: it has converged
+    The error is computed at each of `curve_points` from `FIRST_TREES` on: it has converged
     when over the last half of the trees it lay within `tol`. An error of a + b / n at n trees
     is then above that of any number of them by no more than `tol`. The trees are merged once,
     at the end.
@@ -125,8 +125,8 @@ def grow_until_converged(
 def _follow(
     oob: OutOfBag, growth: Growth, waves: list[WaveTrees], points: list[int], error: Error
 ) -> Curve:
-    """Errors at these numbers of trees, of which the last is that of all. Trees need not be
-    merged to be asked."""
+    """Errors at these numbers of trees; the last number is that of all. The trees need not be
+    merged for it."""
     begin = accumulate((len(wave.tree_sizes) for wave in waves), initial=oob.n_trees)
     forests = [
         growth.finish(merged([w], growth.training), n) for w, n in zip(waves, begin, strict=False)

@@ -1,4 +1,4 @@
-"""What a fit with an estimator's parameters takes of the memory, before it begins."""
+"""An estimate of the memory that a fit with an estimator's parameters will take."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gpuforest.sampling import Sampling
 from gpuforest.target import TargetCoding
 
 logger = logging.getLogger("gpuforest")
-_warned: set[str] = set()  # what was said already in this process
+_warned: set[str] = set()  # the warnings that this process has given
 
 
 def estimate_memory(
@@ -107,7 +107,7 @@ def fit_of(
     coding: TargetCoding,
     categories: dict[int, tuple[Any, ...]] | None = None,
 ) -> Fit:
-    """What the engine's parameters tell of a fit.
+    """The facts about a fit that its memory depends on.
 
     X : anything with the shape and the dtype of the table
     categories : as `binning.BinEdges` has them; they may be more than `max_bins`
@@ -137,8 +137,8 @@ def fit_of(
 
 
 def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
-    """Of a pruned tree: each of its splits gains more than `ccp_alpha`, and all together no more
-    than the highest impurity of classes; of numbers it is not known."""
+    """The most leaves of a pruned tree. Each of its splits gains more than `ccp_alpha`, and all
+    together at most the highest impurity of classes; that of numbers is not known."""
     most = float(settings.max_leaf_nodes or math.inf)
     classes = [coding.classes] if coding.classes is not None else list(coding.several)
     if settings.ccp_alpha > 0 and classes:
@@ -151,8 +151,8 @@ def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
 
 
 def fitted_to_memory(fit: Fit, backend: Backend, limit: int | None) -> Backend:
-    """The backend, so that the fit stays within the limit; the log says once in a process
-    that a fit may take more than the machine has.
+    """The backend, changed so that the fit stays within the limit. The log warns, once in a
+    process, of a fit that may take more memory than the machine has.
 
     Raises
     ------

@@ -23,9 +23,9 @@ def oob_permutation_importance(forest: Any, X: Any, y: Any) -> Bunch:
     among them.
 
     No other data are needed, and a feature of many values is not preferred, as it is by
-    `feature_importances_`. Of features that tell the same, each makes up for the other, and
-    both seem unimportant. The permutations come from the forest's seed: the same forest gives
-    the same importances on every backend.
+    `feature_importances_`. Where two features hold the same information, each makes up for the
+    other, and both seem unimportant. The permutations come from the forest's seed: the same
+    forest gives the same importances on every backend.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def _check_bags(forest: Any) -> None:
 
 
 def _check_classes(forest: Any, checked: CheckedTarget) -> None:
-    """Codes of other classes would mean others."""
+    """Refuse other classes: their codes would mean other labels."""
     if checked.classes is None:
         return
     own, other = forest.classes_, checked.classes

@@ -20,7 +20,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.data.validation import check_weights
-from gpuforest.estimators.base import Trees
+from gpuforest.estimators.base import FitData, Trees
 from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf
 from gpuforest.pruning.cost_complexity import collapse_alphas, pruning_path
@@ -136,22 +136,14 @@ class PrunedTree(Trees):
         if self.ccp_alpha != CV:
             self.ccp_alpha_ = float(self.ccp_alpha)
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int,
-        earlier: Forest | None,
-        backend: Backend,
-    ) -> None:
-        super()._fit(X, y, sample_weight, seed, earlier, backend)
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        super()._fit(data, backend)
         if self.ccp_alpha != CV:
             return
-        weights = check_weights(sample_weight, self._sampling_.n_rows)
+        weights = check_weights(data.sample_weight, self._sampling_.n_rows)
         try:
             w = None if weights is None else weights[0]
-            self._cross_validate(X, y, w, seed, backend)
+            self._cross_validate(data.X, data.y, w, data.seed, backend)
         except BaseException:
             self._forget()  # the whole tree is not what was asked for
             raise
@@ -189,8 +181,8 @@ class PrunedTree(Trees):
         curve: tuple[np.ndarray, np.ndarray],
         rule: str,
     ) -> None:
-        """Prune at one of f64[n], by errors and their standard errors; alphas : f64[m], at which
-        the tree's splits are gone."""
+        """Prune at one of `ccp_alphas` f64[n], chosen by their errors and standard errors. The
+        tree's splits go at `alphas` f64[m]."""
         splits = np.sort(alphas[~is_leaf(self.forest_.nodes)])
         n_leaves = len(splits) - np.searchsorted(splits, ccp_alphas, side="right") + 1
         errors, std_errors = curve
@@ -217,14 +209,14 @@ class PrunedTree(Trees):
         classes: tuple[Any, ...],
         weights: np.ndarray | None,
     ) -> Trial:
-        """What test rows that reach these leaves lose at the nodes of the tree; see `_target`."""
+        """The losses at the tree's nodes of test rows that reach these leaves; see `_target`."""
         numbers = self._numbers(target, classes)
         w = np.ones(len(leaves)) if weights is None else weights
         return try_rows(self.forest_, self._criterion, self._signs(), leaves, numbers, w)
 
     def _target(self, y: Any, N: int, backend: Backend) -> tuple[np.ndarray, tuple[Any, ...]]:
-        """On the host codes of classes [N, n_outputs], and the classes of each output; or
-        numbers f64[N, n_outputs], and none."""
+        """The target on the host: class codes [N, n_outputs] and the classes of each output, or
+        numbers f64[N, n_outputs] and no classes."""
         checked = self._check_target(y, N, backend)
         if checked.classes is None:
             return to_host(checked.values).reshape(N, -1), ()
@@ -232,7 +224,7 @@ class PrunedTree(Trees):
         return codes, tuple(checked.classes)
 
     def _numbers(self, target: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
-        """The same with the codes of the classes that the tree knows; -1: it does not."""
+        """The target with the tree's own class codes, -1 for a class that it does not know."""
         if target.shape[1] != self.n_outputs_:
             raise ValueError(
                 f"y has {target.shape[1]} outputs, but the tree was fitted to {self.n_outputs_}: "
@@ -250,11 +242,8 @@ class PrunedTree(Trees):
         self, target: np.ndarray, weights: np.ndarray | None, seed: int
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Numbers of the rows that grow the tree of each fold, and of those that test it."""
-        is_classes, rows, folds = (
-            self.forest_.coding.is_classes,
-            np.arange(len(target)),
-            self.ccp_cv,
-        )
+        is_classes, rows = self.forest_.coding.is_classes, np.arange(len(target))
+        folds = self.ccp_cv
         if isinstance(folds, Integral):
             if weights is not None:  # rows of no weight are as if they were not there
                 rows = np.flatnonzero(weights)

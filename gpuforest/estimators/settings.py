@@ -1,4 +1,4 @@
-"""An estimator's parameters as what the engine takes: numbers, rules and bags."""
+"""An estimator's parameters become what the engine takes: numbers, rules and bags."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from gpuforest.common.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT
 from gpuforest.criteria import CRITERIA, CriterionNames
-from gpuforest.estimators.class_weights import (
-    check_some_weight,
-    row_weights_of,
-    weigh_draws,
-)
+from gpuforest.estimators.class_weights import check_some_weight, row_weights_of, weigh_draws
 from gpuforest.frontier import Rules
 from gpuforest.sampling import Sampling
 from gpuforest.target import CheckedTarget, TargetCoding, integer_weights
@@ -143,7 +139,7 @@ class Settings:
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Settings:
-        """Those among the parameters that the engine knows, with Python's numbers in place of
+        """The parameters that the engine knows, with Python's numbers instead of
         NumPy's: kernels are compiled anew for another type, and np.uint8(255) + 1 is 0."""
         known = {f.name for f in fields(cls)} & set(params)
         return cls(**{name: _plain_number(params[name]) for name in known})
@@ -168,13 +164,13 @@ def _plain_number(value: Any) -> Any:
 
 
 def criterion_constraint(task: str) -> dict[str, list[Any]]:
-    """Of a task, "classification" or "regression"."""
+    """The criteria of a task, "classification" or "regression"."""
     return {"criterion": [StrOptions(CriterionNames(task))]}
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Threads, counted as joblib does; but its own count warns in a child process, where
-    it takes jobs for processes."""
+    """The number of threads, counted as joblib counts them. joblib's own count of them warns in a
+    child process, because it takes jobs for processes."""
     if n_jobs is None:
         return int(effective_n_jobs(None))
     if n_jobs == 0:
@@ -183,18 +179,18 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def draw_seed(random_state: Any) -> int:
-    """An int as it is; else drawn from the RandomState, or from NumPy's global one."""
+    """The seed: an int as it is, or one drawn from the RandomState or from NumPy's global one."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def check_out_of_bag(params: Mapping[str, Any]) -> None:
-    """Whether there will be the out-of-bag errors that parameters ask for.
+    """Check that a fit will have the out-of-bag errors that its parameters need.
 
     Raises
     ------
-    ValueError : there will not
+    ValueError : it will not
     """
     for name, wanted in (("n_estimators", "auto"), ("max_features", "oob")):
         if params.get(name) == wanted and not params.get("bootstrap", False):
@@ -226,7 +222,8 @@ def features_tried(max_features: Any, n_features: int, drawn: int = 0) -> int:
 
 
 def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int:
-    """Rows drawn for a bag; a fraction is one of the total weight (scikit-learn 1.9).
+    """The number of rows drawn for a bag; a fraction is a part of the total weight, as in
+    scikit-learn 1.9.
 
     n_rows : those of some weight
     """
@@ -255,7 +252,7 @@ def sampling_of(
     weights: tuple[np.ndarray, np.ndarray] | None,
     labels: CheckedTarget | None = None,
 ) -> Sampling:
-    """How the bags are drawn, and what is added up.
+    """How bags are drawn, and which weights are added up.
 
     weights : of rows, as they are and as integers
     labels : on the host, where there are class weights
@@ -336,20 +333,16 @@ def rules_of(
     coding: TargetCoding,
     has_categories: bool = False,
 ) -> Rules:
-    """What a tree may do; `has_categories`: some features are categorical."""
+    """The rules by which trees grow; `has_categories`: some features are categorical."""
     criterion = CRITERIA[settings.criterion].of_outputs(coding.n_outputs)
-    split, leaf, least = (
-        settings.min_samples_split,
-        settings.min_samples_leaf,
-        settings.min_impurity_decrease,
-    )
+    split, leaf = settings.min_samples_split, settings.min_samples_leaf
     if not isinstance(split, Integral):
         split = max(2, math.ceil(split * sampling.n_counted))
     if not isinstance(leaf, Integral):
         leaf = math.ceil(leaf * sampling.n_counted)
     min_gain = -math.inf
-    if least > 0:
-        decrease = float(least - EPSILON) * sampling.bag_weight
+    if settings.min_impurity_decrease > 0:
+        decrease = float(settings.min_impurity_decrease - EPSILON) * sampling.bag_weight
         min_gain = coding.score_gain(decrease, criterion)
     drawn, depth = settings.features_drawn, settings.max_depth
     multiway, ratio = settings.categorical_split == "multiway", criterion.by_ratio

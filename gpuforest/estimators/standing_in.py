@@ -1,4 +1,4 @@
-"""Our estimators where tools ask for scikit-learn's of the same name.
+"""Tools that look for scikit-learn's estimators find ours of the same names.
 
 Tools choose what they do by a model's class: shap, treelite, dtreeviz and scikit-learn's own
 inspection by `isinstance`, skl2onnx by a table. So ours are registered as virtual subclasses of
@@ -33,7 +33,7 @@ FORESTS: list[Any] = [
 
 
 class AfterImport(MetaPathFinder):
-    """Calls a function with a module once it has been imported, and is gone."""
+    """An import hook that calls a function with a module after its import, and removes itself."""
 
     def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
         self._name, self._then = name, then
@@ -78,7 +78,7 @@ def _call(then: Callable[[ModuleType], None], module: ModuleType) -> None:
 
 
 def stand_in() -> None:
-    """For scikit-learn's trees and forests, and in skl2onnx for their converters."""
+    """Register our estimators with scikit-learn's classes, and with skl2onnx's converters."""
     after_import("sklearn.tree", lambda module: _register(module, TREES))
     after_import("sklearn.ensemble", lambda module: _register(module, FORESTS))
     after_import("skl2onnx", _register_converters)

@@ -1,4 +1,4 @@
-"""What a target asks of an estimator: classes, or real numbers."""
+"""Estimators whose target is classes, and estimators whose target is real numbers."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ class Regressor(RegressorMixin, Numbers):  # type: ignore[misc]
 
 
 def _check_grid(y: Array, moments: Array, backend: Backend) -> None:
-    """Outputs share a grid, and one of a far smaller range lies on few of its points, or on one.
+    """Check that the grid, which all outputs share, is fine enough for each of them.
 
     Raises
     ------

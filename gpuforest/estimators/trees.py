@@ -19,7 +19,6 @@ from gpuforest.estimators.settings import (
     TREE_CONSTRAINTS,
     criterion_constraint,
     current_criterion,
-    features_tried,
     keep,
 )
 from gpuforest.estimators.tasks import Classifier, Regressor
@@ -29,9 +28,8 @@ from gpuforest.nodes import is_leaf
 
 
 class SingleTree(PrunedTree):
-    """What a single tree answers beside its predictions."""
+    """The methods of a single tree beside its predictions."""
 
-    max_features: Any
     __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
 
@@ -44,32 +42,21 @@ class SingleTree(PrunedTree):
         signs = self._signs()
         return shown_tree(TreeView(self.forest_, 0, self._criterion, self.backend, signs))
 
-    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
-        """What `sklearn.inspection.partial_dependence(method="recursion")` asks for."""
-        from gpuforest.inspection.sklearn_tree import partial_dependence
-
-        return partial_dependence([self], grid, target_features)
-
-    def __getstate__(self) -> Any:
-        """What is derived need not travel."""
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "tree_"}
-
-    # `check_input` is there for callers of scikit-learn's trees: rows are checked always, as
+    # callers of scikit-learn's trees pass `check_input`; rows are always checked, because
     # kernels trust them
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
-        """Grow the tree; see `RandomForestClassifier.fit`. `check_input` is not looked at."""
+        """Grow the tree; see `RandomForestClassifier.fit`. `check_input` is ignored."""
         return super().fit(X, y, sample_weight)
 
     def predict(self, X: Any, check_input: bool = True) -> Any:
-        """As `predict` of a forest of this tree alone. `check_input` is not looked at."""
+        """Predict as a forest of this tree alone does. `check_input` is ignored."""
         return super().predict(X)
 
     def apply(self, X: Any, check_input: bool = True) -> Any:
         """The number of the leaf that each row reaches, int64 of shape (n_samples,).
 
-        `check_input` is not looked at.
+        `check_input` is ignored.
         """
         return self._walk(X, prediction.apply)[:, 0]
 
@@ -79,7 +66,7 @@ class SingleTree(PrunedTree):
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-        check_input : bool, not looked at
+        check_input : bool, ignored
 
         Returns
         -------
@@ -87,12 +74,6 @@ class SingleTree(PrunedTree):
         """
         leaves = to_host(self._walk(X, prediction.apply))
         return decision_paths(self.forest_, leaves)
-
-    @property
-    def max_features_(self) -> int:
-        """Features tried at a split."""
-        check_is_fitted(self)
-        return features_tried(self.max_features, self.n_features_in_)
 
     def get_depth(self) -> int:
         """Levels below the root."""
@@ -117,21 +98,8 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     criterion : {"gini", "entropy", "log_loss", "misclassification", "gain_ratio"}, default="gini"
     splitter : {"best", "random"}, default="best"
         The best cut of each feature tried, or the best of one random cut of each.
-    max_depth : int or None, default=None
-        Levels below the root; None: until leaves are pure or may not be split.
-    min_samples_split : int or float, default=2
-        Rows of a node that may be split; a float is a fraction of the rows.
-    min_samples_leaf : int or float, default=1
-        Rows that either side of a split must have; a float is a fraction of the rows.
-    min_weight_fraction_leaf : float, default=0.0
-        Share of the total weight that either side of a split must have, up to 0.5.
     max_features : "sqrt", "log2", int, float or None, default=None
         Features, among those that vary in the node, tried at a split; None: all.
-    max_leaf_nodes : int or None, default=None
-        At most so many leaves: of all splits those that decrease the impurity most, chosen from
-        the root down (best first); None: any number.
-    min_impurity_decrease : float, default=0.0
-        Least decrease of impurity, weighted by the node's share of the rows.
     ccp_alpha : float or "cv", default=0.0
         Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3): the subtree of the
         largest cost complexity below this is kept; 0: no pruning. "cv": chosen by
@@ -142,32 +110,15 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     ccp_rule : {"min", "one_se"}, default="min"
         Which subtree `ccp_alpha="cv"` takes: the smallest of the least error, or of at most
         one standard error more.
-    monotonic_cst : array-like of int of shape (n_features,) or None, default=None
-        1: the probability of the second class (the prediction) must not fall as the feature
-        rises, -1: it must not rise, 0: either. For two classes, or one real output.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Features whose values are categories: a mask of shape (n_features,), indices, or names of
-        columns. "from_dtype": columns of a frame that hold strings or are of a categorical
-        dtype. None: no feature is.
-    min_category_frequency : int, default=5
-        Rows of a category, where a feature has more than ten: those of fewer rows become one,
-        "other", where values also go that training did not see. 1: each is a category.
-    categorical_split : {"subset", "multiway"}, default="subset"
-        How a categorical feature splits: in two sets of its categories, the best of all sets or
-        near it; or in a branch for each category, as ID3 and C4.5 do, once on a path.
     class_weight : "balanced", dict, list of dict or None, default=None
         What each row of a class adds to the statistics: {label: weight}, or "balanced",
         rows / (classes * rows of the class). A list is for several outputs.
-    random_state : int, RandomState or None, default=None
-        An int is the seed as it is; None draws one from NumPy's global state.
-    max_bins : int or "auto", default="auto"
-        At most so many bins of a feature, 2 to 65535; above 255 codes take two bytes. "auto": a bin
-        for each value, and so exact trees, where no feature has more than 1,023 values; else 255.
-    backend : str, default="auto"
-        See `gpuforest.available_backends`.
-    memory_limit : int or None, default=None
-        Bytes that a fit may take, about, beside X and y; fewer trees then grow at once, and the
-        same ones. See `gpuforest.estimate_memory`. None: no limit.
+    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_leaf_nodes
+        As for `RandomForestClassifier`, where the tree's bag is all rows.
+    min_impurity_decrease, monotonic_cst, categorical_features, min_category_frequency
+        As for `RandomForestClassifier`.
+    categorical_split, random_state, max_bins, backend, memory_limit
+        As for `RandomForestClassifier`.
 
     Attributes
     ----------
@@ -233,7 +184,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         keep(self, locals())
 
     def predict_proba(self, X: Any, check_input: bool = True) -> Any:
-        """As `predict_proba` of a forest of this tree alone. `check_input` is not looked at."""
+        """Class proportions as of a forest of this tree alone. `check_input` is ignored."""
         return super().predict_proba(X)
 
 
@@ -249,33 +200,20 @@ class DecisionTreeRegressor(SingleTree, Regressor):
     criterion : {"squared_error", "absolute_error", "poisson"}, default="squared_error"
         "absolute_error" predicts medians: it is slower, grows on the CPU alone and takes no
         categories. "poisson" is for counts: y >= 0, not all zero.
-    splitter, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
+    splitter, max_features, ccp_alpha, ccp_cv, ccp_rule
         As for `DecisionTreeClassifier`.
-    max_features, max_leaf_nodes, min_impurity_decrease, monotonic_cst
-        As for `DecisionTreeClassifier`.
-    ccp_alpha, ccp_cv, ccp_rule
-        As for `DecisionTreeClassifier`.
-    categorical_features, min_category_frequency, categorical_split
-        As for `DecisionTreeClassifier`.
+    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_leaf_nodes
+        As for `RandomForestClassifier`, where the tree's bag is all rows.
+    min_impurity_decrease, categorical_features, min_category_frequency, categorical_split
+        As for `RandomForestClassifier`.
     random_state, max_bins, backend, memory_limit
-        As for `DecisionTreeClassifier`.
+        As for `RandomForestClassifier`.
+    monotonic_cst
+        As for `RandomForestRegressor`.
 
     Attributes
     ----------
-    n_outputs_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
-    feature_importances_ : float64 ndarray of shape (n_features_in_,)
-    seed_ : int, what random draws came from
-    criterion_ : str, what the tree was grown with
-    backend_ : str, the name of the backend that grew it
-    forest_ : gpuforest.forest.Forest, of one tree
-    tree_ : sklearn.tree._tree.Tree, its nodes as scikit-learn has them
-    ccp_alpha_ : float, what the tree was pruned at
-    pruning_curve_ : Bunch, where alpha was chosen (`ccp_alpha="cv"`, or `prune`): of each
-        subtree, the largest first, `ccp_alphas` and the `n_leaves` of the tree pruned at it,
-        and `errors` of rows that did not grow it with their `std_errors`; NumPy arrays
+    As of `DecisionTreeClassifier`, without classes.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -10,8 +10,8 @@ from gpuforest.target import TargetCoding
 
 
 def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
-    """Whether trees grown now can join those of an earlier fit: the bins, classes and fixed
-    point are the forest's, not a tree's.
+    """Check that new trees can join those of an earlier fit: all trees of a forest share its
+    bins, classes and fixed point.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""What is written of a forest: model files, text, rules, source code and models of others."""
+"""Forests as model files, text, rules, source code and scikit-learn's models."""

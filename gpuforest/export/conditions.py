@@ -1,4 +1,4 @@
-"""What sends rows from a node to its children: the one place that says it, in words or code."""
+"""The conditions that send rows from a node to its children, in words and as code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Number = Callable[[float], str]  # how a number is written
 
 @dataclass(frozen=True, kw_only=True)
 class Condition(ABC):
-    """What a value of one feature must be. None and NaN are missing values.
+    """A condition on the value of one feature. None and NaN are missing values.
 
     feature : int, the feature's number
     name : str, what it is called
@@ -40,7 +40,7 @@ class Condition(ABC):
 
     @abstractmethod
     def _holds(self, value: Any) -> bool:
-        """Of a value that is not missing."""
+        """Whether a value that is not missing meets the condition."""
 
     @abstractmethod
     def plain(self) -> Self:
@@ -233,7 +233,7 @@ class Splits:
                 return (*found, Branch(rest, node))
 
     def _set(self, node: int) -> Categories:
-        """What goes left at a split by a set."""
+        """The condition for rows that go left at a split by a set."""
         feature, forest = int(self._feature[node]), self._forest
         known = forest.edges.categories[feature]
         first = forest.set_at[self._first + node]
@@ -258,7 +258,7 @@ def narrowed(path: tuple[Condition, ...], condition: Condition) -> tuple[Conditi
 
 
 def all_of(conditions: Sequence[Condition], number: Number = repr) -> str:
-    """That all conditions are met, in words; "" where there are none."""
+    """All conditions in words, joined by "and"; "" if there are none."""
     parts = [c.alternatives(number) for c in conditions]
     joined = [" or ".join(p) for p in parts]
     if len(parts) > 1:
@@ -272,7 +272,7 @@ def is_missing(value: Any) -> bool:
 
 
 def one_line(name: object) -> str:
-    """A name of any kind, with escapes in place of line ends and all else that cannot be seen."""
+    """A name of any kind, with escapes instead of line ends and all else that cannot be seen."""
     text = str(name)
     if text.isprintable():  # most are, and a tree asks for each many times
         return text

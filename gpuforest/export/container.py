@@ -37,7 +37,7 @@ Layout = dict[str, tuple[tuple[str, ...], int]]
 
 
 def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
-    """Replace the file at `path` as a whole, or not at all, as `replaced` tells.
+    """Replace the file at `path` as a whole, or not at all, see `replaced`.
 
     Raises
     ------
@@ -54,12 +54,12 @@ def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
     names = sorted(arrays, key=lambda name: (order.index(arrays[name].dtype.str), name))
     arrays = {name: arrays[name] for name in names}
     start = _start(text, arrays)
-    with replaced(path) as place, place.open("wb") as file:
+    with replaced(path) as temporary, temporary.open("wb") as file:
         _write_all(file, start, arrays)
 
 
 def _start(text: str, arrays: dict[str, np.ndarray]) -> bytes:
-    """What lies before the arrays."""
+    """The bytes before the arrays."""
     header: dict[str, Any] = {
         "__metadata__": {FORMAT: f"{VERSION} {checksum(text, arrays)} {text}"}
     }
@@ -68,9 +68,9 @@ def _start(text: str, arrays: dict[str, np.ndarray]) -> bytes:
         begin, end = end, end + array.nbytes
         dtype, shape = names[array.dtype.str], list(array.shape)
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
-    told = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-    told += b" " * (-len(told) % 8)  # so that the arrays are aligned
-    return len(told).to_bytes(8, "little") + told
+    encoded = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    encoded += b" " * (-len(encoded) % 8)  # so that the arrays are aligned
+    return len(encoded).to_bytes(8, "little") + encoded
 
 
 def _write_all(file: BinaryIO, start: bytes, arrays: dict[str, np.ndarray]) -> None:

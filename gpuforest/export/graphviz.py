@@ -15,12 +15,12 @@ from gpuforest.export.conditions import one_line
 from gpuforest.export.tree_nodes import Node, class_labels, tree_nodes, written
 
 FONT = "helvetica"
-ELLIPSIS = "(...)"  # in place of what lies below max_depth
+ELLIPSIS = "(...)"  # instead of what lies below max_depth
 
 
 @dataclass(frozen=True)
 class Show:
-    """What a drawn node shows, see `export_graphviz`."""
+    """The options of a drawn node's text, see `export_graphviz`."""
 
     criterion: str
     is_classes: bool
@@ -32,7 +32,7 @@ class Show:
 
     @classmethod
     def of(cls, estimator: Any, **options: Any) -> Show:
-        """Of a fitted estimator's trees; options : the fields from `impurity` on"""
+        """The options for a fitted estimator's trees; options : the fields from `impurity` on"""
         classes = class_labels(estimator.forest_)
         return cls(
             criterion=CRITERIA[estimator.criterion_].label or estimator.criterion_,
@@ -64,8 +64,8 @@ def export_graphviz(
 ) -> str | None:
     """A tree in the dot language; Graphviz is needed to draw it, not to write it.
 
-    A node tells the condition of its left branch (of more than two branches each tells its
-    own), and its impurity, samples, value and prediction.
+    A node shows the condition of its left branch (of more than two branches each edge shows
+    its own), and its impurity, samples, value and prediction.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def export_graphviz(
         outputs by impurity
     impurity : the impurity is shown
     node_ids : numbers of nodes are shown
-    proportion : shares are shown in place of weights of rows and classes
+    proportion : shares are shown instead of weights of rows and classes
     rounded : boxes have round corners
     precision : int >= 0, digits after the point
 
@@ -103,11 +103,7 @@ def export_graphviz(
     check_not_negative(max_depth=max_depth, precision=precision)
     nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
     show = Show.of(
-        estimator,
-        impurity=impurity,
-        node_ids=node_ids,
-        proportion=proportion,
-        precision=precision,
+        estimator, impurity=impurity, node_ids=node_ids, proportion=proportion, precision=precision
     )
     colours = node_colours(nodes, show.is_classes) if filled else {}
     text = "".join(
@@ -160,19 +156,19 @@ def _statements(
 
 
 def _edge(parent: Node, child: Node, show: Show) -> str:
-    """What an edge says: of two below the root True or False, of more its condition."""
-    place = parent.children.index(child.number)
+    """The label of an edge: True or False for two edges below the root, the condition for more."""
+    index = parent.children.index(child.number)
     if len(parent.branches) > 2:
-        condition = parent.branches[place].condition
+        condition = parent.branches[index].condition
         return f" [label={_quoted([condition.words(show.number)])}]"
     if parent.parent is not None:
         return ""
-    angle, said = ((45, "True"), (-45, "False"))[place]
+    angle, said = ((45, "True"), (-45, "False"))[index]
     return f' [labeldistance=2.5, labelangle={angle}, headlabel="{said}"]'
 
 
 def node_lines(node: Node, root: Node, show: Show) -> list[str]:
-    """What a node tells."""
+    """The lines of a node's text."""
     number = show.number
     lines = [f"node #{node.number}"] if show.node_ids else []
     if node.branches:

@@ -1,5 +1,5 @@
-"""What a model file's header holds beside the forest: curves of errors, {column: [...]}, and what
-the command line keeps of the training data, {"target": "price", "decimal": ","}."""
+"""The part of a model file's header beside the forest: curves of errors, {column: [...]}, and the
+command line's facts about the training data, {"target": "price", "decimal": ","}."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ KEPT = {*CURVES, "source"}
 
 def kept_of(estimator: Any) -> dict[str, dict[str, Any]]:
     """The curves that a fitted estimator has, by name, and its source."""
-    source = getattr(estimator, "source_", None)
-    return curves_of(estimator) | ({} if source is None else {"source": source})
+    found = {name: getattr(estimator, f"{name}_", None) for name in (*CURVES, "source")}
+    return {
+        name: {column: kept[column].tolist() for column in CURVES[name]} if name in CURVES else kept
+        for name, kept in found.items()
+        if kept is not None
+    }
 
 
 def read_kept(name: str, written: dict[str, Any]) -> Any:
-    """One of them as its attribute.
+    """A curve or the source as its attribute.
 
     Raises
     ------
@@ -48,18 +52,8 @@ def read_kept(name: str, written: dict[str, Any]) -> Any:
     return written
 
 
-def curves_of(estimator: Any) -> dict[str, dict[str, list[float]]]:
-    """The curves that a fitted estimator has, by name."""
-    found = {name: getattr(estimator, f"{name}_", None) for name in CURVES}
-    return {
-        name: {column: curve[column].tolist() for column in CURVES[name]}
-        for name, curve in found.items()
-        if curve is not None
-    }
-
-
 def read_curve(name: str, written: dict[str, Any]) -> Bunch:
-    """A curve as its attribute, from what `curves_of` wrote.
+    """A curve as its attribute, from what `kept_of` gave.
 
     Raises
     ------

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuforest.common.errors import need
 
-MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in all places
+MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in each item
 
 
 def kind_of(classes: np.ndarray) -> str:
@@ -24,7 +24,7 @@ def kind_of(classes: np.ndarray) -> str:
 
 
 def read_classes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Class labels [C], from either place; None of a regression."""
+    """Class labels [C], from the header or an array; None of a regression."""
     if "classes" not in header:
         return arrays.get("classes")
     labels, kind = header["classes"], header["classes_dtype"]

@@ -155,7 +155,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _check_names(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """What must be there is there, nothing else is, and it is of its type."""
+    """Check that a file has all that it must have, nothing unknown, and the right types."""
     for kind, known, found in (("array", ARRAYS, arrays), ("header key", HEADER, header)):
         for name in known.keys() - SOMETIMES:
             need(name in found, f"no {kind} {name!r}")
@@ -180,7 +180,7 @@ def _plain(value: Any) -> Any:
 
 
 def _parameter(value: Any) -> Any:
-    """The other way round."""
+    """The inverse of `_plain`."""
     if isinstance(value, list):
         return [_parameter(each) for each in value]
     if not isinstance(value, dict):

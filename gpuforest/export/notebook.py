@@ -1,4 +1,4 @@
-"""What notebooks show of fitted trees, below scikit-learn's diagram."""
+"""The summary of fitted trees that notebooks show below scikit-learn's diagram."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ MOST_CLASSES = 6  # shown by name
 
 
 def summary_html(estimator: Any) -> str:
-    """A small table of what a fitted estimator is.
-
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest
-    """
+    """A small table of what a fitted estimator is."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>'
         f'<td style="text-align:left">{escape(value)}</td></tr>'

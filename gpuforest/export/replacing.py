@@ -23,18 +23,18 @@ def replaced(path: Path) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))  # which links that lead to themselves pass
     stream = is_stream(path)
-    place = path if stream else target.with_name(f".gpuforest-{secrets.token_hex(8)}")
+    written = path if stream else target.with_name(f".gpuforest-{secrets.token_hex(8)}")
     try:
-        yield place
+        yield written
         if not stream:
-            _put(place, target)
+            _put(written, target)
     except OSError as error:
-        if error.errno is None or error.filename not in (None, os.fspath(place)):
+        if error.errno is None or error.filename not in (None, os.fspath(written)):
             raise  # it is about another file
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         if not stream:
-            place.unlink(missing_ok=True)
+            written.unlink(missing_ok=True)
 
 
 def is_stream(path: Path) -> bool:
@@ -42,11 +42,11 @@ def is_stream(path: Path) -> bool:
     return os.path.exists(path) and not os.path.isfile(path)
 
 
-def _put(place: Path, target: Path) -> None:
+def _put(written: Path, target: Path) -> None:
     """Give a new file the mode, the owner and the name of the one that it replaces."""
     if target.exists():
         old = target.stat()
         with contextlib.suppress(OSError, AttributeError):  # not ours to give; Windows
-            os.chown(place, old.st_uid, old.st_gid)
-        shutil.copymode(target, place)
-    os.replace(place, target)
+            os.chown(written, old.st_uid, old.st_gid)
+        shutil.copymode(target, written)
+    os.replace(written, target)

@@ -44,8 +44,8 @@ BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are no
 
 
 class BagState(np.random.RandomState):
-    """What a tree of a converted forest has for a seed: scikit-learn, and packages that ask as it
-    does, draw the rows of a bag again from it, and get those that the tree was grown from.
+    """The seed of a tree of a converted forest. scikit-learn, and packages that do as it does, draw
+    the rows of a bag again from it, and get those that the tree was grown from.
 
     A pickle has `BAG_UNKNOWN` in its place, so that it can be read where gpuforest is not.
     """
@@ -55,7 +55,7 @@ class BagState(np.random.RandomState):
         self._drawn_by = sampling, seed, tree
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
-        """Of some of as many rows as there were, those that were drawn."""
+        """The rows of the bag, if as many rows are to be drawn from as the forest was fitted to."""
         sampling = self._drawn_by[0]
         if (low, high) == (0, sampling.n_rows) and size is not None:
             seed, tree = self._drawn_by[1:]
@@ -85,7 +85,7 @@ def _seed_there(seed: int, tree: int) -> int:
 
 
 class Leaves(NamedTuple):
-    """What scikit-learn's tree knows of its leaves."""
+    """The facts about its leaves that scikit-learn's tree holds."""
 
     weight: np.ndarray  # f64[v]
     impurity: np.ndarray  # f64[v]
@@ -148,7 +148,7 @@ def to_sklearn(estimator: Any) -> Any:
 
 
 def _set_bags(found: Any, estimator: Any) -> None:
-    """What scikit-learn draws bags again from, and what it found out of bag."""
+    """Set the seeds from which scikit-learn draws bags again, and the out-of-bag attributes."""
     for name in ("oob_score_", "oob_decision_function_", "oob_prediction_"):
         if hasattr(estimator, name):
             setattr(found, name, getattr(estimator, name))
@@ -245,11 +245,11 @@ def _forest(model: Any) -> Forest:
     """The trees of a fitted model."""
     trees = [each.tree_ for each in getattr(model, "estimators_", [model])]
     criterion = CRITERIA[model.criterion]
-    places, edges = [_places(tree) for tree in trees], _edges(trees)
-    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, places, strict=True)])
+    positions, edges = [_positions(tree) for tree in trees], _edges(trees)
+    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, positions, strict=True)])
     leaf = is_leaf(nodes)
     nodes[leaf] += np.arange(leaf.sum()).astype(NODE)
-    leaves = [_leaves(*pair) for pair in zip(trees, places, strict=True)]
+    leaves = [_leaves(*pair) for pair in zip(trees, positions, strict=True)]
     if min(at.weight.min() for at in leaves) <= 0:
         raise ValueError("the model has leaves without weight: train it with weights above 0")
     spread = None
@@ -263,16 +263,16 @@ def _forest(model: Any) -> Forest:
     offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
     forest = Forest(nodes, offsets, sums, edges, coding, _seed(model), spread)
     if criterion.medians:
-        forest = _with_medians(forest, trees, places, criterion)
+        forest = _with_medians(forest, trees, positions, criterion)
     check_forest(forest)
     return forest
 
 
 def _with_medians(
-    forest: Forest, trees: list[Any], places: list[np.ndarray], criterion: Criterion
+    forest: Forest, trees: list[Any], positions: list[np.ndarray], criterion: Criterion
 ) -> Forest:
     """The forest with what scikit-learn's trees know of all nodes, not of the leaves alone."""
-    orders = [np.argsort(place) for place in places]
+    orders = [np.argsort(position) for position in positions]
     value, impurity = (
         np.concatenate([getattr(t, n)[o] for t, o in zip(trees, orders, strict=True)])
         for n in ("value", "impurity")
@@ -314,8 +314,8 @@ def _edges(trees: list[Any]) -> BinEdges:
     return BinEdges(threshold[new].astype(np.float64), offsets, np.zeros(F, np.uint8))
 
 
-def _places(tree: Any) -> np.ndarray:
-    """Where each node of scikit-learn's tree lies in the order of nodes.py, i64[m]."""
+def _positions(tree: Any) -> np.ndarray:
+    """The position of each node of scikit-learn's tree in the order of nodes.py, i64[m]."""
     left, right = tree.children_left, tree.children_right
     levels = [np.zeros(1, np.int64)]
     while len(split := levels[-1][left[levels[-1]] >= 0]):
@@ -324,16 +324,16 @@ def _places(tree: Any) -> np.ndarray:
     for level in reversed(levels):
         split = level[left[level] >= 0]
         sizes[split] += sizes[left[split]] + sizes[right[split]]
-    place, below = np.zeros_like(sizes), np.ones_like(sizes)  # below: where descendants begin
+    position, below = np.zeros_like(sizes), np.ones_like(sizes)  # below: where descendants begin
     for level in levels:
         split = level[left[level] >= 0]
         a, b = left[split], right[split]
-        place[a], place[b] = below[split], below[split] + 1
+        position[a], position[b] = below[split], below[split] + 1
         below[a], below[b] = below[split] + 2, below[split] + 1 + sizes[a]
-    return place
+    return position
 
 
-def _nodes(tree: Any, place: np.ndarray, edges: BinEdges) -> np.ndarray:
+def _nodes(tree: Any, position: np.ndarray, edges: BinEdges) -> np.ndarray:
     """Packed nodes u64[m] of a tree; leaves point at row 0."""
     nodes = np.full(tree.node_count, LEAF_WORD, NODE)
     split = np.flatnonzero(tree.feature >= 0)
@@ -343,14 +343,14 @@ def _nodes(tree: Any, place: np.ndarray, edges: BinEdges) -> np.ndarray:
         own = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
         bin[feature == f] = np.searchsorted(own, threshold[feature == f])
     words = pack_splits(xp, feature, bin, tree.missing_go_to_left[split] != 0)
-    child = place[tree.children_left[split]].astype(NODE)
-    nodes[place[split]] = words + (child << np.uint64(CHILD_SHIFT))
+    child = position[tree.children_left[split]].astype(NODE)
+    nodes[position[split]] = words + (child << np.uint64(CHILD_SHIFT))
     return nodes
 
 
-def _leaves(tree: Any, place: np.ndarray) -> Leaves:
+def _leaves(tree: Any, position: np.ndarray) -> Leaves:
     """The leaves of scikit-learn's tree in the order of ours."""
-    order = np.argsort(place)
+    order = np.argsort(position)
     at = order[tree.children_left[order] < 0]
     return Leaves(tree.weighted_n_node_samples[at], tree.impurity[at], tree.value[at])
 

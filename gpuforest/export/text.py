@@ -39,41 +39,19 @@ def export_text(
     ------
     ValueError : no such tree, a wrong number of names, a negative max_depth
     TypeError : no estimator of gpuforest
+
+    Examples
+    --------
+    >>> from gpuforest import DecisionTreeClassifier, export_text
+    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+    >>> print(export_text(tree, feature_names=["x"]), end="")
+    x <= 1.5 or missing
+    |   class: a (a: 2)
+    x > 1.5
+    |   class: b (b: 1)
     """
     forest, splits = opened(estimator, tree, feature_names)
-    return tree_text(forest, tree, splits.names, max_depth)
-
-
-def tree_text(
-    forest: Forest,
-    tree: int,
-    feature_names: Sequence[str] | None = None,
-    max_depth: int | None = None,
-) -> str:
-    """One tree as text: a line for each way out of a split, and one for each leaf.
-
-    Parameters
-    ----------
-    tree : int, the tree's number
-    feature_names : names of all features; None: feature_0, feature_1, ...
-    max_depth : int >= 0, levels below the root that are shown; None: all
-
-    Returns
-    -------
-    str, lines that end in a newline
-
-    Raises
-    ------
-    ValueError : no such tree, a wrong number of names, a negative max_depth
-
-    Example
-    -------
-        age <= 40.5 or missing
-        |   class: no (no: 12, yes: 3)
-        age > 40.5
-        |   class: yes (yes: 9)
-    """
-    return "".join(line + "\n" for line in tree_lines(forest, tree, feature_names, max_depth))
+    return "".join(line + "\n" for line in tree_lines(forest, tree, splits.names, max_depth))
 
 
 def tree_lines(
@@ -82,7 +60,10 @@ def tree_lines(
     feature_names: Sequence[str] | None = None,
     max_depth: int | None = None,
 ) -> Iterator[str]:
-    """The lines of `tree_text` one by one; its errors come before the first."""
+    """The lines of `export_text` one by one; a ValueError comes before the first.
+
+    feature_names : names of all features; None: feature_0, feature_1, ...
+    """
     if max_depth is not None and max_depth < 0:
         raise ValueError(f"max_depth={max_depth} is negative: pass 0 or more, or None")
     splits = Splits(forest, tree, feature_names)

@@ -1,4 +1,4 @@
-"""A tree as its nodes: small objects that say what they are, for reading and for export."""
+"""A tree as its nodes: small objects for reading and for export."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Node:
 
     @property
     def path(self) -> str:
-        """What leads here from the root, in words; "": the root."""
+        """The conditions that lead here from the root, in words; "": the root."""
         return all_of(self.conditions)
 
 
@@ -147,7 +147,7 @@ def opened(estimator: Any, tree: int, feature_names: Sequence[str] | None) -> tu
 
 
 def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
-    """Of each class output the names of its classes, or the classes themselves; [] of numbers.
+    """The names of the classes of each output, or the classes themselves; [] for numbers.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def written(prediction: Any, number: Number = repr) -> str:
 
 
 def _predictions(value: np.ndarray, labels: list[list[Any]]) -> list[Any]:
-    """What each node predicts, from the shares or means f64[m, n_outputs, max_n_classes]."""
+    """The prediction of each node, from shares or means f64[m, n_outputs, max_n_classes]."""
     if labels:
         best = value.argmax(axis=2).T.tolist()  # the first among equals
         columns = [[own[i] for i in at] for own, at in zip(labels, best, strict=True)]

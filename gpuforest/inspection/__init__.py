@@ -1,1 +1,1 @@
-"""Looking into a forest: out-of-bag predictions, importances."""
+"""What is computed from a grown forest: out-of-bag predictions, importances, tree views."""

@@ -15,7 +15,7 @@ MAX_SEED = 2**31 - 1
 
 @dataclass(frozen=True)
 class BiasVariance:
-    """What `bias_variance` found: means over the test rows, and each row's own.
+    """The result of `bias_variance`: means over the test rows, and the values of each row.
 
     Of either loss, up to rounding,
 
@@ -136,7 +136,7 @@ def bias_variance(
 def _predictions(
     estimator: Any, X: Any, y: np.ndarray, X_test: Any, n_test: int, n_rounds: int, seed: Any
 ) -> np.ndarray:
-    """What each round predicts, [n_rounds, n_test]."""
+    """The predictions of each round, [n_rounds, n_test]."""
     rng = check_random_state(seed)
     chances = sorted(
         name

@@ -1,4 +1,4 @@
-"""What each split gained, from the sums of the leaves alone."""
+"""The gain of each split, computed from the sums of the leaves alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gains_by_levels(
     splits, gains = [], []
     sums = xp.zeros_like(leaf_sums[:0, :])
     score = criterion.side_score(xp, sums)
-    for feature, child, split, places in reversed(levels):
+    for feature, child, split, positions in reversed(levels):
         is_split, below = feature >= 0, sums[0::2, :] + sums[1::2, :]
         sides = score[0::2] + score[1::2]
         sums = xp.take(leaf_sums, xp.where(is_split, 0, child), axis=0)
@@ -48,15 +48,15 @@ def gains_by_levels(
             rank = xp.where(is_split, exclusive(xp, is_split), 0)
             sums = xp.where(is_split[:, None], xp.take(below, rank, axis=0), sums)
         score = criterion.side_score(xp, sums)
-        splits.append(places)
+        splits.append(positions)
         gains.append(sides - xp.take(score, split))
     gain = xp.concat(gains)
     return xp.concat(splits), xp.where(gain > 0, gain, xp.zeros_like(gain))
 
 
 def gains_by_errors(forest: Forest, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same of the trees first .. last - 1 of a forest that knows its nodes' errors: indices
-    i64[...] into their nodes, and what each split takes off the error f64[...]."""
+    """The splits of the trees first .. last - 1 of a forest that knows its nodes' errors: indices
+    i64[...] into their nodes, and the decrease of the error by each split, f64[...]."""
     assert forest.node_errors is not None
     begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
     nodes, errors = forest.nodes[begin:end], forest.node_errors[begin:end]

@@ -35,12 +35,7 @@ def impurity_importances(forest: Forest, criterion: Criterion, backend: Backend)
 
 
 def tree_gains(
-    forest: Forest,
-    leaf_sums: Array,
-    criterion: Criterion,
-    first: int,
-    last: int,
-    backend: Backend,
+    forest: Forest, leaf_sums: Array, criterion: Criterion, first: int, last: int, backend: Backend
 ) -> np.ndarray:
     """Score gained by each feature's splits in the trees first .. last - 1, i64[t, F].
 
@@ -64,6 +59,6 @@ def tree_gains(
     whole = xp.astype(xp.floor(gains * math.ldexp(1.0, min(bits, 1000)) + 0.5), xp.int64)
     order = xp.argsort(keys, stable=True)
     upto = xp.cumulative_sum(xp.take(whole, order), include_initial=True)
-    places = xp.arange((last - first) * F + 1, dtype=xp.int64, device=backend.device)
-    upto = xp.take(upto, xp.searchsorted(xp.take(keys, order), places))
+    each_key = xp.arange((last - first) * F + 1, dtype=xp.int64, device=backend.device)
+    upto = xp.take(upto, xp.searchsorted(xp.take(keys, order), each_key))
     return backend.asnumpy(upto[1:] - upto[:-1]).reshape(last - first, F)

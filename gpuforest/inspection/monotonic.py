@@ -45,8 +45,8 @@ def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Fore
 def bounded_means(
     forest: Forest, signs: np.ndarray, criterion: Criterion, first: int, last: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of the nodes of the trees first .. last - 1 the mean of the second channel, or the median,
-    and the nearest to it within the bounds, which come from above alone: f64[m]."""
+    """The mean of the second channel, or the median, of each node of the trees first .. last - 1,
+    and the nearest number within the node's bounds, which its ancestors set: f64[m]."""
     begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
     feature = unpack(xp, forest.nodes[begin:end])[0]
     if forest.node_values is not None:

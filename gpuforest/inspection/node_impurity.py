@@ -36,10 +36,8 @@ def with_leaf_impurity(
     training, y : what it grew from, and the targets f64[N] or f64[N, K]
     """
     matrix, sampling, backend = training.matrix, training.sampling, training.backend
-    y, nodes = (
-        to_host(y).reshape(len(matrix.codes), -1),
-        backend.asnumpy(backend.apply(forest, matrix.codes))[:, 0],
-    )
+    y = to_host(y).reshape(len(matrix.codes), -1)
+    nodes = backend.asnumpy(backend.apply(forest, matrix.codes))[:, 0]
     leaf = leaf_rows(forest.nodes[nodes])
     assert criterion.spread is not None
     mean, V = forest.values[leaf], len(forest.leaf_sums)

@@ -1,7 +1,7 @@
 """The median of each node's rows, and their absolute error around it.
 
 Neither follows from the sums that leaves hold; so after growth the rows of each bag go down
-their tree once more, and are looked at on every level of it, in the order of their targets.
+their tree once more, and every level of it takes them in the order of their targets.
 """
 
 from __future__ import annotations

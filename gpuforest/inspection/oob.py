@@ -20,8 +20,8 @@ Array = Any
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
 Curve = list[tuple[int, float]]  # trees, and the error of so many
 
-# Rows by which errors are known on the way: a quarter, within these, which takes some percent of
-# the time that the trees take. Errors of fewer rows settle later: they differ by chance.
+# Rows on which errors are computed while trees grow: a quarter, within these, which takes some
+# percent of the time that the trees take. Errors of fewer rows settle later: they differ by chance.
 FEWEST_ROWS, MOST_ROWS = 5_000, 10_000
 LEAST_ROWS = 1_024  # that a thread takes through trees
 
@@ -39,15 +39,12 @@ class OutOfBag:
     """
 
     def __init__(self, training: Training, rows: np.ndarray | None = None) -> None:
-        backend, matrix, n_values = (
-            training.backend,
-            training.matrix,
-            training.target.coding.n_values,
-        )
+        backend, codes = training.backend, training.matrix.codes
+        n_values = training.target.coding.n_values
         xp, self.n_trees = backend.xp, 0
         self._sampling, self._backend = training.sampling, backend
         self._rows = None if rows is None else backend.asarray(rows)
-        self._codes = matrix.codes if rows is None else xp.take(matrix.codes, self._rows, axis=0)
+        self._codes = codes if rows is None else xp.take(codes, self._rows, axis=0)
         n = self._codes.shape[0]
         self.sums = xp.zeros((n, n_values), dtype=xp.float64, device=backend.device)
         self.counts = xp.zeros(n, dtype=xp.int64, device=backend.device)
@@ -123,7 +120,7 @@ class OutOfBag:
 
 
 def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, int, int]]:
-    """Where the trees first .. last - 1 of all forests lie: which of each."""
+    """The trees first .. last - 1 of all forests together: each forest and a range of its trees."""
     found, before = [], 0
     for forest in forests:
         begin, end = max(first - before, 0), min(last - before, forest.n_trees)
@@ -134,8 +131,8 @@ def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, i
 
 
 def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray | None:
-    """Rows by which errors are known on the way, drawn by the hash from those of some weight;
-    None: all."""
+    """Rows on which errors are computed while trees grow, drawn by the hash from those of some
+    weight; None: all."""
     counted, n = sampling.counted, sampling.n_counted
     count = min(max(FEWEST_ROWS, n // 4), MOST_ROWS)
     if n <= count:
@@ -145,7 +142,7 @@ def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray 
 
 
 def curve_points(n_trees: int) -> list[int]:
-    """Numbers of trees at which the error is looked at, four from each power of two to the
+    """Numbers of trees at which the error is computed, four from each power of two to the
     next: 1, 2, ... 8, 10, 12, 14, 16, 20, ... `n_trees`. Half of one is another, and they
     share out among threads."""
     steps = (m * 2**k for k in range(n_trees.bit_length()) for m in (4, 5, 6, 7))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -70,10 +70,6 @@ class TreeView:
     backend: str = "auto"
     signs: np.ndarray | None = field(default=None, repr=False)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is derived need not travel."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
     @cached_property
     def _forest(self) -> Forest:
         return one_tree(self.forest, self.tree)
@@ -91,17 +87,8 @@ class TreeView:
         return self._forest.n_nodes
 
     @property
-    def capacity(self) -> int:
-        """Nodes that there is room for: those that are there."""
-        return self._forest.n_nodes
-
-    @property
     def max_depth(self) -> int:
         return self._forest.depth
-
-    @property
-    def n_leaves(self) -> int:
-        return int((self._parts[0] < 0).sum())
 
     @property
     def n_features(self) -> int:

@@ -142,7 +142,7 @@ def plot_oob(estimator: Any, *, ax: Axes | None = None) -> Axes:
 
     Raises
     ------
-    ValueError : an estimator whose out-of-bag errors were not looked at
+    ValueError : an estimator whose out-of-bag errors were not computed
     ImportError : no matplotlib
     """
     curve = _curve(

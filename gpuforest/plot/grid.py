@@ -61,7 +61,7 @@ class Columns:
                 )
         return cls(values, [str(name) for name in names], frame)
 
-    def place(self, feature: int | str) -> int:
+    def index(self, feature: int | str) -> int:
         """The number of a feature that is given by number or by name.
 
         Raises
@@ -150,7 +150,7 @@ def _host_values(column: Any) -> np.ndarray:
 
 
 def _middle(values: np.ndarray) -> Any:
-    """What stands for a column: the median, or the most frequent category."""
+    """The value that a column is held at: the median, or the most frequent category."""
     if values.dtype.kind in "fiu":
         known = values[~np.isnan(values)]
         return np.median(known) if len(known) else np.nan

@@ -1,4 +1,4 @@
-"""Where the boxes of a tree are drawn: subtrees as near to each other as their boxes allow."""
+"""The layout of a tree's boxes: subtrees are as near to each other as their boxes allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pictures share: axes, fonts, colours that agree and differ in black and white too."""
+"""The style of all pictures: axes, fonts, and colours that differ in black and white too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STYLE: Any = {
     "lines.markersize": 5,
     "svg.hashsalt": "gpuforest",  # the same picture is the same file
 }
-# told apart by the colour-blind: Okabe and Ito (2008), then three of Tol's muted colours
+# distinct for the colour-blind: Okabe and Ito (2008), then three of Tol's muted colours
 PALETTE = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442"),
     *("#882255", "#999933", "#332288"),

@@ -1,4 +1,4 @@
-"""What an estimator predicts along one feature or two: step functions and decision boundaries."""
+"""Predictions along one feature, or over two: step functions and decision boundaries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEGEND_ROWS = 14
 
 @dataclass(frozen=True)
 class Surface:
-    """What is drawn over two features.
+    """The data of a picture over two features.
 
     table : a row for the middle of each cell, as the estimator takes it
     ends : where the cells begin and end, along either feature
@@ -148,10 +148,10 @@ def plot_steps(
     columns = _columns(estimator, X, feature_names)
     if not is_regressor(estimator):
         raise ValueError("steps are of predicted numbers: for classes draw boundaries")
-    place = _numeric(estimator, columns, feature)
-    values = columns.numbers(place)
-    ends = edges(estimator.forest_, place, values)
-    table = columns.table({place: middles(ends)})
+    index = _numeric(estimator, columns, feature)
+    values = columns.numbers(index)
+    ends = edges(estimator.forest_, index, values)
+    table = columns.table({index: middles(ends)})
     trees = list(getattr(estimator, "estimators_", []))[:n_trees]
     first = "its first tree" if len(trees) == 1 else f"its first {len(trees)} trees"
     with drawing(ax) as ax:
@@ -164,7 +164,7 @@ def plot_steps(
         is_forest = hasattr(estimator, "estimators_")
         label = f"mean of {estimator.forest_.n_trees} trees" if is_forest else "tree"
         _add_steps(ax, ends, estimator.predict(table), lw=1.8, color=PALETTE[0], label=label)
-        ax.set(xlabel=_label(columns, place, 1), ylabel="prediction", xlim=ends[[0, -1]])
+        ax.set(xlabel=_label(columns, index, 1), ylabel="prediction", xlim=ends[[0, -1]])
         ax.legend()
     return ax
 
@@ -184,16 +184,16 @@ def _columns(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Col
 
 def _numeric(estimator: Any, columns: Columns, feature: int | str) -> int:
     """The number of a feature that is no category."""
-    place = columns.place(feature)
-    if place in estimator.forest_.edges.categories:
+    index = columns.index(feature)
+    if index in estimator.forest_.edges.categories:
         raise ValueError(
-            f"feature {columns.names[place]!r} holds categories: choose one of numbers to draw over"
+            f"feature {columns.names[index]!r} holds categories: choose one of numbers to draw over"
         )
-    return place
+    return index
 
 
 def _label(columns: Columns, feature: int, n_drawn: int) -> str:
-    """What the horizontal axis says: that there are other features too."""
+    """The label of the horizontal axis, which mentions other features if there are some."""
     name = plain(columns.names[feature])
     return name if len(columns.names) == n_drawn else f"{name}\n(other features held)"
 
@@ -204,11 +204,7 @@ def _add_steps(ax: Axes, ends: np.ndarray, values: np.ndarray, **how: Any) -> No
 
 
 def _draw_classes(
-    ax: Axes,
-    estimator: Any,
-    surface: Surface,
-    class_names: Sequence[Any] | None,
-    legend: bool,
+    ax: Axes, estimator: Any, surface: Surface, class_names: Sequence[Any] | None, legend: bool
 ) -> None:
     from matplotlib.lines import Line2D
 
@@ -254,11 +250,7 @@ def _add_borders(ax: Axes, ends: tuple[np.ndarray, np.ndarray], best: np.ndarray
 
 
 def _draw_numbers(
-    ax: Axes,
-    estimator: Any,
-    surface: Surface,
-    class_names: Sequence[Any] | None,
-    legend: bool,
+    ax: Axes, estimator: Any, surface: Surface, class_names: Sequence[Any] | None, legend: bool
 ) -> None:
     ends, values, y = surface.ends, surface.values, surface.y
     if class_names is not None:

@@ -86,7 +86,7 @@ def plot_tree(
         outputs by impurity
     impurity : the impurity is shown
     node_ids : numbers of nodes are shown
-    proportion : shares are shown in place of weights of rows and classes
+    proportion : shares are shown instead of weights of rows and classes
     precision : int >= 0, digits after the point
     ax : matplotlib axis, on which the text is made small enough; None: a figure as large as the
         tree needs
@@ -113,11 +113,7 @@ def plot_tree(
     check_not_negative(max_depth=max_depth, precision=precision)
     nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
     show = Show.of(
-        estimator,
-        impurity=impurity,
-        node_ids=node_ids,
-        proportion=proportion,
-        precision=precision,
+        estimator, impurity=impurity, node_ids=node_ids, proportion=proportion, precision=precision
     )
     fills = dict.fromkeys(nodes, "white")
     if filled:
@@ -133,7 +129,7 @@ def plot_tree(
 
 
 def _brief(node: Node) -> Node:
-    """With conditions as short as they can be said."""
+    """The node with short conditions."""
     conditions = (branch.condition.plain() for branch in node.branches)
     briefer = [replace(c, name=shortened(c.name, MOST_NAME)) for c in conditions]
     pairs = zip(node.branches, briefer, strict=True)
@@ -146,13 +142,13 @@ def _box(node: Node, nodes: dict[int, Node], show: Show, deepest: float) -> Box:
     label = ""
     if node.parent is not None:
         ways = nodes[node.parent].branches
-        place = nodes[node.parent].children.index(node.number)
-        label = ("yes", "no")[place] if len(ways) == 2 else _value(ways[place].condition, show)
+        index = nodes[node.parent].children.index(node.number)
+        label = ("yes", "no")[index] if len(ways) == 2 else _value(ways[index].condition, show)
     return Box.of("\n".join(map(_wrapped, lines)), _wrapped(label))
 
 
 def _value(condition: Any, show: Show) -> str:
-    """One of several ways out, without the feature's name, which the parent's box tells."""
+    """A condition without the feature's name, which the parent's box shows."""
     text: str = condition.words(show.number).removeprefix(f"{one_line(condition.name)} ")
     return text.removeprefix("is ").removeprefix("in ")
 
@@ -234,7 +230,7 @@ def _set_limits(ax: Axes, size: tuple[float, float]) -> None:
 
 
 def _scale(ax: Axes, size: tuple[float, float]) -> float:
-    """How large text is drawn, so that the boxes hold it on an axis that may be smaller."""
+    """The size of text, relative to full size, at which boxes on a smaller axis hold it."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # the layout decides how large the axis is

@@ -1,6 +1,6 @@
-"""Pruning: a grown tree gives up splits, those it would not have made under other rules.
+"""Pruning: a grown tree gives up the splits that it would not have made under other rules.
 
-All of it follows from what each split gained, which the leaves' sums tell; so it works on
+Pruning needs what each split gained, which follows from the leaves' sums; so it works on
 the host, on a forest from any backend.
 
 Best-first growth (Shi 2007) splits the open node that gains most until there are enough
@@ -60,16 +60,10 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     Forest, bit for bit what growing only those splits makes
     """
     backend, coding = NumpyBackend(), forest.coding
-    waves = [
-        assemble(
-            _kept_levels(forest, keep, first, last),
-            _no_subtrees(forest),
-            forest.edges,
-            coding,
-            backend,
-        )
-        for first, last in tree_groups(forest)
-    ]
+    none = np.zeros(1, np.int64)
+    no_subtrees = Subtrees(none, forest.nodes[:0], none[:0], forest.leaf_sums[:0])
+    groups = (_kept_levels(forest, keep, first, last) for first, last in tree_groups(forest))
+    waves = [assemble(levels, no_subtrees, forest.edges, coding, backend) for levels in groups]
     nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, 1)
     found = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
     if forest.node_values is None or forest.node_errors is None:
@@ -130,12 +124,6 @@ def _sets_of(forest: Forest, nodes: np.ndarray) -> np.ndarray:
     return found
 
 
-def _no_subtrees(forest: Forest) -> Subtrees:
-    """Of no slots."""
-    none = np.zeros(1, np.int64)
-    return Subtrees(none, forest.nodes[:0], none[:0], forest.leaf_sums[:0])
-
-
 def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> Forest:
     """Each tree as best-first growth makes it, of at most `max_leaf_nodes` >= 1 leaves.
 
@@ -153,7 +141,7 @@ def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> For
 def _best_splits(left: np.ndarray, gains: np.ndarray, n_splits: int) -> list[int]:
     """Nodes of a tree in the order in which best-first growth splits them.
 
-    Mostly few nodes are looked at, so left children and gains stay arrays, in a quarter of the
+    Mostly few nodes are visited, so left children and gains stay arrays, in a quarter of the
     memory of lists.
     """
     number, chosen = count(), list[int]()

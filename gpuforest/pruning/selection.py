@@ -1,4 +1,4 @@
-"""Which subtree to keep: chosen by what rows lose that took no part in growing the tree.
+"""The choice of a subtree by the losses of rows that took no part in growing the tree.
 
 A row ends at its leaf, or at the lowest node above it that has become one. So each node is
 asked once what the rows that pass it would lose there, and these sums are added up along the
@@ -36,7 +36,7 @@ RULES = ("min", "one_se")
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What test rows lose in a tree of m nodes, were each node a leaf.
+    """The losses of test rows in a tree of m nodes, if each node were a leaf.
 
     alphas : f64[m], at which a node becomes a leaf; zero for leaves
     left : the left child of each node, zero for leaves
@@ -59,7 +59,7 @@ def try_rows(
     y: np.ndarray,
     weights: np.ndarray,
 ) -> Trial:
-    """What test rows lose at the nodes of a single tree.
+    """Compute the losses of test rows at the nodes of a single tree.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def try_rows(
 
 
 def _predictions(forest: Forest, criterion: Criterion, signs: np.ndarray) -> np.ndarray:
-    """What each node predicts as a leaf: class numbers i64[m, n_outputs], or f64[m, K]."""
+    """The prediction of each node as a leaf: class numbers i64[m, n_outputs], or f64[m, K]."""
     if forest.node_values is not None:
         return forest.node_values
     coding, sums = forest.coding, forest.node_sums(0, 1)
@@ -115,7 +115,7 @@ def middles(alphas: np.ndarray) -> np.ndarray:
 
 
 def path_alphas(alphas: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Where subtrees change, f64[n] ascending from zero, by `collapse_alphas` of a tree."""
+    """The alphas at which subtrees change, f64[n] ascending from zero, from `collapse_alphas`."""
     return np.unique(np.append(0.0, alphas[~is_leaf(nodes)]))
 
 
@@ -132,7 +132,7 @@ def error_curve(
     ----------
     trials : of one or more trees, whose test rows are taken together
     ccp_alphas : f64[n], ascending
-    repeats : how often a row is tested in the mean; a row's losses tell no more than one
+    repeats : how often a row is tested in the mean; all losses of a row count as one
     """
     weights = np.concatenate([trial.weights for trial in trials])
     total, squares = math.fsum(weights), math.fsum(weights**2)
@@ -146,7 +146,7 @@ def error_curve(
 
 
 def _spans(trial: Trial, ccp_alphas: np.ndarray) -> np.ndarray:
-    """Where along the alphas each node is a leaf: the first and the one after the last, i64[2, m].
+    """The first alpha at which each node is a leaf, and the one after the last, i64[2, m].
 
     A node that never is one has an empty span.
     """

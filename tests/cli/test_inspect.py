@@ -21,7 +21,7 @@ from gpuforest import (
 )
 from gpuforest.binning import BinEdges
 from gpuforest.cli import main
-from gpuforest.export.text import tree_lines, tree_text
+from gpuforest.export.text import export_text, tree_lines
 from gpuforest.forest import Forest
 from gpuforest.inspection.shape import subtree_sizes, tree_depths
 from gpuforest.nodes import LEAF_WORD, is_leaf, pack_splits
@@ -78,7 +78,7 @@ def leaves_of(text: str, X: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
 def test_text_leads_rows_as_the_tree_does(forest, tree):
     X, _, _ = data()
     single = forest.apply(X)[:, tree]
-    leaves = leaves_of(tree_text(forest.forest_, tree, NAMES), X)
+    leaves = leaves_of(export_text(forest, tree), X)
     begin, end = forest.forest_.tree_offsets[tree : tree + 2]
     assert len(leaves) == is_leaf(forest.forest_.nodes[begin:end]).sum()
     assert np.array_equal(sum(rows.astype(int) for _, rows in leaves), np.ones(N))
@@ -89,7 +89,7 @@ def test_text_leads_rows_as_the_tree_does(forest, tree):
 def test_leaves_tell_classes_and_their_weights():
     X, labels, _ = data()
     model = DecisionTreeClassifier(max_depth=3).fit(X, labels)
-    for said, rows in leaves_of(tree_text(model.forest_, 0, NAMES), X):
+    for said, rows in leaves_of(export_text(model), X):
         classes, counts = np.unique(labels[rows], return_counts=True)
         found = ", ".join(f"{c}: {n}" for c, n in zip(classes, counts, strict=True))
         assert said == f"class: {classes[np.argmax(counts)]} ({found})"
@@ -99,7 +99,7 @@ def test_leaves_tell_values_that_read_back_the_same():
     X, _, y = data()
     model = DecisionTreeRegressor(max_depth=4).fit(X, y)
     expected = model.predict(X)
-    for said, rows in leaves_of(tree_text(model.forest_, 0, NAMES), X):
+    for said, rows in leaves_of(export_text(model), X):
         value, weight = re.fullmatch(r"value: (\S+) \(weight: (\d+)\)", said).groups()
         assert set(expected[rows]) == {float(value)}
         assert int(weight) == rows.sum()
@@ -109,7 +109,7 @@ def test_text_reads_well():
     nan = np.nan
     X = [[0.0, 1.0], [0.5, 1.0], [2.0, nan], [2.0, 3.0]]
     model = DecisionTreeClassifier().fit(X, ["no", "no", "yes", "may be"])
-    assert tree_text(model.forest_, 0) == (
+    assert export_text(model) == (
         "feature_0 <= 1.25\n"
         "|   class: no (no: 2)\n"
         "feature_0 > 1.25 or missing\n"
@@ -118,17 +118,17 @@ def test_text_reads_well():
         "|   feature_1 is missing\n"
         "|   |   class: yes (yes: 1)\n"
     )
-    assert tree_text(model.forest_, 0, ["x", "y"], max_depth=1) == (
+    assert export_text(model, feature_names=["x", "y"], max_depth=1) == (
         "x <= 1.25\n|   class: no (no: 2)\nx > 1.25 or missing\n|   ... 2 more nodes\n"
     )
-    assert tree_text(model.forest_, 0, max_depth=0) == "... 4 more nodes\n"
+    assert export_text(model, max_depth=0) == "... 4 more nodes\n"
     leaf = DecisionTreeRegressor().fit(X, [0.1] * 4)
-    assert tree_text(leaf.forest_, 0) == "value: 0.1 (weight: 4)\n"
+    assert export_text(leaf) == "value: 0.1 (weight: 4)\n"
 
 
 def test_missing_rows_may_go_left():
     model = DecisionTreeRegressor().fit([[1.0], [np.nan], [2.0]], [0, 0, 1])
-    assert tree_text(model.forest_, 0).splitlines()[::2] == [
+    assert export_text(model).splitlines()[::2] == [
         "feature_0 <= 1.5 or missing",
         "feature_0 > 1.5",
     ]
@@ -180,7 +180,7 @@ def test_depths_are_those_of_single_trees():
 )
 def test_trees_that_cannot_be_shown(forest, arguments, message):
     with pytest.raises(ValueError, match=message):
-        tree_text(forest.forest_, *arguments)
+        tree_lines(forest.forest_, *arguments)
 
 
 def test_several_outputs_bags_and_embeddings(tmp_path, capsys):
@@ -266,9 +266,9 @@ def test_ten_features_without_names_and_no_score(tmp_path, monkeypatch, capsys):
 
 def test_one_tree_is_its_text(forest, capsys):
     assert main(["inspect", "model", "--tree", "3"]) == 0
-    assert capsys.readouterr().out == tree_text(forest.forest_, 3, NAMES)
+    assert capsys.readouterr().out == export_text(forest, 3)
     assert main(["inspect", "model", "--tree", "3", "--max-depth", "2"]) == 0
-    assert capsys.readouterr().out == tree_text(forest.forest_, 3, NAMES, 2)
+    assert capsys.readouterr().out == export_text(forest, 3, max_depth=2)
 
 
 def test_one_tree_in_other_forms(forest, capsys):

@@ -123,7 +123,7 @@ def test_what_is_refused(call, message):
         call()
 
 
-@pytest.mark.parametrize("export", EXPORTS[1:])
+@pytest.mark.parametrize("export", EXPORTS)
 def test_examples_run(export):
     found = doctest.testmod(import_module(export.__module__))
     assert (found.failed, found.attempted) == (0, len(re.findall(">>> ", export.__doc__)))

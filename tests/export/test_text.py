@@ -2,14 +2,14 @@
 
 from shown import FIT
 
-from gpuforest import (
-    export_text,
-)
-from gpuforest.export.text import tree_text
+from gpuforest import export_text
+from gpuforest.export.text import tree_lines
 
 
 def test_text_is_that_of_the_forest():
     forest = FIT["forest"]
     names = ["a", "b", "c", "d"]
-    assert export_text(forest, 2, feature_names=names) == tree_text(forest.forest_, 2, names)
-    assert export_text(forest, 1, max_depth=2) == tree_text(forest.forest_, 1, None, 2)
+    for tree, max_depth, given in ((2, None, names), (1, 2, None)):
+        lines = tree_lines(forest.forest_, tree, given, max_depth)
+        text = export_text(forest, tree, feature_names=given, max_depth=max_depth)
+        assert text.splitlines() == list(lines)
