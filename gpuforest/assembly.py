@@ -91,7 +91,7 @@ def exclusive(xp: Any, mask: Array) -> Array:
     return xp.cumulative_sum(count) - count
 
 
-def places(xp: Any, upto: Array, n: int) -> Array:
+def true_positions(xp: Any, upto: Array, n: int) -> Array:
     """Where the n true places of a mask are, i64[n]; `upto` i64[S]: how many up to each.
 
     As nonzero, which on a device waits to learn n.
@@ -126,16 +126,16 @@ def subtree_sizes(levels: list[Level], blocks: Array, xp: Any) -> list[Array]:
     return sizes[::-1]
 
 
-def node_places(levels: list[Level], sizes: list[Array], xp: Any) -> list[tuple[Array, Array]]:
+def node_positions(levels: list[Level], sizes: list[Array], xp: Any) -> list[tuple[Array, Array]]:
     """Where each slot's node lies in its tree and where its descendants begin, i64[S]."""
-    place = xp.zeros_like(sizes[0])
-    below = place + 1
-    found = [(place, below)]
+    position = xp.zeros_like(sizes[0])
+    below = position + 1
+    found = [(position, below)]
     for level, children in zip(levels, sizes[1:], strict=False):
         first = xp.take(below, level.wide)
-        place = pairs(xp, first, first + 1)
+        position = pairs(xp, first, first + 1)
         below = pairs(xp, first + 2, first + 1 + children[0::2])
-        found.append((place, below))
+        found.append((position, below))
     return found
 
 
@@ -150,15 +150,15 @@ def assemble(
     xp = backend.xp
     blocks = trees.offsets[1:] - trees.offsets[:-1]
     sizes = subtree_sizes(levels, blocks, xp)
-    place, below = (
-        xp.concat(list(part)) for part in zip(*node_places(levels, sizes, xp), strict=True)
+    position, below = (
+        xp.concat(list(part)) for part in zip(*node_positions(levels, sizes, xp), strict=True)
     )
     kind, tree, sums, feature, bin, missing_left, sets = (
         xp.concat([getattr(level, name) for level in levels], axis=0)
         for name in ("kind", "tree", "sums", "feature", "bin", "missing_left", "sets")
     )
     root = xp.take(xp.cumulative_sum(sizes[0]) - sizes[0], xp.astype(tree, xp.int64))
-    at = root + place
+    at = root + position
     # 1. pieces of one node: the wide slots, then the leaves
     wide, leaf, deep = (xp.nonzero(kind == k)[0] for k in (WIDE, LEAF, DEEP))
     child = xp.astype(xp.take(below, wide), xp.uint64) << CHILD_SHIFT
@@ -355,7 +355,7 @@ def merge_waves(
     begin = np.cumsum([0] + [len(p) for p in parts])
     nodes = np.empty(begin[-1], np.uint64)
 
-    def place(i: int) -> None:
+    def copy_wave(i: int) -> None:
         wave, parts[i] = parts[i], parts[i][:0].copy()
         leaf, own = is_leaf(wave), nodes[begin[i] : begin[i + 1]]
         own[:] = wave
@@ -364,5 +364,5 @@ def merge_waves(
         else:
             own[leaf] = words[first[i] : first[i + 1]][wave[leaf] & np.uint64(LEAF_MASK)]
 
-    parallel_map(place, range(len(parts)), n_threads)
+    parallel_map(copy_wave, range(len(parts)), n_threads)
     return nodes, offsets, sums, sets

@@ -128,9 +128,9 @@ class Frontier:
     def only_allowed(self, xp: Any, features: Array) -> Array:
         """Features i32[S, k], -1 where a slot's tree did not draw them."""
         assert self.allowed is not None
-        place = xp.astype(self.tree, xp.int64)[:, None] * self.allowed.shape[1] + features
-        place = xp.reshape(xp.where(features < 0, 0, place), (-1,))
-        drawn = xp.take(xp.reshape(self.allowed, (-1,)), place)
+        at = xp.astype(self.tree, xp.int64)[:, None] * self.allowed.shape[1] + features
+        at = xp.reshape(xp.where(features < 0, 0, at), (-1,))
+        drawn = xp.take(xp.reshape(self.allowed, (-1,)), at)
         return xp.where(xp.reshape(drawn, features.shape), features, -1)
 
     @classmethod

@@ -27,7 +27,7 @@ from gpuforest.assembly import (
     assemble,
     merge_waves,
     pairs,
-    places,
+    true_positions,
 )
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
@@ -217,13 +217,13 @@ def sort_out(
     held = xp.sum(xp.where(masks, stored[None, :], 0), axis=1)
     numbers = backend.asnumpy(xp.concat([upto[:, -1], held]))
     n_wide, n_deep, rows_wide, rows_deep = numbers.tolist()
-    wide = places(xp, upto[0, :], n_wide)
+    wide = true_positions(xp, upto[0, :], n_wide)
     return (
         kind,
         xp.where(masks[1, :], upto[1, :], upto[0, :]) - 1,
         wide,
         frontier.take(xp, wide, rows_wide),
-        frontier.take(xp, places(xp, upto[1, :], n_deep), rows_deep),
+        frontier.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep),
     )
 
 

@@ -235,6 +235,6 @@ def _per_slot(xp: Any, flags: Array, features: Array) -> Array:
     """flags bool[S, F] at features i32[S, k], False at -1."""
     S, F = flags.shape
     rows = xp.arange(S, dtype=xp.int64, device=flags.device)[:, None] * F
-    places = xp.reshape(rows + xp.where(features < 0, 0, features), (-1,))
-    found = xp.reshape(xp.take(xp.reshape(flags, (-1,)), places), features.shape)
+    at = xp.reshape(rows + xp.where(features < 0, 0, features), (-1,))
+    found = xp.reshape(xp.take(xp.reshape(flags, (-1,)), at), features.shape)
     return found & (features >= 0)

@@ -93,8 +93,8 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
             return xp.astype(drawn_once(xp, keys, sampling.n_draws, n, backend), xp.int32)
         some = sampling.weights > 0  # the others would leave a bag empty
         drawn = drawn_once(xp, keys, sampling.n_draws, int(some.sum()), backend)
-        place = backend.asarray(np.maximum(np.cumsum(some) - 1, 0))
-        return xp.take(xp.astype(drawn, xp.int32), place, axis=1) * backend.asarray(
+        position = backend.asarray(np.maximum(np.cumsum(some) - 1, 0))
+        return xp.take(xp.astype(drawn, xp.int32), position, axis=1) * backend.asarray(
             sampling.weights
         )
     cumulative = None

@@ -53,9 +53,9 @@ class CudaBackend(CudaKernels):
             return super().column_edges(X, rows, weights, max_bins)
         sample = self._rows_of(X, rows)
         xp, (n, F), dtype = self.xp, sample.shape, value_dtype(sample)
-        places = min(max_bins, n)
+        most_edges = min(max_bins, n)
         # of a column: it and its sort's copies; a number and two measures of each value
-        each = n * (4 * np.dtype(dtype).itemsize + 20) + 8 * places
+        each = n * (4 * np.dtype(dtype).itemsize + 20) + 8 * most_edges
         size, found = max(1, self.memory_budget // each), []
         for f in range(0, F, size):
             part = self.asarray(sample[:, f : f + size])
@@ -63,8 +63,8 @@ class CudaBackend(CudaKernels):
             k = columns.shape[0]
             first, n_edges = self.empty((k, n + 1), xp.int32), self.empty(k, xp.int64)
             rank, spread = (self.empty((k, n), xp.float64) for _ in range(2))
-            edges = self.empty((k, places), xp.float64)
-            arguments = (columns, n, max_bins, places, first, rank, spread, edges, n_edges)
+            edges = self.empty((k, most_edges), xp.float64)
+            arguments = (columns, n, max_bins, most_edges, first, rank, spread, edges, n_edges)
             self.launch(
                 "edges", "edges", (k,), arguments,
                 macros={"VALUE": "float" if dtype == np.float32 else "double"},

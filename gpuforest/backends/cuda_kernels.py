@@ -20,7 +20,7 @@ from gpuforest.kernels.shared.constants import (
     GROUP_FEATURES,
     SPLIT_THREADS,
     THREADS,
-    XLOGX_PLACES,
+    XLOGX_TABLE_SIZE,
 )
 from gpuforest.kernels.shared.structs import Tiles
 
@@ -368,7 +368,7 @@ class CudaKernels(Backend):
     def table(self) -> Array:
         """n ln n of small n, for entropy's kernels."""
         if self._table is None:
-            self._table = self.asarray(xlogx(host, np.arange(XLOGX_PLACES, dtype=np.int64)))
+            self._table = self.asarray(xlogx(host, np.arange(XLOGX_TABLE_SIZE, dtype=np.int64)))
         return self._table
 
     _table: Array | None = None

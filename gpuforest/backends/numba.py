@@ -129,8 +129,8 @@ class NumbaBackend(NumpyBackend):
         if weights is not None or not isinstance(X, np.ndarray):
             return super().column_edges(X, rows, weights, max_bins)
         n = len(X) if rows is None else len(rows)
-        dtype, places = np.dtype(value_dtype(X)), min(max_bins, n)
-        each = n * dtype.itemsize + 8 * (places + 1)
+        dtype, most_edges = np.dtype(value_dtype(X)), min(max_bins, n)
+        each = n * dtype.itemsize + 8 * (most_edges + 1)
         size = max(1, self.memory_budget // each)
         columns = np.empty((min(size, X.shape[1]), n), dtype)
         spare: SimpleQueue[Array] = SimpleQueue()  # scratch, of which each thread takes one
@@ -190,8 +190,8 @@ class NumbaBackend(NumpyBackend):
         rows, weights = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
 
         def tree(t: int) -> None:
-            place = slice(offsets[t], offsets[t + 1])
-            in_bag(bags[t], rows[place], weights[place])
+            own = slice(offsets[t], offsets[t + 1])
+            in_bag(bags[t], rows[own], weights[own])
 
         parallel_map(tree, range(len(bags)), self.n_threads)
         return rows, weights, offsets

@@ -53,7 +53,7 @@ _STAMP = _stamp()
 def _helper(function: Callable[..., Any], **options: Any) -> Any:
     """Compiled once for each type, not again for each constant: inlining brings that in."""
     dispatcher = numba.njit(**options)(function)
-    if dispatcher is function:  # Numba was told to compile nothing
+    if dispatcher is function:  # Numba compiles nothing (NUMBA_DISABLE_JIT)
         return function
     template = dispatcher.get_call_template
 
@@ -87,7 +87,7 @@ def maker(function: Callable[..., Any]) -> Any:
 def kernel(function: Callable[..., Any]) -> Any:
     """A kernel called from Python; compiled at its first call, then kept on disk."""
     dispatcher = numba.njit(**_OPTIONS)(function)
-    if dispatcher is not function:  # else Numba was told to compile nothing
+    if dispatcher is not function:  # else Numba compiles nothing (NUMBA_DISABLE_JIT)
         dispatcher._cache = KernelCache(function, _STAMP)
     _watch.kernels.add(dispatcher)
     return dispatcher
@@ -100,14 +100,14 @@ class _Watch(event.Listener):
 
     def __init__(self) -> None:
         self.kernels: set[Any] = set()
-        self.told = self.collects = False
-        self.timer = threading.Timer(0, self.tell)
+        self.has_warned = self.collects = False
+        self.timer = threading.Timer(0, self.warn)
 
     def on_start(self, event: Any) -> None:
         if event.data["dispatcher"] in self.kernels:
             self.collects = gc.isenabled()
             gc.disable()
-            self.timer = threading.Timer(PATIENCE, self.tell)
+            self.timer = threading.Timer(PATIENCE, self.warn)
             self.timer.daemon = True
             self.timer.start()
 
@@ -117,9 +117,9 @@ class _Watch(event.Listener):
             if self.collects:
                 gc.enable()
 
-    def tell(self) -> None:
-        if not self.told:
-            self.told = True
+    def warn(self) -> None:
+        if not self.has_warned:
+            self.has_warned = True
             logger.warning(
                 "gpuforest is compiling its kernels for this machine, which takes 10 to 30 "
                 "seconds; later processes find them on disk"

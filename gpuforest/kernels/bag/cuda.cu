@@ -42,21 +42,21 @@ count_in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, i64* counts) {
 
 // The rows of weight of each tile, to places `first` i64[T * tiles] and on.
 extern "C" __global__ void __launch_bounds__(THREADS)
-in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, const i64* first_place, i32* rows,
+in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, const i64* first_position, i32* rows,
        i32* weights) {
   __shared__ u32 counts[THREADS / 32];
   for (i64 p = blockIdx.x; p < T * tiles; p += gridDim.x) {
     i64 t = p / tiles, first = (p - t * tiles) * tile, last = first + tile < N ? first + tile : N;
-    i64 place = first_place[p];
+    i64 position = first_position[p];
     for (i64 r = first; r < last; r += blockDim.x) {
       i64 own = r + threadIdx.x;
       i32 weight = own < last ? bags[t * N + own] : 0;
       int total, rank = block_rank(weight > 0, counts, total);
       if (weight > 0) {
-        rows[place + rank] = (i32)own;
-        weights[place + rank] = weight;
+        rows[position + rank] = (i32)own;
+        weights[position + rank] = weight;
       }
-      place += total;
+      position += total;
     }
   }
 }

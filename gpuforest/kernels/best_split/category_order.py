@@ -56,7 +56,7 @@ def in_order(
 
     Returns
     -------
-    the histograms, and the code in each place i64[S, k, B]
+    the histograms, and the code in each position i64[S, k, B]
     """
     S, k, B, width = hist.shape
     device = hist.device
@@ -69,8 +69,8 @@ def in_order(
     own = xp.take(xp.reshape(hist, (S * k, B, width)), at, axis=0)
     hashes = None
     if keys.shape[0]:
-        place = xp.astype(xp.take(chosen, at), xp.uint64) + CUT
-        hashes = hash_at(xp.take(keys, at // k), place)
+        stream = xp.astype(xp.take(chosen, at), xp.uint64) + CUT
+        hashes = hash_at(xp.take(keys, at // k), stream)
     order = _orders(xp, own, n_channels, rules, hashes)
     rank = xp.where(mask, xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1, 0)
     order = xp.where(mask[:, None], xp.take(order, rank, axis=0), codes[None, :])
@@ -110,13 +110,13 @@ def as_sets(
     own = xp.take(xp.reshape(hist, (-1, *hist.shape[2:])), first, axis=0)
     C = splits.left.shape[1]
     occupied = rules.criterion.side_weight(xp, own[..., :C]) > 0
-    # which way each place goes, then each code
-    place = xp.arange(B, dtype=xp.int64, device=hist.device)[None, :]
-    left = xp.where(occupied, place <= splits.bin[:, None], splits.missing_left[:, None])
+    # which way each position goes, then each code
+    position = xp.arange(B, dtype=xp.int64, device=hist.device)[None, :]
+    left = xp.where(occupied, position <= splits.bin[:, None], splits.missing_left[:, None])
     back = xp.arange(S, dtype=xp.int64, device=hist.device)[:, None] * B
     left = xp.take(xp.reshape(left, (-1,)), xp.reshape(back + xp.argsort(codes, axis=1), (-1,)))
     left = xp.reshape(left, (S, B))
-    bits = left & mine[:, None] & (place < xp.take(n_bins, feature)[:, None])
+    bits = left & mine[:, None] & (position < xp.take(n_bins, feature)[:, None])
     return replace(
         splits,
         bin=xp.where(mine, SET_BIN, splits.bin),
@@ -161,8 +161,8 @@ def _orders(xp: Any, hist: Array, C: int, rules: Rules, hashes: Array | None) ->
         best = _best_of_all(xp, some[:, :MOST_TRIED, :], n, C, rules)
         rest = xp.ones((P, m - MOST_TRIED), dtype=xp.float64, device=hist.device)
         key = xp.where(few, xp.concat([best, rest], axis=1), _along(xp, some[..., :C], rules))
-    place = xp.arange(m, dtype=xp.int64, device=hist.device)[None, :]
-    key = xp.where(place < n[:, None], key, xp.inf)
+    position = xp.arange(m, dtype=xp.int64, device=hist.device)[None, :]
+    key = xp.where(position < n[:, None], key, xp.inf)
     rows = xp.arange(P, dtype=xp.int64, device=hist.device)[:, None] * m
     order = xp.reshape(rows + xp.argsort(key, axis=1, stable=True), (-1,))
     if hashes is None and C == 2 and has_limits(rules):
@@ -246,7 +246,7 @@ def _outside(xp: Any, sets: Array, m: int) -> Array:
 
 
 def _along(xp: Any, sums: Array, rules: Rules) -> Array:
-    """Each category's place on the first principal direction of the shares, f64[P, m].
+    """Each category's position on the first principal direction of the shares, f64[P, m].
 
     The power method, which starts from the category that matters most; every sum in a fixed
     order.
@@ -272,8 +272,8 @@ def _along(xp: Any, sums: Array, rules: Rules) -> Array:
     scatter = xp.where(upper, scatter, xp.permute_dims(scatter, (0, 2, 1)))
     # 2. its direction
     matters = _in_order_sum(xp, off * off) * weights
-    place = xp.arange(P, dtype=xp.int64, device=sums.device) * m + xp.argmax(matters, axis=1)
-    way = xp.take(xp.reshape(off, (P * m, C - first)), place, axis=0)
+    largest_at = xp.arange(P, dtype=xp.int64, device=sums.device) * m + xp.argmax(matters, axis=1)
+    way = xp.take(xp.reshape(off, (P * m, C - first)), largest_at, axis=0)
     for _ in range(ITERATIONS):
         found = _in_order_sum(xp, scatter * way[:, None, :])
         largest = xp.max(xp.abs(found), axis=1, keepdims=True)

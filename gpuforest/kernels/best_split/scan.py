@@ -7,7 +7,7 @@ import numpy as np
 from gpuforest.criteria import ENTROPY, GINI, SQUARED_ERROR
 from gpuforest.kernels.best_split.limits import may_part
 from gpuforest.kernels.compile import device, maker, rare
-from gpuforest.kernels.shared.constants import XLOGX_PLACES
+from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
 from gpuforest.kernels.shared.scoring.numba import (
@@ -103,7 +103,7 @@ def score_entropy(upto, whole, more, last, scores):
             n_side, a_side = upto[WEIGHT, U(i)] + more.weight, upto[SECOND, U(i)] + more.second
             if side == 1:
                 n_side, a_side = n - n_side, a - a_side
-            if n < XLOGX_PLACES:
+            if n < XLOGX_TABLE_SIZE:
                 score = XLOGX_TABLE[U(a_side)] + XLOGX_TABLE[U(n_side - a_side)]
                 score -= XLOGX_TABLE[U(n_side)]
             else:

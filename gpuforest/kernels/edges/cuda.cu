@@ -77,16 +77,16 @@ struct Gaps {
 };
 
 // columns [F, n], each sorted, NaN last. Scratch: first i32[F, n + 1], rank and spread
-// f64[F, n]. edges f64[F, places], of which n_edges i64[F] are filled. A block a column.
+// f64[F, n]. edges f64[F, most_edges], of which n_edges i64[F] are filled. A block a column.
 extern "C" __global__ void __launch_bounds__(EDGE_THREADS)
-edges(const VALUE* columns, i64 n, i64 max_bins, i64 places, i32* all_first, double* all_rank,
+edges(const VALUE* columns, i64 n, i64 max_bins, i64 most_edges, i32* all_first, double* all_rank,
       double* all_spread, double* all_edges, i64* n_edges) {
   __shared__ double parts[EDGE_THREADS / 32];
   __shared__ u32 counts[EDGE_THREADS / 32];
   i64 f = blockIdx.x;
   const VALUE* sorted = columns + f * n;
   i32* first = all_first + f * (n + 1);
-  double *rank = all_rank + f * n, *spread = all_spread + f * n, *out = all_edges + f * places;
+  double *rank = all_rank + f * n, *spread = all_spread + f * n, *out = all_edges + f * most_edges;
   Gaps gaps = {sorted, first};
   // 1. distinct values
   int n_values = 0, n_present = 0;
@@ -94,8 +94,8 @@ edges(const VALUE* columns, i64 n, i64 max_bins, i64 places, i32* all_first, dou
     i64 i = begin + threadIdx.x;
     double x = i < n ? widened(sorted[i]) : NOT_A_NUMBER;
     bool present = x == x, starts = present && (i == 0 || x != widened(sorted[i - 1]));
-    int total, place = n_values + block_rank(starts, counts, total);
-    if (starts) first[place] = (i32)i;
+    int total, at = n_values + block_rank(starts, counts, total);
+    if (starts) first[at] = (i32)i;
     n_values += total;
     n_present += __syncthreads_count(present);
   }
@@ -131,8 +131,8 @@ edges(const VALUE* columns, i64 n, i64 max_bins, i64 places, i32* all_first, dou
     double total = before + block_sum(own, parts, tile);
     double step = floor(total / all_shares * E + 0.5);
     bool rises = i < G && step != floor((total - own) / all_shares * E + 0.5);
-    int n_rises, place = found + block_rank(rises, counts, n_rises);
-    if (rises) out[place] = gaps.middle(i);
+    int n_rises, at = found + block_rank(rises, counts, n_rises);
+    if (rises) out[at] = gaps.middle(i);
     found += n_rises;
     before += tile;
   }

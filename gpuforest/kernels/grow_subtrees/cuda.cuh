@@ -33,17 +33,17 @@ struct Block {
   Shared<i64> scratch;    // [warps][NODE_SUMS][C]: sums, missing, so_far
   Shared<Open> open;      // [2][rows / 2 + 1] nodes of this level and of the next: their rows
                           // are order[low .. low + n - 1]
-  Shared<u32> keys;       // [rows] code << 16 | place, sorted; or rows on their way to the right
+  Shared<u32> keys;       // [rows] code << 16 | position, sorted; or rows on their way to the right
   Shared<i32> weight;     // [rows]
   Shared<i32> row;        // [rows] row numbers, where codes stay in global memory
   Shared<u32> counts;     // [warps][B] rows of each code, to sort by; or nothing
-  Shared<u16> order;      // [rows] places of rows, by node
+  Shared<u16> order;      // [rows] positions of rows in the block, by node
   Shared<CODE> codes;     // [rows, stride], where they are here
   int stride;             // codes of a row and its padding
   Codes matrix;           // all codes
 
-  __device__ __forceinline__ int code(int place, int f) const {
-    return row ? matrix.at[row[place] * matrix.stride + f] : codes[place * stride + f];
+  __device__ __forceinline__ int code(int position, int f) const {
+    return row ? matrix.at[row[position] * matrix.stride + f] : codes[position * stride + f];
   }
 };
 
@@ -83,8 +83,8 @@ struct SortedRows {
     }
   };
   __device__ Item at(int i) const {
-    int place = (u16)keys[i];
-    return {block.target + place * K, block.weight[place]};
+    int position = (u16)keys[i];
+    return {block.target + position * K, block.weight[position]};
   }
   __device__ int code(int i) const { return keys[i] >> 16; }
   __device__ int rows(int i) const { return 1; }

@@ -1,6 +1,6 @@
 // Partition on the device. The specification is numpy.py beside this file.
 //
-// Two passes over tiles of rows, so that a row's place follows from counts alone: the first
+// Two passes over tiles of rows, so that a row's position follows from counts alone: the first
 // reads codes and keeps a bit a row, the second reads the bits and moves the rows.
 #include "shared/goes_left/cuda.cuh"
 #include "shared/slots.cuh"
@@ -52,9 +52,9 @@ move(Slots slots, Tiles tiles, i64 half, const u32* bits, const i64* left_before
       bool goes = inside && bits[(p * tiles.size + i - tile.low) >> 5] >> lane() & 1;
       int total, rank = block_rank(goes, counts, total);
       if (inside) {
-        i64 place = there + (goes ? left + rank : right + threadIdx.x - rank);
-        rows[place] = rows[i];
-        weights[place] = weights[i];
+        i64 position = there + (goes ? left + rank : right + threadIdx.x - rank);
+        rows[position] = rows[i];
+        weights[position] = weights[i];
       }
       left += total;
       right += blockDim.x - total;

@@ -1,6 +1,6 @@
 """The numbers that CUDA kernels share with the host code that launches them."""
 
-XLOGX_PLACES = 4096  # n ln n of smaller n comes from a table
+XLOGX_TABLE_SIZE = 4096  # n ln n of smaller n comes from a table
 
 THREADS = 256  # of most kernels' blocks
 SPLIT_THREADS = 128  # of best_split's: its warps work alone

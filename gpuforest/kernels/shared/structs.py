@@ -189,7 +189,7 @@ class Open(NamedTuple):
 
     low: U16
     n: U16
-    place: U16
+    position: U16
     below: U16
 
 

@@ -8,12 +8,12 @@ from gpuforest.common.dtypes import LABEL, STAT
 def slots_and_rows(
     rows: np.ndarray, begin: np.ndarray, end: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For every row of every slot, in order: its slot, and its place in `rows`."""
+    """For every row of every slot, in order: its slot, and its position in `rows`."""
     count = end - begin
     slot = np.repeat(np.arange(len(begin)), count)
     first = np.cumsum(count) - count
-    place = np.arange(len(slot)) - first[slot] + begin[slot]
-    return slot, place
+    position = np.arange(len(slot)) - first[slot] + begin[slot]
+    return slot, position
 
 
 def totals(
@@ -37,8 +37,8 @@ def totals(
     Classes (0, 1, 1) with weights (1, 1, 2) and C = 2 in one slot: sums (1, 3).
     """
     S = len(begin)
-    slot, place = slots_and_rows(rows, begin, end)
-    target, weight = y[rows[place]], weights[place].astype(STAT)
+    slot, position = slots_and_rows(rows, begin, end)
+    target, weight = y[rows[position]], weights[position].astype(STAT)
     sums = np.zeros((S, C), STAT)
     if y.dtype == LABEL:
         np.add.at(sums, (slot, target[:, 0]), weight)
@@ -65,6 +65,6 @@ def differs(
     -------
     Moments (4, 4, 5) in one slot: True for the value 4, and False for its first two rows.
     """
-    slot, place = slots_and_rows(rows, begin, end)
-    other = (y[rows[place]] != values[slot]).any(axis=1)
+    slot, position = slots_and_rows(rows, begin, end)
+    other = (y[rows[position]] != values[slot]).any(axis=1)
     return np.bincount(slot[other], minlength=len(begin)) > 0

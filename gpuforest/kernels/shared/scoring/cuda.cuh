@@ -19,7 +19,7 @@ __device__ __forceinline__ double log_int(i64 n) {
 }
 
 __device__ __forceinline__ i64 xlogx(i64 n, const i64* table) {
-  if (n < XLOGX_PLACES) return table[n];
+  if (n < XLOGX_TABLE_SIZE) return table[n];
   return (i64)floor((double)n * log_int(n) * XLOGX_SCALE + 0.5);
 }
 

@@ -13,12 +13,12 @@ from numba.extending import register_jitable
 from gpuforest import criteria
 from gpuforest.criteria import ENTROPY, GINI, INFORMATION, MISCLASSIFICATION, SQUARED_ERROR
 from gpuforest.kernels.compile import device, rare
-from gpuforest.kernels.shared.constants import XLOGX_PLACES
+from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
 
 LN2, SQRT2, ATANH = criteria.LN2, criteria.SQRT2, criteria.ATANH
 XLOGX_SCALE = criteria.XLOGX_SCALE
 # n ln n of small n, where most nodes are: 32 KB, the size of a first-level cache
-XLOGX_TABLE = criteria.xlogx(xp, np.arange(XLOGX_PLACES, dtype=np.int64))
+XLOGX_TABLE = criteria.xlogx(xp, np.arange(XLOGX_TABLE_SIZE, dtype=np.int64))
 
 
 @register_jitable
@@ -64,7 +64,7 @@ def log_int(n):
 
 @rare
 def xlogx(n):
-    return XLOGX_TABLE[n] if n < XLOGX_PLACES else xlogx_of(n)
+    return XLOGX_TABLE[n] if n < XLOGX_TABLE_SIZE else xlogx_of(n)
 
 
 @device
