@@ -43,7 +43,7 @@ class Backend(ABC):
 
     name: str
     xp: Any  # an array-API namespace
-    room: int | None = None  # bytes that waves may take of a device's memory; None: all free
+    room: int | None = None  # bytes of a device's memory for waves; None: all that are free
     on_host = False  # whether it works in the host's memory, which threads can share
     device: Any = None  # what `xp`'s functions take as device=
 
@@ -51,7 +51,7 @@ class Backend(ABC):
         self.n_threads = n_threads
         self.memory_budget = memory_budget
 
-    # doors
+    # copies between host and device
 
     def asarray(self, host: np.ndarray) -> Array:
         """Copy a host array to the device."""

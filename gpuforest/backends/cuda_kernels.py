@@ -71,11 +71,11 @@ def histograms_of(training: Training, hist: Array) -> structs.Histograms:
 
 
 class CudaKernels(Backend):
-    """Kernels on a device, which a subclass gives access to."""
+    """Kernels on a device; a subclass gives access to the device."""
 
-    # doors to the device, for subclasses
+    # access to the device, for subclasses
 
-    shared_limit: int  # bytes of dynamic shared memory of all blocks on a multiprocessor
+    shared_limit: int  # the most bytes of dynamic shared memory that a block may take
     n_processors: int
     device_number: int
 
@@ -224,10 +224,10 @@ class CudaKernels(Backend):
         n_tiles: int,
         hist: Array,
     ) -> None:
-        """Add the slots' rows to `hist`, whose used parts hold zeros."""
+        """Add the slots' rows to `hist`; the histograms that are used hold zeros."""
         (S, k), B, C = features.shape, training.n_codes, training.n_channels
         is_classes = training.target.coding.is_classes
-        # of a bin: a class takes a word, as the weight and the count; a moment takes two
+        # 32-bit words of a bin: one for a class, the weight or the count, two for a moment
         words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
         size = 4 * B * words
         # two blocks on a multiprocessor at once, if one feature fits half of its memory

@@ -47,11 +47,11 @@ def plan_of(training: Training, limit: int, copy_codes: bool) -> DeepPlan:
     parts = {
         "target": (0, 4 if coding.is_classes else 8 * (C - 1)),
         "scratch": (8 * NODE_SUMS * C * warps, 0),
-        "open": (2 * node, node),  # two levels, each of at most half as many nodes as rows
+        "open": (2 * node, node),  # two levels; each has at most half as many nodes as rows
         "keys": (0, 4),
         "weight": (0, 4),
         "row": (0, 0 if copy_codes else 4),
-        # every warp counts rows by their codes, to sort them, where that leaves most memory free
+        # each warp counts rows by code, to sort them, if the counts leave most memory free
         "counts": (counts if 6 * counts <= limit else 0, 0),
         "order": (0, 2),
         "codes": (0, stride),

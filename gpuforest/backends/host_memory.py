@@ -18,7 +18,7 @@ def level_wave_bytes(fit: Fit, memory_budget: int, n_trees: int) -> float:
     """Bytes of a wave that NumPy grows level by level: rows, histograms and levels."""
     R, C, k, B = fit.bag_rows, fit.n_channels, fit.rules.n_tried, fit.n_codes
     slot = 8 * k * B * (C + 1)
-    # the widest level holds no more slots than half of the leaves
+    # the widest level has at most half as many slots as there are leaves
     chunk, level = max(memory_budget, slot), slot * n_trees * fit.leaves[0] / 2
     # both sides and the scores of all cuts; those of the chunk before may still take memory
     histograms = 13 * chunk if level > chunk else 9 * level
@@ -53,7 +53,7 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
         scratch = 8 * ((9 + 4 * (C - 1)) * R + 10 * min(R, fit.n_codes)) + MIB
     if fit.rules.multiway:
         scratch += CHAIN_BYTES * most
-    if most * SPARSE < fit.n_rows:  # it copies all of a node's codes
+    if most * SPARSE < fit.n_rows:  # all codes of a node are copied
         scratch += F * fit.code_bytes * most
     together = min(n_trees, DEEP_ROWS / R)
     if alone:

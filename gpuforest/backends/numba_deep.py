@@ -1,4 +1,4 @@
-"""The compiled CPU backend's deep phase: the threads' scratch, and what they grew as one."""
+"""The deep phase of the compiled CPU backend: the threads' scratch, and their results joined."""
 
 from __future__ import annotations
 
@@ -83,5 +83,5 @@ def _joined(parts: list[tuple[Array, ...]]) -> Subtrees:
 
 
 def joined_offsets(parts: tuple[Array, ...]) -> Array:
-    """Offsets of blocks put one behind another, from each part's own."""
+    """The offsets of concatenated blocks, from the offsets of each part."""
     return np.cumsum(np.concatenate([[0], *(np.diff(p) for p in parts)]))
