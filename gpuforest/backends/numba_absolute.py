@@ -1,4 +1,4 @@
-"""Splits by absolute error on the compiled CPU backend; threads take pieces of slots and features."""
+"""Splits by absolute error on the compiled CPU backend, for pieces of slots and features."""
 
 from __future__ import annotations
 

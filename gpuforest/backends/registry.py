@@ -19,14 +19,14 @@ R = TypeVar("R")
 # (n_threads, memory_budget in bytes) -> backend
 Factory = Callable[[int, int], Backend]
 
-# Bytes of working memory. On a CPU: bags and moving rows of two trees of 200,000 rows,
-# because rivals take little; more were no faster
+# Bytes of working memory. On a CPU they hold the bags and rows of two trees of 200,000 rows;
+# more memory was no faster, and other libraries take little
 CPU_MEMORY, GPU_MEMORY = 8 * 2**20, 64 * 2**20
-BUDGETS = {"numpy": CPU_MEMORY, "numba": CPU_MEMORY}  # of other backends GPU_MEMORY
+BUDGETS = {"numpy": CPU_MEMORY, "numba": CPU_MEMORY}  # other backends get GPU_MEMORY
 ENVIRONMENT = "GPUFOREST_BACKEND"
-GPU = "cupy"  # what "auto" takes where a GPU is
-# Rows on the host from which "auto" takes a GPU. Above them it shall never be slower than
-# the CPU: a goal that no measurement on a device has confirmed yet.
+GPU = "cupy"  # the backend that "auto" takes if there is a GPU
+# "auto" takes a GPU for at least so many rows on the host. From there on the GPU should never be
+# slower than the CPU: a goal that no measurement on a device has confirmed yet.
 GPU_ROWS = 50_000
 
 

@@ -107,7 +107,7 @@ def group_rows(codes, w, n, missing, groups, work):
         for i in range(n):
             order[counts[codes[i]]] = i
             counts[codes[i]] += 1
-    else:  # a slot of few rows must not look at all bins
+    else:  # a slot of few rows must not go through all bins
         for i in range(n):
             keys[i] = codes[i] << 32 | i
         keys[:n].sort()
