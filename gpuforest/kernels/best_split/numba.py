@@ -35,7 +35,7 @@ def improve_by_set(hist, feature, slot, rules, best, found, scan, work):
 
 @device
 def improve_by_cut(hist, feature, slot, rules, best, found, scan):
-    """The same with one numeric feature."""
+    """As improve_by_set, with a numeric feature."""
     limits = limits_of(rules, slot, feature.number)
     if rules.is_random:
         varies, split = random_of_bins(hist, feature, slot, rules.criterion, limits, scan.left)

@@ -119,7 +119,7 @@ def _within_limits(
 
 
 def _is_drawn(occupied: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Whether a bin is the last bin with rows that is not above the drawn cut, bool[S, k, B - 1]."""
+    """Whether a bin is the last one with rows up to the drawn cut, bool[S, k, B - 1]."""
     bins = np.arange(occupied.shape[2])
     upto = np.where(occupied & (bins <= drawn[..., None]), bins, -1)
     return np.asarray(bins == upto.max(axis=2, keepdims=True))

@@ -1,13 +1,13 @@
 // Edges on the device. The specification is numpy.py beside this file.
-// VALUE: float or double. What a block adds up are whole numbers, so its threads may do so
-// in any order.
+// VALUE: float or double. A block adds up whole numbers only, so the order of its threads does not
+// change a sum.
 #include "encode/cuda.cuh"
 
 #define NO_CAP (1.0 / 0.0)
 #define NOT_A_NUMBER (0.0 / 0.0)
 
-// Sum over the block's threads up to this one, and over all of them in `total`. All threads
-// call it; `parts` is shared, one place a warp.
+// The sum over the block's threads up to this one, and over all of them in `total`. All threads
+// call it; `parts` is shared, with an element for each warp.
 __device__ __forceinline__ double block_sum(double x, double* parts, double& total) {
   double here = sum_to_here(x), before = 0;
   if (lane() == 31) parts[warp()] = here;
@@ -30,9 +30,9 @@ __device__ __forceinline__ double block_max(double x, double* parts) {
   return x;
 }
 
-// The measures of G gaps capped, in place; returns their sum. As everywhere below, a thread
-// takes each blockDim.x-th gap, and so reads what it has written itself. Not inlined, as three
-// copies would not leave registers for 1,024 threads.
+// Caps the measures of G gaps in place, and returns their sum. As everywhere below, a thread
+// takes every blockDim.x-th gap, and so reads what it has written itself. It is not inlined,
+// because three copies would not leave registers for 1,024 threads.
 __device__ __noinline__ double capped(double* measure, int G, int n, double* parts) {
   double units = (double)(1ll << (SUM_BITS - 64 + __clzll(G))), cap = NO_CAP, left = G;
   while (true) {
@@ -61,7 +61,7 @@ __device__ __noinline__ double capped(double* measure, int G, int n, double* par
   return total;
 }
 
-// A column's values in their order, and where each distinct one begins.
+// A column's sorted values, and the index of each distinct one's first occurrence.
 struct Gaps {
   const VALUE* sorted;
   const i32* first;
@@ -76,8 +76,8 @@ struct Gaps {
   }
 };
 
-// columns [F, n], each sorted, NaN last. Scratch: first i32[F, n + 1], rank and spread
-// f64[F, n]. edges f64[F, most_edges], of which n_edges i64[F] are filled. A block a column.
+// A block takes a column of columns [F, n], each sorted, NaN last. Scratch: first i32[F, n + 1],
+// rank and spread f64[F, n]. It fills n_edges[f] of the edges f64[F, most_edges].
 extern "C" __global__ void __launch_bounds__(EDGE_THREADS)
 edges(const VALUE* columns, i64 n, i64 max_bins, i64 most_edges, i32* all_first, double* all_rank,
       double* all_spread, double* all_edges, i64* n_edges) {

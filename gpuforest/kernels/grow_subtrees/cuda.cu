@@ -2,8 +2,8 @@
 // and grows the whole subtree there, level by level, a warp a node. The specification is the
 // loop of grow.py: the trees are the same.
 //
-// A node of n rows has at most 2 n - 2 descendants, so positions are reserved from the counts
-// of rows alone, in the order of nodes.py:
+// A node of n rows has at most 2 n - 2 descendants, so the counts of rows alone determine the
+// positions of nodes, in the order of nodes.py:
 //
 //     root | pair | all below the left child: 2 n_left - 2 | all below the right child
 //
@@ -12,7 +12,7 @@
 #include "grow_subtrees/cuda.cuh"
 
 
-// What a subtree may do and where it goes.
+// The rules of a subtree, and where it is written.
 struct Growth {
   Growing may;
   CutRules rules;
@@ -35,7 +35,7 @@ struct Best {
   bool missing_left;
 };
 
-// The channel sums of a node to `sums`; whether all its targets are equal.
+// Writes the channel sums of a node to `sums`; returns whether all its targets are equal.
 __device__ bool node_totals(const Block& block, int low, int n, int C, i64* sums) {
   int K = outputs(C);
   int first = block.order[low];
@@ -67,8 +67,8 @@ __device__ bool node_totals(const Block& block, int low, int n, int C, i64* sums
   return __all_sync(ALL_LANES, equal);
 }
 
-// Keys code << 16 | position of a node's rows in one feature; how many are missing. False: all
-// rows have one code.
+// Writes the keys code << 16 | position of a node's rows in one feature, and counts the missing
+// values. Returns false if all rows have the same code.
 __device__ __forceinline__ bool load_keys(const Block& block, int f, int low, int n, int missing,
                                           int& n_missing) {
   int first = block.code(block.order[low], f);
@@ -88,7 +88,7 @@ __device__ __forceinline__ bool load_keys(const Block& block, int f, int low, in
   return __any_sync(ALL_LANES, varies);
 }
 
-// Channel sums of the last `n` sorted keys, the missing ones.
+// The channel sums of the sorted rows first .. n - 1, those with missing values.
 __device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, int n, int C,
                                             i64* missing) {
   for (int c = 0; c < C; c++) {
@@ -100,8 +100,8 @@ __device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, i
   __syncwarp();
 }
 
-// Sorts a node's keys: a few in registers, more by counting codes, or where a count for each
-// code takes too much memory by comparing.
+// Sorts a node's keys: a few in registers, and more by counting codes, or by comparisons if a
+// count for each code takes too much memory.
 __device__ __forceinline__ void sort_rows(const Block& block, int f, int low, int n, int B) {
   u32* keys = block.keys + low;
   if (n <= 32) {
@@ -133,7 +133,7 @@ __device__ __forceinline__ void sort_rows(const Block& block, int f, int low, in
   __syncwarp();
 }
 
-// The best cut of one feature in one node, whose keys are loaded.
+// The best cut of one feature in one node. The keys of the node must be loaded.
 __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& growth,
                                             const Open& open, int f, int n_missing, i64* sums) {
   int C = growth.C, n = open.n, present = n - n_missing;
@@ -157,7 +157,8 @@ __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& gr
   return best;
 }
 
-// Moves a node's left rows before its right rows, both in their order; how many go left.
+// Moves a node's left rows before its right rows, both in their order, and returns how many go
+// left.
 __device__ __forceinline__ int split_rows(const Block& block, const Open& node,
                                           const Best& split, int missing) {
   int low = node.low, n = node.n, left = 0, right = 0;
@@ -229,8 +230,8 @@ __device__ __forceinline__ Best best_of_features(const Block& block, const Growt
   return best;
 }
 
-// Grows one open node: a leaf, or a split with two new nodes. The node stays in shared memory,
-// for the registers.
+// Grows one open node: a leaf, or a split with two new nodes. The node stays in shared memory, to
+// save registers.
 __device__ void grow_node(const Block& block, const Growth& growth, const Open& node,
                           int depth, Level next) {
   int low = node.low, n = node.n;
@@ -247,7 +248,7 @@ __device__ void grow_node(const Block& block, const Growth& growth, const Open& 
     write_leaf(growth, node.position, low, sums);
     return;
   }
-  // 3. or a split; the key was left in memory, for the registers
+  // 3. or a split; the key is read again, to save registers
   u64 key = growth.nodes[node.position];
   int left = split_rows(block, node, best, growth.B - 1);
   if (lane() == 0)
@@ -261,7 +262,7 @@ __device__ void grow_node(const Block& block, const Growth& growth, const Open& 
   open_node(block, growth, child, hash_at(key, 1), depth + 1, next);
 }
 
-// Copies the rows of slot d: n of them, from rows[begin] on.
+// Copies the n rows of a slot, from rows[begin] on.
 __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
                                            const Slots& slots, i64 begin, i64 n, i64 F) {
   const i32* rows = slots.rows + begin;
@@ -284,7 +285,7 @@ __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
       to_words[i * to + w] = ((const u32*)block.matrix.at)[rows[i] * from + w];
 }
 
-// Grows the subtree of a slot of n rows, whose block is loaded, level by level.
+// Grows the subtree of a slot of n rows level by level. The rows must be loaded.
 __device__ __forceinline__ void grow_levels(const Block& block, const Growth& growth, i64 n,
                                             u64 key, int depth, int rows, int* n_open) {
   if (warp() == 0) {
@@ -304,8 +305,8 @@ __device__ __forceinline__ void grow_levels(const Block& block, const Growth& gr
   }
 }
 
-// The nodes of slot d are written to nodes u64[2 first[d] ...], zeros before, its leaves' sums to
-// leaf_sums i64[first[d] ..., C]; counts i64[D, 2]: its nodes and leaves.
+// Writes the nodes of slot d to `nodes` from 2 first[d] on, where it holds zeros, the sums of its
+// leaves to leaf_sums[first[d] ..., C], and its numbers of nodes and leaves to counts i64[D, 2].
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, CutRules rules,
               Layout layout, u64* nodes, i64* leaf_sums, i64* counts) {
@@ -340,8 +341,8 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
   }
 }
 
-// Moves the nodes and leaves of each slot together, to offsets i64[D + 1] of nodes and of
-// leaves. Shared: u16[2 * most], the rank of every position.
+// Closes the gaps between the nodes and leaves of each slot; they are moved to `offsets` and
+// `leaf_offsets`, i64[D + 1] both. Shared: u16[2 * most], the rank of every position.
 extern "C" __global__ void __launch_bounds__(THREADS)
 collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 C,
         const i64* offsets, const i64* leaf_offsets, u64* nodes, i64* leaf_sums) {

@@ -1,5 +1,5 @@
-// What a block of the deep phase holds in shared memory, and the items that its cuts lie
-// between: the rows of a node in the order of their codes.
+// The shared memory of a block of the deep phase, and the items that cuts lie between: the rows of
+// a node in the order of their codes.
 #include "best_split/cuda.cuh"
 #include "shared/goes_left/cuda.cuh"
 #include "shared/hashing/cuda.cuh"
@@ -11,8 +11,8 @@
 #include "generated/Slots.cuh"
 #include "generated/Targets.cuh"
 
-// A pointer into shared memory. Where it was kept in memory itself, the compiler does not see
-// what it points into, and would load and add as to any address.
+// A pointer into shared memory. If a pointer was itself kept in memory, the compiler does not know
+// what it points into, and would use the slower loads and adds for any address.
 template <class T>
 struct Shared {
   T* to;
@@ -91,7 +91,7 @@ struct SortedRows {
   __device__ int after(int i, int n) const { return i + 1 < n ? code(i + 1) : -1; }
 };
 
-// Sorts the keys of the first `width` lanes, a power of two: a bitonic network.
+// Sorts the keys of the first `width` lanes, a power of two, by a bitonic network.
 __device__ __forceinline__ u32 sort_lanes(u32 key, int width) {
   for (int size = 2; size <= width; size <<= 1)
     for (int d = size >> 1; d > 0; d >>= 1) {
@@ -102,13 +102,13 @@ __device__ __forceinline__ u32 sort_lanes(u32 key, int width) {
   return key;
 }
 
-// Sorts n keys in shared memory by a warp. Every step of this form of the bitonic network
-// puts the smaller key first, so that keys past the end need not exist.
+// A warp sorts n keys in shared memory. Every step of this form of the bitonic network puts the
+// smaller key first, so no keys are needed past the end.
 __device__ __forceinline__ void sort_keys(u32* keys, int n) {
   for (int size = 2; size < 2 * n; size <<= 1)
     for (int d = size >> 1; d > 0; d >>= 1) {
       for (int i = lane(); i < n; i += 32) {
-        // the first step of a merge mirrors within `size`, the others go `d` on
+        // the first step of a merge pairs mirrored keys within `size`, the others keys d apart
         int other = d == size >> 1 ? i ^ (size - 1) : i ^ d;
         if (other > i && other < n && keys[other] < keys[i]) {
           u32 key = keys[i];
