@@ -9,7 +9,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Fetch the contiguous array's item at this flat index into cache; waits for nothing."""
+    """Fetch the contiguous array's item at this flat index into cache, without waiting."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, values[0]).data

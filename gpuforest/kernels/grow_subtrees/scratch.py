@@ -1,5 +1,5 @@
-"""What growing a subtree on a CPU works on. One thread uses it for tree after tree: memory
-that is new for each would cost more time than it takes to fill it.
+"""The scratch of growing subtrees on a CPU. A thread uses it for tree after tree, because new
+memory for each tree would cost more time than filling it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 // Partition on the device. The specification is numpy.py beside this file.
 //
-// Two passes over tiles of rows, so that a row's position follows from counts alone: the first
-// reads codes and keeps a bit a row, the second reads the bits and moves the rows.
+// Two passes over tiles of rows: the first reads codes, keeps a bit for each row and counts; the
+// second reads the bits and moves the rows to positions that follow from the counts.
 #include "shared/goes_left/cuda.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"

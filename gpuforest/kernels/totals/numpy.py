@@ -8,7 +8,7 @@ from gpuforest.common.dtypes import LABEL, STAT
 def slots_and_rows(
     rows: np.ndarray, begin: np.ndarray, end: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For every row of every slot, in order: its slot, and its position in `rows`."""
+    """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
     count = end - begin
     slot = np.repeat(np.arange(len(begin)), count)
     first = np.cumsum(count) - count
@@ -30,7 +30,7 @@ def totals(
     ----------
     y : i32[N, 1] classes or i64[N, K] moments
     rows, weights : i32[R]
-    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; without any the sums are zero
+    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; sums of no rows are zero
 
     Example
     -------
@@ -52,13 +52,13 @@ def totals(
 def differs(
     y: np.ndarray, rows: np.ndarray, begin: np.ndarray, end: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
-    """Whether some row of a slot has another target than the slot's value, bool[S].
+    """Whether some row of a slot has a target that differs from the slot's value, bool[S].
 
     Parameters
     ----------
     y : i64[N, K] moments
     rows : i32[R]
-    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; without any nothing differs
+    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; without rows nothing differs
     values : i64[S, K]
 
     Example
