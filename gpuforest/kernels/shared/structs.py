@@ -185,8 +185,8 @@ class Layout(NamedTuple):
 
 
 class Open(NamedTuple):
-    """An open node of a subtree: its n rows from `low` on, the position of its node, and the
-    position below which its descendants are written."""
+    """An open node of a subtree: its n rows from `low` on, its node's position, and the position
+    where its descendants begin."""
 
     low: U16
     n: U16

@@ -52,8 +52,8 @@ def compiler() -> tuple[str, str] | None:
     path = shutil.which("g++")
     if path is None:
         return None
-    told = subprocess.run([path, "--version"], capture_output=True, text=True, env=plain())
-    return (path, told.stdout) if told.returncode == 0 else None
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, env=plain())
+    return (path, done.stdout) if done.returncode == 0 else None
 
 
 def plain() -> dict[str, str]:
