@@ -29,7 +29,7 @@ KERNELS_OF_KIND = {
     ),
     "tsan": ("-O1", "-g", "-fsanitize=thread"),
 }
-# the engine is never instrumented: it tells the sanitizers itself what they must know
+# the engine is never instrumented: it informs the sanitizers itself
 ENGINE = (*COMMON, "-O2", *(("-mno-red-zone",) if platform.machine() == "x86_64" else ()))
 ENGINE_OF_KIND = {"plain": (), "asan": ("-DCUDA_ON_CPU_ASAN",), "tsan": ("-DCUDA_ON_CPU_TSAN",)}
 
