@@ -1,6 +1,7 @@
 """Trees by absolute error beside scikit-learn's: python -m benchmarks.absolute_error
 
-20,000 rows of ten normal features, depth 8, two threads; the least of some fits each, in turn.
+20,000 rows of ten normal features, depth 8, two threads. The libraries take turns, and the least
+time of several fits counts.
 """
 
 from __future__ import annotations

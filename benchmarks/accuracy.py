@@ -1,6 +1,6 @@
 """Are the forests as good as scikit-learn's?  python -m benchmarks.accuracy
 
-Real data, several seeds; of a seed both libraries get the same split and the same
+Real data and several seeds. For a seed, both libraries get the same split and the same
 parameters: unlimited depth, bootstrap, sqrt(F) features for classes, F/3 for numbers.
 """
 

@@ -1,11 +1,11 @@
 """What do more bins give and cost?  python -m benchmarks.bins
 
-Forests with 255, 1,023 and 65,535 bins and with max_bins="auto", on the same rows and seeds, in
-turn in one process: differences of scores and ratios of CPU time are of pairs.
+Forests with 255, 1,023 and 65,535 bins and with max_bins="auto" grow on the same rows and seeds, in
+turn in one process: differences of scores and ratios of CPU time are those of pairs.
 
-Sets: those of real.py; A1000, C20000 and so on, so many rows of data.py's, whose columns hold about
-as many values; and diamonds (53,940 rows, numeric columns of 127 to 554 values), where the package
-plotnine, which carries it, is installed.
+The sets are those of real.py; A1000, C20000 and so on (so many rows of the sets of data.py, with
+about as many values in each column); and diamonds (53,940 rows, numeric columns of 127 to 554
+values), if the package plotnine, which contains it, is installed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TEST_ROWS = 20_000  # of made sets
 
 
 def diamonds() -> tuple[np.ndarray, np.ndarray] | None:
-    """Prices by what was measured of a diamond, without its grades; None: not installed."""
+    """Prices and measurements of diamonds, without their grades; None if they are not installed."""
     found = find_spec("plotnine")
     if found is None or found.origin is None:
         print("diamonds: skipped, it comes with the package plotnine")
@@ -103,8 +103,8 @@ def main() -> None:
 
 
 def table_rows(name: str, runs: dict[int | str, list[dict[str, float]]]) -> list[list[str]]:
-    """Of each score its mean at 255 bins, and of more bins the mean difference with its standard
-    error, and the median ratio of CPU time."""
+    """A line for each score: its mean at 255 bins, and for more bins the mean difference with its
+    standard error, and the median ratio of CPU time."""
 
     def of(bins: int | str, key: str) -> np.ndarray:
         return np.array([run[key] for run in runs[bins]])

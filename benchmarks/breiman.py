@@ -9,7 +9,7 @@
 - The tree of iris that textbooks print.
 
 The published figures of ringnorm come with two means of its second class, 1 / sqrt(20) and
-2 / sqrt(20) in each feature: forest, best possible rule and one tree are shown of both.
+2 / sqrt(20) in each feature: forest, best possible rule and one tree are shown for both.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from gpuforest.export.text import export_text
 
 Array = np.ndarray
 SEED = 1
-FEW = 20  # repetitions whose mean is shown beside that of all
-SPAM_REPETITIONS = 20  # at the most: its fits take longer
-# percent, and of Friedman 1 mean squared errors; quoted at second hand
+FEW = 20  # the mean of the first 20 repetitions is shown beside that of all
+SPAM_REPETITIONS = 20  # at most, because its fits take longer
+# percent; for Friedman 1, mean squared errors; all quoted at second hand
 PUBLISHED = {
     "waveform": 17.3,
     "twonorm": 3.9,
@@ -91,7 +91,7 @@ def friedman_error(model: Any, repetition: int) -> float:
 
 
 def spam_error(model: Any, mails: tuple[Array, Array], repetition: int) -> float:
-    """Percent of 1,536 e-mails that are taken for the other kind."""
+    """Percent of 1,536 e-mails that are classified wrongly."""
     X, X_test, y, y_test = train_test_split(*mails, test_size=1536, random_state=repetition)
     return percent_wrong(model.set_params(random_state=repetition).fit(X, y), X_test, y_test)
 
@@ -101,7 +101,7 @@ def percent_wrong(model: Any, X: Array, y: Array) -> float:
 
 
 def experiments() -> dict[str, Callable[[int], float]]:
-    """Of each experiment the figure of one repetition."""
+    """For each experiment, a function that returns the figure of one repetition."""
     forest = RandomForestClassifier(100, max_features=1)
     found: dict[str, Callable[[int], float]] = {
         name: partial(task_error, forest, make) for name, make in TASKS.items()

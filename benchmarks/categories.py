@@ -2,12 +2,12 @@
 
 - Cost: forests on categorical columns beside forests on the same codes as numbers, in turn in one
   process; seconds of CPU on one thread, and their ratio. The target follows an effect of each
-  category, so the trees differ, and their numbers of nodes are told.
-- Gain: adult as it is, strings and missing values, beside ordinal codes, in this library and in
-  scikit-learn: log loss and accuracy on its test set, by the least rows of a leaf.
+  category, so the trees differ, and their numbers of nodes are reported.
+- Gain: adult, with strings and missing values, beside ordinal codes, in this library and in
+  scikit-learn: log loss and accuracy on its test set, by the fewest rows of a leaf.
 - Multiway: a tree of multiway splits beside one of sets, in turn; CPU seconds and their ratio.
-- Rare: the same, from 8,000 rows, with a column of noise beside it: identifiers, days or zip codes,
-  by the least rows of a category.
+- Rare: 8,000 rows of adult with a column of noise (identifiers, days or zip codes), by the fewest
+  rows of a category.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def coded(n_categories: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Codes f32[N, F], and classes, or of no class numbers, by effects of the categories."""
+    """Codes f32[N, F] and targets that depend on the categories: classes, or numbers if n_classes
+    is 0."""
     rng = np.random.default_rng(1)
     X = rng.integers(0, n_categories, (N_ROWS, N_FEATURES))
     effects = rng.normal(size=(N_FEATURES, n_categories))
@@ -123,7 +124,7 @@ def gain(log: Log, folder: Path, n_seeds: int) -> str:
 
 
 def noise(kind: str, n_rows: int, rng: np.random.Generator) -> list[str]:
-    """A column of strings that says nothing."""
+    """A column of strings that does not depend on the target."""
     if kind == "identifiers":
         return [f"{i:x}" for i in rng.permutation(2**40 + np.arange(n_rows))]
     most = {"days": 3650, "zip codes": 2000}[kind]

@@ -32,7 +32,7 @@ COLUMNS = [
 
 
 def by_work(lines: Sequence[Line]) -> dict[str, Runs]:
-    """In the order in which they were measured first; what was never finished, too."""
+    """The runs of each work, in the order of their first measurement, including unfinished ones."""
     found: dict[str, Runs] = {}
     for line in lines:
         found.setdefault(line["work"], {}).setdefault(line["library"], []).append(line)
@@ -65,7 +65,7 @@ def times_ours(runs: Runs, rival: str | None, key: str) -> float | None:
 
 
 def cell(runs: Runs, library: str, key: str, digits: int | None = None) -> str:
-    """Median and spread, or why there is none."""
+    """Median and spread, or the reason why there is none."""
     if found := values(runs, library, key):
         return spread(found, three_digits(float(np.median(found))) if digits is None else digits)
     for line in runs.get(library, []) if key == FIT else []:
@@ -90,7 +90,7 @@ def theirs(runs: Runs, rival: str | None, key: str, named: bool = False) -> str:
 
 
 def times(runs: Runs, rival: str, key: str) -> str:
-    """`times_ours`; of a fit that was killed the least that it can be."""
+    """`times_ours`; for a fit that was killed, a lower bound."""
     ratio = times_ours(runs, rival, key)
     if ratio is not None:
         return f"{ratio:.{three_digits(ratio)}f}"
@@ -190,7 +190,7 @@ def detail(name: str, runs: Runs) -> str:
 
 
 def goals(lines: Sequence[Line]) -> str:
-    """Ratios beside what they are to be; the last four have no number to reach but 1 or 0."""
+    """Ratios beside their goals; the goals of the last four are 1 or 0."""
     wanted = {work.name: work.goals for work in WORKS}
     rows = []
     for name, runs in by_work(lines).items():

@@ -9,7 +9,7 @@ are asked for, and test rows come from blocks of their own.
 | B | 54 features, seven unequal classes | covtype: 10 numbers, two one-hot groups |
 | C | 90 features, regression | YearPrediction: heavy tails, skewed target |
 | D | 500 features, two classes | wide: 30 that matter, 70 mixtures of them, noise |
-| F | 30 features, a hundred classes | three clouds a class, 20 features that tell them apart |
+| F | 30 features, a hundred classes | three clouds for each class, which 20 features distinguish |
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _blocks(block: Block, stream: list[int], n: int) -> Iterator[tuple[Array, Ar
 
 
 def higgs_like(world: Rng) -> Block:
-    """A set that the best possible classifier tells apart in 78.5 % of the rows."""
+    """A set that the best possible classifier classifies with an accuracy of 78.5 %."""
     z = _collisions(world, CALIBRATION_ROWS)[1]
     centre, scale = np.median(z), z.std()
     steepness = _steepness((z - centre) / scale, accuracy=0.785)
@@ -118,7 +118,7 @@ def covtype_like(world: Rng) -> Block:
     """10 whole numbers, 4 areas and 40 soils one-hot, 7 classes in covtype's shares."""
     numbers = _terrain(world, CALIBRATION_ROWS)
     centre, scale = numbers.mean(axis=0), numbers.std(axis=0)
-    place, of_area = world.normal(0, 1.3, 40), world.normal(0, 1.2, (4, 40))
+    optimum, of_area = world.normal(0, 1.3, 40), world.normal(0, 1.2, (4, 40))
     best_height = np.array([0.55, -0.05, -2.0, -2.6, -0.6, -1.8, 1.9])
     columns = [(0, 5), (0, 9), (5, 9), (0, 3), (1, 2), (3, 4)]
     waves = [  # (class, columns, slopes, height, phase)
@@ -132,7 +132,7 @@ def covtype_like(world: Rng) -> Block:
         level = z[:, :1] * [0.8, 1.0, 0.2, -1.6] + [1.2, -0.8, 1.1, -0.9]
         level += 0.8 * np.sin(z[:, 5:6] * [1, 2, 1.5, 0.7] + np.arange(4))
         area = (level + 0.5 * rng.gumbel(size=level.shape)).argmax(axis=1)
-        level = of_area[area] - 1.5 * (z[:, :1] - place) ** 2
+        level = of_area[area] - 1.5 * (z[:, :1] - optimum) ** 2
         return area, (level + rng.gumbel(size=level.shape)).argmax(axis=1)
 
     def scores(z: Array, area: Array, soil: Array) -> Array:
@@ -268,7 +268,8 @@ def _sigmoid(z: Array) -> Array:
 
 
 def _steepness(z: Array, accuracy: float) -> float:
-    """Of a logistic curve over the scores z that leaves the best classifier so accurate."""
+    """The steepness of a logistic curve over the scores z for which the best classifier has this
+    accuracy."""
     low, high = 0.1, 20.0
     for _ in range(40):
         middle = (low + high) / 2

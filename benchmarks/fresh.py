@@ -21,7 +21,7 @@ LEAD = 60  # seconds
 
 
 def wait_until_calm(limit: float) -> None:
-    """Until two seconds in a row have less than a tenth of a core at work, or the limit."""
+    """Wait until less than a tenth of a core is busy for two seconds, or until the limit."""
     calm, end = 0, time.monotonic() + limit
     while calm < 2 and time.monotonic() < end:
         before = busy_seconds()
@@ -30,9 +30,9 @@ def wait_until_calm(limit: float) -> None:
 
 
 def one_fit(task: dict[str, Any], limit: float | None = None) -> dict[str, Any]:
-    """What one_fit.py found, or {"over": limit} where the fit took longer, or an "error".
+    """The results of one_fit.py, or {"over": limit} if the fit took longer, or an "error".
 
-    What comes before the fit, small forests among it, may take LEAD seconds more.
+    The work before the fit, including small forests, may take LEAD seconds more.
     """
     pools = ("OMP", "MKL", "OPENBLAS", "NUMBA", "RAYON")
     threads = {f"{name}_NUM_THREADS": str(task["threads"]) for name in pools}

@@ -42,7 +42,7 @@ def once(estimator: str, cache: str) -> list[float]:
         cwd=ROOT,
         env={**os.environ, "NUMBA_CACHE_DIR": cache},
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # the word about compilation
+        stderr=subprocess.DEVNULL,  # the warning about compilation
         check=True,
     )
     return [1e3 * float(x) for x in done.stdout.split()]

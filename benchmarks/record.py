@@ -58,7 +58,7 @@ def commit() -> str:
 
 
 def source() -> str:
-    """A hash of the package's files, which tells what was measured where git is not."""
+    """A hash of the package's files, which identifies what was measured if there is no git."""
     package = ROOT / "gpuforest"
     files = sorted(p for kind in ("py", "cu", "cuh") for p in package.rglob(f"*.{kind}"))
     parts = [

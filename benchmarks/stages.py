@@ -1,6 +1,6 @@
 """Where does the time of a fit go?  python -m benchmarks.stages
 
-Seconds by stage, and within them by kernel: a backend whose every operation is timed
+Seconds by stage, and within them by kernel: a backend that times each operation
 registers itself beside the others. Waves grow on threads of their own, so in growing the
 seconds of the operations are those of all threads together.
 """

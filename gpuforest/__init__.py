@@ -83,7 +83,7 @@ _homes = {
 
 
 def __getattr__(name: str) -> Any:
-    """Names are imported when first asked for, so that `import gpuforest` is quick."""
+    """Import a public name when it is first used, so that `import gpuforest` is quick."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -1,8 +1,8 @@
 """Assembly: the levels of a wave become trees in the order of nodes.py.
 
-Where a node lies follows from the sizes of subtrees: sizes add up from the deepest level
-to the roots, places are handed down from the roots. Subtrees grown whole are contiguous
-in that order and are moved as blocks.
+The sizes of subtrees give each node its position: sizes are added up from the deepest level to
+the roots, and positions follow from the roots down. Subtrees of the deep phase are contiguous in
+that order already and are moved as blocks.
 """
 
 from __future__ import annotations
@@ -35,26 +35,25 @@ if TYPE_CHECKING:
 Array = Any
 
 
-# What a slot is; a wide one whose split was refused becomes a leaf. NONE: no slot at all,
-# one of the two that follow a leaf
+# The kinds of slots. A wide slot whose split was refused becomes a leaf. NONE marks the two
+# entries below such a leaf, which are no slots
 NONE, LEAF, DEEP, WIDE = range(4)
-SUMS_AT_ONCE = 2**18  # of a leaf table: at most so many are copied
+SUMS_AT_ONCE = 2**18  # channel sums of a leaf table that are copied at once, at most
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
     """What became of the S slots of one depth, on the backend's device.
 
-    kind : i8[S], above
+    kind : i8[S], NONE, LEAF, DEEP or WIDE
     tree : i32[S]
     sums : i64[S, C]
-    rank : i64[S], a wide slot's number among the wide, a deep one's among the deep
-    wide : i64[W], the wide slots
-    feature, bin, missing_left : i32[W], i32[W], bool[W], their splits; feature -1: refused,
-        and the slot is a leaf. Two slots of the next level, 2 i and 2 i + 1, belong to the
-        i-th of them
+    rank : i64[S], the number of a wide slot among the wide ones, of a deep slot among the deep
+    wide : i64[W], the wide slots; slots 2 i and 2 i + 1 of the next level are below wide[i]
+    feature, bin, missing_left : i32[W], i32[W], bool[W], the splits of the wide slots; a feature
+        of -1 means that the split was refused and the slot is a leaf
     sets : u64[W, ...], the sets of splits by categories, see frontier.Splits
-    n_deep : int, deep slots
+    n_deep : int, number of deep slots
     """
 
     kind: Array
@@ -86,15 +85,15 @@ class WaveTrees:
 
 
 def exclusive(xp: Any, mask: Array) -> Array:
-    """How many places before each are true, i64[S]."""
+    """The number of true elements before each position of a mask bool[S]: i64[S]."""
     count = xp.astype(mask, xp.int64)
     return xp.cumulative_sum(count) - count
 
 
-def places(xp: Any, upto: Array, n: int) -> Array:
-    """Where the n true places of a mask are, i64[n]; `upto` i64[S]: how many up to each.
+def true_positions(xp: Any, upto: Array, n: int) -> Array:
+    """The positions i64[n] at which a mask bool[S] is true.
 
-    As nonzero, which on a device waits to learn n.
+    `upto` i64[S] is the mask's running count. `xp.nonzero` would wait for a device to learn n.
     """
     return xp.searchsorted(upto, xp.arange(1, n + 1, dtype=xp.int64, device=upto.device))
 
@@ -105,12 +104,18 @@ def pairs(xp: Any, a: Array, b: Array) -> Array:
 
 
 def spread(xp: Any, mask: Array, rank: Array, values: Array) -> Array:
-    """Values i64[n > 0] by `rank` i64[S] where `mask` bool[S] is true, zero elsewhere: [S]."""
+    """i64[S]: values[rank] where `mask` bool[S] is true, and zero elsewhere.
+
+    rank : i64[S]; values : i64[n > 0]
+    """
     return xp.where(mask, xp.take(values, xp.where(mask, rank, 0)), 0)
 
 
 def subtree_sizes(levels: list[Level], blocks: Array, xp: Any) -> list[Array]:
-    """Nodes at and below each slot of each level, i64[S]; blocks i64[D]: of the deep ones."""
+    """The number of nodes at and below each slot, i64[S] for each level.
+
+    blocks : i64[D], these numbers for the deep slots of all levels
+    """
     sizes: list[Array] = []
     more, last = blocks - 1, blocks.shape[0]
     for level in reversed(levels):
@@ -126,16 +131,17 @@ def subtree_sizes(levels: list[Level], blocks: Array, xp: Any) -> list[Array]:
     return sizes[::-1]
 
 
-def node_places(levels: list[Level], sizes: list[Array], xp: Any) -> list[tuple[Array, Array]]:
-    """Where each slot's node lies in its tree and where its descendants begin, i64[S]."""
-    place = xp.zeros_like(sizes[0])
-    below = place + 1
-    found = [(place, below)]
+def node_positions(levels: list[Level], sizes: list[Array], xp: Any) -> list[tuple[Array, Array]]:
+    """For each level, the position of each slot's node in its tree, i64[S], and the position
+    where its descendants begin, i64[S]."""
+    position = xp.zeros_like(sizes[0])
+    below = position + 1
+    found = [(position, below)]
     for level, children in zip(levels, sizes[1:], strict=False):
         first = xp.take(below, level.wide)
-        place = pairs(xp, first, first + 1)
+        position = pairs(xp, first, first + 1)
         below = pairs(xp, first + 2, first + 1 + children[0::2])
-        found.append((place, below))
+        found.append((position, below))
     return found
 
 
@@ -146,20 +152,20 @@ def assemble(
     coding: TargetCoding,
     backend: Backend,
 ) -> WaveTrees:
-    """Trees of a wave from its levels, of which the first holds the roots, one a tree."""
+    """The trees of a wave from its levels; the first level holds the root of each tree."""
     xp = backend.xp
     blocks = trees.offsets[1:] - trees.offsets[:-1]
     sizes = subtree_sizes(levels, blocks, xp)
-    place, below = (
-        xp.concat(list(part)) for part in zip(*node_places(levels, sizes, xp), strict=True)
+    position, below = (
+        xp.concat(list(part)) for part in zip(*node_positions(levels, sizes, xp), strict=True)
     )
     kind, tree, sums, feature, bin, missing_left, sets = (
         xp.concat([getattr(level, name) for level in levels], axis=0)
         for name in ("kind", "tree", "sums", "feature", "bin", "missing_left", "sets")
     )
     root = xp.take(xp.cumulative_sum(sizes[0]) - sizes[0], xp.astype(tree, xp.int64))
-    at = root + place
-    # 1. pieces of one node: the wide slots, then the leaves
+    at = root + position
+    # 1. pieces of a single node: the wide slots, then the leaves
     wide, leaf, deep = (xp.nonzero(kind == k)[0] for k in (WIDE, LEAF, DEEP))
     child = xp.astype(xp.take(below, wide), xp.uint64) << CHILD_SHIFT
     refused, n_leaves = feature < 0, leaf.shape[0]
@@ -168,7 +174,7 @@ def assemble(
     numbers = xp.arange(n_leaves, dtype=xp.uint64, device=backend.device) + LEAF_WORD
     leaf_sums = xp.take(sums, xp.concat([leaf, xp.take(wide, xp.nonzero(refused)[0])]), axis=0)
     single = xp.concat([wide, leaf])
-    # 2. the subtrees, two pieces each: the root lies beside its sibling
+    # 2. two pieces for each subtree: its root, which lies beside its sibling, and the rest
     below = xp.take(below, deep)
     begin = xp.concat(
         [xp.take(at, single), pairs(xp, xp.take(at, deep), xp.take(root, deep) + below)]
@@ -185,7 +191,7 @@ def assemble(
             set_at = xp.concat([set_at, trees.set_at + sets.shape[0]])
             sets = xp.concat([sets, trees.sets])
     del trees
-    # 3. all in one order; the trees leave the device here
+    # 3. all pieces in the order of nodes.py; then the trees leave the device
     nodes, set_at = in_order(nodes, set_at, begin, length, children, leaves, backend)
     sets = set_table(nodes, set_at, sets, edges, backend)
     nodes, leaf_sums = leaf_table(xp, nodes, leaf_sums, coding)
@@ -202,11 +208,10 @@ def in_order(
     leaves: Array,
     backend: Backend,
 ) -> tuple[Array, Array | None]:
-    """Pieces of `nodes` u64[M], and of `set_at` i64[M], given one after another by their lengths,
-    sorted by `begin`.
+    """`nodes` u64[M] and `set_at` i64[M] with their pieces sorted by `begin` i64[P].
 
-    The last pieces, two for each of `children` and `leaves` i64[D], count their children
-    and leaves from there on.
+    The pieces lie one after another and have `length` i64[P] nodes. The last 2 D of them belong
+    to D subtrees: `children` and `leaves` i64[D] are added to the numbers in their nodes.
     """
     xp, n, device = backend.xp, begin.shape[0], backend.device
     order = xp.argsort(begin, stable=True)
@@ -218,7 +223,7 @@ def in_order(
     added = xp.stack([children * 2**CHILD_SHIFT, leaves], axis=1)
     added = xp.concat([own, xp.repeat(xp.astype(added, xp.uint64), 2, axis=0)])
     added = xp.reshape(xp.take(added, order, axis=0), (-1,))
-    # 2. node by node, in little memory: here it is scarce
+    # 2. node by node, and in place, because memory is scarce here
     piece = xp.repeat(xp.arange(n, dtype=xp.int64, device=device), length)
     source = xp.take(move, piece)
     source += xp.arange(nodes.shape[0], dtype=xp.int64, device=device)
@@ -234,8 +239,10 @@ def in_order(
 def set_table(
     nodes: Array, set_at: Array | None, sets: Array, edges: BinEdges, backend: Backend
 ) -> np.ndarray:
-    """Sets u64[...] in the order of the nodes u64[M], which begin at `set_at` i64[M] now; on the
-    host."""
+    """The sets u64[...] in the order of the nodes u64[M], on the host.
+
+    set_at : i64[M], the word of `sets` where each node's set begins now
+    """
     xp = backend.xp
     if set_at is None:
         return np.zeros(0, np.uint64)
@@ -252,8 +259,8 @@ def set_table(
 def leaf_table(xp: Any, nodes: Array, sums: Array, coding: TargetCoding) -> tuple[Array, Array]:
     """Nodes u64[M] and leaf sums i64[V, C] with the leaves in their canonical order.
 
-    Of classes every distinct row is kept once (pure leaves of small weight are most of
-    a forest), ordered by a hash; moments hardly repeat, and are kept in node order.
+    For classes, the table keeps every distinct row once, in the order of a hash: most leaves of a
+    forest are pure and of small weight. Moments hardly repeat, so their rows are in node order.
     """
     leaf = is_leaf(nodes)
     if coding.is_classes:
@@ -273,7 +280,7 @@ def leaf_numbers(xp: Any, nodes: Array, leaf: Array) -> Array:
 
 
 def distinct_rows(xp: Any, sums: Array) -> tuple[Array, Array]:
-    """Distinct rows i64[V, C] in a canonical order, and each row's number among them."""
+    """The distinct rows of `sums` in a canonical order, and each row's number among them."""
     found = xp.unique_all(_row_keys(xp, sums))
     table, number = xp.take(sums, found.indices, axis=0), found.inverse_indices
     same = _are_same(xp, table, number, sums)
@@ -295,7 +302,7 @@ def _row_keys(xp: Any, sums: Array) -> Array:
 
 
 def _are_same(xp: Any, table: Array, number: Array, sums: Array) -> Array:
-    """Whether the rows `number` i64[V] of the table are `sums` i64[V, C], bool[]."""
+    """Whether table[number] equals `sums` i64[V, C], bool[]; number : i64[V]."""
     same = xp.ones(sums.shape[1], dtype=xp.bool, device=sums.device)
     for i, j in _row_blocks(sums):
         same = same & xp.all(xp.take(table, number[i:j], axis=0) == sums[i:j, :], axis=0)
@@ -303,7 +310,7 @@ def _are_same(xp: Any, table: Array, number: Array, sums: Array) -> Array:
 
 
 def _distinct_of_all(tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """`distinct_rows` of tables one behind another, which are never copied together."""
+    """`distinct_rows` of several tables together, without a copy of all of them."""
     keys = np.concatenate([_row_keys(host, t) for t in tables])
     _, first, number = np.unique(keys, return_index=True, return_inverse=True)
     table, begin, same = np.empty((len(first), tables[0].shape[1]), np.int64), 0, True
@@ -319,7 +326,7 @@ def _distinct_of_all(tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distinct_sorted(xp: Any, sums: Array) -> tuple[Array, Array]:
-    """The same by sorting, for the case that two rows have one key."""
+    """As `distinct_rows`, by sorting, for the case that two different rows have the same hash."""
     order = xp.argsort(sums[:, -1], stable=True)
     for c in range(sums.shape[1] - 2, -1, -1):
         order = xp.take(order, xp.argsort(xp.take(sums[:, c], order), stable=True))
@@ -335,8 +342,7 @@ def merge_waves(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Nodes u64[M], tree offsets i64[T + 1], leaf sums i64[V, C] and sets of all waves' trees.
 
-    `waves` is emptied, and each part given up when it is copied: this is where a fit holds
-    most.
+    A fit holds most memory here, so `waves` is emptied, and each part is freed once it is copied.
     """
     offsets = np.cumsum(np.concatenate([[0], *(w.tree_sizes for w in waves)])).astype(OFFSET)
     if len(waves) == 1:
@@ -355,7 +361,7 @@ def merge_waves(
     begin = np.cumsum([0] + [len(p) for p in parts])
     nodes = np.empty(begin[-1], np.uint64)
 
-    def place(i: int) -> None:
+    def copy_wave(i: int) -> None:
         wave, parts[i] = parts[i], parts[i][:0].copy()
         leaf, own = is_leaf(wave), nodes[begin[i] : begin[i + 1]]
         own[:] = wave
@@ -364,5 +370,5 @@ def merge_waves(
         else:
             own[leaf] = words[first[i] : first[i + 1]][wave[leaf] & np.uint64(LEAF_MASK)]
 
-    parallel_map(place, range(len(parts)), n_threads)
+    parallel_map(copy_wave, range(len(parts)), n_threads)
     return nodes, offsets, sums, sets

@@ -1,7 +1,7 @@
 """Binning: real values become small integer codes, once, before any tree grows.
 
-Edges are chosen from a sample of rows; codes are made by the backend. A value x has the
-code "how many edges are below x", so that for every bin b
+Edges are chosen from a sample of rows, and the backend computes the codes. The code of a value x
+is the number of edges below x, so that for every bin b
 
     x <= edge[b]   is the same as   code(x) <= b
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 Array = Any
 
-CATEGORY_TYPES = (str, int, float, bool)  # of what a category may be
-MAX_CATEGORIES = MAX_BINS - 2  # of a feature; one bin more is for others, see also `missing_code`
+CATEGORY_TYPES = (str, int, float, bool)  # the types that a category may have
+MAX_CATEGORIES = MAX_BINS - 2  # one more bin is for other values, and see `missing_code`
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
-# max_bins="auto": a bin for each value where every feature has at most FEW_VALUES, else MANY_BINS.
-# benchmarks/bins.py measures what more bins give and cost
+# max_bins="auto" gives each value a bin if every feature has at most FEW_VALUES distinct values,
+# and MANY_BINS bins otherwise. benchmarks/bins.py measures what more bins gain and cost
 FEW_VALUES, MANY_BINS = 1023, 255
-LOOK_ROWS = 2048  # rows whose values are counted first: with too many there, the rest is not asked
-BLOCK_ROWS = 65_536  # rows encoded at once, of no more values than
-BLOCK_VALUES = 2**24  # 64 MiB of float32
-# On a device few launches matter more; codes take 64 MiB, and a copy of the values, where
-# their dtype or layout needs one, 256 MiB of float32.
+LOOK_ROWS = 2048  # values are counted in these rows first; too many there settle the question
+BLOCK_ROWS = 65_536  # rows encoded at once, at most
+BLOCK_VALUES = 2**24  # values encoded at once, at most: 64 MiB of float32
+# The same on a device, where few launches matter more: codes take 64 MiB, and a copy of the
+# values, if their dtype or layout needs one, 256 MiB of float32
 DEVICE_VALUES = 2**26
 
 
@@ -50,9 +50,9 @@ class BinEdges:
     values : f64[E], each feature's ascending edges, one feature after another
     offsets : i64[F + 1], feature f's edges are values[offsets[f]:offsets[f + 1]]
     kinds : u8[F], NUMERIC or CATEGORICAL
-    categories : what the codes 0 .. n - 1 of each categorical feature stand for: strings,
-        numbers or truth values. Its values in a matrix are these places; n is any other
-        value, such as a rare one, or one that training never saw. So its edges are 0 .. n - 1
+    categories : for each categorical feature, the categories (strings, numbers or truth values)
+        of the codes 0 .. n - 1. A matrix holds these category codes; code n stands for any other
+        value, such as a rare one or one that training never saw. So the edges are 0 .. n - 1
     """
 
     values: np.ndarray
@@ -61,7 +61,7 @@ class BinEdges:
     categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is derived need not travel."""
+        """The fields alone: what is derived from them is not pickled."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
@@ -75,7 +75,7 @@ class BinEdges:
 
     @cached_property
     def rounded(self) -> np.ndarray:
-        """The edges as f32[E], rounded down: the same of them are below any float32."""
+        """The edges as f32[E], rounded down, so that any float32 has the same code by them."""
         with np.errstate(over="ignore", under="ignore"):
             near = self.values.astype(np.float32)
         lower = np.nextafter(near, np.float32(-np.inf))
@@ -85,15 +85,15 @@ class BinEdges:
     def missing_code(self) -> int:
         """The code of a missing value, above every bin of every feature.
 
-        Above those of a categorical one there is a bin to spare: missing is a category among
-        others there, and all of them, put in order, must not reach this code.
+        Above the bins of a categorical feature one bin stays free: there, missing is one more
+        category, and when all categories are put in order, none may get this code.
         """
         spare = self.kinds == CATEGORICAL if len(self.kinds) else 0
         return int((self.n_bins + spare).max())
 
     @property
     def n_codes(self) -> int:
-        """B: bins of a histogram, the missing one included."""
+        """B: the bins of a histogram, including the one for missing values."""
         return self.missing_code + 1
 
     @property
@@ -102,17 +102,17 @@ class BinEdges:
 
     @cached_property
     def set_words(self) -> np.ndarray:
-        """Words of 64 bits that a set of each feature's bins takes, i64[F]; zero if numeric."""
+        """The 64-bit words that a set of a feature's bins takes, i64[F]; 0 for numeric ones."""
         words = (self.n_bins.astype(np.int64) + 63) // 64
         return np.where(self.kinds == CATEGORICAL, words, 0)
 
     @property
     def most_words(self) -> int:
-        """W: a set takes at most so many words; zero where no feature is categorical."""
+        """W: the most words that a set takes; zero if no feature is categorical."""
         return int(self.set_words.max(initial=0))
 
     def threshold(self, feature: np.ndarray, bin: np.ndarray) -> np.ndarray:
-        """Thresholds f64[...]: x <= threshold goes left. +inf: all but missing do."""
+        """Thresholds f64[...]: x <= threshold goes left; with +inf all but missing values do."""
         last = bin >= self.n_bins[feature] - 1
         at = np.minimum(self.offsets[feature] + bin, max(len(self.values) - 1, 0))
         values = self.values if len(self.values) else np.zeros(1)
@@ -123,7 +123,7 @@ class BinEdges:
 class BinnedMatrix:
     """The training data as the engine sees them: codes u8 or u16 [N, F].
 
-    In the order that the backend reads them in; it may pad rows to more than F codes.
+    Their order in memory is the backend's, which may pad rows to more than F codes.
     """
 
     codes: Array
@@ -145,8 +145,8 @@ def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple
     Parameters
     ----------
     X : real array [N, F] of any layout and dtype, on the host or the backend's device, or
-        a sparse one in rows; only a block of it at a time is made row-major (and dense) and
-        float32, or float64 where float32 would not hold it exactly
+        a sparse one in rows. One block at a time is made row-major, dense and float32, or
+        float64 where float32 would not hold it exactly
     """
     N, F = X.shape
     dtype = value_dtype(X)
@@ -188,16 +188,16 @@ def fit_edges(
 
     Parameters
     ----------
-    X : real array [N, F], on the host or the device of `backend`; NaN is missing and has
-        no part in it
-    max_bins : int, at most so many bins of a feature, without the missing one; or "auto": as
-        many as the values of the sample where no feature has more than FEW_VALUES, else MANY_BINS
-    weights : i32[N] or None; a row of weight two counts as the row twice, a row of
-        weight zero as none
+    X : real array [N, F], on the host or the device of `backend`; NaN means missing and is
+        ignored
+    max_bins : int, the most bins of a feature, without the one for missing values; or "auto": a
+        bin for each value of the sample if no feature has more than FEW_VALUES, else MANY_BINS
+    weights : i32[N] or None; a row of weight two equals the row twice, a row of weight zero
+        is ignored
     seed : int, chooses the sample
-    sample_rows : int; of more rows than this, a random sample is looked at
-    backend : chooses them faster, and the same; needed where X is on a device
-    categories : of the categorical features, see `BinEdges`; `max_bins` is not for them
+    sample_rows : int; if there are more rows, edges come from a random sample of so many
+    backend : chooses the same edges faster; required if X is on a device
+    categories : those of the categorical features, see `BinEdges`; `max_bins` does not limit them
     """
     rows, categories = _weighing_rows(weights), categories or {}
     count = X.shape[0] if rows is None else len(rows)
@@ -216,7 +216,7 @@ def fit_edges(
     if max_bins != "auto":
         columns = columns_of(int(max_bins))
     else:
-        # one bin more than that tells features of just so many values from those of more
+        # one more bin distinguishes features of FEW_VALUES values from those of more
         columns = columns_of(FEW_VALUES + 1)
         if has_many_values(columns, categories):
             columns = columns_of(MANY_BINS)
@@ -234,8 +234,8 @@ def most_bins(
     categories: Collection[int],
     backend: Backend,
 ) -> int | str:
-    """What "auto" stands for, as far as LOOK_ROWS rows tell: FEW_VALUES, MANY_BINS, or still
-    "auto", which `fit_edges` then finds out. A number stays as it is.
+    """What "auto" means for X, as far as LOOK_ROWS rows show: FEW_VALUES, MANY_BINS, or still
+    "auto", which `fit_edges` then decides. A number stays as it is.
 
     Parameters are as in `fit_edges`.
     """
@@ -251,18 +251,20 @@ def most_bins(
 
 
 def has_many_values(columns: list[np.ndarray], categories: Collection[int]) -> bool:
-    """Whether a numeric feature has more than FEW_VALUES values, from the edges of each feature
-    among at most FEW_VALUES + 1 bins."""
+    """Whether a numeric feature has more than FEW_VALUES values.
+
+    columns : the edges of each feature, chosen for at most FEW_VALUES + 1 bins
+    """
     return any(len(c) >= FEW_VALUES for f, c in enumerate(columns) if f not in categories)
 
 
 def _weighing_rows(weights: np.ndarray | None) -> np.ndarray | None:
-    """Rows of some weight, i64[n]; None: all have some."""
+    """The rows of positive weight, i64[n]; None if all rows are."""
     return None if weights is None or weights.all() else np.flatnonzero(weights)
 
 
 def draw_rows(seed: int, n_rows: int, count: int) -> np.ndarray:
-    """Rows i64[count] of a random sample of n_rows, ascending: the first of a random order."""
+    """A random sample of `count` of n_rows rows, i64[count], ascending."""
     key = np.full((1, 1), seed, dtype=np.uint64)
     rows = hashing.permute(np, key, np.arange(count, dtype=np.uint64)[None], n_rows)[0]
     return np.sort(rows.astype(np.int64))
@@ -288,7 +290,7 @@ def column_edges(
 
 
 def on_host(X: Array) -> bool:
-    """Whether X lies on the host: an array of NumPy's, or a sparse one of SciPy's."""
+    """Whether X is on the host: a NumPy array or a sparse SciPy array."""
     return isinstance(X, np.ndarray) or issparse(X)
 
 

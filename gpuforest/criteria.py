@@ -1,8 +1,8 @@
-"""Split criteria: what a set of rows is worth, from its integer channel sums.
+"""Split criteria: the score of a set of rows, computed from its integer channel sums.
 
-A split's score is the sum of its two sides' scores; the largest wins. A side's score
-is minus its weighted impurity, up to a term that is the same for both ways to see the
-node, so that a node's impurity decrease is
+A split's score is the sum of the scores of its two sides; the highest score wins. A side's score
+is its weighted impurity with a minus sign, up to a term that cancels in a difference, so that a
+split's impurity decrease is
 
     score(left) + score(right) - score(node)        (times the criterion's unit)
 
@@ -18,18 +18,19 @@ information        the same, where a y_k may be zero      entropy of several out
 absolute_error     - sum_k sum w |y_k - median y_k|       Breiman et al. 1984, 8.11
 =================  =====================================  ==========================
 
-Scores are float64 from integers, in a fixed order of operations that every backend
-repeats, so they are the same to the last bit. Gini sums its squares as integers;
-entropy sums a fixed-point table of n ln n: both are free of any order.
+Scores are float64 numbers that every backend computes from integers by the same operations in
+the same order, so they are equal to the last bit. Gini adds up squares as integers, and entropy
+fixed-point values of n ln n, so their sums do not depend on the order of the classes.
 
-The classes of several outputs are moments, 1 where a row has the class: their squared
-error is then the Gini impurity, and their information the entropy, of all outputs together.
+With several class outputs, each class has a moment, 1 where a row has the class: their squared
+error is then the Gini impurity of all outputs together, and their information the entropy.
 
-No channel sums give an absolute error: its splits are found from the rows themselves, see
+An absolute error cannot be computed from channel sums: its splits are found from the rows, see
 kernels/absolute_split, and their score is the whole gain.
 
-Everything else that depends on the criterion is a field of `Criterion`. To add one: an entry
-of `CRITERIA` here, and for compiled backends its number and formula in kernels/shared/scoring.
+Everything else that depends on the criterion is a field of `Criterion`. A new criterion needs an
+entry of `CRITERIA` here, and for compiled backends a number and a formula in
+kernels/shared/scoring.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ from gpuforest.impurity import entropy, gini, misclassification
 Array = Any
 Pair = tuple[np.ndarray, np.ndarray]
 
-# how compiled kernels know the criteria; those of class counts come before SQUARED_ERROR
+# the numbers of the criteria in compiled kernels; those of class counts precede SQUARED_ERROR
 GINI, ENTROPY, MISCLASSIFICATION, SQUARED_ERROR, POISSON, INFORMATION = range(6)
 ABSOLUTE_ERROR = 6
 
 LN2 = 0.6931471805599453
 SQRT2 = 1.4142135623730951
-# 2 / (2 i + 1): the series of 2 atanh(t), which for |t| < 0.172 ends below 1 ulp
+# 2 / (2 i + 1), the series of 2 atanh(t): for |t| < 0.172 its last term is below 1 ulp
 ATANH = tuple(2.0 / (2 * i + 1) for i in range(10))
 # n ln n stays below 2**36 for n < 2**31, so 26 bits of fraction stay below 2**62
 XLOGX_SCALE = 2.0**26
@@ -60,10 +61,10 @@ XLOGX_SCALE = 2.0**26
 
 @dataclass(frozen=True)
 class Loss:
-    """What a prediction costs on a row that took no part in growing the tree.
+    """The loss of a prediction for a row that the tree was not grown from.
 
-    name : of the mean over the rows, for people
-    each : function of true values and predictions [n, K] that gives the losses [n, K]
+    name : name of the mean over the rows, for messages
+    each : function of true values and predictions [n, K] that returns the losses [n, K]
     """
 
     name: str
@@ -74,29 +75,29 @@ class Loss:
 class Criterion:
     """A split criterion, and all that depends on it.
 
-    name : what users call it
-    number : how the compiled kernels know it; None: NumPy's kernels alone compute it
+    name : the name that users pass
+    number : its number in compiled kernels; None: only NumPy's kernels compute it
     task : "classification" or "regression"
-    score : function of (xp, sums i64[..., C], weight i64[...] > 0) that gives the score
+    score : function of (xp, sums i64[..., C], weight i64[...] > 0) that returns the score
         f64[...] of sides
-    loss : what rows that took no part in growing lose by a prediction
-    unit : multiplies score differences to give scikit-learn's impurity unit
-    of_classes : channel sums are class counts; else they are the weight and the moments
-    allowed : function of (xp, sums) that gives which sides with rows may be made, bool[...];
-        None: all
-    impurity : of classes, function of shares f64[..., C] that gives the impurity f64[...]
-    spread : of numbers, function of y and the node's mean, f64[n, K] both, that gives what each
-        row adds to the node's impurity, but for terms whose sum is zero, f64[n, K]
-    drop : of numbers, function of (weight, mean) of the left side, the right one and the node,
-        f64[m] and f64[m, K] each, that gives the decrease of impurity times weight f64[m]
-    check : of numbers, function of y that raises ValueError where the criterion cannot take it
-    centred : moments are counted from the middle of the targets; else from zero
+    loss : the loss of a prediction, for rows that the tree was not grown from
+    unit : a score difference times this is an impurity difference in scikit-learn's unit
+    of_classes : whether channel sums are class counts; else they are weight and moments
+    allowed : function of (xp, sums) that returns which sides with rows are allowed, bool[...];
+        None: all are
+    impurity : for classes, function of shares f64[..., C] that returns the impurity f64[...]
+    spread : for numbers, function of y and the node's mean, both f64[n, K], that returns each
+        row's part of the node's impurity, f64[n, K], without terms whose sum is zero
+    drop : for numbers, function of (weight f64[m], mean f64[m, K]) of the left side, the right
+        side and the node, that returns the decrease of impurity times weight f64[m]
+    check : for numbers, function of y that raises ValueError if the criterion does not allow y
+    centred : whether moments are measured from the middle of the targets; else from zero
     scale_power : score differences grow with this power of the scale of the moments
-    medians : nodes are measured by medians, which rows give and sums do not
-    by_ratio : features are chosen by the gain over the split's information, see multiway.py
+    medians : whether impurities are measured around medians, which need the rows themselves
+    by_ratio : whether features are chosen by gain over split information, see multiway.py
     several : the criterion of several class outputs; None: there is none
-    label : its impurity's name, where that is another; sklearn : scikit-learn's nearest criterion,
-        where that has another name
+    label : the name of its impurity, if different; sklearn : the nearest criterion of
+        scikit-learn, if its name is different
     """
 
     name: str
@@ -124,8 +125,8 @@ class Criterion:
         return xp.sum(sums, axis=-1) if self.of_classes else sums[..., 0]
 
     def side_value(self, xp: Any, sums: Array) -> Array:
-        """Mean f64[...] of the second channel: of two classes the share of the second, of a
-        moment the mean."""
+        """Mean f64[...] of the second channel: the share of the second of two classes, or the
+        mean of the first moment."""
         n = self.side_weight(xp, sums)
         n = xp.where(n > 0, n, 1)
         return xp.astype(sums[..., 1], xp.float64) / xp.astype(n, xp.float64)
@@ -133,8 +134,7 @@ class Criterion:
     def side_score(self, xp: Any, sums: Array) -> Array:
         """Score f64[...] of a set of rows from its channel sums i64[..., C].
 
-        Minus infinity marks a side that may not be made: it has no weight, or the criterion
-        forbids it.
+        It is minus infinity if the side has no weight, or if the criterion forbids it.
         """
         n = self.side_weight(xp, sums)
         some = n > 0
@@ -144,11 +144,11 @@ class Criterion:
         return xp.where(some, score, -xp.inf)
 
     def of_outputs(self, n: int) -> Criterion:
-        """The criterion of n outputs, whose gain is the mean of theirs.
+        """The criterion of n outputs: its gain is the mean of the gains of the outputs.
 
         Raises
         ------
-        ValueError : there is none for several outputs
+        ValueError : the criterion is for one output only
         """
         if n == 1:
             return self
@@ -163,8 +163,8 @@ class Criterion:
 def log_int(xp: Any, n: Array) -> Array:
     """Natural logarithm f64[...] of integers n >= 1, i64[...], equal on every backend.
 
-    Only shifts, comparisons and the four IEEE operations are used: a library's own
-    logarithm differs in its last bit from one machine to the next.
+    It uses shifts, comparisons and the four IEEE operations only, because the logarithms of
+    libraries differ in the last bit from machine to machine.
     """
     e, rest = xp.zeros_like(n), n
     for step in (32, 16, 8, 4, 2, 1):
@@ -223,7 +223,7 @@ def _moment_logs(xp: Any, sums: Array, n: Array) -> Array:
 
 
 def _some_of_each(xp: Any, sums: Array) -> Array:
-    """No output's mean is zero, whose logarithm does not exist."""
+    """Whether every output has a positive sum: a mean of zero has no logarithm."""
     return xp.all(sums[..., 1:] > 0, axis=-1)
 
 
@@ -241,7 +241,7 @@ def _absolute_error(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
 def _deviance(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     each = 2 * (xlogy(y, y / predicted) - y + predicted)
-    return np.asarray(np.maximum(each, 0.0))  # but for rounding
+    return np.asarray(np.maximum(each, 0.0))  # rounding can make it slightly negative
 
 
 def _half_deviance(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -249,7 +249,7 @@ def _half_deviance(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 def _squares_drop(left: Pair, right: Pair, node: Pair) -> np.ndarray:
-    # not a difference of squares: deep nodes would lose all digits
+    # a difference of squares would lose all digits in deep nodes
     share = left[0] * right[0] / node[0]
     with np.errstate(over="ignore"):
         return np.asarray(share * ((left[1] - right[1]) ** 2).mean(axis=1))
@@ -359,9 +359,9 @@ CRITERIA = {
 
 
 class CriterionNames(Set[str]):
-    """The names of a task's criteria, with those that are added to `CRITERIA` later."""
+    """The names of a task's criteria, including those that are added to `CRITERIA` later."""
 
-    _from_iterable = set  # what `|` and the like make
+    _from_iterable = set  # the type of unions and intersections
 
     def __init__(self, task: str) -> None:
         self.task = task

@@ -1,4 +1,4 @@
-"""The predicting type: all nodes of all trees, plain host arrays."""
+"""The grown forest: the nodes of all trees, in plain host arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuforest.forest_check import check_forest
 from gpuforest.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
 from gpuforest.target import TargetCoding
 
-GROUP_VALUES = 2**22  # channel sums looked at at once: some 32 MiB, and as much again
+GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much for gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,20 +26,20 @@ class Forest:
     nodes : u64[M], packed nodes of all trees, see nodes.py
     tree_offsets : i64[T + 1], tree t is nodes[tree_offsets[t]:tree_offsets[t + 1]]
     leaf_sums : i64[V, C], channel sums of leaves, shared where equal
-    edges : where the features' bins end
-    coding : how channel sums turn into predictions
-    seed : what it was grown from
-    leaf_impurity : f64[V] or None, of a single regression tree how its leaves' rows spread
-    leaf_values : f64[V, n_values] or None, what leaves predict where that is not the proportions
-        or means of their channel sums, as within monotonic bounds
-    node_values : f64[M, K] or None, of trees grown by absolute error the median of each node's
-        rows, which leaves predict
-    node_errors : f64[M] or None, with them: the sum of w |q - median| of each node's rows
-        and of all outputs, where q are moments (times `TargetCoding.error_factors`)
+    edges : the bin edges of the features
+    coding : how channel sums become predictions
+    seed : the seed that it was grown from
+    leaf_impurity : f64[V] or None, the impurities of the leaves of a single regression tree
+    leaf_values : f64[V, n_values] or None, the predictions of leaves, if these are not the
+        proportions or means of their channel sums (for example, within monotonic bounds)
+    node_values : f64[M, K] or None, for trees grown by absolute error: the medians of each
+        node's rows, which leaves predict
+    node_errors : f64[M] or None, given with node_values: the sum of w |q - median| over each
+        node's rows and all outputs, where q are moments (times `TargetCoding.error_factors`)
     sets : u64[...], the categories that go left at splits by a set, see nodes.py
     multiway : whether such splits are links of chains, see multiway.py
-    combine : what the forest predicts of its trees' values: their "mean"; the mean of their
-        "votes", one for the class of the highest proportion; or their "sum"
+    combine : how the forest combines the trees' predictions: their "mean", their "sum", or the
+        mean of their "votes" (a tree votes for the class of the highest proportion)
     """
 
     nodes: np.ndarray
@@ -57,11 +57,11 @@ class Forest:
     combine: str = "mean"
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is derived need not travel."""
+        """The fields alone: what is derived from them is not pickled."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A pickle is believed no more than a model file."""
+        """Check the state as a model file is checked."""
         need(state.keys() == {f.name for f in fields(self)}, "a forest of another gpuforest")
         self.__dict__.update(state)
         check_forest(self)
@@ -76,8 +76,8 @@ class Forest:
 
     @cached_property
     def set_at(self) -> np.ndarray:
-        """Where each node's set begins in `sets`, if it has one: i64[M], or i64[0] where none has.
-        They follow one another in the order of the nodes."""
+        """The word of `sets` where each node's set begins, i64[M]; i64[0] if no node has a set.
+        The sets are in the order of the nodes."""
         if not len(self.sets):
             return np.zeros(0, np.int64)
         found: np.ndarray = set_starts(xp, self.nodes, self.edges.set_words)
@@ -85,7 +85,7 @@ class Forest:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """Predictions of the leaf table's rows, f64[V, n_values], which trees add up."""
+        """What each row of the leaf table adds to a prediction, f64[V, n_values]."""
         if self.leaf_values is not None:
             return self.counted(self.leaf_values)
         found = self.coding.values(self.leaf_sums)
@@ -95,17 +95,17 @@ class Forest:
         return self.counted(found)
 
     def counted(self, values: np.ndarray) -> np.ndarray:
-        """What a tree adds to the forest's prediction for values f64[V, n_values] of its nodes."""
+        """What nodes with the values f64[V, n_values] add to the forest's prediction."""
         return self.coding.votes(values) if self.combine == "votes" else values
 
     def combined(self, sums: Any) -> Any:
-        """The forest's predictions from the sums of all its trees', f64[N, n_values]."""
+        """The forest's predictions from the sums over its trees, f64[N, n_values] both."""
         return sums if self.combine == "sum" else sums / self.n_trees
 
     @cached_property
     def sparse_values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of classes, the values that are not zero: where each leaf's begin i64[V + 1], the
-        column i32 and the value f64 of each."""
+        """The values that are not zero, for classes: where those of each leaf begin i64[V + 1],
+        their columns i32[n] and the values f64[n]."""
         some = self.values != 0
         counts = np.count_nonzero(some, axis=1)
         return (
@@ -129,7 +129,7 @@ class Forest:
 
     @property
     def depth(self) -> int:
-        """Levels below the roots; the links of a chain are one."""
+        """Levels below the roots; all links of a chain count as one level."""
         if not self.multiway:
             return len(self.levels()) - 1
         feature = unpack(xp, self.nodes)[0]
@@ -157,7 +157,7 @@ class Forest:
 
 
 def tree_groups(forest: Forest) -> list[tuple[int, int]]:
-    """Cut the trees into runs first .. last - 1 whose sums and gains stay small."""
+    """Ranges (first, last) of trees first .. last - 1 whose channel sums fit GROUP_VALUES."""
     n_values = forest.leaf_sums.shape[1]
     cost = np.diff(forest.tree_offsets) * n_values + forest.edges.n_features
     group = np.cumsum(cost) // GROUP_VALUES

@@ -1,4 +1,4 @@
-"""The growing types: the open nodes of all trees, and what is found for them."""
+"""The records of growing: rules, open nodes of all trees, their splits, and grown subtrees."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ Array = Any
 
 @dataclass(frozen=True)
 class Rules:
-    """What a tree may do.
+    """The rules by which trees grow.
 
-    criterion : by which splits are chosen
-    n_tried : k, features that vary in the node, tried for a split
-    max_depth : at most so many levels below the root
-    min_rows_split, min_rows_leaf : rows of a node that may be split; of either side
-    min_gain : a split's least score difference; -inf: any
-    min_weight_leaf : what either side must weigh
-    random : each feature has one cut, drawn at random
-    signs : i8[F] on the host, -1 or 1 where predictions must not rise, or fall, with the
+    criterion : the criterion that chooses splits
+    n_tried : k, the number of features that vary in a node and are tried for its split
+    max_depth : the most levels below the root
+    min_rows_split : the fewest rows of a node that may be split
+    min_rows_leaf : the fewest rows of either side of a split
+    min_gain : the least score difference of a split; -inf: any
+    min_weight_leaf : the least weight of either side of a split
+    random : whether each feature has one cut only, drawn at random
+    signs : i8[F] on the host, 1 (or -1) where predictions must not fall (or rise) with the
         feature; i8[0]: there are no such constraints
-    n_features_tree : features drawn for each tree; 0: it has all
-    features_again : they are drawn with replacement
-    multiway : categorical features have a branch for each category, see multiway.py
+    n_features_tree : number of features drawn for each tree; 0: a tree has all
+    features_again : whether these are drawn with replacement
+    multiway : whether categorical features have a branch for each category, see multiway.py
     """
 
     criterion: Criterion
@@ -47,13 +48,13 @@ class Rules:
 
     @property
     def deep(self) -> bool:
-        """Whether the deep phases know these rules; they leave out what small trees need."""
+        """Whether the deep phases support these rules."""
         common = not len(self.signs) and not self.criterion.medians
         return self.min_weight_leaf == 1 and common
 
     @property
     def count_rows(self) -> bool:
-        """Histograms need a channel of row counts: weights are no counts."""
+        """Whether histograms have a channel that counts rows, because weights are no counts."""
         return self.min_rows_leaf > 1
 
 
@@ -62,22 +63,22 @@ class Frontier:
     """S open nodes (slots) of one depth, on the backend's device.
 
     tree : i32[S]
-    key : u64[S], the node's random key
-    n_rows : i64[S], rows of the node
-    begin, end : i64[S], rows[begin[s]:end[s]] are those of them that are stored here: all
+    key : u64[S], node keys
+    n_rows : i64[S], rows of each node
+    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]
     sums : i64[S, C], channel sums
-    constant : bool[S], all targets are equal
-    depth : i32[S], levels above
-    rows, weights : i32[2 R], rows by slot, ascending, and their weights in the bag. A
-        split slot's rows move to the same place of the other half, so that nobody ever
-        writes where another slot's rows lie. i32[R] while none has been split
-    n_held : int on the host, the rows of all slots together, or more
-    bounds : f64[S, 2], between what the means of a slot's second channel must lie, where
-        predictions are to be monotonic; else None
-    allowed : bool[T, F], features drawn for each tree, where they are; else None
-    pending : i32[S], the feature whose multiway split goes on in the slot, or -1; None where
-        there are no such splits
-    used : bool[S, F], categorical features split on above; None likewise
+    constant : bool[S], whether all targets of a slot are equal
+    depth : i32[S], levels above the slot
+    rows, weights : i32[2 R], row numbers by slot, ascending, and their weights in the bag. The
+        rows of a split slot move to the same positions of the other half, so slots never
+        overwrite each other's rows. i32[R] until a slot is split
+    n_held : int on the host, at least the number of rows that all slots hold
+    bounds : f64[S, 2], bounds of the means of a slot's second channel, for monotonic
+        predictions; else None
+    allowed : bool[T, F], the features drawn for each tree; None: trees have all
+    pending : i32[S], the feature whose multiway split goes on in the slot, or -1; None: there
+        are no multiway splits
+    used : bool[S, F], categorical features split on above; None: there are no multiway splits
     """
 
     tree: Array
@@ -102,35 +103,35 @@ class Frontier:
 
     @property
     def per_slot(self) -> tuple[str, ...]:
-        """Names of the arrays that hold something for each slot."""
+        """Names of the arrays with an element for each slot."""
         return *PER_SLOT, *(name for name in SOMETIMES if getattr(self, name) is not None)
 
     @cached_property
     def n_stored(self) -> Array:
-        """Rows of each slot that are stored here, i64[S]."""
+        """Number of rows that each slot holds, i64[S]."""
         return self.end - self.begin
 
     def part(self, slots: slice) -> Frontier:
-        """Some slots, one behind another."""
+        """A range of the slots, as views."""
         own = {name: getattr(self, name)[slots, ...] for name in self.per_slot}
         return replace(self, **own)
 
     def take(self, xp: Any, slots: Array, n_held: int) -> Frontier:
-        """The slots of these numbers, i64[...], which hold `n_held` rows."""
+        """The slots numbered `slots` i64[n], which hold `n_held` rows together."""
         own = {name: xp.take(getattr(self, name), slots, axis=0) for name in self.per_slot}
         return replace(self, **own, n_held=n_held)
 
     def with_room(self, xp: Any) -> Frontier:
-        """Its rows with the other half that splits move them to."""
+        """The frontier with a second half of `rows` and `weights`, for splits to move rows to."""
         rows, weights = (xp.concat([a, xp.empty_like(a)]) for a in (self.rows, self.weights))
         return replace(self, rows=rows, weights=weights)
 
     def only_allowed(self, xp: Any, features: Array) -> Array:
-        """Features i32[S, k], -1 where a slot's tree did not draw them."""
+        """`features` i32[S, k], with -1 for those that a slot's tree did not draw."""
         assert self.allowed is not None
-        place = xp.astype(self.tree, xp.int64)[:, None] * self.allowed.shape[1] + features
-        place = xp.reshape(xp.where(features < 0, 0, place), (-1,))
-        drawn = xp.take(xp.reshape(self.allowed, (-1,)), place)
+        at = xp.astype(self.tree, xp.int64)[:, None] * self.allowed.shape[1] + features
+        at = xp.reshape(xp.where(features < 0, 0, at), (-1,))
+        drawn = xp.take(xp.reshape(self.allowed, (-1,)), at)
         return xp.where(xp.reshape(drawn, features.shape), features, -1)
 
     @classmethod
@@ -141,7 +142,7 @@ class Frontier:
         return cls(**own, rows=rows, weights=weights, n_held=held, allowed=parts[0].allowed)
 
     def must_end(self, xp: Any, rules: Rules) -> Array:
-        """Slots that are leaves without a look at their features, bool[S]."""
+        """Whether a slot is a leaf whatever its features are, bool[S]."""
         fewest = max(rules.min_rows_split, 2 * rules.min_rows_leaf)
         end = self.constant | (self.n_rows < fewest) | (self.depth >= rules.max_depth)
         if rules.min_weight_leaf > 1:
@@ -163,7 +164,7 @@ def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> 
 
     Returns
     -------
-    i32[S, k]; -1 past the end of the order. All features at once need no order.
+    i32[S, k]; -1 past the end of the order. If k >= n_features, the order is 0, 1, 2, ...
     """
     S, device = keys.shape[0], keys.device
     position = xp.arange(first, first + k, dtype=xp.uint64, device=device)[None, :]
@@ -177,8 +178,8 @@ def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> 
 def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
     """Bounds f64[2 S, 2] of the two sides of each slot's split.
 
-    A split by a feature of sign -1 or 1 i8[S] leaves to each side what lies on its side of
-    the middle between their means f64[2 S], or medians.
+    A split by a feature of sign -1 or 1 (`sign` i8[S]) divides the slot's bounds at the middle of
+    the means (or medians) f64[2 S] of its two sides.
     """
     assert slots.bounds is not None
     middle, (least, most) = (means[0::2] + means[1::2]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
@@ -195,14 +196,14 @@ def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
 class Splits:
     """The best split of each slot, on the backend's device.
 
-    score : f64[S], -inf: none
-    feature : i32[S], -1: none
-    bin : i32[S], codes <= bin go left
-    missing_left : bool[S]
+    score : f64[S], -inf where there is no split
+    feature : i32[S], -1 where there is no split
+    bin : i32[S], codes <= bin go left; SET_BIN: those in the slot's set do
+    missing_left : bool[S], whether missing values go left
     left : i64[S, C], channel sums of the left side
-    tried : i64[S], features that varied and were tried
-    sets : u64[S, W], of splits whose bin is SET_BIN the codes that go left, a bit each; W is
-        zero where no feature is categorical
+    tried : i64[S], number of features that varied and were tried
+    sets : u64[S, W], bit c of a slot's is set where code c goes left; W is zero if no feature
+        is categorical
     """
 
     score: Array
@@ -215,7 +216,7 @@ class Splits:
 
     @classmethod
     def empty(cls, xp: Any, frontier: Frontier, n_words: int) -> Splits:
-        """Of no slots."""
+        """The splits of no slots."""
         none = frontier.tree[:0]
         score, no = xp.astype(none, xp.float64), xp.astype(none, xp.bool)
         sums, tried = frontier.sums[:0, ...], xp.astype(none, xp.int64)
@@ -233,7 +234,7 @@ class Splits:
         return Splits(*(getattr(self, f.name)[slots, ...] for f in fields(self)))
 
     def better(self, xp: Any, other: Splits) -> Splits:
-        """Slot by slot the higher score, of equal ones the earlier, own; `tried` adds up."""
+        """Each slot's split of higher score, or its own if both are equal; `tried` adds up."""
         wins = other.score > self.score
         return Splits(
             xp.where(wins, other.score, self.score),
@@ -251,12 +252,12 @@ class Subtrees:
     """Whole subtrees of D slots, each a block of packed nodes, on the device.
 
     offsets : i64[D + 1], block d is nodes[offsets[d]:offsets[d + 1]], its root first
-    nodes : u64[...], in the order of nodes.py; children counted in the block
-    first_leaf : i64[D], the row of leaf_sums from which each block's leaves are counted; blocks
+    nodes : u64[n], in the order of nodes.py; children are numbered within the block
+    first_leaf : i64[D], the row of leaf_sums from which each block's leaves are numbered; blocks
         may share rows
-    leaf_sums : i64[..., C]
-    set_at : i64[...] or None, where in `sets` u64[...] each node's set begins, if it has one;
-        None where no feature is categorical
+    leaf_sums : i64[V, C]
+    set_at : i64[n] or None, the word of `sets` where each node's set begins
+    sets : u64[...] or None, the split sets; both are None if no feature is categorical
     """
 
     offsets: Array

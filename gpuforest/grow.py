@@ -1,11 +1,11 @@
-"""Grow: every open node of every tree of a wave advances at the same time.
+"""Grow: the open nodes of all trees of a wave are split together, level by level.
 
     frontier   the open nodes of one depth, of all trees of the wave
-       |-- leaves: nothing left to do, or no split found
-       |-- deep: so few rows that the backend grows the whole subtree at the end
+       |-- leaves: nodes that need no split, or for which none is found
+       |-- deep: nodes of so few rows that the backend grows their whole subtrees at the end
        `-- wide: histogram, best split, partition -> the next frontier
 
-All that is O(nodes) here is array-API code; all that is O(rows) is a backend kernel.
+Work proportional to nodes is array-API code here; work proportional to rows is in kernels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gpuforest.assembly import (
     assemble,
     merge_waves,
     pairs,
-    places,
+    true_positions,
 )
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
@@ -53,7 +53,7 @@ def grow(
 ) -> Forest:
     """Grow the trees 0 .. n_trees - 1 of the seed, as many at once as memory allows.
 
-    earlier : the first of them, grown (and pruned) before from the same data
+    earlier : a forest of the first trees, grown (and pruned) before from the same data
     prune : see `grow_waves`
     """
     begin = 0 if earlier is None else earlier.n_trees
@@ -66,13 +66,13 @@ def grow(
 def grow_waves(
     training: Training, begin: int, n_trees: int, prune: Prune | None = None
 ) -> list[WaveTrees]:
-    """Grow the trees begin .. n_trees - 1 of the seed, and leave them as they grew together.
+    """Grow the trees begin .. n_trees - 1 of the seed, and return them wave by wave.
 
-    prune : a function that cuts back the trees of a wave as soon as they have grown, so that the
-        whole trees of one wave alone are in memory
+    prune : a function that prunes the trees of a wave as soon as they have grown, so that
+        unpruned trees of only one wave are in memory
     """
     n_new = n_trees - begin
-    if not n_new:  # max_features="oob" may have grown them all
+    if not n_new:  # max_features="oob" may have grown all of them
         return []
     backend, n_channels = training.backend, training.n_channels
     n_workers, worker, size = backend.waves(training.sampling, n_channels, n_new)
@@ -85,7 +85,7 @@ def grow_waves(
 
 
 def merged(waves: list[WaveTrees], training: Training) -> Forest:
-    """The forest of all waves, which are emptied."""
+    """The forest of all waves. The list `waves` is emptied."""
     edges, coding = training.matrix.edges, training.target.coding
     nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, training.backend.n_threads)
     multiway = training.rules.multiway and len(sets) > 0
@@ -95,7 +95,7 @@ def merged(waves: list[WaveTrees], training: Training) -> Forest:
 
 
 def as_wave(forest: Forest) -> WaveTrees:
-    """The trees of a forest as those of a wave."""
+    """The trees of a forest as a wave."""
     sizes = forest.tree_offsets[1:] - forest.tree_offsets[:-1]
     return WaveTrees(forest.nodes, sizes, forest.leaf_sums, forest.sets)
 
@@ -103,8 +103,8 @@ def as_wave(forest: Forest) -> WaveTrees:
 def grow_wave(
     training: Training, n_trees: int, size: int, prune: Prune | None, first: int
 ) -> WaveTrees:
-    """Grow `size` trees from the number `first` on, below `n_trees`: level by level all of
-    them together, then the deep slots."""
+    """Grow the trees first .. min(first + size, n_trees) - 1: all of them level by level, then
+    the subtrees of the deep slots."""
     backend = training.backend
     frontier = roots(training, first, min(first + size, n_trees))
     deep_rows = backend.deep_rows(training, frontier.n_held) if training.rules.deep else 0
@@ -125,8 +125,8 @@ def grow_wave(
 def advance(
     training: Training, frontier: Frontier, deep_rows: int, handed_over: list[Frontier]
 ) -> tuple[Level, Frontier]:
-    """What becomes of the slots of one depth, and the slots of the next; the deep ones are
-    added to `handed_over`."""
+    """Split the slots of one depth: their level, and the frontier of the next depth. The deep
+    slots are appended to `handed_over`."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
     kind, rank, wide_slots, wide, deep = sort_out(frontier, rules, deep_rows, backend)
     handed_over.append(deep)
@@ -200,9 +200,10 @@ def roots(training: Training, first: int, last: int) -> Frontier:
 def sort_out(
     frontier: Frontier, rules: Rules, deep_rows: int, backend: Backend
 ) -> tuple[Array, Array, Array, Frontier, Frontier]:
-    """What each slot is (i8[S], see assembly), each wide and each deep one's number among
-    its like, the wide slots, and the wide and the deep ones. Here alone a level waits for
-    the device.
+    """Each slot's kind i8[S] (see assembly.py), its number among the slots of its kind i64[S],
+    the numbers of the wide slots i64[W], the wide slots, and the deep slots.
+
+    This is the only function of a level that waits for the device.
     """
     xp, n_rows, stored = backend.xp, frontier.n_rows, frontier.n_stored
     deep = xp.asarray(DEEP, dtype=xp.int8, device=backend.device)
@@ -217,21 +218,21 @@ def sort_out(
     held = xp.sum(xp.where(masks, stored[None, :], 0), axis=1)
     numbers = backend.asnumpy(xp.concat([upto[:, -1], held]))
     n_wide, n_deep, rows_wide, rows_deep = numbers.tolist()
-    wide = places(xp, upto[0, :], n_wide)
+    wide = true_positions(xp, upto[0, :], n_wide)
     return (
         kind,
         xp.where(masks[1, :], upto[1, :], upto[0, :]) - 1,
         wide,
         frontier.take(xp, wide, rows_wide),
-        frontier.take(xp, places(xp, upto[1, :], n_deep), rows_deep),
+        frontier.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep),
     )
 
 
 def all_equal(training: Training, sums: Array, rows: Array, begin: Array, end: Array) -> Array:
     """Whether all targets of a slot are equal, bool[S], from its sums i64[S, C].
 
-    Of classes the sums alone tell. Equal moments are their mean, which is then a whole number:
-    only where it is one are the rows compared with it.
+    For classes, the sums show it. Equal moments equal their mean, so it is a whole number: only
+    slots with such a mean compare their rows with it.
     """
     xp = training.backend.xp
     if not sums.shape[0]:
@@ -246,7 +247,7 @@ def all_equal(training: Training, sums: Array, rows: Array, begin: Array, end: A
 
 
 def split_slots(training: Training, wide: Frontier, splits: Splits) -> Frontier:
-    """Two slots for each wide one, left before right, without rows where it is a leaf."""
+    """Two slots for each wide slot, left before right; they hold no rows if it is a leaf."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
     rows, weights, n_left = backend.partition(training, wide, splits)
     size = rows.shape[0]

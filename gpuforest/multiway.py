@@ -1,17 +1,18 @@
 """Multiway splits: a branch for each category, as ID3 and C4.5 grow them (Quinlan 1986, 1993).
 
-In a forest such a split is a chain of binary ones on one feature, each of the lowest category
-that is left against the others, so that predicting, pruning and importances need not know:
+A forest stores such a split as a chain of binary splits on one feature. Each separates the lowest
+category that is left from the others, so predicting, pruning and importances need no extra code:
 
     outlook: sunny | overcast | rainy        x in {sunny}?  -- yes: its branch
                                                  no: x in {overcast}?  -- yes, no: theirs
 
-The slot of "the others" is pending: at the next level it takes the next link of its chain, and
-is no deeper. A feature that was split so is used up below. What is missing is a category like
-the others, the last one; categories that the node does not hold go with the heaviest branch.
+The slot of "the others" is pending: at the next level it takes the next link of its chain, at the
+same depth. A feature is not used again below its multiway split. Missing values are the last
+category; categories that the node does not hold go to the heaviest branch. Numeric features have
+binary splits.
 
-All of it is O(nodes) work in any array-API namespace; numbers are cut in two as ever. The version
-for CPUs, kernels/grow_subtrees/multiway.py, makes a whole chain at once.
+This is O(nodes) work in any array-API namespace. The version for CPUs,
+kernels/grow_subtrees/multiway.py, makes a whole chain at once.
 """
 
 from __future__ import annotations
@@ -33,9 +34,8 @@ Array = Any
 
 
 def level(training: Training, slots: Frontier) -> tuple[Splits, Array]:
-    """Best splits of all slots, and the feature whose chain goes on to the right i32[S], -1: none.
-
-    By chunks of slots whose histograms fit the budget, as `Backend.level`.
+    """The best split of each slot, and the feature whose chain goes on to its right, i32[S], or
+    -1. As `Backend.level`, it works on chunks of slots whose histograms fit the budget.
     """
     xp, S = training.backend.xp, slots.n_slots
     if not S:
@@ -52,7 +52,7 @@ def level(training: Training, slots: Frontier) -> tuple[Splits, Array]:
 
 
 def _level_chunk(training: Training, slots: Frontier) -> tuple[Splits, Array]:
-    """Histograms of all features in the slot's order; of those that vary the first k are tried."""
+    """As `level`, for one chunk: in each slot's order, the first k features that vary are tried."""
     matrix, rules, backend = training.matrix, training.rules, training.backend
     xp, F, C = backend.xp, training.n_features, training.n_channels
     pending, used = slots.pending, slots.used
@@ -104,7 +104,10 @@ def _level_chunk(training: Training, slots: Frontier) -> tuple[Splits, Array]:
 def below(
     training: Training, slots: Frontier, above: Frontier, feature: Array, goes_on: Array
 ) -> Frontier:
-    """The two slots of each split by `feature` i32[S], as links of chains."""
+    """`slots`, two below each slot of `above`, with `pending`, `used` and `depth` for chains.
+
+    feature : i32[S], the features of the splits; goes_on : i32[S], see `level`
+    """
     backend, matrix, n_features = training.backend, training.matrix, training.n_features
     xp = backend.xp
     assert above.used is not None
@@ -121,7 +124,7 @@ def below(
 
 
 def draw_all(xp: Any, keys: Array, n_features: int, random: bool) -> Array:
-    """Every slot's order of the features, i32[S, F]; where all are tried it is not random."""
+    """Each slot's order of the features, i32[S, F]; not random if all of them are tried."""
     if not random:
         return draw_features(xp, keys, 0, n_features, n_features)
     parts = [draw_features(xp, keys, i, 1, n_features) for i in range(n_features)]
@@ -129,12 +132,12 @@ def draw_all(xp: Any, keys: Array, n_features: int, random: bool) -> Array:
 
 
 def all_branches(xp: Any, hist: Array, C: int, rules: Rules) -> tuple[Array, Array]:
-    """Score of a split of each feature into all its categories, -inf if some branch is too small,
+    """The score of each feature's split into all its categories, -inf if a branch is too small,
     and C4.5's split information, both f64[S, k].
 
     hist : i64[S, k, B, C] or [S, k, B, C + 1]
 
-    The information is in the unit of entropy's scores: n ln n - sum of n_b ln n_b.
+    The information n ln n - sum of n_b ln n_b has the unit of entropy's scores.
     """
     S, k, B, _ = hist.shape
     score = xp.zeros((S, k), dtype=xp.float64, device=hist.device)
@@ -171,8 +174,8 @@ def _cut_spread(xp: Any, slots: Frontier, cuts: list[Splits], rules: Rules) -> A
 
 
 def _worth(xp: Any, scores: Array, spread: Array, slots: Frontier, rules: Rules) -> Array:
-    """What features are chosen by f64[S, F]: the score, or C4.5's gain ratio of those whose gain
-    is no less than the mean of all that gain (Quinlan 1993, 2.2)."""
+    """The values f64[S, F] by which features are chosen: scores, or C4.5's gain ratios for
+    features whose gain is at least the mean of all positive gains (Quinlan 1993, 2.2)."""
     if not rules.criterion.by_ratio:
         return scores
     gain = scores - rules.criterion.side_score(xp, slots.sums)[:, None]
@@ -182,7 +185,7 @@ def _worth(xp: Any, scores: Array, spread: Array, slots: Frontier, rules: Rules)
         total = total + xp.where(some[:, j], gain[:, j], 0.0)
         count = count + xp.astype(some[:, j], xp.float64)
     mean = total / xp.where(count > 0, count, 1.0)
-    # a rounding's worth below the mean is the mean
+    # a gain that is below the mean by a rounding error only equals it
     worthy = some & (gain >= (mean - 1e-9 * xp.abs(mean))[:, None]) & (spread > 0)
     return xp.where(worthy, gain / xp.where(spread > 0, spread, 1.0), -xp.inf)
 
@@ -196,10 +199,10 @@ def first_link(
     matrix: BinnedMatrix,
     rules: Rules,
 ) -> tuple[Splits, Array]:
-    """Splits by a categorical feature (`mine` bool[S]) as the first link of their chain, and the
-    feature whose chain goes on to the right i32[S], -1: none.
+    """`best`, with each split by a categorical feature (`mine` bool[S]) replaced by the first link
+    of its chain; and the feature whose chain goes on to the right, i32[S], or -1.
 
-    hist : i64[S, B, ...], of each slot's best feature
+    hist : i64[S, B, ...], the histogram of each slot's best feature
     """
     S, B, _ = hist.shape
     C = best.left.shape[1]
@@ -215,7 +218,7 @@ def first_link(
     sums = xp.take(xp.reshape(hist, (S * B, -1)), rows, axis=0)[:, :C]
     n = xp.sum(xp.astype(occupied, xp.int64), axis=1)
     found = Splits(
-        score=xp.where(pending >= 0, xp.inf, best.score),  # its chain was chosen as a whole
+        score=xp.where(pending >= 0, xp.inf, best.score),  # a chain is chosen as a whole
         feature=best.feature,
         bin=xp.where(mine, SET_BIN, best.bin),
         missing_left=xp.where(mine, left[:, -1], best.missing_left),
@@ -227,14 +230,17 @@ def first_link(
 
 
 def _taken(xp: Any, parts: list[Array], at: Array) -> Array:
-    """The places `at` i64[S] of arrays [S] side by side."""
+    """The elements at the flat indices `at` i64[S] of k arrays [S] stacked to [S, k]."""
     return xp.take(xp.reshape(xp.stack(parts, axis=1), (-1,)), at)
 
 
 def _per_slot(xp: Any, flags: Array, features: Array) -> Array:
-    """flags bool[S, F] at features i32[S, k], False at -1."""
+    """flags[s, features[s, j]], bool[S, k], and False where the feature is -1.
+
+    flags : bool[S, F]; features : i32[S, k]
+    """
     S, F = flags.shape
     rows = xp.arange(S, dtype=xp.int64, device=flags.device)[:, None] * F
-    places = xp.reshape(rows + xp.where(features < 0, 0, features), (-1,))
-    found = xp.reshape(xp.take(xp.reshape(flags, (-1,)), places), features.shape)
+    at = xp.reshape(rows + xp.where(features < 0, 0, features), (-1,))
+    found = xp.reshape(xp.take(xp.reshape(flags, (-1,)), at), features.shape)
     return found & (features >= 0)

@@ -1,18 +1,18 @@
-"""The packed node: eight bytes, so that one cache line holds eight and a step reads one.
+"""The packed node of eight bytes. A step down a tree reads one node; a cache line holds eight.
 
      63     47   46            45    16   15   0
     | feature | missing_left | child   | bin    |     a split
     | 1 ... 1 |             leaf                |     a leaf
 
-A row goes left where its code <= bin, a missing one where missing_left. Of a categorical
-feature the bin is SET_BIN, and codes go left that are in the node's set, which is kept beside
-the nodes: u64 words, bit c for code c, one node's after another's in their order. `child` is the
-left child's number in its tree; the right child is the next one. `leaf` is a row of the
-forest's leaf table. A tree lies in the order
+A row goes left if its code <= bin, or, if its value is missing, by missing_left. A split by a
+categorical feature has the bin SET_BIN: the codes in the node's set go left. The sets lie in an
+array of their own, in the order of the nodes: u64 words, bit c for code c. `child` is the number
+of the left child in its tree; the right child is the next node. `leaf` is a row of the forest's
+leaf table. The nodes of a tree have the order
 
     root | pair of children | all below the left child | all below the right child
 
-so that a subtree's descendants are contiguous wherever it was grown.
+so that the descendants of any node are contiguous.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ Array = Any
 
 CHILD_SHIFT, MISSING_SHIFT, FEATURE_SHIFT = 16, 46, 47
 BIN_MASK, CHILD_MASK, LEAF_MASK = 2**16 - 1, 2**30 - 1, 2**47 - 1
-LEAF = 2**17 - 1  # in the place of a leaf's feature
+LEAF = 2**17 - 1  # the feature bits of a leaf
 LEAF_WORD = LEAF << FEATURE_SHIFT
-SET_BIN = BIN_MASK  # in the place of a bin: no feature has so many
+SET_BIN = BIN_MASK  # the bin bits of a split by a set: no feature has so many bins
 
 
 def pack_splits(xp: Any, feature: Array, bin: Array, missing_left: Array) -> Array:
-    """Split nodes u64[...] with child 0: add `child << CHILD_SHIFT` when it is known."""
+    """Split nodes u64[...] with child 0; add `child << CHILD_SHIFT` once it is known."""
     word = xp.astype(feature, xp.uint64) << FEATURE_SHIFT
     word = word | (xp.astype(missing_left, xp.uint64) << MISSING_SHIFT)
     return word | xp.astype(bin, xp.uint64)
 
 
 def is_leaf(nodes: Array) -> Array:
-    """bool[...]"""
+    """Whether nodes u64[...] are leaves, bool[...]."""
     return nodes >= LEAF_WORD
 
 
 def leaf_rows(leaves: Array) -> Array:
-    """The row i64[...] of the leaf table that each of these nodes, all leaves, points at."""
+    """The row of the leaf table that each leaf u64[...] has, i64[...]."""
     return (leaves & LEAF_MASK).astype("int64")
 
 
 def has_set(nodes: Array) -> Array:
-    """bool[...], whether nodes are splits by a set of categories."""
+    """Whether nodes u64[...] are splits by a set of categories, bool[...]."""
     return ((nodes & BIN_MASK) == SET_BIN) & ~is_leaf(nodes)
 
 
 def set_starts(xp: Any, nodes: Array, set_words: Array) -> Array:
-    """Where the set of each node begins, the sets before it one after another: i64[M].
+    """The word where the set of each node begins, i64[M], if sets follow in the nodes' order.
 
-    set_words : i64[F], words that a set of each feature takes
+    set_words : i64[F], number of words of a set of each feature
     """
     own = has_set(nodes)
     feature = xp.astype(nodes >> FEATURE_SHIFT, xp.int64)
@@ -62,7 +62,7 @@ def set_starts(xp: Any, nodes: Array, set_words: Array) -> Array:
 
 
 def unpack(xp: Any, nodes: Array) -> tuple[Array, Array, Array, Array]:
-    """feature i64 (-1: leaf), bin i64, missing_left bool, child i64 (a leaf's row) [...]"""
+    """feature i64 (-1: leaf), bin i64, missing_left bool, child i64 (a leaf's row), each [...]."""
     leaf = is_leaf(nodes)
     feature = xp.where(leaf, -1, xp.astype(nodes >> FEATURE_SHIFT, xp.int64))
     bin = xp.where(leaf, 0, xp.astype(nodes & BIN_MASK, xp.int64))

@@ -1,6 +1,6 @@
-"""Predict: rows walk down the trees, block by block, and their leaves' values add up.
+"""Predict: rows walk down the trees, block by block, and the values of their leaves are added up.
 
-Rows on the host give results on the host, rows on the backend's device results there.
+The results are where X is: on the host, or on the backend's device.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = Any
 
 
 def predict(forest: Forest, X: Array, backend: Backend) -> Array:
-    """The trees' predictions, combined as the forest says, f64[N, n_values].
+    """The forest's predictions, f64[N, n_values].
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def predict(forest: Forest, X: Array, backend: Backend) -> Array:
 
 
 def predict_classes(forest: Forest, X: Array, backend: Backend) -> Array:
-    """The class of the highest mean of each row, the first among equals: [N].
+    """The class of the highest mean for each row, [N]; of equal means, the first.
 
-    On the host for labels that no device holds, such as strings.
+    Labels that a device cannot hold, such as strings, are returned on the host.
     """
     means, classes = predict(forest, X, backend), forest.coding.classes
     if classes is None:
@@ -66,7 +66,7 @@ def _several_labels(forest: Forest, means: Array, backend: Backend) -> np.ndarra
 
 
 def apply(forest: Forest, X: Array, backend: Backend) -> Array:
-    """The leaf that each row reaches in each tree, numbered in the tree: i64[N, T]."""
+    """The number, within its tree, of the leaf that each row reaches in each tree: i64[N, T]."""
 
     def leaves(codes: Array) -> Array:
         return backend.apply(forest, codes)

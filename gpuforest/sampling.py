@@ -1,4 +1,5 @@
-"""Which rows each tree sees, and how often: recomputed from the seed, never stored."""
+"""The bag of each tree: the rows that it trains on, and their weights. Bags are recomputed from
+the seed and never stored."""
 
 from __future__ import annotations
 
@@ -17,24 +18,24 @@ if TYPE_CHECKING:
 
 Array = Any
 
-WEIGHED_AT_ONCE = 2**18  # rows of bags: what is worked out for each stays small
+WEIGHED_AT_ONCE = 2**18  # elements of bags weighted at once, so that their scratch stays small
 
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """How bags are drawn: plain data.
+    """The rules by which bags are drawn.
 
-    n_rows : rows of the training data
-    n_draws : rows drawn for each tree; 0: every row, once
-    weights : i32[N] or None. With draws they are the chances of a row to be drawn, as
-        in scikit-learn >= 1.9 and ranger; without, they enter the statistics.
-    factors : i32[N] or None, what a draw of each row adds to the statistics
-    balance : in their stead, classes are balanced in each bag: a draw of class c adds about
-        n_draws * balance / (classes in the bag * draws of c), and of several outputs `balance`
-        times the product of such ratios; 0: a draw adds one
-    draw_weight : what a draw adds in the mean
-    distinct : rows of some weight are drawn without replacement, and weights enter the
-        statistics
+    n_rows : number of rows of the training data
+    n_draws : number of rows drawn for each tree; 0: a bag holds every row once
+    weights : i32[N] or None. If rows are drawn, they are proportional to the chances of rows to
+        be drawn, as in scikit-learn >= 1.9 and ranger; if not, they multiply the statistics
+    factors : i32[N] or None, the weight that a draw of each row adds to the bag
+    balance : instead of factors, the classes of each bag are balanced: a draw of class c adds
+        about n_draws * balance / (classes in the bag * draws of c), and with several outputs
+        `balance` times the product of such ratios; 0: a draw adds one
+    draw_weight : the mean weight that a draw adds
+    distinct : whether rows of positive weight are drawn without replacement; then weights
+        multiply the statistics
     """
 
     n_rows: int
@@ -47,41 +48,41 @@ class Sampling:
 
     @property
     def counted(self) -> np.ndarray | None:
-        """The rows of some weight, i64[n], ascending; None: all. The others are as if absent."""
+        """The rows of positive weight, i64[n], ascending; None if all are. Others are ignored."""
         if self.weights is None or self.weights.all():
             return None
         return np.flatnonzero(self.weights)
 
     @property
     def n_counted(self) -> int:
-        """Rows of some weight."""
+        """Number of rows of positive weight."""
         return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
 
     @property
     def bag_weight(self) -> int:
-        """Total weight of a tree's rows, the same for every tree, or so in the mean."""
+        """Total weight of a bag: the same for every tree, or the mean over trees."""
         if not self.distinct or self.weights is None:
             return round(self.most_weight * self.draw_weight)
         return round(self.most_weight * min(1.0, self.n_draws / self.n_counted))
 
     @property
     def most_weight(self) -> int:
-        """The most that a tree's rows can weigh, where a draw adds one."""
+        """The greatest total weight of a bag, if a draw adds one."""
         if self.weights is None or (self.n_draws and not self.distinct):
             return self.n_draws or self.n_rows
         return int(self.weights.sum(dtype=np.int64))
 
     @property
     def bag_rows(self) -> int:
-        """The most rows that a bag can hold."""
+        """The greatest number of rows that a bag can hold."""
         return min(self.n_rows, self.n_draws) if self.n_draws else self.n_rows
 
 
 def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:
-    """Weights i32[last - first, N] of every row in the bags of these trees.
+    """The weights of all rows in the bags of the trees first .. last - 1, i32[last - first, N].
 
-    Draw j of a tree is the row in whose share of the cumulative weights the hash
-    (bag key, j), seen as a fraction of 2**64, falls. Weight 0: out of bag.
+    For draw j of a tree, the hash of (bag key, j), as a fraction of 2**64, is a point in the
+    cumulative weights; the row whose share holds this point is drawn. Weight 0: out of bag.
     """
     xp, n = backend.xp, sampling.n_rows
     if not sampling.n_draws:
@@ -91,10 +92,10 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     if sampling.distinct:
         if sampling.weights is None:
             return xp.astype(drawn_once(xp, keys, sampling.n_draws, n, backend), xp.int32)
-        some = sampling.weights > 0  # the others would leave a bag empty
+        some = sampling.weights > 0  # rows of weight zero alone would make an empty bag
         drawn = drawn_once(xp, keys, sampling.n_draws, int(some.sum()), backend)
-        place = backend.asarray(np.maximum(np.cumsum(some) - 1, 0))
-        return xp.take(xp.astype(drawn, xp.int32), place, axis=1) * backend.asarray(
+        position = backend.asarray(np.maximum(np.cumsum(some) - 1, 0))
+        return xp.take(xp.astype(drawn, xp.int32), position, axis=1) * backend.asarray(
             sampling.weights
         )
     cumulative = None
@@ -104,8 +105,8 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
 
 
 def tree_features(keys: Array, n_drawn: int, again: bool, n_features: int, backend: Backend) -> Any:
-    """Features drawn for the trees of these keys u64[T], with replacement if `again`:
-    bool[T, F]; None: `n_drawn` is 0, and they have all."""
+    """The features drawn for the trees of these keys u64[T], with replacement if `again`:
+    bool[T, F]. None if `n_drawn` is 0: trees have all features."""
     if not n_drawn:
         return None
     keys = hashing.hash_at(keys, hashing.FEATURES)
@@ -115,15 +116,15 @@ def tree_features(keys: Array, n_drawn: int, again: bool, n_features: int, backe
 
 
 def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Array:
-    """Which of range(n) are among the `count` drawn without replacement by keys u64[T]:
-    bool[T, n]. An item is if a random order takes it to one of the first places."""
+    """Which items of range(n) are among the `count` that keys u64[T] draw without replacement,
+    bool[T, n]: those at the first `count` positions of a random order."""
     items = xp.arange(n, dtype=xp.uint64, device=backend.device)
     return hashing.permute(xp, keys[:, None], items[None, :], n) < count
 
 
 def tree_weights(training: Training, first: int, last: int) -> Array:
-    """What every row adds to the statistics of these trees, i32[last - first, N]: how often
-    it was drawn, times what a draw of it adds."""
+    """The weight of each row in the statistics of the trees first .. last - 1,
+    i32[last - first, N]: the number of its draws times the weight that a draw adds."""
     sampling, target, backend = training.sampling, training.target, training.backend
     bags = draw_bags(sampling, training.seed, first, last, backend)
     if sampling.factors is None and not sampling.balance:
@@ -139,7 +140,8 @@ def tree_weights(training: Training, first: int, last: int) -> Array:
 
 
 def _balanced(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array:
-    """What a draw of each row adds, i32[T, N], so that all classes in a bag weigh the same."""
+    """The weight that a draw of each row adds, i32[T, N], so that the classes of a bag have equal
+    weights."""
     if target.coding.several:
         return _products(xp, sampling, target, bags)
     label = xp.astype(target.y[:, 0], xp.int64)
@@ -149,13 +151,13 @@ def _balanced(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array
 
 
 def most_draw_weight(sampling: Sampling) -> int:
-    """The most that a draw may add, so that no sum overflows."""
+    """The greatest weight that a draw may add without overflow of a sum."""
     return MAX_TOTAL_WEIGHT // (2 * sampling.n_draws)
 
 
 def _shares(xp: Any, total: int, label: Array, n_classes: int, bags: Array) -> Array:
-    """What a draw of each class adds, f64[T, n_classes], if in each bag i32[T, N] the classes
-    drawn add the same, `total` together. label : i64[N]"""
+    """The weight that a draw of each class adds, f64[T, n_classes], if the classes in each bag
+    i32[T, N] have equal weights that sum to `total`. label : i64[N]"""
     drawn = xp.stack(
         [xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(n_classes)], axis=1
     )
@@ -164,7 +166,7 @@ def _shares(xp: Any, total: int, label: Array, n_classes: int, bags: Array) -> A
 
 
 def _products(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array:
-    """What a draw of each row adds, i32[T, N], where each of several outputs is balanced."""
+    """As `_balanced`, for several outputs: each output is balanced, and the weights multiply."""
     product = xp.full(bags.shape, float(sampling.balance), dtype=xp.float64)
     for moments in target.coding.split(target.y):
         label = xp.argmax(moments, axis=1)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 class Training:
     """What trees grow from, however many of them grow.
 
-    matrix : the codes of all rows, and where their bins end
-    target : the target of all rows as integers
-    sampling : how the bags of rows are drawn
-    rules : what a tree may do
-    seed : from which every random draw follows
-    backend : who runs the kernels
+    matrix : the codes of all rows, and the bin edges
+    target : the targets of all rows, as integers
+    sampling : the rules by which bags are drawn
+    rules : the rules by which trees grow
+    seed : determines every random draw
+    backend : runs the kernels
     """
 
     matrix: BinnedMatrix
@@ -38,25 +38,25 @@ class Training:
 
     @property
     def n_features(self) -> int:
-        """F."""
+        """F, the number of features."""
         return self.matrix.n_features
 
     @property
     def n_codes(self) -> int:
-        """B, the bins of the feature that has most, and the code of missing values."""
+        """B, the most bins of any feature, plus one for missing values."""
         return self.matrix.edges.n_codes
 
     @property
     def n_channels(self) -> int:
-        """C."""
+        """C, the number of channels."""
         return self.target.coding.n_channels
 
     @property
     def n_words(self) -> int:
-        """W, the 64-bit words of a set of categories; 0: no feature is categorical."""
+        """W, the 64-bit words of a split set; 0 if no feature is categorical."""
         return self.matrix.edges.most_words
 
     @property
     def hist_channels(self) -> int:
-        """Channels of a histogram: C, and one more where rows are counted."""
+        """Channels of a histogram: C, or C + 1 if it counts rows."""
         return self.n_channels + self.rules.count_rows

@@ -1,4 +1,4 @@
-"""Assembly: pieces in their places, leaves in their canonical order, waves that join to one."""
+"""Assembly: pieces in their positions, leaves in their canonical order, waves that join to one."""
 
 import array_api_compat.numpy as xp
 import numpy as np
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from laws import some_task
 
 from gpuforest import assembly
-from gpuforest.assembly import distinct_rows, exclusive, leaf_table, pairs, places, spread
+from gpuforest.assembly import distinct_rows, exclusive, leaf_table, pairs, spread, true_positions
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.nodes import LEAF_WORD, is_leaf
 from gpuforest.target import TargetCoding
@@ -19,10 +19,10 @@ CLASSES = TargetCoding(np.arange(2), np.zeros(1), 1.0)
 NUMBERS = TargetCoding(None, np.zeros(1), 1.0)
 
 
-def test_places_and_pairs_by_hand():
+def test_positions_and_pairs_by_hand():
     mask = np.array([False, True, True, False, True])
     assert exclusive(xp, mask).tolist() == [0, 0, 1, 2, 2]
-    assert places(xp, np.cumsum(mask), 3).tolist() == [1, 2, 4]
+    assert true_positions(xp, np.cumsum(mask), 3).tolist() == [1, 2, 4]
     assert pairs(xp, np.array([1, 2]), np.array([3, 4])).tolist() == [1, 3, 2, 4]
     rank = np.array([0, 0, 1, 1, 2])
     assert spread(xp, mask, rank, np.array([7, 8, 9])).tolist() == [0, 7, 8, 0, 9]

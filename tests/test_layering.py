@@ -1,4 +1,4 @@
-"""The package's shape: imports run one way, tellings agree, files stay small."""
+"""The package's shape: imports run one way, implementations agree, files stay small."""
 
 import ast
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ TESTED = ("", "common", "pruning", "inspection", "export", "data")  # folders wh
 TEST_FILES = sorted(TESTS.rglob("test_*.py"))
 LONG_TESTS: dict[str, str] = {}  # a test file: why it is longer
 
-# arguments of the reference that another telling names otherwise, or (None) needs not
+# arguments of the reference that another implementation names differently, or does not need (None)
 RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     # one tree a call, for threads over trees; N is the length of its output
     ("bag", "bag", "numba"): {"keys": "key", "N": None},
@@ -63,7 +63,7 @@ RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
 }
 
 
-def place(path: Path) -> str:
+def path_in_package(path: Path) -> str:
     """A module's path inside the package."""
     return path.relative_to(PACKAGE).as_posix()
 
@@ -90,7 +90,7 @@ def imports_of(path: Path) -> list[str]:
     return list(runtime_imports(ast.parse(path.read_text())))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=place)
+@pytest.mark.parametrize("path", MODULES, ids=path_in_package)
 def test_imports_run_one_way(path):
     own = layer_of(path)
     assert own in RANK, f"{own} has no layer yet: add it to the table"
@@ -100,7 +100,7 @@ def test_imports_run_one_way(path):
             continue
         other = parts[1] if len(parts) > 1 and parts[1] in RANK else "gpuforest"
         if other != own and (own, other) not in UPWARD:
-            assert RANK[other] < RANK[own], f"{place(path)} imports {name}"
+            assert RANK[other] < RANK[own], f"{path_in_package(path)} imports {name}"
 
 
 def test_upward_imports_are_not_made_when_the_module_is_imported():
@@ -114,7 +114,7 @@ def test_upward_imports_are_not_made_when_the_module_is_imported():
                 assert (layer_of(path), other) not in UPWARD
 
 
-@pytest.mark.parametrize("path", MODULES, ids=place)
+@pytest.mark.parametrize("path", MODULES, ids=path_in_package)
 def test_only_kernels_and_backends_import_a_compiler(path):
     found = {name.split(".")[0] for name in imports_of(path)} & COMPILERS
     assert not found or layer_of(path) in ("kernels", "backends")
@@ -130,7 +130,7 @@ def functions(path: Path) -> dict[str, list[str]]:
 
 
 def kernels() -> list[tuple[str, str]]:
-    """Operation and function of every kernel that is called in the reference's telling."""
+    """Operation and function of every kernel that is called in the reference implementation."""
     found = []
     for module in ("backends/numpy.py", "binning.py"):
         for name in imports_of(PACKAGE / module):
@@ -141,12 +141,12 @@ def kernels() -> list[tuple[str, str]]:
 
 
 def test_the_reference_is_complete():
-    told = {path.parent.name for path in PACKAGE.glob("kernels/*/numpy.py")}
-    assert told == {operation for operation, _ in kernels()}
+    operations = {path.parent.name for path in PACKAGE.glob("kernels/*/numpy.py")}
+    assert operations == {operation for operation, _ in kernels()}
 
 
 @pytest.mark.parametrize(("operation", "function"), kernels())
-def test_tellings_take_the_reference_arguments_in_its_order(operation, function):
+def test_implementations_take_the_reference_arguments_in_its_order(operation, function):
     folder = PACKAGE / "kernels" / operation
     reference = functions(folder / "numpy.py")[function]
     for path in folder.glob("*.py"):
@@ -155,17 +155,17 @@ def test_tellings_take_the_reference_arguments_in_its_order(operation, function)
         renamed = RENAMED.get((operation, function, path.stem), {})
         expected = [renamed.get(name, name) for name in reference]
         expected = [name for name in expected if name is not None]
-        # what a telling adds (outputs, its share of the work) comes after
+        # what an implementation adds (outputs, its share of the work) comes after
         assert functions(path)[function][: len(expected)] == expected
 
 
-@pytest.mark.parametrize("path", MODULES, ids=place)
+@pytest.mark.parametrize("path", MODULES, ids=path_in_package)
 def test_no_module_is_long_without_a_reason(path):
     n_lines = len(path.read_text().splitlines())
-    assert (n_lines > MOST_LINES) == (place(path) in LONG)
+    assert (n_lines > MOST_LINES) == (path_in_package(path) in LONG)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=place)
+@pytest.mark.parametrize("path", MODULES, ids=path_in_package)
 def test_every_module_says_what_it_is(path):
     tree = ast.parse(path.read_text())
     assert not tree.body or ast.get_docstring(tree)
@@ -173,10 +173,12 @@ def test_every_module_says_what_it_is(path):
 
 def test_every_module_has_a_test_file_of_its_name():
     modules = [
-        place(p).removesuffix(".py") for folder in TESTED for p in (PACKAGE / folder).glob("*.py")
+        path_in_package(p).removesuffix(".py")
+        for folder in TESTED
+        for p in (PACKAGE / folder).glob("*.py")
     ]
     for kernel in (PACKAGE / "kernels", PACKAGE / "kernels" / "shared"):
-        modules += [place(p) for p in kernel.iterdir() if (p / "__init__.py").exists()]
+        modules += [path_in_package(p) for p in kernel.iterdir() if (p / "__init__.py").exists()]
     modules = [m for m in modules if not m.endswith("__init__") and m != "kernels/shared"]
     lacking = {
         m for m in modules if not (TESTS / f"{m}.py").with_stem("test_" + Path(m).name).exists()

@@ -1,4 +1,4 @@
-"""What a fit takes of the memory: told before it, and kept within a limit."""
+"""What a fit takes of the memory: estimated before it, and kept within a limit."""
 
 import json
 import logging
@@ -196,7 +196,7 @@ def compare(*fit) -> None:
     )
     exact, found, least, peak, *limited = json.loads(done.stdout)
     if not exact:
-        pytest.skip("this system does not tell the peak of a process's memory")
+        pytest.skip("this system does not report the peak of a process's memory")
     # a guess of how many nodes trees will have, and what the allocator keeps for itself
     most = 1.4 if limited else 1.6 if fit[1] == "numba" else 1.8
     if "class_weight" in fit[5]:  # 52 MB, if both threads' trees are whole at once: peaks of
@@ -223,7 +223,7 @@ def test_the_forest_is_the_same_with_any_limit(backend, estimator):
 
 
 def least_limit(fit, most: int) -> int:
-    """The limit of which the error says that it would do."""
+    """The limit that, by the error, would be enough."""
     with pytest.raises(ValueError, match="memory_limit=1 bytes is too little") as refused:
         fit(1)
     needed = int(str(refused.value).split("takes about ")[1].split()[0])

@@ -1,4 +1,4 @@
-"""Packed nodes: what is packed comes out again, and leaves are told from splits."""
+"""Packed nodes: what is packed comes out again, and leaves are distinguished from splits."""
 
 import array_api_compat.numpy as xp
 import numpy as np

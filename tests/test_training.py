@@ -19,8 +19,8 @@ def test_letters():
 
 
 def test_sets_of_categories_are_words_of_64_bits():
-    places = np.arange(70.0)[:, None]
-    training = Task(places, np.arange(70) % 2, categorical=(0,)).training(NumpyBackend())
+    codes = np.arange(70.0)[:, None]
+    training = Task(codes, np.arange(70) % 2, categorical=(0,)).training(NumpyBackend())
     assert training.n_words == 2
 
 

@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def everything(run: Run, works: list[Work], given: Given) -> None:
-    """All parts, what matters most first."""
+    """Run all parts, the most important ones first."""
     parts = run.options.parts
     run.attempt("copy", None, lambda: measure.copies(run))
     each = partial(of_each, run, works, given)
@@ -82,7 +82,7 @@ def of_each(run: Run, works: list[Work], given: Given, what: str, part: Any) -> 
 
 
 def go_on(run: Run, works: list[Work]) -> int:
-    """The works that have no line yet, in a new process; what else is left waits."""
+    """Run the works that have no line yet in a new process; other parts wait."""
     begun = {line.get("work") for line in run.lines}
     left = [work.name for work in works if work.name not in begun]
     if not left or run.left() < 30:

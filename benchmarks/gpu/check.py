@@ -18,7 +18,7 @@ from benchmarks.record import ROOT
 NAMES = "backends/test_cuda", "kernels/test_edges", "backends/test_gpu", "data/test_device_arrays"
 TESTS = [f"tests/{name}.py" for name in NAMES]
 TOOLS = {
-    # calls whose failure CuPy expects are no faults of a kernel
+    # CuPy expects some calls to fail, which are no faults of a kernel
     "memcheck": ["--report-api-errors", "no"],
     "racecheck": [],
     "synccheck": [],
@@ -73,7 +73,7 @@ def sanitize(run: Run) -> None:
 
 
 def under(run: Run, program: str, tool: str) -> None:
-    """The small fits under a tool; the end of what it says."""
+    """Run the small fits under a tool, and record the end of its output."""
     command = [
         program, "--tool", tool, *TOOLS[tool], "--target-processes", "all",
         "--error-exitcode", str(FOUND),

@@ -157,7 +157,7 @@ def driver_version() -> str | None:
 
 
 def bandwidth(device: Any) -> dict[str, float]:
-    """Bytes a second: of a copy on the device, read and written; from and to the host."""
+    """Bytes per second of copies: on the device (read plus written), and from and to the host."""
     xp = device.xp
     source = xp.arange(device.copy_bytes // 4, dtype=xp.uint32)
     target = xp.empty_like(source)
@@ -182,7 +182,7 @@ def bandwidth(device: Any) -> dict[str, float]:
 
 
 def timed(device: Any, call: Any) -> tuple[float, Any]:
-    """Seconds until the device has done it, and the result."""
+    """Seconds until the device has finished the call, and its result."""
     device.synchronize()
     start = time.perf_counter()
     result = call()

@@ -25,13 +25,13 @@ Array = Any
 Data = tuple[Array, Array, Array, Array]  # X, y to train on, X, y held out
 
 PIECE = 20_000  # rows of a forest that is compared with the reference's
-SERIES = 15.0  # seconds of repeats at the most
-CPU_LIMIT = 60.0  # seconds of a fit on the CPU at the most, by estimate
+SERIES = 15.0  # seconds of repeats, at most
+CPU_LIMIT = 60.0  # estimated seconds of a fit on the CPU, at most
 FIRST_ROWS = 50_000
 
 
 def data_of(run: Run, work: Work, given: tuple[np.ndarray, ...] | None) -> Data:
-    """On the device."""
+    """The data of a work, on the device."""
     if given is not None:
         n, n_test = work.rows, work.test_rows
         X, y, X_test, y_test = (
@@ -118,7 +118,7 @@ def one_work(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) 
 
 
 def compare(run: Run, work: Work, X: Array, y: Array) -> None:
-    """A few trees of a piece of the data, by the GPU and by the CPU: ==."""
+    """Grow a few trees from a part of the data on the GPU and on the CPU, and compare by ==."""
     n, few = min(PIECE, work.rows), min(work.trees, 3)
     mine = model_of(work, run.device.name, n_estimators=few).fit(X[:n], y[:n])
     X_host, y_host = run.device.get(X[:n]), run.device.get(y[:n])
@@ -137,7 +137,7 @@ def quality(work: Work, found: np.ndarray, truth: np.ndarray) -> dict[str, float
 
 
 def stages(run: Run, work: Work, X: Array, y: Array) -> None:
-    """A watched fit, the second of two."""
+    """Watch the second of two fits."""
     with watching(run.device) as watch:
         model = model_of(work, NAME)
         model.fit(X, y)

@@ -1,7 +1,7 @@
 """Small fits through every kernel, for a sanitizer: python -m benchmarks.gpu.small [DEVICE]
 
-Each is compared with the reference. CuPy's pool is off, so that every array is an
-allocation of its own, beyond whose end a sanitizer sees.
+Each is compared with the reference. CuPy's pool is off, so that every array is an allocation of its
+own, and a sanitizer sees accesses beyond its end.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ SUM = NODE = 8
 
 
 def gathered(n: float, share: float, size: int) -> float:
-    """Of n elements of `size` bytes, a random share of an array, in its order.
+    """Bytes read for n elements of `size` bytes: a random share of an array, in its order.
 
-    m elements lie in a sector, of which the n are one with the chance 1 - (1 - share)^m.
+    A sector holds m elements, and is read with the probability 1 - (1 - share)^m.
     """
     if not n:
         return 0.0
@@ -34,7 +34,7 @@ def gathered(n: float, share: float, size: int) -> float:
 
 
 def looked_up(n: float, share: float, stride: int, k: int) -> float:
-    """k features chosen at random, of n rows of codes."""
+    """Bytes read for k random features of n rows of codes."""
     sectors = math.ceil(stride / SECTOR)
     if sectors == 1:
         return gathered(n, share, stride)
@@ -60,7 +60,7 @@ def totals(training: Any, rows: Any, weights: Any, begin: Any, end: Any, *, foun
 
 
 def differs(training: Any, rows: Any, begin: Any, end: Any, values: Any, *, found: Any) -> float:
-    # at most: rows have two positions each, and slots whose sums tell are not looked at
+    # an upper bound: rows have two positions each, and slots decided by their sums are not read
     R, y = rows.shape[0] / 2, training.target.y
     share = R / max(1, begin.shape[0]) / y.shape[0]
     return R * ID + gathered(R, share, y.nbytes // y.shape[0])
@@ -93,7 +93,7 @@ def partition(training: Any, slots: Any, *_: Any, found: Any) -> float:
 
 
 def grow_subtrees(training: Any, slots: Any, *, found: Any) -> float:
-    """Rows come in once; two places for a node of each, with gaps, then without."""
+    """Rows are read once; nodes are written with gaps, two for each row, and then without."""
     R, S, matrix = slots.n_held, slots.n_slots, training.matrix
     N, y = matrix.n_rows, training.target.y
     share = R / max(1, S) / N

@@ -102,7 +102,7 @@ def of_chance(draws: Draws, z: Array, steepness: float) -> Array:
 
 
 def plain(n_features: int) -> Block:
-    """Normal numbers, two classes that six of them tell apart in some 85 % of the rows."""
+    """Normal numbers, and two classes that six of them predict in some 85 % of the rows."""
 
     def block(draws: Draws) -> tuple[Array, Array]:
         xp, X = draws.xp, draws.normal(n_features)
@@ -113,7 +113,7 @@ def plain(n_features: int) -> Block:
 
 
 def higgs_like(draws: Draws) -> tuple[Array, Array]:
-    """21 measured numbers (momenta, angles, tags) and 7 masses made of them; hard to tell."""
+    """21 measured numbers (momenta, angles, tags) and 7 masses made of them; hard to learn."""
     xp = draws.xp
     pt, eta = xp.exp(0.55 * draws.normal(6)), draws.normal(5)
     phi, u = np.float32(2 * np.pi) * draws.uniform(6), draws.uniform(4)
@@ -170,7 +170,7 @@ def _terrain(draws: Draws) -> tuple[Array, Array]:
 
 @cache
 def _class_biases() -> np.ndarray:
-    """What gives the classes their shares, found on the host."""
+    """The biases with which classes have their shares, computed on the host."""
     score, bias = _terrain(Draws(np, 1, 2 * TEST, 20_000))[1], np.zeros(7)
     for _ in range(300):
         found = np.bincount((score + bias).argmax(axis=1), minlength=7) / len(score)

@@ -1,8 +1,8 @@
 """The libraries compared, each behind the few methods of `Forest`.
 
-A forest is grown as alike as each library lets it be: the same number of trees, depth,
-features tried at a node and threads, leaves of one row, a bootstrap sample for each tree.
-What a library does otherwise, its `note` says.
+Forests are as similar as each library allows: the same number of trees, depth, features tried at a
+node and threads, leaves of one row, a bootstrap sample for each tree. The `note` of a library says
+what it does differently.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Backends: who runs the kernels, chosen by name."""
+"""Backends: objects that run the kernels, chosen by name."""
 
 from gpuforest.backends.registry import available_backends, get_backend, register_backend
 

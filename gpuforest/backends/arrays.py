@@ -1,10 +1,10 @@
-"""Arrays where they are: those on a GPU come in without a copy, results go back alike.
+"""Arrays of all libraries: input becomes an array of the backend, results the kind of the input.
 
-Arrays of other libraries on the host (torch, JAX, any of the array API standard) are read as
-NumPy's; results go back alike where scikit-learn's `array_api_dispatch` asks for it. On a GPU
-known are CuPy arrays, torch tensors, JAX arrays, cuDF frames and series, and whatever else
-has DLPack or `__cuda_array_interface__` on a CUDA device. A library is used only where
-the object is its own, so nothing is imported for its sake.
+Arrays on a GPU are read without a copy: CuPy arrays, torch tensors, JAX arrays, cuDF frames and
+series, and objects with DLPack or `__cuda_array_interface__` on a CUDA device. Arrays of other
+libraries on the host (torch, JAX, any of the array API standard) are read as NumPy arrays; results
+become such arrays if scikit-learn's `array_api_dispatch` is on. A library is used only for its own
+objects, so none is imported here without need.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LIBRARIES = {"cupy": "cupy", "torch": "torch", "jax": "jax", "jaxlib": "jax", "c
 
 
 def is_on_device(X: Any) -> bool:
-    """Whether X lies in a GPU's memory. Asks X alone; imports and initialises nothing."""
+    """Whether X is in a GPU's memory. This imports and initialises nothing."""
     if X is None or isinstance(X, np.ndarray):
         return False
     X = _native(X)
@@ -45,7 +45,7 @@ def is_on_device(X: Any) -> bool:
 
 
 def count_rows(X: Any) -> int:
-    """Rows of X before it is checked; 0 where X does not say."""
+    """Number of rows of X, which is not checked yet; 0 if X has no length."""
     try:
         return int(X.shape[0]) if hasattr(X, "shape") else len(X)
     except Exception:
@@ -58,7 +58,7 @@ def has_gpu_arrays(backend: Backend) -> bool:
 
 
 def bring(X: Any, backend: Backend, name: str) -> Any:
-    """X, if it is on a GPU, as an array of the backend; what is on the host as `to_host` does.
+    """X as an array of the backend if X is on a GPU; otherwise as `to_host` returns it.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def bring(X: Any, backend: Backend, name: str) -> Any:
 
 
 def to_host(X: Any, name: str = "the array") -> Any:
-    """X as a NumPy array, if it is an array of any library (of cuDF: as pandas has it);
-    anything else that is on the host stays."""
+    """X as a NumPy array if it is an array of any library (cuDF objects as pandas ones); anything
+    else on the host is returned as it is."""
     if not is_on_device(X):
         return _as_numpy(X, name) if _is_host_array(X) else X
     X = _native(X)
@@ -101,24 +101,25 @@ def to_host(X: Any, name: str = "the array") -> Any:
 
 
 def stack_columns(frame: Any, dtype: type) -> Array:
-    """A cuDF frame of narwhals, of numbers, as a device array [N, F]; nulls as NaN."""
+    """A cuDF frame of numbers, in narwhals, as a device array [N, F]; nulls become NaN."""
     import cupy
     import narwhals.stable.v2 as nw
 
     out = cupy.empty(frame.shape, dtype=dtype)
     wide = nw.Float32() if dtype == np.float32 else nw.Float64()
     for i, column in enumerate(frame.iter_columns()):
-        # in a float column a null can become NaN
+        # only in a float column can a null become NaN
         out[:, i] = column.cast(wide).to_native().to_cupy(na_value=float("nan"))
     return out
 
 
 def in_kind_of(X: Any, result: Any) -> Any:
-    """A result (on the host, or a CuPy array) as the kind of array that X is, where X is.
+    """A result (a host or CuPy array) as the same kind of array as X, on the same device.
 
-    The kind is CuPy for cuDF and for what no other rule knows. It is NumPy where X is on
-    the host, but for arrays of other libraries while scikit-learn's `array_api_dispatch` is
-    on; where the result (names of classes) is no array elsewhere; and without CuPy.
+    For X on a GPU the kind is CuPy if X is of cuDF or of a library without rules here. It is
+    NumPy for X on the host (except arrays of other libraries while scikit-learn's
+    `array_api_dispatch` is on), for results that only NumPy can hold (names of classes), and
+    without CuPy.
     """
     on_host = isinstance(result, np.ndarray)
     if on_host and (result.dtype.kind not in "biuf" or result.dtype.itemsize > 8):
@@ -147,12 +148,12 @@ def in_kind_of(X: Any, result: Any) -> Any:
 
 
 def _is_host_array(X: Any) -> bool:
-    """Whether X, on the host, is an array of the standard, and not NumPy's."""
+    """Whether X, on the host, is an array of the array API standard other than NumPy's."""
     return is_array_api_obj(X) and not isinstance(X, np.ndarray | np.generic)
 
 
 def _as_numpy(X: Any, name: str) -> np.ndarray:
-    """X, an array of the standard on the host, as NumPy's, without a copy if it may be."""
+    """X, a host array of the array API standard, as a NumPy array, without a copy if possible."""
     if _library(X) == "torch":
         X = X.detach().cpu()
     try:
@@ -175,20 +176,20 @@ def _unreadable(X: Any, name: str, how: str, error: Exception) -> str:
 
 
 def _native(X: Any) -> Any:
-    """What narwhals has wrapped, else X."""
+    """The object that narwhals has wrapped, or X itself."""
     if type(X).__module__.partition(".")[0] == "narwhals" and hasattr(X, "to_native"):
         return X.to_native()
     return X
 
 
 def _library(X: Any) -> str | None:
-    """The library, of those with rules of their own, that X's type or a base of it is from."""
+    """The library that X's type or a base of it comes from, if this module has rules for it."""
     roots = (base.__module__.partition(".")[0] for base in type(X).__mro__)
     return next((LIBRARIES[root] for root in roots if root in LIBRARIES), None)
 
 
 def _as_cupy(X: Any, name: str) -> Any:
-    """X on its GPU as a CuPy array, without a copy; labels of cuDF may come to the host."""
+    """X on its GPU as a CuPy array, without a copy; cuDF labels may be copied to the host."""
     if find_spec("cupy") is None:
         raise BackendError(f"{name} is on a GPU, and reading it there needs CuPy: {gpu.INSTALL}")
     import cupy

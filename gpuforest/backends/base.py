@@ -1,8 +1,8 @@
-"""The protocol between the stages, written once, and the backends.
+"""The protocol between the stages and the backends.
 
-`asarray` and `asnumpy` are the only doors between host and device. The abstract methods
-are the kernels; those after them are derived, and a backend overrides one only with a
-benchmark to show for it.
+`asarray` and `asnumpy` are the only functions that move arrays between host and device. The
+abstract methods are the kernels. The methods after them are derived from the kernels; a backend
+overrides one only if a benchmark shows a gain.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Array = Any
 
-IN_ORDER = 8  # times what histograms take, while bins of categories are put in order
+IN_ORDER = 8  # putting bins of categories in order takes so many times a histogram's memory
 
 
 class Backend(ABC):
@@ -38,12 +38,12 @@ class Backend(ABC):
     Parameters
     ----------
     n_threads : int, threads on the CPU
-    memory_budget : int, bytes; cuts trees into waves and slots into chunks
+    memory_budget : int, bytes; limits the trees of a wave and the slots of a chunk
     """
 
     name: str
     xp: Any  # an array-API namespace
-    room: int | None = None  # bytes that waves may take of a device's memory; None: all free
+    room: int | None = None  # bytes of a device's memory for waves; None: all that are free
     on_host = False  # whether it works in the host's memory, which threads can share
     device: Any = None  # what `xp`'s functions take as device=
 
@@ -51,15 +51,15 @@ class Backend(ABC):
         self.n_threads = n_threads
         self.memory_budget = memory_budget
 
-    # doors
+    # copies between host and device
 
     def asarray(self, host: np.ndarray) -> Array:
-        """A host array on the device."""
+        """Copy a host array to the device."""
         return self.xp.asarray(host, device=self.device)
 
     @abstractmethod
     def asnumpy(self, array: Array) -> np.ndarray:
-        """A device array on the host."""
+        """Copy a device array to the host."""
 
     # kernels
 
@@ -81,8 +81,7 @@ class Backend(ABC):
     def differs(
         self, training: Training, rows: Array, begin: Array, end: Array, values: Array
     ) -> Array:
-        """Whether some row of a slot has other moments than the slot's values i64[S, K]:
-        bool[S]."""
+        """Whether some row of a slot has moments that differ from values[s] i64[K], bool[S]."""
 
     @abstractmethod
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
@@ -98,10 +97,10 @@ class Backend(ABC):
     def partition(
         self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        """Move the slots' rows to the other half, left ones first; of a feature -1 none.
+        """Move each slot's rows to the other half, left ones first, unless its feature is -1.
 
-        Returns rows and weights i32[2 R], which may be the changed arrays themselves,
-        and the rows that went left i64[S].
+        Returns rows and weights i32[2 R], which may be the same arrays, changed, and the number
+        of rows that went left i64[S].
         """
 
     @abstractmethod
@@ -118,29 +117,29 @@ class Backend(ABC):
         skip: Array | None,
         total: Array,
     ) -> Array:
-        """Add the leaves' values in the trees first .. last - 1 to total f64[N, n_values].
+        """Add the values of the leaves that rows reach to total f64[N, n_values], and return it.
 
-        Tree after tree, in their order; `skip` bool[last - first, N] leaves pairs out.
-        Returns the sums, which may be `total` itself, changed.
+        The trees first .. last - 1 are added in their order; `skip` bool[last - first, N] marks
+        pairs of tree and row to leave out. `total` itself may be changed.
         """
 
     def absolute_split(
         self, training: Training, slots: Frontier, features: Array
     ) -> tuple[Array, ...]:
-        """The best cut of each slot by each feature i32[S, k], by absolute error: score f64[S, k],
-        varies, cut, missing_left, and left sums i64[S, k, C]."""
+        """The cut of each slot by each feature i32[S, k] with the least absolute error, as the
+        arrays of `Cuts`: score f64[S, k], varies, bin, missing_left, left i64[S, k, C]."""
         raise NotImplementedError
 
     # derived
 
     def supports(self, criterion: Criterion) -> bool:
-        """Whether trees of this criterion grow here: the kernels know its number, and medians
-        need an `absolute_split`."""
+        """Whether this backend grows trees by this criterion: its kernels know the number, and
+        have `absolute_split` if the criterion needs medians."""
         has_medians = type(self).absolute_split is not Backend.absolute_split
         return criterion.number is not None and (has_medians or not criterion.medians)
 
     def new_codes(self, n_rows: int, n_features: int, dtype: Any) -> Array:
-        """Room for codes [N, F]."""
+        """An uninitialised array for codes [N, F]."""
         return self.xp.empty((n_rows, n_features), dtype=dtype, device=self.device)
 
     def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
@@ -160,11 +159,11 @@ class Backend(ABC):
         """
         sample = self._rows_of(X, rows)
         if not binning.on_host(sample):
-            sample = self.asnumpy(sample.T).T  # one column behind another, as they are looked at
+            sample = self.asnumpy(sample.T).T  # contiguous columns, because they are read so
         return binning.column_edges(sample, weights, max_bins, self.n_threads)
 
     def _rows_of(self, X: Array, rows: np.ndarray | None) -> Array:
-        """X[rows], where X is."""
+        """X[rows], on X's device."""
         if rows is None:
             return X
         if binning.on_host(X):
@@ -172,29 +171,29 @@ class Backend(ABC):
         return self.xp.take(X, self.asarray(rows), axis=0)
 
     def for_one_fit(self) -> Backend:
-        """This backend, with memory that is kept between calls that grow from the same data."""
+        """This backend, with scratch that is kept between calls that grow from the same data."""
         return self
 
     def waves(self, sampling: Sampling, n_channels: int, n_trees: int) -> tuple[int, Backend, int]:
-        """How many waves grow beside one another, the backend of each, and the trees of a wave.
+        """How many waves grow at the same time, the backend of each, and the trees of a wave.
 
-        Each tree holds a bag, and its rows in two halves.
+        Each tree takes memory for a bag, and for its rows in two halves.
         """
         each = 4 * sampling.n_rows + 16 * sampling.bag_rows
         return 1, self, evenly(n_trees, self.memory_budget // max(each, 1))
 
     def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:
-        """Bytes that the backend works with, where a wave has `n_trees` trees.
+        """Bytes of the backend's working memory for a wave of `n_trees` trees.
 
-        The default is that edges are chosen on the host, and that levels grow in the budget,
-        beside the rows in two halves, and the nodes.
+        By default, edges are chosen on the host, and a level takes the budget, the rows in two
+        halves, and the nodes.
         """
         edges = self.n_threads * fit.sample_rows * (fit.value_bytes + 80)
         rows = n_trees * fit.bag_rows * (48 + 12 * fit.n_channels)
         return WorkingMemory(edges, self.memory_budget + rows)
 
     def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
-        """Rows and weights i32[R] of bags i32[T, N] tree by tree, and offsets i64[T + 1]."""
+        """Rows and weights i32[R] of bags i32[T, N], tree by tree, and offsets i64[T + 1]."""
         xp = self.xp
         some = bags > 0
         count = xp.astype(xp.count_nonzero(some, axis=1), xp.int64)
@@ -202,13 +201,13 @@ class Backend(ABC):
         return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
 
     def level(self, training: Training, slots: Frontier) -> Splits:
-        """Best splits of all slots, by chunks of slots whose histograms fit the budget."""
+        """The best split of each slot, by chunks of slots whose histograms fit the budget."""
         if not slots.n_slots:
             return Splits.empty(self.xp, slots, training.n_words)
         rules, B, C = training.rules, training.n_codes, training.n_channels
         each = 8 * rules.n_tried * (4 if rules.criterion.medians else B) * (C + 1)
         if training.n_words:
-            each *= IN_ORDER * max(1, C // B)  # how classes scatter is C^2 numbers
+            each *= IN_ORDER * max(1, C // B)  # the scatter matrix of classes has C^2 numbers
         chunk = max(1, self.memory_budget // each)
         S = slots.n_slots
         parts = [
@@ -236,7 +235,7 @@ class Backend(ABC):
     def _least_error(
         self, training: Training, slots: Frontier, features: Array, need: Array
     ) -> Splits:
-        """As `_best_of_all_kinds`, by absolute error: of equal scores the first feature wins."""
+        """As `_best_of_all_kinds`, by absolute error; of equal scores the first feature wins."""
         xp = self.xp
         score, varies, cut, missing_left, left = self.absolute_split(training, slots, features)
         counted = xp.cumulative_sum(xp.astype(varies, xp.int64), axis=1)
@@ -261,7 +260,7 @@ class Backend(ABC):
         )
 
     def _level_chunk(self, training: Training, slots: Frontier) -> Splits:
-        """Try features in each slot's random order until enough that vary were tried."""
+        """Try features in each slot's random order until enough varying ones were tried."""
         xp, k, F = self.xp, training.rules.n_tried, training.n_features
         need = xp.full((slots.n_slots,), k, dtype=xp.int64, device=self.device)
         best: Splits | None = None
@@ -284,17 +283,17 @@ class Backend(ABC):
         return best
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        """Slots of at most this many rows are handed to `grow_subtrees`; 0: none are.
+        """The most rows of a slot that `grow_subtrees` takes; 0: it takes none.
 
-        It is asked where `Rules.deep` holds. It may be 0 for categorical features
-        (`training.n_words` > 0) and must be 0 for multiway splits that it cannot grow.
+        It is called only if `Rules.deep` holds. It may be 0 for categorical features
+        (`training.n_words` > 0), and must be 0 if the backend cannot grow multiway splits.
 
-        n_rows : of all slots together
+        n_rows : number of rows of all slots together
         """
         return 0
 
     def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
-        """Grow each slot's subtree to its end. Without a deep phase there are no slots."""
+        """Grow the whole subtree of each slot. Backends without a deep phase get no slots."""
         xp = self.xp
         zero = xp.zeros(1, dtype=xp.int64, device=self.device)
         nodes = xp.zeros(0, dtype=xp.uint64, device=self.device)
@@ -302,6 +301,6 @@ class Backend(ABC):
 
 
 def evenly(n_trees: int, most: int) -> int:
-    """Trees of a wave, at least one and at most `most`, if all waves have about as many."""
+    """Trees of a wave, from one to `most`, so that all waves have about equally many."""
     n_waves = -(-n_trees // max(1, most))
     return -(-n_trees // n_waves)

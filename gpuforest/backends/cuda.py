@@ -1,4 +1,4 @@
-"""The two phases of growing on a CUDA device: how much at once, and in which memory.
+"""The wide and the deep phase on a CUDA device: the sizes of launches, and their memory.
 
 `CupyBackend` runs this on a GPU. Tests run the same code with NumPy arrays and kernels
 built for the CPU.
@@ -36,7 +36,7 @@ Array = Any
 
 
 class CudaBackend(CudaKernels):
-    """All kernels on a device; what is O(nodes) is array-API code, as everywhere."""
+    """All kernels on a device. Work proportional to nodes is array-API code, as everywhere."""
 
     def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
         rows = self.empty(count, self.xp.int64)
@@ -47,15 +47,15 @@ class CudaBackend(CudaKernels):
     def column_edges(
         self, X: Array, rows: np.ndarray | None, weights: np.ndarray | None, max_bins: int
     ) -> list[np.ndarray]:
-        """As many columns at once as the budget holds; only their edges come to the host."""
-        # weights would have to be sorted along, and sparse columns made dense: left to the host
+        """As many columns at once as fit the budget; only their edges are copied to the host."""
+        # the host does weighted rows, which need weights sorted too, and sparse columns
         if weights is not None or issparse(X):
             return super().column_edges(X, rows, weights, max_bins)
         sample = self._rows_of(X, rows)
         xp, (n, F), dtype = self.xp, sample.shape, value_dtype(sample)
-        places = min(max_bins, n)
-        # of a column: it and its sort's copies; a number and two measures of each value
-        each = n * (4 * np.dtype(dtype).itemsize + 20) + 8 * places
+        most_edges = min(max_bins, n)
+        # bytes of a column: it and the copies of its sort; a number and two measures of each value
+        each = n * (4 * np.dtype(dtype).itemsize + 20) + 8 * most_edges
         size, found = max(1, self.memory_budget // each), []
         for f in range(0, F, size):
             part = self.asarray(sample[:, f : f + size])
@@ -63,8 +63,8 @@ class CudaBackend(CudaKernels):
             k = columns.shape[0]
             first, n_edges = self.empty((k, n + 1), xp.int32), self.empty(k, xp.int64)
             rank, spread = (self.empty((k, n), xp.float64) for _ in range(2))
-            edges = self.empty((k, places), xp.float64)
-            arguments = (columns, n, max_bins, places, first, rank, spread, edges, n_edges)
+            edges = self.empty((k, most_edges), xp.float64)
+            arguments = (columns, n, max_bins, most_edges, first, rank, spread, edges, n_edges)
             self.launch(
                 "edges", "edges", (k,), arguments,
                 macros={"VALUE": "float" if dtype == np.float32 else "double"},
@@ -75,7 +75,7 @@ class CudaBackend(CudaKernels):
         return found
 
     def waves(self, sampling: Sampling, n_channels: int, n_trees: int) -> tuple[int, Backend, int]:
-        """As many as free memory holds: bags, rows twice, nodes and leaves with gaps."""
+        """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps."""
         free = self.free_bytes() - self.memory_budget
         each = 4 * sampling.n_rows + (56 + 12 * n_channels) * sampling.bag_rows
         if each > free:
@@ -89,10 +89,10 @@ class CudaBackend(CudaKernels):
         return 1, self, evenly(n_trees, free // each)
 
     def level(self, training: Training, slots: Frontier) -> Splits:
-        """As the default, without asking whether enough features were tried.
+        """As the default, but the host does not wait to learn whether enough features were tried.
 
-        All rounds are launched; a slot that needs no more has nothing to do in them. Where
-        features are categorical it is the default, which puts their bins in order.
+        All rounds are launched; a slot that needs no more features does nothing in them. With
+        categorical features it is the default, which puts their bins in order.
         """
         if training.n_words:
             return super().level(training, slots)
@@ -119,7 +119,7 @@ class CudaBackend(CudaKernels):
     def draw_features(
         self, training: Training, slots: Frontier, first: int, need: Array, hist: Array
     ) -> Array:
-        """Features to try next, i32[S, k], -1 for none; those tried get empty histograms."""
+        """Features to try next, i32[S, k], -1 for none; their histograms are cleared."""
         S, k = hist.shape[:2]
         features = self.empty((S, k), self.xp.int32)
         arguments = (
@@ -141,10 +141,10 @@ class CudaBackend(CudaKernels):
         return self.deep_plan(training).rows
 
     def deep_plan(self, training: Training) -> DeepPlan:
-        """Half of a processor's shared memory if it holds many rows, else all of it.
+        """A block takes half of a multiprocessor's shared memory if many rows fit, else all of it.
 
-        Two blocks, as many as their registers allow, hide each other's waiting. Where rows
-        are so wide that few fit, their codes stay in global memory.
+        Two blocks, the most that the registers allow, hide each other's latency. If rows are so
+        wide that few fit, their codes stay in global memory.
         """
         for share, least in ((2, 512), (1, 256), (2, 64)):
             plan = plan_of(training, self.shared_share(share), share == 1 or least > 64)

@@ -1,4 +1,4 @@
-"""The kernels of the protocol on a CUDA device: their launches, for any namespace of arrays."""
+"""The launches of the protocol's kernels on a CUDA device, for any array namespace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpuforest.kernels.shared.constants import (
     GROUP_FEATURES,
     SPLIT_THREADS,
     THREADS,
-    XLOGX_PLACES,
+    XLOGX_TABLE_SIZE,
 )
 from gpuforest.kernels.shared.structs import Tiles
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 Array = Any
 
 RESERVED = 1536  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
-MOST_BLOCKS = 2**16  # kernels go on in strides
+MOST_BLOCKS = 2**16  # of a grid; kernels loop over items beyond it
 BAG_TILE = 4096  # rows that a block of in_bag takes
-LEAST_TILE, MOST_TILE = 1024, 16_384  # and of the kernels over slots
+LEAST_TILE, MOST_TILE = 1024, 16_384  # rows that a block takes in the kernels over slots
 
 # copies of forests on devices, by the device's number
 _forests: WeakKeyDictionary[Forest, dict[int, tuple[Array, ...]]] = WeakKeyDictionary()
 
 
 def padded(size: int) -> int:
-    """Bytes of a row of codes in memory: whole sectors of 32, or a share of one."""
+    """Bytes of a row of codes in memory: whole sectors of 32 bytes, or 1/2, 1/4, ... of one."""
     return -(-size // 32) * 32 if size > 16 else max(4, 1 << (size - 1).bit_length())
 
 
@@ -71,25 +71,25 @@ def histograms_of(training: Training, hist: Array) -> structs.Histograms:
 
 
 class CudaKernels(Backend):
-    """Kernels on a device, which a subclass gives access to."""
+    """Kernels on a device; a subclass gives access to the device."""
 
-    # doors to the device, for subclasses
+    # access to the device, for subclasses
 
-    shared_limit: int  # bytes of dynamic shared memory that a block may ask for beside others
+    shared_limit: int  # the most bytes of dynamic shared memory that a block may take
     n_processors: int
     device_number: int
 
     @abstractmethod
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
-        """A compiled kernel, to be called with grid, block, arguments and shared memory."""
+        """A compiled kernel, called with grid, block, arguments and bytes of shared memory."""
 
     @abstractmethod
     def address(self, array: Array) -> int:
-        """Where an array's first element lies on the device."""
+        """The device address of an array's first element."""
 
     @abstractmethod
     def free_bytes(self) -> int:
-        """Device memory that is free, or in pools that can be used again."""
+        """Bytes of device memory that are free, or unused in memory pools."""
 
     def launch(
         self,
@@ -102,7 +102,7 @@ class CudaKernels(Backend):
         threads: int = THREADS,
         shared: int = 0,
     ) -> None:
-        """Run a kernel. Python numbers become 64-bit ones, records become structs."""
+        """Launch a kernel. Python numbers become 64-bit numbers, and records become structs."""
         if 0 in grid:
             return
         macros = macros or {}
@@ -117,11 +117,11 @@ class CudaKernels(Backend):
         kernel(grid, (threads,), values, shared_mem=shared)
 
     def blocks(self, items: int, each: int = 1) -> int:
-        """A grid for so many items, `each` a block."""
+        """The number of blocks for so many items, if a block takes `each`."""
         return min(-(-items // each), MOST_BLOCKS)
 
     def shared_share(self, n: int) -> int:
-        """Dynamic shared memory of a block, so that n of them fit a processor."""
+        """Bytes of dynamic shared memory for a block, so that n blocks fit a multiprocessor."""
         return (self.shared_limit + RESERVED) // n - RESERVED
 
     def zeros(self, shape: Any, dtype: Any) -> Array:
@@ -171,9 +171,9 @@ class CudaKernels(Backend):
         return rows, weights, xp.asarray(first[::tiles], copy=True)
 
     def tiles_of(self, n_rows: Array, n_held: int) -> tuple[Tiles, int]:
-        """The tiles of slots of i64[S] rows, and a bound of how many they are.
+        """The tiles of slots of n_rows i64[S] rows, and an upper bound of their number.
 
-        The slots hold at most `n_held` rows; how many exactly, the host does not know.
+        n_held : the slots have at most so many rows; the host does not know the exact number
         """
         xp = self.xp
         tile = n_held // (8 * self.n_processors)
@@ -224,13 +224,13 @@ class CudaKernels(Backend):
         n_tiles: int,
         hist: Array,
     ) -> None:
-        """Add the slots' rows to `hist`, whose used parts hold zeros."""
+        """Add the slots' rows to `hist`; the histograms that are used hold zeros."""
         (S, k), B, C = features.shape, training.n_codes, training.n_channels
         is_classes = training.target.coding.is_classes
-        # of a bin: a class takes a word, as the weight and the count; a moment takes two
+        # 32-bit words of a bin: one for a class, the weight or the count, two for a moment
         words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
         size = 4 * B * words
-        # two blocks of a processor at once, where that leaves room for one feature
+        # two blocks on a multiprocessor at once, if one feature fits half of its memory
         share = self.shared_share(2)
         share = share if size <= share else self.shared_limit
         group = min(k, GROUP_FEATURES, share // size)
@@ -251,7 +251,7 @@ class CudaKernels(Backend):
     ) -> Splits:
         best = self.no_splits(slots)
         need = self.xp.asarray(need, copy=True)
-        # multiway splits ask for one feature's part
+        # multiway splits pass the part of one feature
         hist, features = (self.xp.ascontiguousarray(a) for a in (hist, features))
         self.improve(training, slots, hist, features, need, best)
         return best
@@ -277,7 +277,7 @@ class CudaKernels(Backend):
         need: Array,
         best: Splits,
     ) -> None:
-        """Better splits from these features to `best`; `need` counts down."""
+        """Improve on the splits `best` with these features; `need` is counted down."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
@@ -352,8 +352,8 @@ class CudaKernels(Backend):
         return total
 
     def forest_here(self, forest: Forest) -> tuple[Array, ...]:
-        """Nodes, offsets, values, where nodes' sets begin and the sets on the device; copied once
-        while the forest lives."""
+        """Nodes, offsets, values, `set_at` and sets of a forest on the device; they are copied
+        once and kept while the forest lives."""
         copies = _forests.setdefault(forest, {})
         if self.device_number not in copies:
             f = forest
@@ -368,7 +368,7 @@ class CudaKernels(Backend):
     def table(self) -> Array:
         """n ln n of small n, for entropy's kernels."""
         if self._table is None:
-            self._table = self.asarray(xlogx(host, np.arange(XLOGX_PLACES, dtype=np.int64)))
+            self._table = self.asarray(xlogx(host, np.arange(XLOGX_TABLE_SIZE, dtype=np.int64)))
         return self._table
 
     _table: Array | None = None

@@ -19,16 +19,16 @@ from gpuforest.kernels.source import OPTIONS, cuda_source
 
 Array = Any
 
-STATIC_SHARED = 512  # the most that a kernel has of it, rounded up
-LEFT_FREE = 1 / 16  # of free memory, for what others on the device ask for meanwhile
+STATIC_SHARED = 512  # bytes: the most static shared memory of any kernel, rounded up
+LEFT_FREE = 1 / 16  # of free memory, for other users of the device
 
 
 @cache
 def module(operation: str, macros: tuple[tuple[str, str], ...], device: int) -> Any:
-    """A compiled module; one for each device, since a loaded one belongs to its device.
+    """A compiled module. A loaded module belongs to its device, so each device has its own.
 
-    Macros are lines of the text, because CuPy compiles an empty text, in some 30 ms, for
-    each set of options that a process brings.
+    Macros are lines of the source and not options, because CuPy compiles an empty source, in some
+    30 ms, for each new set of options.
     """
     text = "".join(f"#define {name} {value}\n" for name, value in macros) + cuda_source(operation)
     return cupy.RawModule(code=text, options=OPTIONS, backend="nvrtc")
@@ -36,7 +36,7 @@ def module(operation: str, macros: tuple[tuple[str, str], ...], device: int) -> 
 
 @cache
 def function(operation: str, name: str, macros: tuple[tuple[str, str], ...], device: int) -> Any:
-    """A kernel of such a module, loaded once."""
+    """A kernel of a module (see `module`), loaded once."""
     return module(operation, macros, device).get_function(name)
 
 
@@ -55,7 +55,7 @@ class CupyBackend(CudaBackend):
         self.device_number = int(device.id)
         self.shared_limit = int(limits["MaxSharedMemoryPerBlockOptin"]) - STATIC_SHARED
         self.n_processors = int(limits["MultiProcessorCount"])
-        # histograms of many slots at once: an eighth of what is free
+        # an eighth of free memory holds histograms of many slots at once
         super().__init__(n_threads, max(memory_budget, self.free_bytes() // 8))
 
     def asnumpy(self, array: Array) -> np.ndarray:
@@ -73,7 +73,7 @@ class CupyBackend(CudaBackend):
 
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
         found = function(operation, name, tuple(macros.items()), self.device_number)
-        # unasked, 48 KiB less the kernel's static arrays
+        # the default limit is 48 KiB less the kernel's static arrays
         if shared and found.max_dynamic_shared_size_bytes < shared:
             found.max_dynamic_shared_size_bytes = shared
         return found

@@ -11,17 +11,17 @@ from gpuforest.kernels.shared.structs import Layout, Open, dtype_of
 if TYPE_CHECKING:
     from gpuforest.training import Training
 
-MOST_DEEP_ROWS = 8192  # places of a sparse block are 16 bits
-ALIGNED = 16  # bytes, at multiples of which the parts begin
+MOST_DEEP_ROWS = 8192  # positions of nodes in a block have 16 bits
+ALIGNED = 16  # bytes; the parts begin at multiples of it
 
 
 @dataclass(frozen=True)
 class DeepPlan:
-    """How many rows a block takes, and where they lie.
+    """How many rows a block takes, and the layout of its shared memory.
 
-    rows : of a slot at most; 0: no deep phase
-    bytes : of shared memory
-    layout : where its parts begin; room for `rows` rows or more
+    rows : the most rows of a slot; 0: there is no deep phase
+    bytes : bytes of shared memory
+    layout : the byte offsets of its parts, which hold at least `rows` rows
     """
 
     rows: int
@@ -33,25 +33,25 @@ NO_PLAN = DeepPlan(0, 0, Layout(*[0] * len(Layout._fields)))
 
 
 def plan_of(training: Training, limit: int, copy_codes: bool) -> DeepPlan:
-    """As many rows as fit `limit` bytes of shared memory; none, and the plan has rows <= 0.
+    """The plan with the most rows that fit `limit` bytes of shared memory; rows <= 0 if none do.
 
-    copy_codes : whether rows' codes lie there, or are read where they are
+    copy_codes : whether codes are copied to shared memory, or read from global memory
     """
     itemsize, coding = training.matrix.codes.itemsize, training.target.coding
     C, B, warps = coding.n_channels, training.n_codes, THREADS // 32
-    # an odd number of words, so that rows begin in different banks
+    # an odd number of 32-bit words, so that rows begin in different banks
     stride = (-(-training.n_features * itemsize // 4) | 1) * 4 if copy_codes else 0
     counts = 4 * warps * B
-    # bytes of each part in a block, and of it for each row, in the order of Layout
+    # bytes of each part: a constant and a number for each row, in the order of Layout
     node = dtype_of(Open).itemsize
     parts = {
         "target": (0, 4 if coding.is_classes else 8 * (C - 1)),
         "scratch": (8 * NODE_SUMS * C * warps, 0),
-        "open": (2 * node, node),  # two levels, each of at most half as many nodes as rows
+        "open": (2 * node, node),  # two levels; each has at most half as many nodes as rows
         "keys": (0, 4),
         "weight": (0, 4),
         "row": (0, 0 if copy_codes else 4),
-        # every warp counts rows by their codes, to sort them, where that leaves most memory free
+        # each warp counts rows by code, to sort them, if the counts leave most memory free
         "counts": (counts if 6 * counts <= limit else 0, 0),
         "order": (0, 2),
         "codes": (0, stride),

@@ -1,7 +1,7 @@
-"""Is there a GPU that this process can use, and if not, why? Asked late and, mostly, once.
+"""Whether this process can use a GPU, and if not, why.
 
-Nothing here runs at import. A process that has initialised CUDA breaks the children that
-it forks, so the question is put only where its answer decides something.
+Nothing here runs at import. Once a process has initialised CUDA, children that it forks cannot use
+it, so this is found out only when the answer decides something, and then kept.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 INSTALL = (
     "pip install 'gpuforest[cuda13]' (or 'gpuforest[cuda12]', where the driver is one of CUDA 12)"
 )
-LEAST_CUPY = (14, 1)  # before, numbers of repeats may not lie on the device
-NOT_INITIALISED, NO_DEVICE = 3, 100  # what cuInit returns: after a fork, and without a GPU
+LEAST_CUPY = (14, 1)  # before, `repeat` takes no counts on the device
+NOT_INITIALISED, NO_DEVICE = 3, 100  # error codes of cuInit: after a fork, and without a GPU
 
 
 class Reason(NamedTuple):
-    """Why no GPU can be used; of each kind a process logs one."""
+    """Why no GPU can be used; a process logs one reason of each kind."""
 
     kind: str
     text: str
 
 
-_answers: dict[int, Reason | None] = {}  # by process, because a child's answer differs
+_answers: dict[int, Reason | None] = {}  # by process id, because a child's answer can differ
 _said: set[tuple[int, str]] = set()
 
 
 def why_not() -> str | None:
-    """Why this process can use no GPU, in one line; None where it can."""
+    """Why this process can use no GPU, in one line; None if it can."""
     reason = _reason()
     return None if reason is None else reason.text
 
 
 def require() -> None:
-    """Raise BackendError, with the reason, unless a GPU can be used."""
+    """Raise BackendError with the reason if no GPU can be used."""
     reason = _reason()
     if reason is not None:
         raise BackendError(f"backend 'cupy' cannot run here: {reason.text}")
 
 
 def usable() -> bool:
-    """Whether a GPU can be used; the first time that it cannot, the log says why."""
+    """Whether a GPU can be used; if not, the reason is logged once."""
     reason = _reason()
     if reason is not None and (os.getpid(), reason.kind) not in _said:
         _said.add((os.getpid(), reason.kind))
@@ -62,7 +62,7 @@ def usable() -> bool:
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """Raise an allocation on the GPU that fails inside as a BackendError."""
+    """Turn the error of a failed allocation on the GPU into a BackendError."""
     try:
         yield
     except Exception as error:
@@ -82,7 +82,7 @@ def _reason() -> Reason | None:
 
 
 def _ask() -> Reason | None:
-    """From what costs nothing to what initialises CUDA."""
+    """Check for a GPU, from what costs nothing to what initialises CUDA."""
     # 1. CuPy
     if find_spec("cupy") is None:
         return Reason("cupy", f"CuPy is not installed: {INSTALL}")
@@ -105,7 +105,7 @@ def _ask() -> Reason | None:
         return Reason("device", f"there is no CUDA device{why}")
     if status:
         return Reason("driver", f"the NVIDIA driver does not start (error {status})")
-    # 3. versions; from the same major number on, a driver runs every CUDA of it
+    # 3. versions; a driver runs every CUDA release of its major version and of earlier ones
     try:
         import cupy
 
@@ -118,8 +118,8 @@ def _ask() -> Reason | None:
     driver.cuDriverGetVersion(ctypes.byref(version))
     if version.value < needed:
         return _too_old(version.value, needed)
-    # 4. a little memory, which makes CUDA's context, and a kernel: CuPy comes without the
-    # compiler and the headers that every kernel needs
+    # 4. a small allocation, which creates CUDA's context, and a kernel, because CuPy comes
+    # without the compiler and the headers that every kernel needs
     try:
         cupy.ones(1)
     except Exception as error:
@@ -141,7 +141,7 @@ def _too_old(version: int, needed: int) -> Reason:
 
 
 def _no_memory() -> Reason:
-    """With the bytes free, where CUDA still says."""
+    """The reason that memory is short, with the free bytes if CUDA can report them."""
     import cupy
 
     try:
@@ -152,7 +152,7 @@ def _no_memory() -> Reason:
 
 
 def _is_memory_error(error: Exception) -> bool:
-    """CuPy's own error, or what CUDA calls cudaErrorMemoryAllocation; not NumPy's."""
+    """Whether it is CuPy's error, or CUDA's cudaErrorMemoryAllocation, and not NumPy's."""
     if type(error).__module__.partition(".")[0] not in ("cupy", "cupy_backends"):
         return False
     return isinstance(error, MemoryError) or "out of memory" in str(error)

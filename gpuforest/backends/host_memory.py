@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gpuforest.memory import Fit
 
 MIB = 2**20
-CHAIN_BYTES = 96  # a row, of open nodes and branches while multiway splits grow
+CHAIN_BYTES = 96  # for each row, of open nodes and branches while multiway splits grow
 DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in one scratch
 
 
@@ -18,9 +18,9 @@ def level_wave_bytes(fit: Fit, memory_budget: int, n_trees: int) -> float:
     """Bytes of a wave that NumPy grows level by level: rows, histograms and levels."""
     R, C, k, B = fit.bag_rows, fit.n_channels, fit.rules.n_tried, fit.n_codes
     slot = 8 * k * B * (C + 1)
-    # the widest level holds no more slots than half of the leaves
+    # the widest level has at most half as many slots as there are leaves
     chunk, level = max(memory_budget, slot), slot * n_trees * fit.leaves[0] / 2
-    # left and right sides, and scores, of all cuts; of another chunk they still take room
+    # both sides and the scores of all cuts; those of the chunk before may still take memory
     histograms = 13 * chunk if level > chunk else 9 * level
     if fit.rules.criterion.medians:
         histograms = 64 * AT_ONCE + 8 * (C - 1) * fit.n_rows
@@ -29,8 +29,8 @@ def level_wave_bytes(fit: Fit, memory_budget: int, n_trees: int) -> float:
 
 
 def edge_bytes(fit: Fit, n_threads: int, memory_budget: int) -> int:
-    """Bytes that Numba takes to choose edges: columns of the sample, as many as the budget holds,
-    and the threads' scratch."""
+    """Bytes that Numba takes to choose edges: as many columns of the sample as fit the budget, and
+    the threads' scratch."""
     n = fit.sample_rows
     column = n * fit.value_bytes + 8 * min(fit.max_bins, n)
     n_columns = min(fit.n_features, max(1, memory_budget // column))
@@ -38,8 +38,8 @@ def edge_bytes(fit: Fit, n_threads: int, memory_budget: int) -> int:
 
 
 def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
-    """Bytes of a wave that Numba grows: the threads' scratch, nodes and leaves in several orders;
-    and after it trees that are pruned."""
+    """Bytes of a wave that Numba grows: the threads' scratch, nodes and leaves in several orders,
+    and then the pruned trees."""
     from gpuforest.kernels.grow_subtrees.scratch import SPARSE  # imports Numba
 
     F, R, C = fit.n_features, fit.bag_rows, fit.n_channels
@@ -53,7 +53,7 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
         scratch = 8 * ((9 + 4 * (C - 1)) * R + 10 * min(R, fit.n_codes)) + MIB
     if fit.rules.multiway:
         scratch += CHAIN_BYTES * most
-    if most * SPARSE < fit.n_rows:  # it copies all of a node's codes
+    if most * SPARSE < fit.n_rows:  # all codes of a node are copied
         scratch += F * fit.code_bytes * most
     together = min(n_trees, DEEP_ROWS / R)
     if alone:

@@ -1,7 +1,7 @@
 """The compiled CPU backend: NumPy arrays, Numba kernels, plain threads over slots and rows.
 
-Threads share nothing but what they read: each writes its own slots or rows, so neither
-their number nor their timing can change a result.
+Each thread writes the results of its own slots or rows only, so neither the number of threads nor
+their timing can change a result.
 """
 
 from __future__ import annotations
@@ -54,17 +54,18 @@ if TYPE_CHECKING:
 
 Array = Any
 
-BLOCK_BYTES = 2**20  # of codes in a deep block: a core's L2; less costs wide features more levels
+BLOCK_BYTES = 2**20  # codes of a deep block: a core's L2; fewer cost wide data more levels
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
-# level by level a chain takes a level a category, so more work without an interrupt is taken
+# In the wide phase a chain takes a level for each category, so longer work without an interrupt
+# is accepted here
 MULTIWAY_ROWS = 16 * MAX_DEEP_ROWS
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
-TILE_VALUES = 2**17  # transposed at once: half of a core's L2 of float32
-MIN_WORK = 2**16  # values to encode or trees to walk, a task: half a millisecond
-# Codes that rows walk by take at most half of a core's L2. Their columns are no power of
-# two apart, or they would share the sets of a cache.
+TILE_VALUES = 2**17  # values transposed at once: half of a core's L2, as float32
+MIN_WORK = 2**16  # the least work of a task, in values to encode or trees to walk: 0.5 ms
+# Bytes of codes and rows of a block that walks down trees: the codes take at most half of a core's
+# L2. The distance of their columns is no power of two, or they would share the sets of a cache.
 MAX_CODES, MAX_WALKING = 500_000, 7936
-DENSE_VALUES = 8  # of more values than these in a prediction, zeros are passed over
+DENSE_VALUES = 8  # a prediction of more values than these skips zeros
 NONE_LEFT_OUT = np.zeros((0, 0), np.bool_)
 ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
@@ -73,19 +74,19 @@ class NumbaBackend(NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
     name = "numba"
-    n_workers = 1  # beside one another, this backend is one of them
+    n_workers = 1  # how many backends, this one included, work at the same time
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        # scratch, to be used again; only workers keep any
+        # scratch that is used again; only workers keep any
         self.kept: Kept = deque(maxlen=0)
-        self.for_workers: Kept | None = None  # what they keep from one growth to the next
+        self.for_workers: Kept | None = None  # scratch that workers keep from fit to fit
 
     def supports(self, criterion: Criterion) -> bool:
         return criterion.number is not None
 
     def waves(self, sampling: Sampling, n_channels: int, n_trees: int) -> tuple[int, Backend, int]:
-        """Many trees are shared out by waves: threads that need not wait for one another."""
+        """Many trees are divided into waves, one for each thread, so that no thread waits."""
         worker = copy(self)
         worker.kept = deque() if self.for_workers is None else self.for_workers
         if 1 < self.n_threads <= n_trees:
@@ -107,7 +108,7 @@ class NumbaBackend(NumpyBackend):
         return other
 
     def new_codes(self, n_rows: int, n_features: int, dtype: type) -> Array:
-        """One column after another: a node looks at few of them."""
+        """Columns are contiguous, because a node reads few of them."""
         return np.empty((n_features, n_rows), dtype).T
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
@@ -124,15 +125,15 @@ class NumbaBackend(NumpyBackend):
     def column_edges(
         self, X: Array, rows: Array | None, weights: Array | None, max_bins: int
     ) -> list[Array]:
-        """As many columns at once as the budget holds, so that X is read once, row by row."""
+        """As many columns at once as fit the budget, so that X is read row by row, and once."""
         if weights is not None or not isinstance(X, np.ndarray):
             return super().column_edges(X, rows, weights, max_bins)
         n = len(X) if rows is None else len(rows)
-        dtype, places = np.dtype(value_dtype(X)), min(max_bins, n)
-        each = n * dtype.itemsize + 8 * (places + 1)
+        dtype, most_edges = np.dtype(value_dtype(X)), min(max_bins, n)
+        each = n * dtype.itemsize + 8 * (most_edges + 1)
         size = max(1, self.memory_budget // each)
         columns = np.empty((min(size, X.shape[1]), n), dtype)
-        spare: SimpleQueue[Array] = SimpleQueue()  # scratch, of which each thread takes one
+        spare: SimpleQueue[Array] = SimpleQueue()  # scratch arrays, one for each thread
         for _ in range(self.n_threads):
             spare.put(np.empty((4, n + 1)))
         found = []
@@ -167,9 +168,10 @@ class NumbaBackend(NumpyBackend):
         return [e[:count] for e, count in zip(out, n_edges, strict=True)]
 
     def row_blocks(self, n_rows: int, row_work: int, row_bytes: int = 0) -> list[slice]:
-        """Blocks of rows for the threads, which stay in a core's cache; of few rows, one.
+        """Blocks of rows for the threads. A block fits a core's cache; few rows are one block.
 
-        row_work : values of a row to encode, or trees to walk
+        row_work : work of a row, in values to encode or trees to walk
+        row_bytes : bytes of a row's codes
         """
         shared_out = max(-(-n_rows // (4 * self.n_threads)), MIN_WORK // max(row_work, 1))
         size = max(256, min(MAX_WALKING, MAX_CODES // max(row_bytes, 1), shared_out))
@@ -189,8 +191,8 @@ class NumbaBackend(NumpyBackend):
         rows, weights = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
 
         def tree(t: int) -> None:
-            place = slice(offsets[t], offsets[t + 1])
-            in_bag(bags[t], rows[place], weights[place])
+            own = slice(offsets[t], offsets[t + 1])
+            in_bag(bags[t], rows[own], weights[own])
 
         parallel_map(tree, range(len(bags)), self.n_threads)
         return rows, weights, offsets
@@ -229,7 +231,7 @@ class NumbaBackend(NumpyBackend):
         return hist.reshape(S, k, data.n_codes, width)
 
     def _pieces(self, S: int, k: int) -> Array:
-        """Pieces (slot, first feature, last), i64[...]: one slot alone still gives work to every
+        """Pieces (slot, first feature, last), i64[p, 3], so that even one slot gives work to every
         thread."""
         size = -(-k // (2 * self.n_threads)) if 2 * self.n_threads > S else k
         return np.array([(s, j, min(j + size, k)) for s in range(S) for j in range(0, k, size)])
@@ -255,7 +257,7 @@ class NumbaBackend(NumpyBackend):
         return Splits(*found)
 
     def level(self, training: Training, slots: Frontier) -> Splits:
-        """Slot by slot; a few large slots are shared out by features instead."""
+        """Slot by slot; a few large slots are divided by features instead."""
         rules = training.rules
         if rules.criterion.medians or (slots.n_slots < 2 * self.n_threads and self.n_threads > 1):
             return super().level(training, slots)
@@ -281,9 +283,11 @@ class NumbaBackend(NumpyBackend):
         return slots.rows, slots.weights, n_left
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        """So many that all threads have work to the end: whole trees, when many grow. But
-        what is copied has to fit the memory; and no node of fewer rows than bins fills
-        histograms of them, as the wide phase would."""
+        """So many that all threads have work to the end: whole trees, if many grow.
+
+        The copied codes must fit the memory. But nodes of fewer rows than bins are always deep,
+        because the wide phase would fill a histogram of all bins for them.
+        """
         if training.rules.multiway:
             return MULTIWAY_ROWS if training.n_words else 0
         matrix = training.matrix
@@ -339,7 +343,7 @@ class NumbaBackend(NumpyBackend):
 
 
 def categories_of(training: Training) -> Categories | None:
-    """What a kernel needs of categorical features; None: all are numeric."""
+    """The record of categorical features that kernels take; None if all are numeric."""
     if not training.n_words:
         return None
     work = category_arrays(training.n_codes, training.n_channels, training.hist_channels)

@@ -1,4 +1,4 @@
-"""Splits by absolute error on the compiled CPU backend: pieces of slots and features on threads."""
+"""Splits by absolute error on the compiled CPU backend, for pieces of slots and features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def best_cuts(
 ) -> Cuts:
     """See `Backend.absolute_split`.
 
-    pieces : i64[p, 3], slots and the features first .. last - 1 of each
+    pieces : i64[p, 3], each a slot and its features first .. last - 1
     """
     (S, k), factors = features.shape, training.target.coding.error_factors
     data, slots = data_of(training), slots_of(backend, frontier)

@@ -1,4 +1,4 @@
-"""The compiled CPU backend's deep phase: the threads' scratch, and what they grew as one."""
+"""The deep phase of the compiled CPU backend: the threads' scratch, and their results joined."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def grow_parts(
     slices: list[slice],
     kept: Kept,
 ) -> Subtrees:
-    """The subtrees of all slots, some of them at a time: a task for a thread."""
+    """The subtrees of all slots; each task of a thread takes some slots."""
     data = data_of(training, np.ascontiguousarray(training.matrix.codes.T))
     rules, width, n_rows = training.rules, training.hist_channels, frontier.n_stored
     numbers = numbers_of(backend, rules)
@@ -42,7 +42,7 @@ def grow_parts(
                 return scratch, sets
         except IndexError:
             pass
-        # somewhat more, as another tree may need
+        # somewhat more, because another tree may need it
         scratch = new_scratch(data, most + most // 32, total + total // 32, rules.n_tried, width)
         return scratch, new_sets(scratch, training.matrix.edges, data.n_channels, width)
 
@@ -83,5 +83,5 @@ def _joined(parts: list[tuple[Array, ...]]) -> Subtrees:
 
 
 def joined_offsets(parts: tuple[Array, ...]) -> Array:
-    """Offsets of blocks put one behind another, from each part's own."""
+    """The offsets of concatenated blocks, from the offsets of each part."""
     return np.cumsum(np.concatenate([[0], *(np.diff(p) for p in parts)]))

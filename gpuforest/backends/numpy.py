@@ -1,4 +1,4 @@
-"""The reference backend: NumPy arrays, vectorised NumPy kernels."""
+"""The reference backend: NumPy arrays and vectorised NumPy kernels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Array = Any
 
 
 class NumpyBackend(Backend):
-    """NumPy, vectorised; the specification of every other backend."""
+    """Vectorised NumPy code, the specification of every other backend."""
 
     name = "numpy"
     on_host = True
@@ -51,7 +51,7 @@ class NumpyBackend(Backend):
         return bag(keys, n_rows, n_draws, cumulative)
 
     def supports(self, criterion: Criterion) -> bool:
-        return True  # `best_split` asks the criterion itself for scores
+        return True  # `best_split` calls the criterion's own score
 
     def totals(
         self, training: Training, rows: Array, weights: Array, begin: Array, end: Array

@@ -18,14 +18,14 @@ Array = Any
 
 
 def data_of(training: Training, codes: Array | None = None) -> Data:
-    """The rows that trees grow from; codes : in place of the matrix's own."""
+    """The binned rows that trees grow from, with `codes` instead of the matrix's if given."""
     matrix = training.matrix
     codes = matrix.codes if codes is None else codes
     return Data(codes, training.target.y, matrix.n_bins, training.n_codes, training.n_channels)
 
 
 def slots_of(backend: Backend, f: Frontier) -> Slots:
-    """Open nodes."""
+    """The open nodes of a frontier."""
     xp, device, bounds, allowed = backend.xp, backend.device, f.bounds, f.allowed
     if bounds is None:
         bounds = xp.empty((0, 2), dtype=xp.float64, device=device)
@@ -37,7 +37,7 @@ def slots_of(backend: Backend, f: Frontier) -> Slots:
 
 
 def numbers_of(backend: Backend, rules: Rules) -> RuleNumbers:
-    """What splits must obey."""
+    """The rules of splits."""
     return RuleNumbers(
         criterion=rules.criterion.number,
         n_tried=rules.n_tried,
@@ -54,7 +54,7 @@ def numbers_of(backend: Backend, rules: Rules) -> RuleNumbers:
 
 
 def no_splits(n_slots: int, n_channels: int, n_words: int) -> Found:
-    """Room for the splits of so many slots, of which none is found yet."""
+    """Arrays for the splits of so many slots, with no split found yet."""
     return Found(
         np.full(n_slots, -np.inf),
         np.full(n_slots, -1, np.int32),
@@ -67,17 +67,17 @@ def no_splits(n_slots: int, n_channels: int, n_words: int) -> Found:
 
 
 def part_of(found: Found, slots: slice) -> Found:
-    """Some of the slots' splits."""
+    """The splits of a range of slots, as views."""
     return Found(*(array[slots] for array in found))
 
 
 def found_of(s: Splits) -> Found:
-    """Splits, as a kernel takes them."""
+    """Splits as the record that kernels take."""
     return Found(s.score, s.feature, s.bin, s.missing_left, s.left, s.tried, s.sets)
 
 
 def trees_of(backend: Backend, forest: Forest, first: int = 0, last: int | None = None) -> Trees:
-    """Its trees first .. last - 1."""
+    """The trees first .. last - 1 of a forest."""
     end = None if last is None else last + 1
     arrays = forest.nodes, forest.tree_offsets[first:end], forest.set_at, forest.sets
     nodes, offsets, set_at, sets = arrays if backend.on_host else map(backend.asarray, arrays)

@@ -19,14 +19,14 @@ R = TypeVar("R")
 # (n_threads, memory_budget in bytes) -> backend
 Factory = Callable[[int, int], Backend]
 
-# Bytes of working memory. On a CPU: bags and moving rows of two trees of 200,000 rows,
-# because rivals take little; more were no faster
+# Bytes of working memory. On a CPU they hold the bags and rows of two trees of 200,000 rows;
+# more memory was no faster, and other libraries take little
 CPU_MEMORY, GPU_MEMORY = 8 * 2**20, 64 * 2**20
-BUDGETS = {"numpy": CPU_MEMORY, "numba": CPU_MEMORY}  # of other backends GPU_MEMORY
+BUDGETS = {"numpy": CPU_MEMORY, "numba": CPU_MEMORY}  # other backends get GPU_MEMORY
 ENVIRONMENT = "GPUFOREST_BACKEND"
-GPU = "cupy"  # what "auto" takes where a GPU is
-# Rows on the host from which "auto" takes a GPU. Above them it shall never be slower than
-# the CPU: a goal that no measurement on a device has confirmed yet.
+GPU = "cupy"  # the backend that "auto" takes if there is a GPU
+# "auto" takes a GPU for at least so many rows on the host. From there on the GPU should never be
+# slower than the CPU: a goal that no measurement on a device has confirmed yet.
 GPU_ROWS = 50_000
 
 
@@ -86,9 +86,9 @@ def register_backend(name: str, factory: Factory) -> None:
     Parameters
     ----------
     name : str, what users pass as `backend=`
-    factory : called with the number of threads (int) and a memory budget in bytes
-        (int); returns a `gpuforest.backends.base.Backend`. Called at each use, so that
-        heavy imports belong inside it.
+    factory : function of the number of threads (int) and a memory budget in bytes (int) that
+        returns a `gpuforest.backends.base.Backend`. It is called at each use, so heavy imports
+        belong inside it
     """
     if name == "auto":
         raise ValueError("'auto' is no backend's name: it chooses one")
@@ -96,7 +96,7 @@ def register_backend(name: str, factory: Factory) -> None:
 
 
 def available_backends() -> list[str]:
-    """Names that `backend=` takes beside "auto"; not all of them need run here."""
+    """The names that `backend=` takes besides "auto"; some of them may not run here."""
     return sorted(_factories)
 
 
@@ -112,22 +112,22 @@ def get_backend(
 
     Parameters
     ----------
-    name : "auto" takes the environment variable GPUFOREST_BACKEND; or else cupy, where
-        a GPU is usable and the data are on one already or have at least `GPU_ROWS` rows;
-        or else numba; or else numpy
+    name : str. "auto" means the name in the environment variable GPUFOREST_BACKEND if it is set;
+        otherwise cupy, if a GPU is usable and the data are on one or have at least `GPU_ROWS`
+        rows; otherwise numba, or numpy where Numba cannot be used
     n_threads : int >= 1, threads on the CPU
-    memory_budget : int, bytes of working memory beside data and model, about
-    n_rows : int, rows of the data
-    on_device : bool, whether the data lie on a GPU
+    memory_budget : int, approximate bytes of working memory besides data and model
+    n_rows : int, number of rows of the data
+    on_device : bool, whether the data are on a GPU
 
     Raises
     ------
-    ValueError : an unknown name
-    BackendError : a backend that cannot run here
+    ValueError : the name is unknown
+    BackendError : the backend cannot run here
     """
     chosen = _asked(name)
     if chosen == "auto":
-        # the question whether a GPU is usable initialises CUDA, so the cheap ones come first
+        # gpu.usable() initialises CUDA, so the cheap conditions come first
         if (on_device or n_rows >= GPU_ROWS) and gpu.usable():
             chosen = GPU
         else:
@@ -144,7 +144,7 @@ def get_backend(
 
 
 def for_criterion(backend: Backend, criterion: Criterion) -> Backend:
-    """The backend; or the CPU's, which the log says, where it lacks the criterion."""
+    """The backend; or the CPU's, with a log record, if it does not support the criterion."""
     if backend.supports(criterion):
         return backend
     names = [name for name in ("numba", "numpy") if find_spec(name) is not None]
@@ -167,14 +167,14 @@ def run_on_backend(
     n_rows: int = 0,
     on_device: bool = False,
 ) -> R:
-    """`work` on the backend of that name.
+    """The result of `work` on the backend of that name.
 
-    Where "auto" chose a GPU that gives up (it has too little memory), the log says so
-    and the work starts again on the CPU. A backend that was named fails with its error.
+    If "auto" chose a GPU and it fails (it has too little memory), a log record says so and the
+    work starts again on the CPU. If the user named the backend, its error is raised.
 
     Parameters
     ----------
-    work : takes the backend; may be called twice
+    work : function of the backend; it may be called twice
     name, n_threads, n_rows, on_device
         As for `get_backend`.
     """
@@ -187,12 +187,12 @@ def run_on_backend(
         if _asked(name) != "auto" or backend.on_host:
             raise
         gpu.logger.warning("starting again on the CPU, because the GPU gave up: %s", error)
-    # here, where the error no longer holds what lies on the GPU
+    # outside the except clause, where the error no longer keeps arrays on the GPU alive
     return work(get_backend("auto", n_threads))
 
 
 def _asked(name: str) -> str:
-    """The name that was asked for, by the environment where `name` leaves it open."""
+    """The name that the user chose; the environment's if `name` is "auto"."""
     if name != "auto":
         return name
     return os.environ.get(ENVIRONMENT, "") or "auto"

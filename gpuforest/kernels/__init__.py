@@ -1,5 +1,5 @@
-"""One folder an operation, one file a telling; the NumPy telling is the specification.
+"""A folder for each operation, with a file for each implementation; NumPy's is the specification.
 
-The tellings of an operation have the same function name, argument order, index letters
-and numbered steps, so that any two can be read side by side.
+The implementations of an operation have the same function name, order of arguments, index letters
+and numbered steps, so that they can be read side by side.
 """

@@ -4,9 +4,8 @@ A file holds the machine code of one kernel for one signature and processor:
 
     SHA-256 of what follows | stamp of all kernels' sources | pickled signature and code
 
-Numba's own cache raises an error where no folder can be written to, where the disk is full
-and where a file is damaged. None of these stops a fit here: the kernel is compiled, and one
-record of the log says why.
+Numba's own cache raises an error if no folder can be written to, the disk is full or a file is
+damaged. Here the kernel is then compiled, and one log record gives the reason.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ _logged: set[str] = set()
 
 
 def folders(make: bool = False) -> Iterator[Path]:
-    """Where compiled kernels may lie: the first that can be written to gets new ones.
+    """The folders of compiled kernels; new files go to the first that can be written to.
 
     Parameters
     ----------
     make : whether to create the temporary folder, which comes last
     """
-    # in a folder that several installations share, each has one of its own
+    # each installation has a subfolder of its own, because several may share a folder
     own = f"gpuforest_{hashlib.sha256(str(KERNELS).encode()).hexdigest()[:16]}"
     if config.CACHE_DIR:  # the environment's NUMBA_CACHE_DIR
         yield Path(config.CACHE_DIR) / own
@@ -60,8 +59,8 @@ def folders(make: bool = False) -> Iterator[Path]:
 
 
 def _temporary(make: bool) -> Path | None:
-    """The user's own folder for temporary files; None where another user could write to it,
-    because what is read from there is run."""
+    """The user's own folder for temporary files; None if another user could write to it, because
+    code that is read from there is run."""
     user = os.getuid() if hasattr(os, "getuid") else None
     try:
         folder = Path(tempfile.gettempdir()) / f"gpuforest-{'' if user is None else user}"
@@ -75,12 +74,13 @@ def _temporary(make: bool) -> Path | None:
 
 
 class KernelCache(NullCache):
-    """What a dispatcher of Numba asks for a kernel's machine code, and gives it to.
+    """The cache from which a dispatcher of Numba loads a kernel's machine code, and to which it
+    saves it.
 
     Parameters
     ----------
     function : the kernel
-    stamp : bytes that differ where any kernel's source does
+    stamp : bytes that change with any kernel's source
     """
 
     def __init__(self, function: Callable[..., Any], stamp: bytes) -> None:
@@ -92,7 +92,7 @@ class KernelCache(NullCache):
         return str(next(folders()))
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """The code for a signature as Numba has it; None where it must be compiled."""
+        """Numba's compiled code for a signature; None if it must be compiled."""
         context.refresh()
         for folder in folders():
             path = folder / self._file(signature, context.codegen())
@@ -102,7 +102,7 @@ class KernelCache(NullCache):
                     return CompileResult._rebuild(context, *code[1])
             except OSError:
                 continue
-            except Exception as error:  # whatever pickle and Numba find wrong with it
+            except Exception as error:  # pickle and Numba can raise anything
                 _log_once(
                     "unread",
                     f"{path} is damaged ({error}); gpuforest compiles this kernel anew",
@@ -110,14 +110,14 @@ class KernelCache(NullCache):
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep the code that was compiled for a signature, in the first folder that takes it."""
+        """Save the code compiled for a signature to the first folder that can be written to."""
         failures = []
         try:
             if compiled.library.has_dynamic_globals:  # addresses of this process
                 return
             rest = self.stamp + dumps((signature, compiled._reduce()))
             name = self._file(signature, compiled.codegen)
-        except Exception as error:  # another Numba's inside
+        except Exception as error:  # other releases of Numba can raise anything
             _log_once("unkept", f"gpuforest cannot keep its compiled kernels on disk: {error!r}")
             return
         content = hashlib.sha256(rest).digest() + rest
@@ -146,7 +146,7 @@ class KernelCache(NullCache):
         return f"{self.name}-{key[:16]}.nbc"
 
     def _read(self, path: Path) -> tuple[Any, Any] | None:
-        """Signature and code in a file; None where it is of other sources.
+        """The signature and code in a file; None if they come from other sources.
 
         Raises
         ------
@@ -176,7 +176,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _log_once(kind: str, message: str) -> None:
-    """One record of a kind: a dozen kernels meet the same disk."""
+    """Log one record of each kind, because a dozen kernels meet the same problem."""
     if kind not in _logged:
         _logged.add(kind)
         logger.warning(message)

@@ -42,7 +42,7 @@ _NO_COUNTS: dict[str, Any] = {"_nrt": False, **_HELPER}
 
 
 def _stamp() -> bytes:
-    """Of all kernels' sources, because a kernel's code holds helpers from other files."""
+    """A hash of all kernels' sources, because a kernel's code holds helpers from other files."""
     sources = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 
@@ -51,9 +51,9 @@ _STAMP = _stamp()
 
 
 def _helper(function: Callable[..., Any], **options: Any) -> Any:
-    """Compiled once for each type, not again for each constant: inlining brings that in."""
+    """A function compiled once for each type, and not for each constant: those are inlined."""
     dispatcher = numba.njit(**options)(function)
-    if dispatcher is function:  # Numba was told to compile nothing
+    if dispatcher is function:  # Numba compiles nothing (NUMBA_DISABLE_JIT)
         return function
     template = dispatcher.get_call_template
 
@@ -67,15 +67,15 @@ def _helper(function: Callable[..., Any], **options: Any) -> Any:
 
 def device(function: Callable[..., Any]) -> Any:
     """A helper that kernels call. It allocates nothing, so its arrays need no reference
-    counts, and it is inlined, so they need not be passed field by field: in a node of a
-    few rows either would cost more than all other work. To a kernel itself it returns no
-    arrays, nor a record of some: the kernel would take their references for its own.
+    counts, and it is inlined, so they need not be passed field by field: for a node of a
+    few rows either would cost more than all other work. It must not return arrays, or a record
+    of arrays, to a kernel itself, which would release references that it does not own.
     """
     return _helper(function, forceinline=True, **_NO_COUNTS)
 
 
 def rare(function: Callable[..., Any]) -> Any:
-    """A helper of few arguments that stays a call, which keeps compilation short."""
+    """A helper of few arguments that is not inlined, to keep compilation short."""
     return _helper(function, **_NO_COUNTS)
 
 
@@ -87,27 +87,27 @@ def maker(function: Callable[..., Any]) -> Any:
 def kernel(function: Callable[..., Any]) -> Any:
     """A kernel called from Python; compiled at its first call, then kept on disk."""
     dispatcher = numba.njit(**_OPTIONS)(function)
-    if dispatcher is not function:  # else Numba was told to compile nothing
+    if dispatcher is not function:  # else Numba compiles nothing (NUMBA_DISABLE_JIT)
         dispatcher._cache = KernelCache(function, _STAMP)
     _watch.kernels.add(dispatcher)
     return dispatcher
 
 
 class _Watch(event.Listener):
-    """While a kernel is compiled, because no cache holds it: a word to the user, once, if
-    it takes long; and no garbage collection, which would take a tenth of the time.
+    """Watches compilations of kernels that no cache holds. It logs one warning if they take long,
+    and stops garbage collection meanwhile, which would take a tenth of the time.
     """
 
     def __init__(self) -> None:
         self.kernels: set[Any] = set()
-        self.told = self.collects = False
-        self.timer = threading.Timer(0, self.tell)
+        self.has_warned = self.collects = False
+        self.timer = threading.Timer(0, self.warn)
 
     def on_start(self, event: Any) -> None:
         if event.data["dispatcher"] in self.kernels:
             self.collects = gc.isenabled()
             gc.disable()
-            self.timer = threading.Timer(PATIENCE, self.tell)
+            self.timer = threading.Timer(PATIENCE, self.warn)
             self.timer.daemon = True
             self.timer.start()
 
@@ -117,9 +117,9 @@ class _Watch(event.Listener):
             if self.collects:
                 gc.enable()
 
-    def tell(self) -> None:
-        if not self.told:
-            self.told = True
+    def warn(self) -> None:
+        if not self.has_warned:
+            self.has_warned = True
             logger.warning(
                 "gpuforest is compiling its kernels for this machine, which takes 10 to 30 "
                 "seconds; later processes find them on disk"
@@ -128,5 +128,5 @@ class _Watch(event.Listener):
 
 _watch = _Watch()
 event.register("numba:compile", _watch)
-# the rest of Numba, imported here: an interrupt of an import on another thread can hang
+# import the rest of Numba here, because an interrupt of an import on another thread can hang
 cpu_target.target_context.refresh()

@@ -1,9 +1,9 @@
-"""Helpers of kernels are compiled to LLVM's code alone.
+"""Helpers of kernels are compiled to LLVM's intermediate code only.
 
-Numba would make machine code of every helper, and of two wrappers for Python around it.
-Here kernels alone become machine code, and take their helpers in. That more than halves
-the time of compilation. It needs what Numba does not document, so compile.py asks for it
-with the releases alone that it was tested with.
+Numba would make machine code of every helper and of two wrappers for Python around it. Here only
+kernels become machine code, together with their helpers, which more than halves the time of
+compilation. It uses undocumented parts of Numba, so compile.py uses it only with releases that it
+was tested with.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from gpuforest.common.parallel import check_wanted
 
 
 class HelperLibrary(JITCodeLibrary):
-    """A helper's code, which kernels link: LLVM's, never machine code."""
+    """A helper's LLVM code, which kernels link; it never becomes machine code."""
 
     def _optimize_final_module(self) -> None:
-        # one that calls others is optimised once they are inlined, in its kernel
+        # a helper that calls others is optimised in its kernel, once these are inlined
         if not any(isinstance(linked, HelperLibrary) for linked in self._linking_libraries):
             super()._optimize_final_module()
 

@@ -1,8 +1,8 @@
-"""The text of CUDA kernels: package data, with its own includes put in place.
+"""The source text of CUDA kernels: package data, with its includes replaced by their text.
 
-One text without includes is what a compiler's cache can take for the key of what it
-compiled, and needs no files beside it. Includes of "generated/..." are no files: they
-declare Python's constants and the structs of structs.py.
+A compiler's cache can use one text without includes as its key, and the compiler needs no other
+files. Includes of "generated/..." are not files: they declare Python's constants and the structs
+of structs.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
     }.items()
     for name in names.split()
 }
-# the text asks for these with #if
+# the text uses these in #if
 CRITERIA = ("GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON")
 
 _INCLUDE = re.compile(r'^#include "(.+)"\n', re.MULTILINE)
@@ -72,7 +72,7 @@ def constants_text() -> str:
 
 
 def _declared(name: str, value: int | float | tuple[float, ...]) -> str:
-    if isinstance(value, tuple):  # for a kernel's own array: it cannot read a constant of the host
+    if isinstance(value, tuple):  # a macro for a kernel's own array: kernels read no host arrays
         return f"#define {name} {{{', '.join(map(repr, value))}}}\n"
     if isinstance(value, int) and value >= 2**31:
         return f"constexpr unsigned long long {name} = {value}ull;\n"

@@ -126,7 +126,7 @@ def test_histogram(order, n_blocks):
 
 def test_grids_and_blocks_of_three_dimensions(order):
     y = np.zeros((4 * 3 * 2, 5 * 2 * 3), np.int32)
-    run("places", (4, 3, 2), (5, 2, 3), (y,))
+    run("thread_numbers", (4, 3, 2), (5, 2, 3), (y,))
     assert np.array_equal(y, 1000 * np.arange(24)[:, None] + np.arange(30))
 
 
@@ -204,12 +204,12 @@ def test_threads_take_turns_in_order_unless_shuffled():
 
 
 def test_a_seed_gives_the_same_order_again_and_others_each_launch():
-    told = []
+    recorded = []
     for seed in (1, 1, 2):
         with thread_order(seed):
-            told.append([turns() for _ in range(3)])
-    assert told[0] == told[1]
-    distinct = {tuple(line) for lines in told for line in lines}
+            recorded.append([turns() for _ in range(3)])
+    assert recorded[0] == recorded[1]
+    distinct = {tuple(line) for lines in recorded for line in lines}
     assert len(distinct) == 6
     for line in distinct:
         assert sorted(line) == list(range(2 * 4 * 64))
@@ -218,10 +218,10 @@ def test_a_seed_gives_the_same_order_again_and_others_each_launch():
 
 
 def test_launches_are_counted():
-    before = launches["places"], launches["scan"]
+    before = launches["thread_numbers"], launches["scan"]
     for _ in range(3):
-        run("places", (1,), (1,), (np.zeros(1, np.int32),))
-    assert (launches["places"], launches["scan"]) == (before[0] + 3, before[1])
+        run("thread_numbers", (1,), (1,), (np.zeros(1, np.int32),))
+    assert (launches["thread_numbers"], launches["scan"]) == (before[0] + 3, before[1])
     assert isinstance(launches, Counter)
 
 

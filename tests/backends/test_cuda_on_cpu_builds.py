@@ -93,14 +93,14 @@ MISTAKES = {
 @unless_sanitized
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_sanitizer_names_the_line(mistake):
-    kind, told = MISTAKES[mistake]
+    kind, message = MISTAKES[mistake]
     if (reason := missing(kind)) is not None:
         pytest.skip(reason)
     folders = [str(TESTS.parent), str(SUPPORT)]
     script = f"import sys; sys.path[:0] = {folders}; import {TESTS.stem} as tests"
     done = sanitized(kind, ["-c", f"{script}; tests.make({mistake!r})"], timeout=120)
     assert (done.returncode, done.stdout) == (EXIT_CODE, "careful\n"), done.stderr
-    assert re.search(told, done.stderr, re.DOTALL), done.stderr
+    assert re.search(message, done.stderr, re.DOTALL), done.stderr
     kernel = re.search(rf'extern "C" __global__ void {mistake}.*?\n}}\n', EXAMPLES, re.DOTALL)
     lines = [EXAMPLES[: at(0)].count("\n") + 1 for at in (kernel.start, kernel.end)]
     line = int(re.search(rf" {mistake} .*kernels.cu:(\d+)", done.stderr)[1])

@@ -21,7 +21,7 @@ READ_ONLY.flags.writeable = False
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "message"),
     [
         ((Y, Y), "2 arguments, not 3"),
         ((Y, Y, 1, 1), "4 arguments, not 3"),
@@ -43,8 +43,8 @@ READ_ONLY.flags.writeable = False
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_arguments_that_do_not_fit(args, told):
-    with pytest.raises(TypeError, match=f"^scan: .*{told}"):
+def test_arguments_that_do_not_fit(args, message):
+    with pytest.raises(TypeError, match=f"^scan: .*{message}"):
         run("scan", (1,), (32,), args)
 
 
@@ -79,8 +79,8 @@ def test_arguments_that_fit():
     ],
 )
 def test_shapes_that_no_launch_has(grid, block):
-    with pytest.raises(KernelError, match="places"):
-        run("places", grid, block, (np.zeros(1, np.int32),))
+    with pytest.raises(KernelError, match="thread_numbers"):
+        run("thread_numbers", grid, block, (np.zeros(1, np.int32),))
 
 
 def test_shared_memory_is_asked_for():

@@ -1,4 +1,4 @@
-"""Everything that runs on CuPy's arrays keeps CuPy's rules; and picky.py tells where not."""
+"""Everything that runs on CuPy's arrays keeps CuPy's rules; picky.py reports violations."""
 
 import numpy as np
 import pytest

@@ -22,7 +22,7 @@ ASK = gpu._ask
 
 @pytest.fixture(autouse=True)
 def unasked(monkeypatch):
-    """Nobody has asked for a GPU yet, and nobody outside decides."""
+    """No code has asked for a GPU yet, and the environment chooses no backend."""
     monkeypatch.delenv(registry.ENVIRONMENT, raising=False)
     monkeypatch.setattr(gpu, "_answers", {})
     monkeypatch.setattr(gpu, "_said", set())

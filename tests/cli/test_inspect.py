@@ -50,7 +50,7 @@ def forest(tmp_path, monkeypatch):
 
 
 def follows(X: pd.DataFrame, way: str) -> np.ndarray:
-    """Which rows take a way that the text tells, bool[N]."""
+    """Which rows take a way that the text shows, bool[N]."""
     name, sign, rest = re.fullmatch(r"(.+?) (<=|>|is) (.+)", way).groups()
     x = X[name].to_numpy()
     if sign == "is":
@@ -61,7 +61,7 @@ def follows(X: pd.DataFrame, way: str) -> np.ndarray:
 
 
 def leaves_of(text: str, X: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
-    """Each leaf that the text tells, and the rows that its ways lead there."""
+    """Each leaf of the text, and the rows that its ways lead there."""
     ways, leaves = [], []
     for line in text.splitlines():
         depth = line.count("|   ")

@@ -117,7 +117,7 @@ def test_errors_are_one_line(models, capsys, arguments, error):
     assert not (models / "x.png").exists()
 
 
-def test_data_are_read_as_in_training_or_as_told(models, capsys):
+def test_data_are_read_as_in_training_or_by_options(models, capsys):
     for name, comma in (("a.csv", ","), ("b.csv", ".")):
         rows = [f"{i}{comma}5;{i % 3};0{i // 10}" for i in range(30)]
         (models / name).write_text("\n".join(["x;z;y", *rows]))

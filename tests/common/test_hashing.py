@@ -64,7 +64,7 @@ def test_hash_is_splitmix64():
 
 @settings(derandomize=True, deadline=None)
 @given(st.lists(st.tuples(keys64, st.integers(0, 2**62)), min_size=1, max_size=20))
-def test_tellings_of_the_hash_agree(pairs):
+def test_implementations_of_the_hash_agree(pairs):
     keys, positions = (np.array(v, np.uint64) for v in zip(*pairs, strict=True))
     expected = [splitmix(k, p) for k, p in pairs]
     assert hash_at(keys, positions).tolist() == expected

@@ -17,11 +17,11 @@ ALL = [("bin", 0, 1), ("bin", 1, 2), ("bin", 2, 2), ("grow", 0, 1), ("grow", 3, 
 
 
 def heard(listen, *arguments):
-    told = []
-    with listen(*arguments, lambda *report: told.append(report)):
+    recorded = []
+    with listen(*arguments, lambda *report: recorded.append(report)):
         work()
     report(9, 9)  # nobody listens any more
-    return told
+    return recorded
 
 
 def test_a_listener_hears_every_report():
@@ -49,13 +49,13 @@ def test_seconds_add_up_by_stage():
 
 
 def test_reports_go_on_from_what_is_done():
-    told = []
-    with listening(lambda *r: told.append(r)), stage("grow"):
+    recorded = []
+    with listening(lambda *r: recorded.append(r)), stage("grow"):
         with counting_on(10, 30):
             report(1, 20)
             report(20, 20)
         report(2, 3)
-    assert told == [("grow", 0, 1), ("grow", 11, 30), ("grow", 30, 30), ("grow", 2, 3)]
+    assert recorded == [("grow", 0, 1), ("grow", 11, 30), ("grow", 30, 30), ("grow", 2, 3)]
 
 
 def test_without_a_listener_nothing_is_counted():

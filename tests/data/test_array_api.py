@@ -25,7 +25,7 @@ ALL = [
     RandomForestRegressor,
 ]
 CLASSIFIERS = [DecisionTreeClassifier, RandomForestClassifier]
-OTHER = strict.Device("device1")  # NumPy cannot read it without being told how
+OTHER = strict.Device("device1")  # NumPy cannot read it unless it is passed a device
 N = 60
 
 

@@ -15,8 +15,8 @@ from category_columns import (
     SORTED,
     N,
     Y,
+    codes_of,
     frame_of,
-    places_of,
     read,
 )
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -38,7 +38,7 @@ def test_columns_that_are_categories_by_their_dtype(form):
     found, known = read(frame_of(column))
     assert known == {0: expected}
     values = NUMBERS if expected == (1, 2, 3) else COLOURS
-    assert np.array_equal(found[:, 0], places_of(values, expected), equal_nan=True)
+    assert np.array_equal(found[:, 0], codes_of(values, expected), equal_nan=True)
     assert found[:, 1].tolist() == list(range(N))
 
 
@@ -50,7 +50,7 @@ def test_columns_that_are_categories_by_name(form):
     assert [type(v) for v in known[0]] == [type(v) for v in expected]
     values = column.to_pylist() if isinstance(column, pa.Array) else column.to_list()
     values = [None if v is pd.NA else v for v in values]
-    assert np.array_equal(found[:, 0], places_of(values, expected), equal_nan=True)
+    assert np.array_equal(found[:, 0], codes_of(values, expected), equal_nan=True)
     if form != "nulls":
         assert read(frame_of(column))[1] == {}  # numbers are numbers unless they are named
 
@@ -79,8 +79,8 @@ def test_columns_of_arrays(form):
     found, known = read(X, categorical_features=[0])
     assert known == {0: expected}
     column = X[:, 0].tolist() if isinstance(X, np.ndarray) else [row[0] for row in X]
-    places = places_of([None if v is None else v for v in column], expected)
-    assert np.array_equal(found[:, 0], places, equal_nan=True)
+    codes = codes_of([None if v is None else v for v in column], expected)
+    assert np.array_equal(found[:, 0], codes, equal_nan=True)
 
 
 @pytest.mark.parametrize("form", ["pandas", "polars", "pyarrow"])
@@ -218,7 +218,7 @@ def test_values_are_found_whatever_their_dtype(form):
     if known != (1, 2, 3):
         model = DecisionTreeClassifier().fit(frame_of(pd.Series(COLOURS)), Y)
         found = check_table(model, frame_of(column), get_backend("numpy"))
-        assert np.array_equal(found[:, 0], places_of(COLOURS, SORTED), equal_nan=True)
+        assert np.array_equal(found[:, 0], codes_of(COLOURS, SORTED), equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_unseen_and_missing_values(backend, values):
     model = DecisionTreeClassifier(backend=backend).fit(frame_of(pd.Series(COLOURS)), Y)
     X = pd.DataFrame({"a": values, "b": [0, 1, 2, 3]})
     found = check_table(model, X, get_backend(backend))
-    assert np.array_equal(found[:, 0], places_of(list(values), SORTED), equal_nan=True)
+    assert np.array_equal(found[:, 0], codes_of(list(values), SORTED), equal_nan=True)
     assert model.predict_proba(X).shape == (4, 3)
 
 

@@ -1,6 +1,6 @@
 """Arrays on a GPU: used where they are, results go back alike, forests are the same.
 
-Without a GPU these run on stand-ins (fake_cupy.py) that tell host and device strictly
+Without a GPU these run on stand-ins (fake_cupy.py) that separate host and device strictly
 apart; with one, on CuPy too.
 """
 

@@ -94,15 +94,15 @@ def test_stored_zeros_are_zeros(backend):
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.coo_array, sp.csc_array])
-def test_values_of_a_place_that_is_there_twice_add_up(backend, kind):
+def test_values_of_a_repeated_position_add_up(backend, kind):
     once = sp.coo_array(DENSE)
     row, column = once.coords
     order = RNG.permutation(2 * once.nnz)
     halves = np.tile(once.data / 2, 2)[order]
-    places = np.tile(row, 2)[order], np.tile(column, 2)[order]
-    twice = sp.coo_array((halves, places), DENSE.shape)
+    positions = np.tile(row, 2)[order], np.tile(column, 2)[order]
+    twice = sp.coo_array((halves, positions), DENSE.shape)
     if kind is not sp.coo_array:
-        major, minor = places if kind is sp.csr_array else places[::-1]
+        major, minor = positions if kind is sp.csr_array else positions[::-1]
         by_major = np.argsort(major, kind="stable")
         starts = np.searchsorted(major[by_major], np.arange(DENSE.shape[kind is sp.csc_array] + 1))
         twice = kind((halves[by_major], minor[by_major], starts), DENSE.shape)

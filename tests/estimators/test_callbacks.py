@@ -15,22 +15,22 @@ X, Y = load_iris(return_X_y=True)
 
 
 class Recorder:
-    """Keeps what it is told."""
+    """Records its calls."""
 
     def __init__(self):
-        self.told = []
+        self.recorded = []
 
     def setup(self, estimator, context):
-        self.told.append("setup")
+        self.recorded.append("setup")
 
     def teardown(self, estimator, context):
-        self.told.append("teardown")
+        self.recorded.append("teardown")
 
     def on_fit_task_begin(self, estimator, context):
-        self.told.append(("begin", context.task_name))
+        self.recorded.append(("begin", context.task_name))
 
     def on_fit_task_end(self, estimator, context):
-        self.told.append(("end", context.task_name))
+        self.recorded.append(("end", context.task_name))
 
 
 def fit_of(n_trees):
@@ -44,7 +44,7 @@ def test_a_forest(backend):
     forest = RandomForestClassifier(5, n_jobs=2, random_state=0, backend=backend)
     plain = clone(forest).fit(X, Y)
     forest.set_callbacks(recorder).fit(X, Y)
-    assert recorder.told == fit_of(5)
+    assert recorder.recorded == fit_of(5)
     assert np.array_equal(forest.forest_.nodes, plain.forest_.nodes)
 
 
@@ -52,18 +52,18 @@ def test_trees_bags_and_more_trees():
     for model, n_trees in ((DecisionTreeClassifier(), 1), (BaggingClassifier(n_estimators=3), 3)):
         recorder = Recorder()
         model.set_callbacks(recorder).fit(X, Y)
-        assert recorder.told == fit_of(n_trees)
+        assert recorder.recorded == fit_of(n_trees)
     forest = RandomForestClassifier(2, warm_start=True, random_state=0).fit(X, Y)
     recorder = Recorder()
     forest.set_params(n_estimators=6).set_callbacks(recorder).fit(X, Y)
-    assert recorder.told == fit_of(4)
+    assert recorder.recorded == fit_of(4)
 
 
 def test_a_fit_that_fails_is_torn_down():
     recorder = Recorder()
     with pytest.raises(ValueError, match="NaN"):
         RandomForestClassifier().set_callbacks(recorder).fit(X, np.full(150, np.nan))
-    assert recorder.told == ["setup", ("begin", "fit"), "teardown"]
+    assert recorder.recorded == ["setup", ("begin", "fit"), "teardown"]
 
 
 def test_scores_and_a_progress_bar_in_a_pipeline(capsys):

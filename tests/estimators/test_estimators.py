@@ -213,7 +213,7 @@ def test_defaults():
 
 
 def frames():
-    """One table, told by several libraries: nulls, booleans, small and large integers."""
+    """One table in several libraries: nulls, booleans, small and large integers."""
     columns = {
         "a": [1.5, None, 3.5, 4.0] * 10,
         "b": [1, 2, 3, 4] * 10,

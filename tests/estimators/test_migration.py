@@ -197,7 +197,7 @@ def test_splitter():
     for seed in range(30):
         tree = DecisionTreeRegressor(splitter="random", max_depth=1, random_state=seed)
         cuts.add(float(tree.fit(values, [0, 1, 2]).tree_.threshold[0]))
-    assert len(cuts) == 2  # between bins: no place within the wide gap is as likely as its width
+    assert len(cuts) == 2  # between bins: no position within the wide gap is as likely as its width
 
 
 def test_verbose(capsys):

@@ -27,10 +27,10 @@ def test_flipped_bits(tmp_path):
     fitted()[0].save(tmp_path / "model")
     whole = (tmp_path / "model").read_bytes()
     rng = np.random.default_rng(0)
-    places = rng.integers(0, len(whole), 400)
-    for place, bit in zip(places, rng.integers(0, 8, 400), strict=True):
+    positions = rng.integers(0, len(whole), 400)
+    for at, bit in zip(positions, rng.integers(0, 8, 400), strict=True):
         damaged = bytearray(whole)
-        damaged[place] ^= 1 << bit
+        damaged[at] ^= 1 << bit
         (tmp_path / "flipped").write_bytes(damaged)
         with pytest.raises(ModelFormatError):
             gpuforest.load(tmp_path / "flipped")
@@ -56,8 +56,8 @@ def test_files_are_those_that_safetensors_writes(tmp_path):
 def test_every_dtype_is_written_as_safetensors_does(tmp_path):
     arrays = {str(i): np.ones((i, 2), dtype) for i, dtype in enumerate(container.DTYPES.values())}
     container.write(tmp_path / "model", "text", arrays)
-    told = f"{container.VERSION} {container.checksum('text', arrays)} text"
-    assert (tmp_path / "model").read_bytes() == save(arrays, {"gpuforest": told})
+    stamp = f"{container.VERSION} {container.checksum('text', arrays)} text"
+    assert (tmp_path / "model").read_bytes() == save(arrays, {"gpuforest": stamp})
 
 
 def write_raw(path, header, data):
@@ -76,7 +76,7 @@ def raw_headers(header):
         return header | {"__metadata__": {"gpuforest": text}}
 
     text = json.dumps(header)
-    told = header["__metadata__"]["gpuforest"]
+    stamp = header["__metadata__"]["gpuforest"]
     last = max(header.keys() - {"__metadata__"}, key=lambda name: header[name]["data_offsets"])
     (begin, end), (size,) = header["splits"]["data_offsets"], header["splits"]["shape"]
     yield "twice", text[:-1] + ', "splits": {}}'
@@ -103,9 +103,9 @@ def raw_headers(header):
     yield "longer than its", {name: header[name] for name in header if name != last}
     yield "not written by gpuforest", header | {"__metadata__": {}}
     yield "not written by gpuforest", header | {"__metadata__": {"gpuforest": 1}}
-    yield "not gpuforest's", header | {"__metadata__": {"gpuforest": told, "more": ""}}
-    yield "not gpuforest's", metadata("0" + told[1:])
-    yield "not gpuforest's", metadata("-" + told)
+    yield "not gpuforest's", header | {"__metadata__": {"gpuforest": stamp, "more": ""}}
+    yield "not gpuforest's", metadata("0" + stamp[1:])
+    yield "not gpuforest's", metadata("-" + stamp)
     yield "not gpuforest's", metadata("1")
     yield "newer", metadata("2 0 {}")
     yield "checksum", metadata("1 0 {}")

@@ -91,8 +91,8 @@ def test_votes_as_earlier_files_have_them(tmp_path):
     for header in ({}, {"votes": True}):
         hard.save(path)
         text, arrays = container.read(path, model_file.ARRAYS)
-        told = {name: value for name, value in json.loads(text).items() if name != "combine"}
-        container.write(path, json.dumps(told | header), arrays)
+        header_text = {name: value for name, value in json.loads(text).items() if name != "combine"}
+        container.write(path, json.dumps(header_text | header), arrays)
         assert np.array_equal(gpuforest.load(path).predict_proba(X), hard.predict_proba(X))
 
 

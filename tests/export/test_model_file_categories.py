@@ -99,7 +99,7 @@ def test_pickled_categories_that_cannot_have_been_learned(wrong):
     assert refuses(pickle.loads, pickle.dumps(bad))
 
 
-def test_edges_of_categories_are_their_places():
+def test_edges_of_categories_are_their_codes():
     forest = with_categories().forest_
     bad = replace(forest.edges, values=change(forest.edges.values, 2, 2.5))
     assert refuses(pickle.loads, pickle.dumps(replace(forest, edges=bad)))

@@ -128,7 +128,7 @@ def contents(model, which, changes):
 @fuzz
 @given(models, indices, indices, st.sampled_from(["swap", "copy", "drop", "cast", "shape", "cut"]))
 def tensors(model, first, second, how):
-    """Arrays change places, dtypes, shapes and lengths, under a right checksum."""
+    """Arrays change offsets, dtypes, shapes and lengths, under a right checksum."""
     _, text, arrays = whole(model)
     names = sorted(arrays)
     one, other = names[first % len(names)], sorted(ARRAYS)[second % len(ARRAYS)]

@@ -46,7 +46,7 @@ def test_nodes_are_those_of_the_tree(request, model):
         assert node.is_leaf == (tree.feature[n] < 0)
         assert node.n_samples == tree.n_node_samples[n]
         assert node.impurity == tree.impurity[n]
-        if "votes" in request.node.name:  # of the whole forest; a node tells its shares
+        if "votes" in request.node.name:  # votes are of the whole forest; a node has its shares
             assert np.array_equal(node.value.argmax(axis=1), tree.value[n].argmax(axis=1))
         else:
             assert np.array_equal(node.value, tree.value[n])

@@ -1,4 +1,4 @@
-"""Impurity importances: against scikit-learn on equal trees, and against a slow telling."""
+"""Impurity importances: against scikit-learn on equal trees, and against a slow implementation."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Out-of-bag: recomputed bags against a slow telling, and scikit-learn's conventions."""
+"""Out-of-bag: recomputed bags against a slow implementation, and scikit-learn's conventions."""
 
 import numpy as np
 import pytest

@@ -97,10 +97,10 @@ def test_the_curve_ends_in_the_error_of_the_score(task):
 def test_the_curve_is_that_of_smaller_forests(backend):
     given = {"oob_score": True, "random_state": 0, "backend": backend}
     curve = RandomForestRegressor(50, **given).fit(*DIABETES).oob_curve_
-    for place in (15, -3):
-        smaller = RandomForestRegressor(curve.n_estimators[place], **given).fit(*DIABETES)
+    for at in (15, -3):
+        smaller = RandomForestRegressor(curve.n_estimators[at], **given).fit(*DIABETES)
         found = smaller.oob_prediction_
-        assert curve.error[place] == 1 - r2_score(DIABETES[1], found)
+        assert curve.error[at] == 1 - r2_score(DIABETES[1], found)
 
 
 def test_growing_ends_when_the_last_half_lies_within_the_tolerance():
@@ -205,7 +205,7 @@ def test_the_number_of_features_is_that_of_the_least_error(kind, data):
 def test_features_are_halved_and_doubled():
     tried = RandomForestRegressor(5, max_features="oob", random_state=0).fit(*WIDE)
     assert tried.oob_max_features_.max_features.tolist() == [7, 13, 26, 40]
-    assert tried.max_features_ > 13  # three of forty features tell something
+    assert tried.max_features_ > 13  # three of forty features are informative
     assert tried.n_estimators_ == 5
 
 

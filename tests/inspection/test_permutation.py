@@ -1,4 +1,4 @@
-"""Out-of-bag permutation importances: against a slow telling, and what they should tell."""
+"""Out-of-bag permutation importances: against a slow implementation, and what they should show."""
 
 import numpy as np
 import pytest

@@ -46,7 +46,7 @@ REGISTERS = {
     "histogram": (64, 64),  # four blocks of 256 threads
     "in_bag": (56, 40),  # loads of several rounds under way
     "mark": (32, 32),  # waits for memory
-    "move": (56, 48),  # four places in 64 bits
+    "move": (56, 48),  # four positions in 64 bits
     "totals": (64, 48),  # sums of eight channels in 64 bits
 }
 

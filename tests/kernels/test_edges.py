@@ -74,7 +74,7 @@ class Host:
 
 
 @pytest.fixture(scope="module", params=["host", "emulated", "GPU"])
-def place(request: pytest.FixtureRequest) -> Any:
+def device(request: pytest.FixtureRequest) -> Any:
     if request.param == "host":
         return Host()
     device = DEVICES[request.param]
@@ -84,11 +84,11 @@ def place(request: pytest.FixtureRequest) -> Any:
 
 
 def assert_same_edges(
-    place: Any, X: np.ndarray, max_bins: int, seed: int = 0, budget: int = 2**26
+    device: Any, X: np.ndarray, max_bins: int, seed: int = 0, budget: int = 2**26
 ) -> None:
     expected = fit_edges(X, max_bins=max_bins)
-    with place.order(seed):
-        found = fit_edges(X, max_bins=max_bins, backend=place.backend(budget))
+    with device.order(seed):
+        found = fit_edges(X, max_bins=max_bins, backend=device.backend(budget))
     assert np.array_equal(found.offsets, expected.offsets)
     assert np.array_equal(found.values, expected.values)
 
@@ -101,35 +101,35 @@ def assert_same_edges(
     seed=seeds,
     budget=st.sampled_from([1, 2**26]),
 )
-def test_edges_are_those_of_the_reference(place, X, max_bins, seed, budget):
-    assert_same_edges(place, X, max_bins, seed, budget)
+def test_edges_are_those_of_the_reference(device, X, max_bins, seed, budget):
+    assert_same_edges(device, X, max_bins, seed, budget)
 
 
 @pytest.mark.parametrize("max_bins", [2, 3, 16, 255, 1000, 65_535])
 @pytest.mark.parametrize("n_rows", [1, 2, 33, 1025, 5000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_columns_of_many_shapes(place, n_rows, max_bins, dtype):
+def test_columns_of_many_shapes(device, n_rows, max_bins, dtype):
     rng = np.random.default_rng(n_rows)
     columns = [*shapes(rng, max(n_rows, 2)).values(), np.zeros(n_rows), np.full(n_rows, np.nan)]
     X = np.stack([c[:n_rows] for c in columns], axis=1)
     X = np.clip(X, np.finfo(dtype).min, np.finfo(dtype).max).astype(dtype)
     X = np.concatenate([X, np.where(rng.random(X.shape) < 0.3, np.nan, X)], axis=1)
-    assert_same_edges(place, X, max_bins, seed=max_bins)
+    assert_same_edges(device, X, max_bins, seed=max_bins)
 
 
 @pytest.mark.parametrize("dtype", ["b1", "i2", "i8", "u1", "f2", ">f4"])
-def test_columns_of_any_dtype_and_layout(place, dtype):
+def test_columns_of_any_dtype_and_layout(device, dtype):
     X = (np.random.default_rng(0).normal(size=(400, 6)) * 100).astype(dtype)
-    assert_same_edges(place, X, 20)
-    assert_same_edges(place, np.asfortranarray(X)[::2, ::-1], 20)
+    assert_same_edges(device, X, 20)
+    assert_same_edges(device, np.asfortranarray(X)[::2, ::-1], 20)
 
 
-def test_neighbouring_subnormal_numbers(place):
+def test_neighbouring_subnormal_numbers(device):
     for dtype in (np.float32, np.float64):
         tiny = np.nextafter(dtype(0), dtype(1))
         X = (np.arange(-300, 300) * tiny).astype(dtype)[:, None]
         for max_bins in (7, 255, 1000):
-            assert_same_edges(place, X, max_bins)
+            assert_same_edges(device, X, max_bins)
 
 
 @given(seed=st.integers(0, 2**64 - 1), n_rows=st.integers(2, 3000), data=st.data())
@@ -143,12 +143,12 @@ def test_the_sample_is_the_hosts(cuda, seed, n_rows, data):
     assert np.array_equal(cuda.backend().draw_rows(seed, n_rows, count), rows)
 
 
-def test_weights_and_samples(place):
+def test_weights_and_samples(device):
     rng = np.random.default_rng(1)
     X = rng.lognormal(size=(900, 3)).astype(np.float32)
     for weights in (None, rng.integers(0, 3, 900).astype(np.int32)):
         given = {"max_bins": 30, "weights": weights, "seed": 5, "sample_rows": 200}
         expected = fit_edges(X, **given)
-        found = fit_edges(X, **given, backend=place.backend())
+        found = fit_edges(X, **given, backend=device.backend())
         assert np.array_equal(found.values, expected.values)
         assert np.array_equal(found.offsets, expected.offsets)

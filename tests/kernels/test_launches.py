@@ -60,7 +60,7 @@ def test_a_level_waits_once(name):
     levels = [b - a for a, b in pairwise(backend.levels)]
     assert len(levels) > 5
     # to draw, to fill histograms, for the cuts and the best split in each round; two to part
-    # the rows; and to see which targets are constant, which classes' sums tell
+    # the rows; and to see which targets are constant, which the sums of classes show
     rounds = -(-task.X.shape[1] // task.n_tried)
     for n_operations, n_waits, n_launches in levels:
         assert n_waits == 1

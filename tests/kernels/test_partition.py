@@ -42,14 +42,14 @@ def test_partitions_are_stable(seed, n_slots):
             code = matrix.codes[own, feature[s]].astype(int)
             left = np.where(code == matrix.edges.missing_code, side[s], code <= bin[s])
             other = begin[s] + 60 if begin[s] < 60 else begin[s] - 60
-            place = slice(other, other + len(own))
+            part = slice(other, other + len(own))
             if feature[s] < 0:
                 assert n_left[s] == 0
                 continue
             assert n_left[s] == left.sum()
-            assert np.array_equal(new_rows[place], np.append(own[left], own[~left]))
-            assert np.array_equal(new_weights[place], np.append(weight[left], weight[~left]))
-            old_rows[place], old_weights[place] = new_rows[place], new_weights[place]
+            assert np.array_equal(new_rows[part], np.append(own[left], own[~left]))
+            assert np.array_equal(new_weights[part], np.append(weight[left], weight[~left]))
+            old_rows[part], old_weights[part] = new_rows[part], new_weights[part]
         # nothing else has moved
         assert np.array_equal(old_rows, new_rows)
         assert np.array_equal(old_weights, new_weights)

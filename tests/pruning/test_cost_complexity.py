@@ -1,4 +1,4 @@
-"""Pruned trees: against growth under narrower rules, scikit-learn, and slow tellings."""
+"""Pruned trees: against growth under narrower rules, scikit-learn, and slow implementations."""
 
 from fractions import Fraction
 

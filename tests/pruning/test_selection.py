@@ -205,7 +205,7 @@ def test_folds_of_the_users_own():
     for ccp_cv in (folds, list(folds.split(X, y))):
         other = DecisionTreeClassifier(ccp_cv=ccp_cv, **params).fit(X, y)
         assert other.pruning_curve_.errors.tolist() == model.pruning_curve_.errors.tolist()
-    # to test every row twice the same way tells no more than once
+    # to test every row twice the same way is no more informative than once
     twice = DecisionTreeClassifier(ccp_cv=list(folds.split(X, y)) * 2, **params).fit(X, y)
     assert twice.pruning_curve_.std_errors.tolist() == model.pruning_curve_.std_errors.tolist()
     repeated = RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
@@ -286,7 +286,7 @@ def test_the_path_tells_the_number_of_leaves():
 # errors, files
 
 
-# Hastie, Tibshirani and Friedman (2009, 9.2.5) tell of a pruned tree that errs in 8.7 to 9.3 % of
+# Hastie, Tibshirani and Friedman (2009, 9.2.5) report a pruned tree that errs in 8.7 to 9.3 % of
 # 1,536 rows. Over 20 draws of such rows these err in 8.0 % on average (6.6 to 8.9 %; 65 leaves),
 # by one standard error in 8.4 % (6.6 to 9.7 %; 32 leaves), unpruned in 9.2 % (210 leaves)
 

@@ -26,7 +26,7 @@ from robust import (
 # the page
 
 
-def told() -> Iterator[tuple[str, str]]:
+def documented() -> Iterator[tuple[str, str]]:
     """File and function of every test that the page names."""
     file = ""
     for line in PAGE.splitlines():
@@ -43,7 +43,7 @@ def test_every_row_of_the_page_has_a_test_and_every_test_a_row():
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     }
-    rows = list(told())
+    rows = list(documented())
     assert len(rows) == len(set(rows))
     assert set(rows) == tests - {
         ("test_robustness.py", "test_every_row_of_the_page_has_a_test_and_every_test_a_row")

@@ -1,6 +1,6 @@
 """Very wide X, and more elements than a 32-bit integer can count, on the CPU backends.
 
-The pages of these arrays that nobody touches take no memory. With GPUFOREST_LARGE=1 in the
+The pages of these arrays that are never written take no memory. With GPUFOREST_LARGE=1 in the
 environment forests are grown from 2^31 elements in full as well.
 """
 

@@ -66,14 +66,14 @@ def frame_of(column):
     return library[type(column).__module__.split(".")[0]]({"a": column, "b": np.arange(N)})
 
 
-def places_of(values, known):
-    """What a column must become, told with Python's own objects."""
-    place = {value: float(i) for i, value in enumerate(known)}
-    return [np.nan if v is None or v != v else place.get(v, float(len(known))) for v in values]
+def codes_of(values, known):
+    """The category codes that a column must become, computed with Python objects."""
+    code = {value: float(i) for i, value in enumerate(known)}
+    return [np.nan if v is None or v != v else code.get(v, float(len(known))) for v in values]
 
 
 def read(X, backend="numpy", **params):
-    """Learned places and categories, and the places that a fitted model reads of the same X."""
+    """The category codes and the categories that `fit` learns of X."""
     model, engine = DecisionTreeClassifier(backend=backend, **params), get_backend(backend)
     found, known = learn_table(model, X, engine)
     model.fit(X, Y)

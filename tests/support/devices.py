@@ -20,7 +20,7 @@ class Device:
     why_not : why it cannot be used here, or None
     backend : takes memory_budget, deep, shared_limit and free, see EmulatedBackend; what
         is not given is the device's own
-    order : takes a seed; threads run in another order inside, where they can be told to
+    order : takes a seed; threads run in another order inside, if their order can be set
     """
 
     why_not: Callable[[], str | None]

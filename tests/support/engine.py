@@ -60,7 +60,7 @@ class Task:
     n_trees: int = 1
     seed: int = 0
     multiway: bool = False
-    categorical: tuple[int, ...] = ()  # columns of X that hold places of categories
+    categorical: tuple[int, ...] = ()  # columns of X that hold category codes
     n_others: int = 0  # the last of them are not listed, as rare ones are not
 
     def but(self, **changes: Any) -> Task:
@@ -195,7 +195,7 @@ def table(
 
 
 def places(rng: np.random.Generator, n_rows: int, n_categories: int) -> np.ndarray:
-    """A column f64[N] of places of categories, a fifth missing, of which the last one is there
+    """A column f64[N] of category codes, a fifth missing, of which the last one is there
     if anything is."""
     x = rng.integers(0, n_categories, n_rows).astype(float)
     x[rng.random(n_rows) < 0.2] = np.nan

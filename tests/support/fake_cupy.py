@@ -191,28 +191,28 @@ class Tensor:
     """A tensor of torch, or an array of JAX: DLPack is the only way in and out."""
 
     def __init__(self, host: np.ndarray, device: int = 0, kind: int = CUDA) -> None:
-        self.host, self.place, self.kind = host, device, kind
+        self.host, self.number, self.kind = host, device, kind
         self.device, self.dtype, self.requires_grad = f"cuda:{device}", host.dtype, True
 
     def __dlpack_device__(self):
-        return self.kind, self.place
+        return self.kind, self.number
 
     def __dlpack__(self, **kwargs):
         assert not self.requires_grad, "a tensor that requires grad cannot be exported"
-        return ndarray(self.host, self.place)
+        return ndarray(self.host, self.number)
 
     def __len__(self):
         return len(self.host)
 
     def __getitem__(self, index):
-        return type(self)(self.host[index], self.place)
+        return type(self)(self.host[index], self.number)
 
     @property
     def __cuda_array_interface__(self):
         raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad")
 
     def detach(self):
-        other = type(self)(self.host, self.place)
+        other = type(self)(self.host, self.number)
         other.requires_grad = False
         return other
 
@@ -240,7 +240,7 @@ class JaxArray(Tensor):
         self.requires_grad = False
 
     def devices(self):
-        return {f"gpu:{self.place}"}
+        return {f"gpu:{self.number}"}
 
     def __array__(self, *args, **kwargs):
         return self.numpy()

@@ -1,6 +1,6 @@
 """More cells than a 32-bit integer can count, of which only some rows are not zero.
 
-The pages of these arrays that nobody touches take no memory.
+The pages of these arrays that are never written take no memory.
 """
 
 from typing import Literal

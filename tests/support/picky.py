@@ -7,9 +7,9 @@ Beneath are NumPy's arrays. Refused is, as CuPy 14 does or would better do:
 - functions, and arguments of functions, that array_api_compat.cupy lacks (where it is here)
 - iteration, which launches a copy for each element
 - numbers beyond 64 bits; `searchsorted` of two dtypes, which C++ would compare its own way;
-  places out of range, which CuPy's `take` silently wraps around
+  indices out of range, which CuPy's `take` silently wraps around
 
-Memory that nobody has written holds garbage, as in a pool that others used before.
+Memory that is not yet written holds garbage, as in a pool that others used before.
 
 `operations` counts by name what starts work on the device, `waits` what waits for it.
 """

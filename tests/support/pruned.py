@@ -1,4 +1,4 @@
-"""Tasks for pruned trees, and slow tellings of what rows lose in them."""
+"""Tasks for pruned trees, and slow implementations of what rows lose in them."""
 
 import pickle
 from fractions import Fraction

@@ -12,7 +12,7 @@ from gpuforest.nodes import LEAF_MASK, is_leaf
 def save_tampered(model, path, forest=None, **header):
     """A file whose checksum is right, of another forest or with another header."""
     text, arrays = container.read(path, model_file.ARRAYS)
-    told = json.loads(text) | header
+    header_text = json.loads(text) | header
     if forest is not None:
         for name in ("leaves", "leaf_weights"):
             arrays.pop(name, None)
@@ -26,13 +26,13 @@ def save_tampered(model, path, forest=None, **header):
         }
         if isinstance(forest.coding.classes, np.ndarray):
             arrays["classes"] = forest.coding.classes
-        told["scale"] = forest.coding.scale
-    container.write(path, json.dumps(told), arrays)
+        header_text["scale"] = forest.coding.scale
+    container.write(path, json.dumps(header_text), arrays)
 
 
-def change(array, place, value):
+def change(array, index, value):
     array = array.copy()
-    array[place] = value
+    array[index] = value
     return array
 
 

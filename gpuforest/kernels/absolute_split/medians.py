@@ -1,8 +1,7 @@
 """Weighted medians, and absolute errors around them, of groups of rows.
 
-The median is the value at which half of a group's weight is reached; where it is reached
-exactly, the middle between that value and the next one. Around either of the two the error is
-the same.
+The median is the value at which half of a group's weight is reached. If it is reached exactly,
+the median is the middle between that value and the next one; the error around either is the same.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import numpy as np
 
 
 def halves(group: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each group of rows, in their order, where it begins i64[g], where half of its weight is
-    reached i64[g], and where more than half is i64[g].
+    """For each of g groups of rows, the position of its first row, of the row at which half of its
+    weight is reached, and of the row at which more than half is: i64[g] each.
 
     Parameters
     ----------
-    group : i64[n], rows of one group lie together, in the order of their values
+    group : i64[n], each row's group; rows of a group are adjacent, in the order of their values
     weights : int[n] > 0
 
     Example
@@ -38,7 +37,7 @@ def halves(group: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def slot_medians(
     q: np.ndarray, rows: np.ndarray, weights: np.ndarray, begin: np.ndarray, end: np.ndarray
 ) -> np.ndarray:
-    """Weighted medians f64[S] of the rows of slots; zero where a slot has none.
+    """Weighted medians f64[S] of the rows of slots; zero for a slot without rows.
 
     Parameters
     ----------

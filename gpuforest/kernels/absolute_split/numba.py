@@ -1,9 +1,8 @@
 """Absolute split, compiled. The specification is numpy.py beside this file.
 
-A Fenwick tree (Fenwick 1994) over the rows of a slot in the order of their targets holds the
-weights and moments of the rows on one side of a cut. A row is added, and the median found, in
-O(log n); so two passes over a feature's rows give the errors of both sides of all its cuts in
-O(n log n).
+A Fenwick tree (Fenwick 1994) holds the weights and moments of the rows on one side of a cut, in
+the order of their targets. Adding a row takes O(log n), and so does finding the median. Two passes
+over a feature's rows therefore give the errors of both sides of all its cuts in O(n log n).
 
     ranks of the targets, by code    3 5 | 1 | 0 2 4 | missing
     errors of left sides             ---->   one behind each group of one code
@@ -24,7 +23,7 @@ LOW_HALF = 0xFFFFFFFF
 
 @device
 def add_row(tree, n, rank, w, moment):
-    """Put a row of this rank into the tree."""
+    """Add the row of this rank to the tree."""
     at = rank + 1
     while at <= n:
         tree[U(at), WEIGHT] += w
@@ -40,7 +39,7 @@ def lower_half(tree, n, top, total, total_moment, q):
     top : the highest power of two that is at most n
     """
     rank, before, moment, step = np.int64(0), np.int64(0), np.int64(0), top
-    while step > 0:  # as many ranks as lie below half of the weight
+    while step > 0:  # find the number of ranks below half of the weight
         at = rank + step
         if at <= n and 2 * (before + tree[U(at), WEIGHT]) < total:
             rank = at
@@ -67,8 +66,8 @@ def upper_half(tree, n, top, total, q):
 
 @rare
 def side_errors(rows, groups, k, way, tree, wants, errors, medians):
-    """Errors i64[m], and medians f64[m] where `wants`, of the rows of all groups up to g, for each
-    g on the way."""
+    """Fill the errors i64[m], and if `wants` the medians f64[m], of the rows of all groups up to g,
+    for each group g on the way."""
     q, rank = rows.q[k], rows.rank[k]
     n, top, total, moment = groups.start[len(errors)], np.int64(1), np.int64(0), np.int64(0)
     while 2 * top <= n:
@@ -108,7 +107,7 @@ def group_rows(codes, w, n, missing, groups, work):
         for i in range(n):
             order[counts[codes[i]]] = i
             counts[codes[i]] += 1
-    else:  # a slot of few rows must not look at all bins
+    else:  # a slot of few rows must not go through all bins
         for i in range(n):
             keys[i] = codes[i] << 32 | i
         keys[:n].sort()
@@ -127,7 +126,7 @@ def group_rows(codes, w, n, missing, groups, work):
 
 @maker  # it sorts
 def take_rows(y, rows, weights, begin, n, out):
-    """Fill `out` with a slot's rows; returns their weight."""
+    """Fill `out` with a slot's rows, and return their weight."""
     total = np.int64(0)
     for i in range(n):
         out.w[i] = weights[begin + i]
@@ -150,7 +149,7 @@ def take_rows(y, rows, weights, begin, n, out):
 
 @rare
 def error_of_side(rows, n, k, goes_left, side):
-    """Error and median of the rows that go to a side, found in the order of their targets."""
+    """The error and the median of the rows on one side, found in the order of their targets."""
     total, upto, at = np.int64(0), np.int64(0), 0
     low, high, error = np.int64(0), np.int64(0), np.int64(0)
     for i in range(n):
@@ -170,7 +169,7 @@ def error_of_side(rows, n, k, goes_left, side):
 
 @device
 def is_allowed(g, side, held, groups, a, b, limits):
-    """Whether limits allow the cut behind group g, whose sides have the medians a and b."""
+    """Whether limits allow the cut behind group g; the medians of its sides are a and b."""
     n_left = groups.start[g + 1] + held.n_missing * side
     w_left = groups.before[g + 1] + held.w_missing * side
     if min(n_left, held.n - n_left) < limits.min_rows:
@@ -185,8 +184,8 @@ def is_allowed(g, side, held, groups, a, b, limits):
 
 @rare
 def all_gains(rows, groups, held, factors, wants, work):
-    """What each cut takes off the slot's error, to work.gains: behind each group, with missing
-    values right and left."""
+    """Fill work.gains f64[2, m]: what the cut behind each group takes off the slot's error, with
+    missing values right and left."""
     errors, medians, gains, m = work.errors, work.medians, work.gains, held.m
     for k in range(len(factors)):
         for side in range(2 if held.n_missing > 0 and m > 2 else 1):
@@ -208,7 +207,7 @@ def all_gains(rows, groups, held, factors, wants, work):
 
 @rare
 def best_cut(rows, groups, held, factors, limits, work):
-    """(score, group behind which the cut lies, whether missing values go left)."""
+    """The best cut: (score, group behind which it lies, whether missing values go left)."""
     best = (-np.inf, 0, False)
     all_gains(rows, groups, held, factors, limits.sign != 0, work)
     for g in range(held.m - 1):
@@ -223,7 +222,7 @@ def best_cut(rows, groups, held, factors, limits, work):
 
 @rare
 def random_cut(rows, groups, held, factors, limits, work, drawn, side):
-    """As best_cut, of the one cut that was drawn."""
+    """As best_cut, for the one cut that was drawn."""
     n, g, n_present = held.n, 0, held.m - (held.n_missing > 0)
     while g + 1 < n_present and groups.code[g + 1] <= drawn:
         g += 1
@@ -245,7 +244,7 @@ def random_cut(rows, groups, held, factors, limits, work, drawn, side):
 
 @device
 def add_left(rows, groups, held, g, side, left):
-    """Weight and moments of the left side, to `left` i64[1 + K] of zeros."""
+    """Fill `left` i64[1 + K], which holds zeros, with the weight and moments of the left side."""
     for i in range(held.n):
         in_values = i < groups.start[g + 1]
         if in_values or (side and i >= held.n - held.n_missing):
@@ -257,7 +256,7 @@ def add_left(rows, groups, held, g, side, left):
 
 @device
 def limits_in(slots, s, f, rules):
-    """The limits of a feature's cuts in a slot."""
+    """The limits on a feature's cuts in a slot."""
     low, high = -np.inf, np.inf
     if len(slots.bounds):
         low, high = slots.bounds[s, 0], slots.bounds[s, 1]
@@ -267,7 +266,7 @@ def limits_in(slots, s, f, rules):
 
 @device
 def held_of(groups, m, n, weight, missing):
-    """What the groups of a feature hold."""
+    """The record of the groups of a feature."""
     n_missing, w_missing = np.int64(0), np.int64(0)
     if groups.code[m - 1] == missing:
         n_missing, w_missing = n - groups.start[m - 1], weight - groups.before[m - 1]
@@ -276,7 +275,7 @@ def held_of(groups, m, n, weight, missing):
 
 @device
 def cut_groups(data, slots, s, j, f, held, rules, factors, scratch, cuts):
-    """Write the best cut of one feature in one slot, or the one that is drawn."""
+    """Write the best cut of one feature in one slot, or the random cut."""
     rows, groups, work = scratch
     n_bins, limits, drawn = data.n_bins[f], limits_in(slots, s, f, rules), np.int64(-1)
     n_present = held.m - (held.n_missing > 0)
@@ -306,7 +305,7 @@ def cut_groups(data, slots, s, j, f, held, rules, factors, scratch, cuts):
 
 @kernel
 def absolute_split(data, slots, features, rules, factors, pieces, cuts):
-    """Fills `cuts` for the pieces i64[p, 3]: slot, and the features first .. last - 1 of k."""
+    """Fill `cuts` for the pieces i64[p, 3]: a slot, and the features first .. last - 1 of k."""
     most, missing = np.int64(0), data.n_codes - 1
     for p in range(len(pieces)):
         s = pieces[p, 0]

@@ -11,26 +11,26 @@ from gpuforest.kernels.shared.goes_left.numpy import goes_left
 from gpuforest.kernels.shared.records import Cuts, Data, RuleNumbers, Slots, Split
 
 NO_SETS = np.zeros(0, np.uint64)
-AT_ONCE = 2**18  # pairs of a cut and a row that are looked at at once
+AT_ONCE = 2**18  # pairs of a cut and a row that are computed at once
 
 
 def absolute_split(
     data: Data, slots: Slots, features: np.ndarray, rules: RuleNumbers, factors: np.ndarray
 ) -> Cuts:
-    """Best cut of every slot by each of the features tried there.
+    """The best cut of every slot by each of the features tried there.
 
-    The absolute error of some rows is the sum of w |y - m|, where m is their weighted median.
-    A cut's score is what it takes off the slot's error: an integer of each output, times the
+    The absolute error of a set of rows is the sum of w |y - m|, where m is their weighted median.
+    A cut's score is what it takes off the slot's error: an integer for each output, times the
     output's factor, added up as float64 in the order of the outputs.
 
     Parameters
     ----------
     features : i32[S, k], the features tried; -1: none
-    factors : f64[K], what an output's error counts
+    factors : f64[K], the factor of each output's error
 
     Of equal scores the lowest bin that holds rows wins, then missing values to the right.
-    The cut lies in the middle of the empty bins between the rows on its two sides; a random
-    one where it was drawn, as in `best_split`.
+    The cut is in the middle of the empty bins between the rows on its two sides; a random cut
+    is where it was drawn, as in `best_split`.
 
     Example
     -------
@@ -93,10 +93,10 @@ def _scores(
     f: int,
     bounds: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What each of the m cuts takes off the error, f64[m], -inf where limits forbid it; and the
-    weight of its left side, i64[m].
+    """What each of m cuts takes off the error, f64[m], -inf if limits forbid it; and the weight of
+    its left side, i64[m].
 
-    bounds : f64[2], where the feature has a sign; else None
+    bounds : f64[2], if the feature has a sign; else None
     """
     (code, w), (at, _, side) = rows, cuts
     gain, w_left = np.zeros(len(at)), np.zeros(len(at), STAT)
@@ -121,9 +121,9 @@ def _scores(
 def _cuts(
     code: np.ndarray, missing: int, key: np.uint64 | None, f: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cuts that leave rows on both sides: the codes <= at go left i64[m], the next code that
-    rows have i64[m] (-1: there is none but the missing one), and whether missing values go
-    left bool[m]."""
+    """The m cuts with rows on both sides: the last code that goes left i64[m], the next code that
+    rows have i64[m] (-1: no code but the missing one), and whether missing values go left
+    bool[m]."""
     held, some_missing = np.unique(code[code != missing]), bool((code == missing).any())
     if key is not None and len(held):
         low, high = int(held[0]), int(held[-1])
@@ -150,8 +150,8 @@ def _left_rows(code: np.ndarray, missing: int, at: np.ndarray, side: np.ndarray)
 def _gains(
     is_left: np.ndarray, y: np.ndarray, weights: np.ndarray, factors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What each of m cuts takes off the error of n rows f64[m], and the medians f64[2, m] of
-    the first output on both sides.
+    """What each of m cuts takes off the error of n rows, f64[m], and the medians of the first
+    output on both sides, f64[2, m].
 
     is_left : bool[m, n]
     """
@@ -172,10 +172,7 @@ def _gains(
 def absolute_errors(
     inside: np.ndarray, q: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Errors i64[m] and weighted medians f64[m] of m sets of n rows, none of them empty.
-
-    The median is the value at which half of the weight is reached; where it is reached
-    exactly, the middle between that and the next one.
+    """Errors i64[m] and weighted medians f64[m] (see medians.py) of m non-empty sets of rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What looking for splits by absolute error works on."""
+"""The records and scratch of the search for splits by absolute error."""
 
 from typing import Any, NamedTuple
 
@@ -8,9 +8,9 @@ from gpuforest.kernels.compile import maker
 
 
 class Rows(NamedTuple):
-    """The n rows of a slot: weights w i64[n], targets own i64[n, K], and of each output the rows
-    by their targets i64[K, n], the rank of each i64[K, n], the targets in that order q i64[K, n]
-    and the slot's error whole i64[K]."""
+    """The n rows of a slot: weights w i64[n] and targets own i64[n, K]; and for each output, the
+    rows in the order of their targets i64[K, n], each row's rank i64[K, n], the targets in that
+    order q i64[K, n], and the slot's error whole i64[K]."""
 
     w: Any
     own: Any
@@ -21,8 +21,8 @@ class Rows(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The rows of a slot by their codes: order i64[n]; group g has the code `code[g]`, rows
-    order[start[g]:start[g + 1]], and lies behind rows of the weight before[g]."""
+    """The rows of a slot in groups of equal codes: group g has the code `code[g]` and the rows
+    order[start[g]:start[g + 1]], and the groups before it weigh before[g]; order is i64[n]."""
 
     order: Any
     start: Any
@@ -46,8 +46,8 @@ class Work(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a slot holds of a feature: m groups of n rows, which weigh `weight`; the last group is
-    of missing values, of n_missing rows and that weight, if there are some."""
+    """The groups of a feature in a slot: m groups of n rows, which weigh `weight`. If values are
+    missing, they are the last group, with its number of rows and its weight."""
 
     m: Any
     n: Any
@@ -57,8 +57,8 @@ class Held(NamedTuple):
 
 
 class Way(NamedTuple):
-    """A way through groups of rows: from the first to the last in steps of 1 or -1, with a group
-    that is on that side too, -1: none."""
+    """A pass over groups of rows, from the first to the last in steps of 1 or -1, and a group that
+    is on that side from the start, or -1."""
 
     first: Any
     last: Any
@@ -68,7 +68,7 @@ class Way(NamedTuple):
 
 @maker
 def new_scratch(n, K, B):
-    """Of slots of at most n rows."""
+    """Scratch for slots of at most n rows."""
     rows = Rows(
         np.empty(n, np.int64), np.empty((n, K), np.int64), np.empty((K, n), np.int64),
         np.empty((K, n), np.int64), np.empty((K, n), np.int64), np.empty(K, np.int64),

@@ -2,8 +2,8 @@
 #include "shared/cuda.cuh"
 #include "shared/hashing/cuda.cuh"
 
-// A thread for each draw; blockIdx.y counts trees. cumulative i64[N], or null where all rows weigh
-// the same. `weights` i32[T, N] holds zeros.
+// A thread for each draw; blockIdx.y counts trees. cumulative i64[N], or null if all rows have
+// equal weights. `weights` i32[T, N] holds zeros.
 extern "C" __global__ void __launch_bounds__(THREADS)
 bag(const u64* keys, i64 N, i64 n_draws, const i64* cumulative, i64 T, i32* weights) {
   u64 total = cumulative ? cumulative[N - 1] : N;
@@ -26,7 +26,8 @@ bag(const u64* keys, i64 N, i64 n_draws, const i64* cumulative, i64 T, i32* weig
     }
 }
 
-// Rows of weight in each tile of bags i32[T, N]: counts i64[T * tiles]; a block a tile.
+// Counts i64[T * tiles] the rows of positive weight in each tile of bags i32[T, N]. A block takes
+// a tile.
 extern "C" __global__ void __launch_bounds__(THREADS)
 count_in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, i64* counts) {
   for (i64 p = blockIdx.x; p < T * tiles; p += gridDim.x) {
@@ -40,23 +41,23 @@ count_in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, i64* counts) {
   }
 }
 
-// The rows of weight of each tile, to places `first` i64[T * tiles] and on.
+// Writes the rows of positive weight of each tile p from first_position[p] on, i64[T * tiles].
 extern "C" __global__ void __launch_bounds__(THREADS)
-in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, const i64* first_place, i32* rows,
+in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, const i64* first_position, i32* rows,
        i32* weights) {
   __shared__ u32 counts[THREADS / 32];
   for (i64 p = blockIdx.x; p < T * tiles; p += gridDim.x) {
     i64 t = p / tiles, first = (p - t * tiles) * tile, last = first + tile < N ? first + tile : N;
-    i64 place = first_place[p];
+    i64 position = first_position[p];
     for (i64 r = first; r < last; r += blockDim.x) {
       i64 own = r + threadIdx.x;
       i32 weight = own < last ? bags[t * N + own] : 0;
       int total, rank = block_rank(weight > 0, counts, total);
       if (weight > 0) {
-        rows[place + rank] = (i32)own;
-        weights[place + rank] = weight;
+        rows[position + rank] = (i32)own;
+        weights[position + rank] = weight;
       }
-      place += total;
+      position += total;
     }
   }
 }

@@ -17,7 +17,7 @@ def mulhi(a, b):
 
 @device
 def first_above(ascending, x):
-    """The first place whose value is above x. NumPy's own takes half a second to compile."""
+    """The first position with a value above x. NumPy's function takes 0.5 s to compile."""
     low, high = np.int64(0), np.int64(len(ascending))
     while low < high:
         middle = (low + high) >> 1
@@ -30,7 +30,7 @@ def first_above(ascending, x):
 
 @kernel
 def bag(key, n_draws, cumulative, weights):
-    """Adds one tree's draws to `weights` i32[N]; `cumulative` is empty for equal rows."""
+    """Add one tree's draws to `weights` i32[N]; `cumulative` is empty if weights are equal."""
     N = len(weights)
     total = U(cumulative[-1]) if len(cumulative) else U(N)
     for j in range(n_draws):
@@ -45,9 +45,9 @@ def bag(key, n_draws, cumulative, weights):
 
 @kernel
 def in_bag(bag, rows, weights):
-    """Rows of a bag i32[N] and their weights, written to `rows`, `weights`."""
+    """Write the rows of a bag i32[N], and their weights, to `rows` and `weights`."""
     n = 0
     for r in range(len(bag)):
-        if n < len(rows):  # written always, kept where the weight is not 0: no branch
+        if n < len(rows):  # always written, but kept only if the weight is not 0: no branch
             rows[n], weights[n] = r, bag[r]
         n += bag[r] > 0

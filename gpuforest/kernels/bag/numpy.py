@@ -7,7 +7,7 @@ from gpuforest.common.hashing import hash_at
 
 
 def mulhi(a: np.ndarray, b: int) -> np.ndarray:
-    """Upper 64 bits of the product of a u64[...] and 0 <= b < 2**63: i64[...]."""
+    """The upper 64 bits of a * b, i64[...], for a u64[...] and 0 <= b < 2**63."""
     b_low, b_high = b & 0xFFFFFFFF, b >> 32
     a_low, a_high = a & 0xFFFFFFFF, a >> 32
     middle = a_high * b_low + ((a_low * b_low) >> 32)
@@ -22,8 +22,8 @@ def bag(keys: np.ndarray, N: int, n_draws: int, cumulative: np.ndarray | None) -
     Parameters
     ----------
     keys : u64[T], the trees' bag keys
-    N, n_draws : rows, and draws a tree
-    cumulative : i64[N], running total of the rows' weights, or None for equal ones
+    N, n_draws : numbers of rows, and of draws for each tree
+    cumulative : i64[N], running total of the rows' weights, or None if they are equal
 
     Example
     -------

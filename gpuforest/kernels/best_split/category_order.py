@@ -1,27 +1,29 @@
-"""Categories: put in an order in which the best set of them is a cut, as of numbers.
+"""Categories are put in an order in which their best set is a cut, as for numbers.
 
     bins by code    a 3:1   b 0:2   c -     d 2:2   missing 1:0
     in order        b 0:2   d 2:2   a 3:1   missing 1:0   | c -         share of one class
     a cut           x in {b, d}     x in {a}, or missing
 
-A histogram whose bins lie in that order, the occupied ones first, goes through the same
-`best_split` as any other; afterwards the bins up to the cut are made a set. What is missing is
-a category like the others. Where the node holds none of a category, also one that training
-never saw, it goes with the heavier side.
+A histogram has its bins put in that order, the occupied ones first, and goes through `best_split`
+as any other; then the bins up to the cut become a set. Missing values are a category like the
+others. Categories that the node does not hold, or that training never saw, go to the heavier side.
+
+The order depends on the targets. "Occupied" categories are those that the node holds.
 
 ===============================  ========================================================
 two classes, or one real output  by the share of the second class, or the mean: the best of
                                  all sets is a cut of it (Fisher 1958; Breiman et al. 1984,
                                  theorem 4.5)
-the same, where limits forbid    the best of all allowed sets first, of at most 6 occupied
-that cut                         categories; more stay in that order
-more, of at most 6 occupied      the best of all sets first
-more, of more occupied           along the first principal direction of the classes' shares
+the same, if limits forbid that  with at most 6 occupied categories, the best of all allowed
+cut                              sets comes first; with more, the order stays
+more classes or outputs, at      the best of all sets comes first
+most 6 occupied categories
+the same, with more of them      along the first principal direction of the classes' shares
                                  (Coppersmith, Hong and Hosking 1999)
 random cuts                      by a hash
 ===============================  ========================================================
 
-O(nodes) work in any array-API namespace; sets.py is the compiled version for CPUs.
+This is O(nodes) work in any array-API namespace; sets.py is the compiled version for CPUs.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
 
 Array = Any
 
-MOST_TRIED = 6  # occupied categories of which all sets are tried: 31
-ITERATIONS = 8  # of the power method; an order need not be the best one
+MOST_TRIED = 6  # all sets of so many occupied categories are tried: 31
+ITERATIONS = 8  # of the power method; the order need not be the best one
 
 
 def in_order(
@@ -52,11 +54,11 @@ def in_order(
     features : i32[S, k], -1 for none
     is_set : bool[F], categorical features
     n_channels : C
-    keys : u64[S], of random cuts; u64[0]: cuts are not random
+    keys : u64[S], the slots' keys if cuts are random; else u64[0]
 
     Returns
     -------
-    the histograms, and the code in each place i64[S, k, B]
+    the histograms, and the code at each position i64[S, k, B]
     """
     S, k, B, width = hist.shape
     device = hist.device
@@ -69,8 +71,8 @@ def in_order(
     own = xp.take(xp.reshape(hist, (S * k, B, width)), at, axis=0)
     hashes = None
     if keys.shape[0]:
-        place = xp.astype(xp.take(chosen, at), xp.uint64) + CUT
-        hashes = hash_at(xp.take(keys, at // k), place)
+        stream = xp.astype(xp.take(chosen, at), xp.uint64) + CUT
+        hashes = hash_at(xp.take(keys, at // k), stream)
     order = _orders(xp, own, n_channels, rules, hashes)
     rank = xp.where(mask, xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1, 0)
     order = xp.where(mask[:, None], xp.take(order, rank, axis=0), codes[None, :])
@@ -90,7 +92,7 @@ def as_sets(
     n_words: int,
     rules: Rules,
 ) -> Splits:
-    """The splits found in histograms that `in_order` made, cuts of categories as sets.
+    """The splits found in histograms that `in_order` made, with cuts of categories as sets.
 
     Parameters
     ----------
@@ -110,13 +112,13 @@ def as_sets(
     own = xp.take(xp.reshape(hist, (-1, *hist.shape[2:])), first, axis=0)
     C = splits.left.shape[1]
     occupied = rules.criterion.side_weight(xp, own[..., :C]) > 0
-    # which way each place goes, then each code
-    place = xp.arange(B, dtype=xp.int64, device=hist.device)[None, :]
-    left = xp.where(occupied, place <= splits.bin[:, None], splits.missing_left[:, None])
+    # which side each position goes to, then each code
+    position = xp.arange(B, dtype=xp.int64, device=hist.device)[None, :]
+    left = xp.where(occupied, position <= splits.bin[:, None], splits.missing_left[:, None])
     back = xp.arange(S, dtype=xp.int64, device=hist.device)[:, None] * B
     left = xp.take(xp.reshape(left, (-1,)), xp.reshape(back + xp.argsort(codes, axis=1), (-1,)))
     left = xp.reshape(left, (S, B))
-    bits = left & mine[:, None] & (place < xp.take(n_bins, feature)[:, None])
+    bits = left & mine[:, None] & (position < xp.take(n_bins, feature)[:, None])
     return replace(
         splits,
         bin=xp.where(mine, SET_BIN, splits.bin),
@@ -126,7 +128,7 @@ def as_sets(
 
 
 def packed(xp: Any, bits: Array, n_words: int) -> Array:
-    """Words u64[S, n_words] of bits bool[S, B], which may be fewer; others are zero."""
+    """The bits bool[S, B] in words u64[S, n_words]; bits from B on are zero."""
     words = []
     for w in range(n_words):
         last = min(64 * w + 64, bits.shape[1])
@@ -139,7 +141,7 @@ def packed(xp: Any, bits: Array, n_words: int) -> Array:
 
 
 def _orders(xp: Any, hist: Array, C: int, rules: Rules, hashes: Array | None) -> Array:
-    """Codes in order i64[P, B] from histograms i64[P, B, ...], the occupied ones first."""
+    """The codes in order, i64[P, B], the occupied ones first, from histograms i64[P, B, ...]."""
     P, B, width = hist.shape
     occupied = rules.criterion.side_weight(xp, hist[..., :C]) > 0
     codes = xp.argsort(xp.astype(~occupied, xp.int8), axis=1, stable=True)
@@ -161,8 +163,8 @@ def _orders(xp: Any, hist: Array, C: int, rules: Rules, hashes: Array | None) ->
         best = _best_of_all(xp, some[:, :MOST_TRIED, :], n, C, rules)
         rest = xp.ones((P, m - MOST_TRIED), dtype=xp.float64, device=hist.device)
         key = xp.where(few, xp.concat([best, rest], axis=1), _along(xp, some[..., :C], rules))
-    place = xp.arange(m, dtype=xp.int64, device=hist.device)[None, :]
-    key = xp.where(place < n[:, None], key, xp.inf)
+    position = xp.arange(m, dtype=xp.int64, device=hist.device)[None, :]
+    key = xp.where(position < n[:, None], key, xp.inf)
     rows = xp.arange(P, dtype=xp.int64, device=hist.device)[:, None] * m
     order = xp.reshape(rows + xp.argsort(key, axis=1, stable=True), (-1,))
     if hashes is None and C == 2 and has_limits(rules):
@@ -176,8 +178,8 @@ def _orders(xp: Any, hist: Array, C: int, rules: Rules, hashes: Array | None) ->
 
 
 def has_limits(rules: Rules) -> bool:
-    """Whether the best cut of categories in order may be forbidden, and a set that is no cut
-    allowed."""
+    """Whether rules can forbid the best cut of categories in order, but allow a set that is no
+    cut."""
     forbids = rules.criterion.allowed is not None
     return rules.count_rows or rules.min_weight_leaf > 1 or forbids
 
@@ -185,10 +187,10 @@ def has_limits(rules: Rules) -> bool:
 def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
     """Zero for the categories of the best set, one for the others: f64[P, m].
 
-    Set number s holds the i-th category where bit i of s is set, and never the last one; of
+    Set number s holds the i-th category if bit i of s is set, and never the last category. Of
     equal scores the lowest number wins.
 
-    hist : i64[P, m <= 6, ...], of which row p has n[p] occupied categories, if not more than m
+    hist : i64[P, m <= 6, ...]; its row p has n[p] occupied categories if n[p] <= m
     """
     m = hist.shape[1]
     score, best = _score_of_set(xp, hist, 0, n, C, rules), xp.zeros_like(n)
@@ -200,8 +202,8 @@ def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
 
 
 def _best_allowed(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
-    """The same of categories in order, where the best of all their cuts is forbidden; zero for
-    all where it is allowed, so that they stay in order, or n[p] > m."""
+    """As `_best_of_all`, for categories in order, if the best of their cuts is forbidden. If it is
+    allowed, or n[p] > m, all are zero, so that they stay in order."""
     m = hist.shape[1]
     cuts = [2**i - 1 for i in range(1, m)]
     any_side = replace(rules.criterion, allowed=None)
@@ -221,7 +223,7 @@ def _best_allowed(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array
 
 
 def _score_of_set(xp: Any, hist: Array, s: int, n: Array, C: int, rules: Rules) -> Array:
-    """Score f64[P] of set number s of the categories, -inf where it is not allowed."""
+    """The score of set number s of the categories, f64[P]; -inf if it is not allowed."""
     m = hist.shape[1]
     whole = xp.sum(hist, axis=1)
     left = xp.zeros_like(whole)
@@ -246,10 +248,10 @@ def _outside(xp: Any, sets: Array, m: int) -> Array:
 
 
 def _along(xp: Any, sums: Array, rules: Rules) -> Array:
-    """Each category's place on the first principal direction of the shares, f64[P, m].
+    """Each category's position on the first principal direction of the shares, f64[P, m].
 
-    The power method, which starts from the category that matters most; every sum in a fixed
-    order.
+    The power method starts from the category with the largest part of the scatter. Every sum has
+    a fixed order.
 
     sums : i64[P, m, C]
     """
@@ -272,8 +274,8 @@ def _along(xp: Any, sums: Array, rules: Rules) -> Array:
     scatter = xp.where(upper, scatter, xp.permute_dims(scatter, (0, 2, 1)))
     # 2. its direction
     matters = _in_order_sum(xp, off * off) * weights
-    place = xp.arange(P, dtype=xp.int64, device=sums.device) * m + xp.argmax(matters, axis=1)
-    way = xp.take(xp.reshape(off, (P * m, C - first)), place, axis=0)
+    largest_at = xp.arange(P, dtype=xp.int64, device=sums.device) * m + xp.argmax(matters, axis=1)
+    way = xp.take(xp.reshape(off, (P * m, C - first)), largest_at, axis=0)
     for _ in range(ITERATIONS):
         found = _in_order_sum(xp, scatter * way[:, None, :])
         largest = xp.max(xp.abs(found), axis=1, keepdims=True)

@@ -40,7 +40,7 @@ struct Bins {
   }
 };
 
-// What limits the cuts of feature f in slot s.
+// The limits on the cuts of feature f in slot s.
 __device__ __forceinline__ Limits limits_of(const CutRules& rules, const Nodes& nodes, i64 s,
                                             int f) {
   Limits limits = limits_of(rules.min_rows);
@@ -55,7 +55,7 @@ __device__ __forceinline__ Limits limits_of(const CutRules& rules, const Nodes& 
   return limits;
 }
 
-// What `found` holds: -1, the feature was not tried; or its cut and these bits.
+// `found` holds -1 if the feature was not tried, and otherwise its cut and these bits.
 #define FOUND_CUT 0xfffff
 #define FOUND_MISSING_LEFT 20
 #define FOUND_VARIES 21
@@ -77,7 +77,7 @@ best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, doub
       continue;
     }
     Bins bins = {hist.cells + p * B * hist.channels, (int)hist.channels, (int)C};
-    // 1. which bins hold rows, and whether the feature varies: two of them do
+    // 1. which bins hold rows; the feature varies if at least two do
     int occupied = 0, where = 0;
     for (int b = 0; b < B && occupied < 2; b += 32)
       occupied += __popc(__ballot_sync(ALL_LANES, b + lane() < B && bins.holds_rows(b + lane())));
@@ -121,8 +121,8 @@ __device__ __forceinline__ void first_of_best(double& score, int& at) {
   }
 }
 
-// A warp for each slot: the best of its features, of the first `need` that vary. What `best`
-// holds, from features tried before, is improved; tried and need count on.
+// A warp for each slot: the best split by the first `need` of its features that vary. It improves
+// on `best`, from features tried before; `tried` counts up and `need` down.
 extern "C" __global__ void __launch_bounds__(SPLIT_THREADS)
 best_split(Histograms hist, const i32* features, const double* score, const i32* found, i64* need,
            Splits best) {
@@ -131,8 +131,8 @@ best_split(Histograms hist, const i32* features, const double* score, const i32*
     i64 more = need[s];
     int count = 0, winner = -1;
     double highest = best.score[s];
-    // a lane each feature; those that vary are tried in the order of the draw, and the first
-    // of the best wins
+    // a lane for each feature; those that vary are tried in the order of the draw, and of equal
+    // scores the first wins
     for (i64 first = 0; first < k && count < more; first += 32) {
       i64 j = first + lane();
       int cut = j < k ? found[s * k + j] : -1, at = (int)j;
@@ -152,7 +152,7 @@ best_split(Histograms hist, const i32* features, const double* score, const i32*
       best.tried[s] += count;
     }
     if (winner < 0) continue;
-    // the winner's left side: what goes_left says of every bin
+    // the winner's left side: the bins for which goes_left is true
     int cut = found[s * k + winner], bin = cut & FOUND_CUT;
     bool missing_left = cut >> FOUND_MISSING_LEFT & 1;
     const i64* cells = hist.cells + (s * k + winner) * hist.B * hist.channels;

@@ -1,14 +1,14 @@
 // The best cut of one feature in one node, found by a warp. The specification is numpy.py
 // beside this file.
 //
-// Items are what lies between two possible cuts: bins of a histogram, or rows in the order
-// of their codes. They are taken 32 at a time, an item a lane; running totals are integers,
-// so that sums over the lanes have no order. An Items type has
+// Items are bins of a histogram, or rows in the order of their codes; cuts lie between them. A
+// warp takes 32 at a time, one in each lane. Running totals are integers, so the order of sums
+// over the lanes does not matter. An Items type has
 //
-//     at(i)           item i, whose channel(c) is what it adds to channel c
-//     rows(i)         and to the count of rows
+//     at(i)           item i; its channel(c) is what it adds to channel c
+//     rows(i)         what it adds to the count of rows
 //     code(i)         its code
-//     after(i, n)     the next code that holds rows, of the items below n, or -1
+//     after(i, n)     the next code that holds rows among the items below n, or -1
 //     BINS            items may be empty; otherwise equal codes are neighbours
 #include "shared/hashing/cuda.cuh"
 #include "shared/scoring/cuda.cuh"
@@ -20,8 +20,8 @@ struct Cut {
   bool missing_left, heavier;
 };
 
-// What a node is, for one feature: all of it, and the part that is missing. The last two are
-// the warp's own in shared memory.
+// A node's sums for one feature: of all rows, and of those with missing values. The last two
+// arrays are the warp's, in shared memory.
 struct Node {
   int C, n_rows;
   const i64* sums;  // [C]
@@ -31,11 +31,10 @@ struct Node {
   i64* so_far;   // [C], scratch
 };
 
-// With SPECIAL 1 cuts may be limited or random; most forests need neither, and not the
-// registers either.
+// With SPECIAL 1 cuts may be limited or random; most forests need neither, and save registers.
 
-// What limits cuts: rows and weight of either side, the order of the sides' means (of the
-// second channel), and between what these lie.
+// The limits on cuts: the least rows and weight of either side, the order of the sides' means (of
+// the second channel), and the bounds of these means.
 struct Limits {
   int min_rows;
   i64 min_weight;
@@ -55,7 +54,7 @@ __device__ __forceinline__ Limits limits_of(int min_rows) {
   return {min_rows, 1, 0, MINUS_INFINITY, -MINUS_INFINITY};
 }
 
-// A random cut, where there is one: drawn between the first and the last code that hold rows.
+// A random cut, if cuts are random: drawn between the first and the last code that hold rows.
 struct Draw {
   bool random, missing_left;
   int code;
@@ -68,8 +67,8 @@ struct Draw {
   }
 };
 
-// The best cut of the first `width` lanes; among equal scores the first item, then missing
-// to the right. All lanes get it.
+// The best cut of the first `width` lanes; of equal scores the first item wins, then missing
+// values to the right. All lanes get the result.
 __device__ __forceinline__ Cut best_of_lanes(Cut cut, int width) {
   int key = cut.item < 0 ? 0x7fffffff : cut.item << 2 | cut.missing_left << 1 | cut.heavier;
   for (int d = width >> 1; d > 0; d >>= 1) {
@@ -88,7 +87,7 @@ __device__ __forceinline__ Cut best_of_lanes(Cut cut, int width) {
   return cut;
 }
 
-// All lanes call it and get the same.
+// All lanes call it and get the same result.
 template <class Items>
 __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, const Limits& limits,
                            const Draw& draw, const i64* table) {
@@ -118,13 +117,13 @@ __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, co
         }
       }
       __syncwarp();
-      // 3. candidates: the item ends a code that holds rows, both sides do, and enough
+      // 3. candidates: the item is the last of its code, and both sides hold enough rows
       bool ends = inside && weight > 0 && right.n > 0;
 #if SPECIAL
       bool parts = inside && right.n > 0;
       if (C > 1) parts = parts && limits.allow(left.n, a_left, right.n, node.sums[1] - a_left);
       ends = ends && parts;
-      if (draw.random) {  // bins without rows end nothing, but a cut may be drawn there
+      if (draw.random) {  // an empty bin is no candidate, but a cut may be drawn there
         ends = parts && with == (int)draw.missing_left && items.code(i) <= draw.code;
         ends = ends && (i + 1 == n_items || items.code(i + 1) > draw.code);
       } else

@@ -1,4 +1,4 @@
-"""What limits cuts, and the one cut of a feature that is drawn at random, compiled."""
+"""The limits on cuts, and random cuts, compiled."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def weight_of(sums, is_classes):
 
 @device
 def slot_at(slots, s, is_classes):
-    """One of the slots."""
+    """The record of slot s."""
     low, high = -np.inf, np.inf
     if len(slots.bounds):
         low, high = slots.bounds[s, 0], slots.bounds[s, 1]
@@ -31,7 +31,7 @@ def slot_at(slots, s, is_classes):
 
 @device
 def feature_of(f, data, rules, n_channels):
-    """A feature, of which histograms are made."""
+    """The record of feature f."""
     width = np.int64(n_channels + rules.count_rows)
     bins, missing = np.int64(data.n_bins[f]), np.int64(data.n_codes - 1)
     return Feature(np.int64(f), bins, missing, np.int64(n_channels), width, has_labels(data.y))
@@ -39,20 +39,20 @@ def feature_of(f, data, rules, n_channels):
 
 @device
 def limits_of(rules, slot, f):
-    """The limits of a feature's cuts in a slot."""
+    """The limits on a feature's cuts in a slot."""
     sign = np.int64(rules.signs[f]) if len(rules.signs) else np.int64(0)
     return Limits(np.int64(rules.min_rows), np.int64(rules.min_weight), sign, slot.low, slot.high)
 
 
 @device
 def by_rows(rules):
-    """Limits of rows alone."""
+    """The limits if only the number of rows is limited."""
     return Limits(np.int64(rules.min_rows), np.int64(1), np.int64(0), -np.inf, np.inf)
 
 
 @device
 def may_part(n_left, a_left, n, a, limits):
-    """Whether the limits of weight and of means allow sides of these weights and sums."""
+    """Whether the limits on weights and means allow sides of these weights and sums."""
     if n_left < limits.min_weight or n - n_left < limits.min_weight:
         return False
     if limits.sign == 0:
@@ -65,8 +65,8 @@ def may_part(n_left, a_left, n, a, limits):
 
 @device
 def draw_cut(key, f, low, high, bins):
-    """A random cut between the first and the last bin that hold rows, and the side of the
-    missing values. One bin alone is cut from them: they go right."""
+    """A random cut between the first and the last bin that hold rows, and the side of missing
+    values. If one bin alone holds rows, the cut separates it from missing values: they go right."""
     h = hash_at(key, CUT + np.int64(f))
     if high == low:
         return np.int64(bins) - 1, False
@@ -75,7 +75,8 @@ def draw_cut(key, f, low, high, bins):
 
 @device
 def score_parts(left, n_left, rows_left, slot, criterion, limits):
-    """Score of the sides of a cut, -inf if the limits forbid it; `left` becomes the right."""
+    """The score of a cut's sides, -inf if the limits forbid it. It changes `left` to the right
+    side's sums."""
     C, sums = len(slot.sums), slot.sums
     if rows_left < limits.min_rows or slot.n_rows - rows_left < limits.min_rows:
         return -np.inf
@@ -89,7 +90,8 @@ def score_parts(left, n_left, rows_left, slot, criterion, limits):
 
 @device
 def left_of(hist, feature, cut, missing_left, left):
-    """Channel sums of the codes <= cut, and of the missing ones if they go left."""
+    """Fill `left` i64[C] with the sums of the codes <= cut, and of missing values if they go
+    left."""
     for c in range(feature.n_channels):
         left[c] = 0
     for b in range(cut + 1):
@@ -102,7 +104,7 @@ def left_of(hist, feature, cut, missing_left, left):
 
 @device
 def ends_of_bins(hist, feature):
-    """The first and the last bin that hold rows, -1 for none, and the weight of missing values."""
+    """The first and the last bin that hold rows, or -1, and the weight of missing values."""
     low, high, n_missing = np.int64(-1), np.int64(-1), np.int64(0)
     for i in range(feature.bins + 1):
         b = i if i < feature.bins else feature.missing
@@ -118,7 +120,7 @@ def ends_of_bins(hist, feature):
 
 @rare
 def random_of_bins(hist, feature, slot, criterion, limits, left):
-    """As best_of_bins, of the one cut that is drawn; `left` i64[C] is scratch."""
+    """As best_of_bins, for the one cut that is drawn; `left` i64[C] is scratch."""
     f, C = feature.number, feature.n_channels
     low, high, n_missing = ends_of_bins(hist, feature)
     if low < 0 or (low == high and n_missing == 0):

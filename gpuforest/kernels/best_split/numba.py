@@ -20,7 +20,7 @@ from gpuforest.nodes import SET_BIN
 
 @device
 def improve_by_set(hist, feature, slot, rules, best, found, scan, work):
-    """Improve on `best` with one categorical feature: whether it varies, and the best split."""
+    """Improve on `best` with a categorical feature: whether it varies, and the best split."""
     m = compact_bins(hist, feature, work)
     if m < 2:
         return False, best
@@ -35,13 +35,13 @@ def improve_by_set(hist, feature, slot, rules, best, found, scan, work):
 
 @device
 def improve_by_cut(hist, feature, slot, rules, best, found, scan):
-    """The same with one numeric feature."""
+    """As improve_by_set, with a numeric feature."""
     limits = limits_of(rules, slot, feature.number)
     if rules.is_random:
         varies, split = random_of_bins(hist, feature, slot, rules.criterion, limits, scan.left)
     else:
         varies, split = best_of_bins(hist, feature, slot, rules.criterion, limits, scan)
-    if split.score > best.score:  # of equal ones the first stays
+    if split.score > best.score:  # of equal scores the first wins
         best = split
         left_of(hist, feature, split.bin, split.missing_left, found.left[slot.number])
     return varies, best
@@ -51,7 +51,7 @@ def improve_by_cut(hist, feature, slot, rules, best, found, scan):
 def slot_best(data, slot, hist, features, need, rules, best, found, scan, categories):
     """Improve on the Split `best` with one slot's histograms.
 
-    found : Found, of which the slot's left sums and set follow the best
+    found : Found; its left sums and set of the slot are those of the best split
     categories : Categories; None: all features are numeric
     Returns the new best and how many features were tried.
     """
@@ -91,7 +91,7 @@ def best_of_slot(data, slots, s, hist, features, need, rules, found, scan):
 
 @kernel
 def best_split(data, slots, hist, features, need, rules, found):
-    """hist i64[S, k, B * width]; the results are written to `found`."""
+    """Write the best split of each slot to `found`; hist : i64[S, k, B * width]."""
     scan = new_scratch(data.n_codes, slots.sums.shape[1])
     for s in range(len(features)):
         best_of_slot(data, slots, s, hist[s], features[s], need[s], rules, found, scan)

@@ -19,26 +19,26 @@ def best_split(
     need: np.ndarray,
     rules: RuleNumbers,
 ) -> Found:
-    """Best split of every slot among the features that vary in it, without sets of categories.
+    """The best split of each slot by features that vary in it, without sets of categories.
 
     Parameters
     ----------
-    hist : i64[S, k, B, C] or [S, k, B, C + 1], the last bin that of missing values
+    hist : i64[S, k, B, C] or [S, k, B, C + 1]; the last bin is that of missing values
     features : i32[S, k], distinct in a slot, -1 for none
-    need : i64[S], how many features that vary may still be tried; the first so many in
-        the order of `features` are
+    need : i64[S], the number of varying features that may still be tried, in the order of
+        `features`
     rules : with the `Criterion` itself in place of its number
 
-    Among equal scores the first of `features` wins, then the lowest bin that holds
-    rows, then missing values to the right. The cut lies in the middle of the empty bins
-    between the rows on its two sides; a random one where it was drawn, each bin from the
-    first to the last but one that hold rows as likely as another.
+    Of equal scores the first of `features` wins, then the lowest bin that holds rows, then
+    missing values to the right. The cut is in the middle of the empty bins between the rows on
+    its two sides. A random cut is where it was drawn: each bin from the first to the last but
+    one that hold rows is equally likely.
 
     Example
     -------
-    Two classes, bins 0, 1, 4 hold (3, 0), (0, 2), (0, 1), none is missing, Gini: after
-    bin 0 the score is 9/3 + 9/3 = 6, after bin 1 9/5 + 4/5 + 1 = 3.6: the cut is bin 0.
-    Were bin 1 empty, bins 0 .. 3 would cut alike, and (0 + 4 - 1) // 2 = 1 is chosen.
+    With two classes and Gini, let bins 0, 1, 4 hold (3, 0), (0, 2), (0, 1), and no value be
+    missing. A cut after bin 0 scores 9/3 + 9/3 = 6, and after bin 1 9/5 + 4/5 + 1 = 3.6: the cut
+    is bin 0. If bin 1 were empty, cuts after bins 0 .. 3 would be equal: (0 + 4 - 1) // 2 = 1.
     """
     S, k, B, _ = hist.shape
     C, slot, criterion = data.n_channels, np.arange(S), rules.criterion
@@ -71,7 +71,7 @@ def best_split(
     cut = _middle_of_gap(
         occupied[slot, j], b, data.n_bins[chosen], None if drawn is None else drawn[slot, j]
     )
-    # 6. where none is missing, a missing value seen later goes with the heavier side
+    # 6. if no value is missing, missing values seen later go to the heavier side
     none_missing = ~(missing[slot, j] != 0).any(axis=1)
     heavier = sides.n_left[slot, j, b, 0] > sides.n_right[slot, j, b, 0]
     return Found(
@@ -86,8 +86,8 @@ def best_split(
 
 
 class _Sides(NamedTuple):
-    """Both sides of each cut, with missing values right and left: channel sums i64[S, k, B - 1, 2,
-    ...] and weights i64[S, k, B - 1, 2]."""
+    """The two sides of each cut, with missing values on the right and on the left: channel sums
+    i64[S, k, B - 1, 2, ...] and weights i64[S, k, B - 1, 2]."""
 
     left: np.ndarray
     right: np.ndarray
@@ -106,7 +106,7 @@ def _both_sides(hist: np.ndarray, slots: Slots, C: int, criterion: Criterion) ->
 def _within_limits(
     sides: _Sides, slots: Slots, features: np.ndarray, C: int, rules: RuleNumbers
 ) -> np.ndarray:
-    """Whether the limits of weight, means and rows allow a cut, bool[S, k, B - 1, 2]."""
+    """Whether the limits on weights, means and rows allow a cut, bool[S, k, B - 1, 2]."""
     lighter = np.minimum(sides.n_left, sides.n_right)
     allowed: np.ndarray = lighter >= (rules.min_weight if rules.min_weight > 1 else 0)
     if len(rules.signs):
@@ -128,8 +128,11 @@ def _is_drawn(occupied: np.ndarray, drawn: np.ndarray) -> np.ndarray:
 def _middle_of_gap(
     occupied: np.ndarray, b: np.ndarray, n_bins: np.ndarray, drawn: np.ndarray | None
 ) -> np.ndarray:
-    """Cuts i64[S] behind the bins b i64[S]: half-way to the next bin that holds rows, bool[S, B -
-    1], or all but the missing ones."""
+    """The cuts i64[S] behind the bins b i64[S]: half-way to the next bin that holds rows, or
+    before missing values if there is none.
+
+    occupied : bool[S, B - 1]
+    """
     after = occupied & (np.arange(occupied.shape[1]) > b[:, None])
     upper = np.where(after.any(axis=1), np.argmax(after, axis=1), -1)
     middle = (b + upper - 1) >> 1 if drawn is None else drawn
@@ -139,9 +142,8 @@ def _middle_of_gap(
 def _draw_cuts(
     occupied: np.ndarray, features: np.ndarray, keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A random cut of each feature, i64[S, k], and whether missing values may go right and
-    left, bool[S, k, 2]; where one bin alone holds rows that are not missing, it is cut from
-    those that are.
+    """A random cut of each feature, i64[S, k], and whether missing values may go right and left,
+    bool[S, k, 2]. If one bin alone holds rows, the cut separates it from missing values.
 
     occupied : bool[S, k, B - 1]
     """
@@ -157,7 +159,7 @@ def _draw_cuts(
 def _is_monotonic(
     sides: _Sides, features: np.ndarray, C: int, rules: RuleNumbers, bounds: np.ndarray
 ) -> np.ndarray:
-    """Whether the means of the two sides are in order, and in bounds, where the feature has a
+    """Whether the means of the two sides are in order and within bounds, if the feature has a
     sign."""
     means = (rules.criterion.side_value(xp, side) for side in (sides.left[..., :C], sides.right))
     low, high = means

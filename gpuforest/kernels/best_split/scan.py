@@ -7,7 +7,7 @@ import numpy as np
 from gpuforest.criteria import ENTROPY, GINI, SQUARED_ERROR
 from gpuforest.kernels.best_split.limits import may_part
 from gpuforest.kernels.compile import device, maker, rare
-from gpuforest.kernels.shared.constants import XLOGX_PLACES
+from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
 from gpuforest.kernels.shared.scoring.numba import (
@@ -20,18 +20,18 @@ from gpuforest.kernels.shared.scoring.numba import (
     xlogx_of,
 )
 
-# A feature is first made compact: running totals behind each code that holds rows,
+# A feature is first made compact: for each code that holds rows, in order, the running totals of
+# weight, second channel and rows up to it are
 #
 #     upto[WEIGHT, i], upto[SECOND, i], upto[ROWS, i] at upto[CODE, i],     i < m
 #
-# of weight, second channel and rows, so that scoring is one loop without branches, which
-# the compiler turns into vectors. Of more than two classes, SECOND and THIRD are what the
-# two sides of a cut there add up to (see scoring).
+# Scoring is then a loop without branches, which the compiler vectorises. With more than two
+# classes, SECOND and THIRD are the terms of the score of the left and the right side (see scoring).
 WEIGHT, SECOND, ROWS, CODE, THIRD = range(5)
 
 
 class Scan(NamedTuple):
-    """What a scan works on: left i64[C], the running totals upto i64[5, size + 1], and scores
+    """Scratch of a scan: left i64[C], the running totals upto i64[5, size + 1], and scores
     f64[size + 1]. Compaction writes one position more than there are codes."""
 
     left: Any
@@ -40,8 +40,8 @@ class Scan(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A cut that is the best so far: its score, its position in the running totals (-1: none), and
-    the side of missing values, 1 for left."""
+    """The best cut so far: its score, its position in the running totals (-1: none), and the side
+    of missing values, 1 for left."""
 
     score: Any
     at: Any
@@ -52,7 +52,7 @@ NOTHING = Candidate(-np.inf, np.int64(-1), np.int64(0))
 
 
 def scan_arrays(size: int, C: int) -> Scan:
-    """What a scan of `size` codes works on."""
+    """Scratch for a scan of `size` codes."""
     return Scan(
         np.zeros(C, np.int64), np.zeros((5, size + 1), np.int64), np.empty(size + 1, np.float64)
     )
@@ -63,7 +63,7 @@ new_scratch = maker(scan_arrays)
 
 @device
 def compact_pairs(hist, feature, upto):
-    """Fills the running totals of two channels from hist [B * width]; returns m."""
+    """Fill the running totals of two channels from hist i64[B * width], and return m."""
     m, n, a, n_rows = 0, np.int64(0), np.int64(0), np.int64(0)
     width = feature.width
     for i in range(feature.bins + 1):
@@ -83,9 +83,10 @@ def compact_pairs(hist, feature, upto):
 
 @device
 def score_pairs(criterion, upto, whole, more, last, scores):
-    """Scores of the cuts behind the positions 0 .. last - 1.
+    """Fill the scores of the cuts behind the positions 0 .. last - 1.
 
-    whole, more : Bin, the node, and what the running totals of the left side leave out
+    whole, more : Bin, the sums of the node, and what is added to the running totals of the left
+        side
     """
     n, a, n_more, a_more = whole.weight, whole.second, more.weight, more.second
     for i in range(last):
@@ -96,14 +97,15 @@ def score_pairs(criterion, upto, whole, more, last, scores):
 
 @rare
 def score_entropy(upto, whole, more, last, scores):
-    """As score_pairs: n ln n is looked up, or computed in vectors, in loops without a call."""
+    """As score_pairs, for entropy. n ln n is looked up or computed in loops without a call, which
+    the compiler vectorises."""
     n, a = whole.weight, whole.second
     for side in range(2):
         for i in range(last):
             n_side, a_side = upto[WEIGHT, U(i)] + more.weight, upto[SECOND, U(i)] + more.second
             if side == 1:
                 n_side, a_side = n - n_side, a - a_side
-            if n < XLOGX_PLACES:
+            if n < XLOGX_TABLE_SIZE:
                 score = XLOGX_TABLE[U(a_side)] + XLOGX_TABLE[U(n_side - a_side)]
                 score -= XLOGX_TABLE[U(n_side)]
             else:
@@ -113,7 +115,8 @@ def score_entropy(upto, whole, more, last, scores):
 
 @device
 def first_highest(scores, upto, last, whole, more, limits, side, found):
-    """Improve on the Candidate `found`: the first of the highest scores of a side.
+    """Improve on the Candidate `found` by the first of the highest scores, for a side of the
+    missing values.
 
     whole, more : as in score_pairs
     """
@@ -138,7 +141,7 @@ def first_highest(scores, upto, last, whole, more, limits, side, found):
 
 @device
 def split_of(found, upto, n, feature, some_missing, left):
-    """The split of a candidate: it cuts the middle of the gap behind its position."""
+    """The split of a candidate; its cut is the middle of the gap behind its position."""
     at, cut, missing_left = found.at, np.int64(0), False
     if at >= 0:
         code, upper = upto[CODE, at], upto[CODE, at + 1]
@@ -149,8 +152,7 @@ def split_of(found, upto, n, feature, some_missing, left):
 
 @device
 def score_side(criterion, upto, whole, more, last, scores):
-    """As score_pairs, with a loop of its own for each of the usual criteria, which the compiler
-    turns into vectors."""
+    """As score_pairs, with a loop for each of the usual criteria, which the compiler vectorises."""
     if criterion == GINI:
         score_pairs(GINI, upto, whole, more, last, scores)
     elif criterion == SQUARED_ERROR:
@@ -163,8 +165,8 @@ def score_side(criterion, upto, whole, more, last, scores):
 
 @device
 def best_pair(m, feature, criterion, limits, scan):
-    """Best cut of a feature of two channels, whose m running totals are in `scan`; the last of
-    them may be the missing values."""
+    """The best cut of a feature by its m running totals of two channels in `scan`; the last may be
+    that of missing values."""
     upto, scores = scan.upto, scan.scores
     whole = Bin(upto[WEIGHT, m - 1], upto[SECOND, m - 1], upto[ROWS, m - 1])
     some_missing = upto[CODE, m - 1] == feature.missing
@@ -208,7 +210,7 @@ def score_classes(criterion, upto, n, last, scores):
 def best_classes(m, slot, criterion, limits, scan, side, found):
     """The best cut of a compact feature of a class target: as first_highest."""
     upto, scores = scan.upto, scan.scores
-    if criterion == GINI:  # a loop of its own, which the compiler turns into vectors
+    if criterion == GINI:  # a loop of its own, which the compiler vectorises
         score_classes(GINI, upto, slot.weight, m - 1, scores)
     else:
         score_classes(criterion, upto, slot.weight, m - 1, scores)
@@ -218,10 +220,10 @@ def best_classes(m, slot, criterion, limits, scan, side, found):
 
 @device
 def compact_classes(hist, feature, criterion, sums, start, scan):
-    """As compact_pairs, of any number of classes.
+    """As compact_pairs, for any number of classes.
 
-    start : Bin, what lies on the left of all bins, with the channel sums `scan.left`: nothing,
-        or the missing values. Otherwise these come last
+    start : Bin, the sums on the left of all bins, with the channel sums `scan.left`: those of
+        missing values, or zeros; then missing values come last
     """
     bins, C, width, left, upto = (
         feature.bins, feature.n_channels, feature.width, scan.left, scan.upto,
@@ -264,7 +266,7 @@ def compact_classes(hist, feature, criterion, sums, start, scan):
 
 @rare
 def scan_classes(hist, feature, slot, criterion, limits, scan):
-    """As best_of_bins, of a class target."""
+    """As best_of_bins, for a class target."""
     C, last = feature.n_channels, feature.missing * feature.width
     found, varies = NOTHING, False
     n_missing, rows_missing = np.int64(0), np.int64(0)
@@ -287,9 +289,9 @@ def scan_classes(hist, feature, slot, criterion, limits, scan):
 
 @device
 def compact_outputs(hist, feature, criterion, sums, side, scan):
-    """As compact_classes, of several outputs; the scores of the cuts are put into `scan` too.
+    """As compact_classes, for several outputs; it also fills the scores of `scan`.
 
-    side : 1, if the missing values lie on the left of all bins
+    side : 1 if missing values go left, else 0
     """
     C, width, left, upto = feature.n_channels, feature.width, scan.left, scan.upto
     last = feature.missing * width
@@ -317,7 +319,7 @@ def compact_outputs(hist, feature, criterion, sums, side, scan):
 
 @rare
 def scan_outputs(hist, feature, slot, criterion, limits, scan):
-    """As best_of_bins, of several outputs."""
+    """As best_of_bins, for several outputs."""
     n, n_missing = slot.sums[0], hist[feature.missing * feature.width]
     found, varies = NOTHING, False
     # 2. left sides, first without the missing values, then with them
@@ -335,7 +337,7 @@ def scan_outputs(hist, feature, slot, criterion, limits, scan):
 
 @device
 def best_of_bins(hist, feature, slot, criterion, limits, scan):
-    """Best cut of one feature from hist [B * width]: whether it varies, and the Split."""
+    """The best cut of one feature from hist i64[B * width]: whether it varies, and the Split."""
     if feature.n_channels == 2:
         m = compact_pairs(hist, feature, scan.upto)
         return m > 1, best_pair(m, feature, criterion, limits, scan)

@@ -1,5 +1,5 @@
-"""The order of a node's categories in which the best set of them is a cut, compiled. The
-specification is category_order.py beside this file."""
+"""The order of a node's categories in which their best set is a cut, compiled. The specification
+is category_order.py beside this file."""
 
 from typing import Any, NamedTuple
 
@@ -8,19 +8,19 @@ import numpy as np
 from gpuforest.kernels.best_split.category_order import ITERATIONS
 from gpuforest.kernels.compile import device, rare
 
-POSITION = 32  # a position lies above a code, by so many bits
-SHORT, MANY = 24, 512  # so many are sorted by insertion, or in buckets
+POSITION = 32  # a position is packed so many bits above a code
+SHORT, MANY = 24, 512  # the most keys that are sorted by insertion, and in buckets
 
 
 class CategoryWork(NamedTuple):
-    """Work on one feature.
+    """Scratch for one categorical feature.
 
-    codes, keys : i64[B], f64[B], the occupied codes, and what they are ordered by
+    codes, keys : i64[B], f64[B], the occupied codes, and the keys that order them
     spare_codes, spare_keys : the same, for merging
     some, ordered : i64[(B + 1) * width], the sums of the occupied codes, by code and in order; an
         empty position follows, where `best_of_bins` looks for missing values
-    off, sides, scatter, directions : f64[B, C], i64[2, C], f64[C, C] and f64[2, C], of the two
-        ways to order many classes
+    off, sides, scatter, directions : f64[B, C], i64[2, C], f64[C, C] and f64[2, C], for the two
+        ways to order categories of many classes
     """
 
     codes: Any
@@ -36,7 +36,7 @@ class CategoryWork(NamedTuple):
 
 
 def category_arrays(B: int, C: int, width: int) -> CategoryWork:
-    """Work on a feature of B - 1 bins."""
+    """Scratch for a feature of B - 1 bins."""
     return CategoryWork(
         np.empty(B, np.int64),
         np.empty(B, np.float64),
@@ -53,7 +53,7 @@ def category_arrays(B: int, C: int, width: int) -> CategoryWork:
 
 @device
 def insertion_sort(keys, codes, low, high):
-    """Sort positions low .. high - 1 by key, equal ones in their order."""
+    """Sort the positions low .. high - 1 by key; equal keys keep their order."""
     for i in range(low + 1, high):
         key, code, j = keys[i], codes[i], i
         while j > low and keys[j - 1] > key:
@@ -64,7 +64,7 @@ def insertion_sort(keys, codes, low, high):
 
 @rare
 def merge_sort(keys, codes, spare_keys, spare_codes, m):
-    """The same of many: short runs, merged."""
+    """As insertion_sort, for m codes: short runs are sorted and merged."""
     for low in range(0, m, SHORT):
         insertion_sort(keys, codes, low, min(low + SHORT, m))
     width = SHORT
@@ -86,7 +86,7 @@ def merge_sort(keys, codes, spare_keys, spare_codes, m):
 
 @device
 def held_channels(feature, slot, held):
-    """Put the channels that the slot holds, of moments all, into `held`; how many."""
+    """Fill `held` with the classes that the slot holds, or all moments, and return their number."""
     K = 0
     for c in range(0 if feature.is_classes else 1, feature.n_channels):
         held[K] = c
@@ -96,8 +96,8 @@ def held_channels(feature, slot, held):
 
 @device
 def scatter_of(m, feature, slot, K, work):
-    """Fill how the shares of K channels scatter, the upper half of a symmetric matrix; the
-    category that matters most."""
+    """Fill the upper half of the scatter matrix of K channels' shares; returns the category with
+    the largest part of the scatter."""
     some, off, scatter, held = work.some, work.off, work.scatter, work.sides[0]
     total, most, at, width = np.float64(slot.weight), -1.0, 0, feature.width
     for c in range(K):
@@ -123,9 +123,9 @@ def scatter_of(m, feature, slot, K, work):
 
 @rare
 def along(m, feature, slot, work):
-    """Keys: each category's position on the first principal direction of the shares.
+    """Fill the keys: each category's position on the first principal direction of the shares.
 
-    Classes that the node does not hold add zeros, and are passed over.
+    Classes that the node does not hold would add zeros, and are skipped.
     """
     off, scatter, way, found = work.off, work.scatter, work.directions[0], work.directions[1]
     K = held_channels(feature, slot, work.sides[0])
@@ -154,7 +154,7 @@ def along(m, feature, slot, work):
 
 @rare
 def bucket_sort(keys, codes, spare_keys, spare_codes, counts, m):
-    """The same of a few hundred: into as many buckets, which leaves little to insertion."""
+    """As insertion_sort, for a few hundred codes, which are divided into m buckets first."""
     low = high = keys[0]
     for i in range(m):
         low, high = min(low, keys[i]), max(high, keys[i])
@@ -177,7 +177,7 @@ def bucket_sort(keys, codes, spare_keys, spare_codes, counts, m):
 
 @device
 def sort_codes(m, work):
-    """Sort the `codes` of the compact bins by their keys, each with its position above it."""
+    """Sort the `codes` of the compact bins by key; each has its position packed above it."""
     codes, keys = work.codes, work.keys
     for i in range(m):
         codes[i] |= np.int64(i) << POSITION

@@ -1,5 +1,5 @@
-"""The best set of a categorical feature, compiled: the bins that hold rows are put in order, and
-the cuts between them scored. The specification is category_order.py beside this file."""
+"""The best set of a categorical feature, compiled: bins that hold rows are put in order, and the
+cuts between them are scored. The specification is category_order.py beside this file."""
 
 from typing import Any, NamedTuple
 
@@ -27,10 +27,10 @@ U11 = U(11)
 
 
 class Categories(NamedTuple):
-    """What a kernel needs where some features are categorical.
+    """What a kernel needs if some features are categorical.
 
-    kinds : u8[F], of features
-    work : CategoryWork
+    kinds : u8[F], the kinds of features
+    work : CategoryWork, scratch
     """
 
     kinds: Any
@@ -39,7 +39,7 @@ class Categories(NamedTuple):
 
 @device
 def compact_bins(hist, feature, work):
-    """Put the occupied ones of a histogram's bins into `work`; how many."""
+    """Copy the occupied bins of a histogram to `work`, and return their number."""
     codes, some, m, width = work.codes, work.some, 0, feature.width
     for i in range(feature.bins + 1):
         b = i if i < feature.bins else feature.missing
@@ -56,9 +56,9 @@ def compact_bins(hist, feature, work):
 
 @rare
 def best_of_all(m, feature, slot, criterion, limits, work):
-    """Keys: zero for the categories of the best set, one for the others.
+    """Fill the keys: zero for the categories of the best set, one for the others.
 
-    From one set to the next a single category crosses: a Gray code.
+    Sets are tried in the order of a Gray code, so each differs from the next by one category.
     """
     keys, some, left, right = work.keys, work.some, work.sides[0], work.sides[1]
     C, width, n = feature.n_channels, feature.width, slot.weight
@@ -93,7 +93,7 @@ def best_of_all(m, feature, slot, criterion, limits, work):
 
 @device
 def best_pairs(m, feature, criterion, limits, scan, work):
-    """As best_set, of two channels and cuts that are not random."""
+    """As best_set, for two channels and cuts that are not random."""
     codes, some, width, upto = work.codes, work.some, feature.width, scan.upto
     for i in range(m):
         a, b = some[i * width], some[i * width + 1]
@@ -117,7 +117,8 @@ def best_pairs(m, feature, criterion, limits, scan, work):
 
 @device
 def in_order(m, missing, feature):
-    """As a feature, its m occupied categories in order, with this code for missing values."""
+    """A feature whose m bins are the occupied categories in order; missing values have the code
+    `missing`."""
     return Feature(
         feature.number, np.int64(m), missing, feature.n_channels, feature.width, feature.is_classes
     )
@@ -125,8 +126,8 @@ def in_order(m, missing, feature):
 
 @rare
 def best_allowed(m, found, criterion, limits, upto, work):
-    """As best_pairs: `found`, the best allowed cut of the order, or another set of the categories
-    where the best of all cuts is forbidden."""
+    """As best_pairs: the best allowed cut `found`; or, if the best of all cuts is forbidden, the
+    best allowed set of the categories."""
     score = found.score
     n, a, n_rows = upto[WEIGHT, m - 1], upto[SECOND, m - 1], upto[ROWS, m - 1]
     highest, best, best_left = -np.inf, 0, NO_BIN
@@ -138,10 +139,10 @@ def best_allowed(m, found, criterion, limits, upto, work):
         return found
     for s in range(1, 1 << (m - 1)):
         if s & (s + 1) == 0:
-            continue  # a cut
+            continue  # this set is a cut
         n_left, a_left, rows_left = np.int64(0), np.int64(0), np.int64(0)
         for i in range(m - 1):
-            sign = (s >> i & 1) - (s >> (i + 1) & 1)  # totals where a run ends, and before it
+            sign = (s >> i & 1) - (s >> (i + 1) & 1)  # 1 where a run ends, -1 before one begins
             n_left += sign * upto[WEIGHT, i]
             a_left += sign * upto[SECOND, i]
             rows_left += sign * upto[ROWS, i]
@@ -161,7 +162,7 @@ def best_allowed(m, found, criterion, limits, upto, work):
 
 @device
 def put_first(m, chosen, work):
-    """Put the categories whose bits are set in `chosen` before the others; how many they are."""
+    """Put the categories whose bits are set in `chosen` first, and return their number."""
     codes, before, at, n_first = work.codes, work.spare_codes, 0, 0
     for i in range(m):
         before[i] = codes[i]
@@ -177,13 +178,13 @@ def put_first(m, chosen, work):
 
 @device
 def free_side(criterion, n, a):
-    """As pair_side, also of a mean of zero."""
+    """As pair_side, but a mean of zero is allowed."""
     return 0.0 if criterion == POISSON and a == 0 else pair_side(criterion, n, a)
 
 
 @rare
 def put_in_order(m, feature, slot, criterion, limits, is_random, work):
-    """Sort the `codes` of the compact bins, and put these into `ordered`."""
+    """Sort the `codes` of the compact bins, and copy these bins in order to `ordered`."""
     codes, some, ordered, width = work.codes, work.some, work.ordered, feature.width
     if is_random:
         h = hash_at(slot.key, CUT + feature.number)
@@ -204,7 +205,7 @@ def put_in_order(m, feature, slot, criterion, limits, is_random, work):
 
 @device
 def best_set(m, feature, slot, criterion, limits, is_random, scan, work):
-    """Best set of a feature whose m compact bins are in `work`: a SetCut of them in order."""
+    """The best set of a feature by its m compact bins in `work`: a SetCut of them in order."""
     if feature.n_channels == 2 and not is_random:
         return best_pairs(m, feature, criterion, limits, scan, work)
     put_in_order(m, feature, slot, criterion, limits, is_random, work)
@@ -231,7 +232,7 @@ def set_sums(m, cut, feature, work, left):
 
 @device
 def write_set(m, cut, feature, work, words):
-    """The set of a SetCut, to `words`; whether missing values go left."""
+    """Write the set of a SetCut to `words`; returns whether missing values go left."""
     codes, missing_left = work.codes, cut.heavier
     for w in range(len(words)):
         words[w] = U(0)

@@ -1,13 +1,13 @@
 // Edges on the device. The specification is numpy.py beside this file.
-// VALUE: float or double. What a block adds up are whole numbers, so its threads may do so
-// in any order.
+// VALUE: float or double. A block adds up whole numbers only, so the order of its threads does not
+// change a sum.
 #include "encode/cuda.cuh"
 
 #define NO_CAP (1.0 / 0.0)
 #define NOT_A_NUMBER (0.0 / 0.0)
 
-// Sum over the block's threads up to this one, and over all of them in `total`. All threads
-// call it; `parts` is shared, one place a warp.
+// The sum over the block's threads up to this one, and over all of them in `total`. All threads
+// call it; `parts` is shared, with an element for each warp.
 __device__ __forceinline__ double block_sum(double x, double* parts, double& total) {
   double here = sum_to_here(x), before = 0;
   if (lane() == 31) parts[warp()] = here;
@@ -30,9 +30,9 @@ __device__ __forceinline__ double block_max(double x, double* parts) {
   return x;
 }
 
-// The measures of G gaps capped, in place; returns their sum. As everywhere below, a thread
-// takes each blockDim.x-th gap, and so reads what it has written itself. Not inlined, as three
-// copies would not leave registers for 1,024 threads.
+// Caps the measures of G gaps in place, and returns their sum. As everywhere below, a thread
+// takes every blockDim.x-th gap, and so reads what it has written itself. It is not inlined,
+// because three copies would not leave registers for 1,024 threads.
 __device__ __noinline__ double capped(double* measure, int G, int n, double* parts) {
   double units = (double)(1ll << (SUM_BITS - 64 + __clzll(G))), cap = NO_CAP, left = G;
   while (true) {
@@ -61,7 +61,7 @@ __device__ __noinline__ double capped(double* measure, int G, int n, double* par
   return total;
 }
 
-// A column's values in their order, and where each distinct one begins.
+// A column's sorted values, and the index of each distinct one's first occurrence.
 struct Gaps {
   const VALUE* sorted;
   const i32* first;
@@ -76,17 +76,17 @@ struct Gaps {
   }
 };
 
-// columns [F, n], each sorted, NaN last. Scratch: first i32[F, n + 1], rank and spread
-// f64[F, n]. edges f64[F, places], of which n_edges i64[F] are filled. A block a column.
+// A block takes a column of columns [F, n], each sorted, NaN last. Scratch: first i32[F, n + 1],
+// rank and spread f64[F, n]. It fills n_edges[f] of the edges f64[F, most_edges].
 extern "C" __global__ void __launch_bounds__(EDGE_THREADS)
-edges(const VALUE* columns, i64 n, i64 max_bins, i64 places, i32* all_first, double* all_rank,
+edges(const VALUE* columns, i64 n, i64 max_bins, i64 most_edges, i32* all_first, double* all_rank,
       double* all_spread, double* all_edges, i64* n_edges) {
   __shared__ double parts[EDGE_THREADS / 32];
   __shared__ u32 counts[EDGE_THREADS / 32];
   i64 f = blockIdx.x;
   const VALUE* sorted = columns + f * n;
   i32* first = all_first + f * (n + 1);
-  double *rank = all_rank + f * n, *spread = all_spread + f * n, *out = all_edges + f * places;
+  double *rank = all_rank + f * n, *spread = all_spread + f * n, *out = all_edges + f * most_edges;
   Gaps gaps = {sorted, first};
   // 1. distinct values
   int n_values = 0, n_present = 0;
@@ -94,8 +94,8 @@ edges(const VALUE* columns, i64 n, i64 max_bins, i64 places, i32* all_first, dou
     i64 i = begin + threadIdx.x;
     double x = i < n ? widened(sorted[i]) : NOT_A_NUMBER;
     bool present = x == x, starts = present && (i == 0 || x != widened(sorted[i - 1]));
-    int total, place = n_values + block_rank(starts, counts, total);
-    if (starts) first[place] = (i32)i;
+    int total, at = n_values + block_rank(starts, counts, total);
+    if (starts) first[at] = (i32)i;
     n_values += total;
     n_present += __syncthreads_count(present);
   }
@@ -131,8 +131,8 @@ edges(const VALUE* columns, i64 n, i64 max_bins, i64 places, i32* all_first, dou
     double total = before + block_sum(own, parts, tile);
     double step = floor(total / all_shares * E + 0.5);
     bool rises = i < G && step != floor((total - own) / all_shares * E + 0.5);
-    int n_rises, place = found + block_rank(rises, counts, n_rises);
-    if (rises) out[place] = gaps.middle(i);
+    int n_rises, at = found + block_rank(rises, counts, n_rises);
+    if (rises) out[at] = gaps.middle(i);
     found += n_rises;
     before += tile;
   }

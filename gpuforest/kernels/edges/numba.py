@@ -1,8 +1,8 @@
-"""Edges, compiled: of a sorted column whose rows weigh the same.
+"""Edges of a sorted column of equal weights, compiled. The specification is numpy.py beside this
+file.
 
-The specification is numpy.py beside this file. What is added up are whole numbers, so it
-may be done in any order: as integers, of which the compiler makes vectors. So it does of
-the largest of positive floats, taken by their bits.
+Sums are of whole numbers, so they do not depend on the order. They are computed as integers,
+because the compiler vectorises such loops; so is the maximum of positive floats, by their bits.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 from gpuforest.kernels.compile import device, kernel, rare
 from gpuforest.kernels.edges.numpy import SUM_BITS, TINY
 
-BLOCK = 64  # gaps passed at once where they hold no edge
+BLOCK = 64  # gaps that are skipped at once if they hold no edge
 
 
 @device
@@ -38,7 +38,7 @@ def rounded(total, shares, n_edges):
 
 @rare
 def capped(measure, G, n):
-    """Caps the measures of G > n gaps in place; returns their sum."""
+    """Cap the measures of G > n gaps in place, and return their sum."""
     bits, size = measure.view(np.int64), 0
     while G >> size:
         size += 1
@@ -67,7 +67,7 @@ def capped(measure, G, n):
 
 @kernel
 def edges(column, max_bins, values, first, rank, spread, out):
-    """Edges of a column [n], ascending, NaN last, to the beginning of `out`; how many.
+    """Write the edges of a column [n], ascending, NaN last, to `out`, and return their number.
 
     values, first, rank, spread : f64[n + 1], scratch
     out : f64[min(n, max_bins)]
@@ -75,7 +75,7 @@ def edges(column, max_bins, values, first, rank, spread, out):
     n = len(column)
     while n > 0 and np.isnan(column[n - 1]):
         n -= 1
-    # 1. distinct values, and where each begins: written always, kept where they are new
+    # 1. distinct values, and where each begins: always written, but kept only if they are new
     n_values, last = 0, np.nan
     for i in range(n):
         x = np.float64(column[i])

@@ -5,28 +5,28 @@ import numpy as np
 from gpuforest.common.dtypes import VALUE
 
 TINY = np.finfo(VALUE).tiny
-SUM_BITS = 50  # of whole numbers in float64, so that no sum of them is ever rounded
+SUM_BITS = 50  # sums of whole numbers stay below 2**50, so that float64 never rounds them
 
 
 def edges(column: np.ndarray, weights: np.ndarray | None, max_bins: int) -> np.ndarray:
     """Ascending edges f64[E < max_bins], each in the middle of two distinct values.
 
-    With no more distinct values than bins, every gap between two of them has its edge and
-    the tree is exact. Otherwise the edges share out two measures of the gaps, half each:
+    If there are at most as many distinct values as bins, every gap between two values has its
+    edge and the tree is exact. Otherwise two measures of the gaps determine the edges, half each:
 
     - the weight of the rows beside the gap: quantiles, for resolution where rows are;
     - width^3/4 weight^1/4, near the density of the best quantiser of a value under
       squared error (Panter and Dite 1951: density^1/3), for resolution where values
       are spread: in a heavy tail one quantile bin would cover all that matters.
 
-    No gap can take more than one edge, so its measure is capped at one edge's share.
+    A gap can have one edge only, so its measure is capped at one edge's share.
 
-    A gap's numbers come from correctly rounded operations, and what is added up are whole
-    numbers below 2^53: the edges are the same on any machine, in any order of the work.
+    A gap's measures come from correctly rounded operations, and sums are of whole numbers below
+    2^53: the edges are the same on any machine and in any order of the work.
 
     Parameters
     ----------
-    column : f32[n] or f64[n], finite or NaN, which has no part
+    column : f32[n] or f64[n], finite or NaN, which is ignored
     weights : i32[n] > 0, or None: all are one
     max_bins : int >= 2
 
@@ -47,7 +47,7 @@ def edges(column: np.ndarray, weights: np.ndarray | None, max_bins: int) -> np.n
     low, high = values[:-1], values[1:]
     if len(values) <= max_bins:
         return middle(low, high)
-    # more gaps than edges from here on, as `capped` needs
+    # from here on there are more gaps than edges, as `capped` needs
     n_edges = max_bins - 1
     # 2. two measures of each gap; halves, because the widest one may overflow
     rank = (counts[:-1] + counts[1:]).astype(VALUE)
@@ -66,7 +66,7 @@ def edges(column: np.ndarray, weights: np.ndarray | None, max_bins: int) -> np.n
 
 
 def distinct(column: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values f64[V] of a column, ascending, and their rows' weight i64[V]."""
+    """The distinct values f64[V] of a column, ascending, and the weight of their rows i64[V]."""
     present = ~np.isnan(column)
     if not present.all():
         column = column[present]
@@ -93,10 +93,10 @@ def middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def capped(measure: np.ndarray, n: int) -> np.ndarray:
     """min(measure, c) f64[G > n] of whole numbers; c is 1/n of the result's sum.
 
-    A gap above 1/n of the sum is capped; then so is what is above a part of the rest, and
-    so on: Newton's steps for c, a handful for most measures. What is added up is rounded
-    up to units of the largest one that is left, so that the smallest still count: fewer
-    than n are capped, whatever the roundings.
+    A gap above 1/n of the sum is capped; then a gap above its share of the rest is, and so on:
+    these are Newton's steps for c, a handful for most measures. Before a sum, measures are rounded
+    up to units of the largest that is left, so that small ones count: fewer than n gaps are capped
+    whatever the roundings.
     """
     units = 2.0 ** (SUM_BITS - len(measure).bit_length())
     rest, cap = measure, np.inf

@@ -1,7 +1,7 @@
 // Real values as doubles, which hold any float.
 #include "shared/cuda.cuh"
 
-// CuPy compiles with -ftz=true, by which a cast would take subnormal numbers for zeros.
+// CuPy compiles with -ftz=true, with which a cast would turn subnormal numbers into zeros.
 __device__ __forceinline__ double widened(float x) {
 #ifdef CUDA_ON_CPU
   return x;

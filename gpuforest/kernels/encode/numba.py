@@ -5,15 +5,15 @@ import numpy as np
 from gpuforest.kernels.compile import kernel
 from gpuforest.kernels.shared.hashing.numba import U
 
-ROWS = 128  # rows whose values stay in cache while one feature after another reads them
-COARSE = 15  # edges that every value is held against
+ROWS = 128  # rows of a block; their values stay in cache while each feature in turn reads them
+COARSE = 15  # edges that every value is compared with
 
 
 @kernel
 def encode(X, edges, offsets, missing, columns, first):
-    """Codes of the rows of X to `columns` [F, ...], from place `first` on.
+    """Write the codes of the rows of X to `columns` [F, N], from row `first` on.
 
-    edges : of the dtype of X, see `BinEdges.rounded`
+    edges : in the dtype of X, see `BinEdges.rounded`
     """
     N, F = X.shape
     x, code = np.empty(ROWS, X.dtype), np.empty(ROWS, np.int32)
@@ -25,7 +25,7 @@ def encode(X, edges, offsets, missing, columns, first):
             n, step = np.int32(len(own)), np.int32(1)
             while (COARSE + 1) * step <= n:
                 step *= np.int32(2)
-            # 1. the edges below the value: of every step-th edge all, ...
+            # 1. the number of edges below the value: first among every step-th edge, ...
             for j in range(COARSE):
                 at = (j + 1) * step - 1
                 coarse[j] = own[at] if at < n else np.inf
@@ -36,7 +36,7 @@ def encode(X, edges, offsets, missing, columns, first):
                 for j in range(COARSE):
                     below += np.int32(coarse[j] < x[i])
                 code[i] = below * step
-            # ... then by halving; all rows take a step together, so that there is no
+            # ... then by halving; all rows take each step together, so that there is no
             # branch to mispredict
             step >>= np.int32(1)
             while step > 0:

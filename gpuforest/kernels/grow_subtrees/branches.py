@@ -12,9 +12,8 @@ from gpuforest.kernels.shared.hashing.numba import U
 
 
 class Branches(NamedTuple):
-    """The branches of the chains above a node, i64[...] each: the category, where its rows end in
-    the order, and whether it is the heaviest of the branches that follow; before that is known,
-    its weight."""
+    """The branches of the chains above a node, i64[...] each: a branch's category, where its rows
+    end in the order, and whether no later branch is heavier; its weight until that is known."""
 
     code: Any
     end: Any
@@ -23,14 +22,14 @@ class Branches(NamedTuple):
 
 @device
 def start_branch(branches, end, code):
-    """Write a branch without rows; where the branches end."""
+    """Write a branch without rows, and return where the branches end."""
     branches.code[end], branches.heaviest[end] = code, 0
     return end + 1
 
 
 @device
 def sort_few(slot, order, spare, work, branches, top):
-    """As sort_rows, by sorting the codes in `work.code`; sorted rows go to `spare`."""
+    """As sort_rows, by sorting the codes in `work.code`; the sorted rows are put into `spare`."""
     own, end, width, weight = order.own, top, order.own.shape[1], weight_column(order.own)
     sort_by_code(slot.n_rows, work)
     for i in range(slot.n_rows):
@@ -48,7 +47,7 @@ def sort_few(slot, order, spare, work, branches, top):
 
 @device
 def sort_many(column, feature, slot, order, spare, counts, branches, top):
-    """The same by counting the codes; `counts` i64[B] is scratch."""
+    """As sort_few, by counting the codes; `counts` i64[B] is scratch."""
     positions, own, low, end = order.positions, order.own, slot.begin, top
     high, width = low + slot.n_rows, own.shape[1]
     for b in range(feature.missing + 1):
@@ -79,14 +78,14 @@ def sort_many(column, feature, slot, order, spare, counts, branches, top):
 
 @device
 def weight_column(own):
-    """Which column of `own` holds weights."""
+    """The column of `own` that holds weights."""
     return 1 if has_labels(own) else 0
 
 
 @device
 def sort_rows(column, feature, slot, scratch, counts, branches, top):
-    """Sort a node's rows by category, missing ones last, and write its branches from `top` on;
-    where they end."""
+    """Sort a node's rows by category, missing values last, write its branches from `top` on, and
+    return where they end."""
     order, spare, work = scratch.order, scratch.spare, scratch.work
     if fills(slot, feature):
         end = sort_many(column, feature, slot, order, spare, counts, branches, top)
@@ -107,8 +106,8 @@ def sort_rows(column, feature, slot, scratch, counts, branches, top):
 
 @device
 def link_set(branches, first, high, bins, missing, words):
-    """The set of a link: its category, and if that is the heaviest of those that are left, all
-    that the node does not hold; whether missing values go left."""
+    """Write the set of a link: its category and, if its branch is the heaviest of those left, all
+    categories that the node does not hold. Returns whether missing values go left."""
     for w in range((bins + 63) >> 6):
         words[w] = U(0)
     b = branches.code[first]

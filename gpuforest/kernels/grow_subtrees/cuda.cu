@@ -2,17 +2,17 @@
 // and grows the whole subtree there, level by level, a warp a node. The specification is the
 // loop of grow.py: the trees are the same.
 //
-// A node of n rows has at most 2 n - 2 descendants, so places are reserved from the counts
-// of rows alone, in the order of nodes.py:
+// A node of n rows has at most 2 n - 2 descendants, so the counts of rows alone determine the
+// positions of nodes, in the order of nodes.py:
 //
 //     root | pair | all below the left child: 2 n_left - 2 | all below the right child
 //
 // Nodes lie there with gaps (words 0) until `collect` moves them together. A child's key
-// waits in the place of its node.
+// waits at the position of its node.
 #include "grow_subtrees/cuda.cuh"
 
 
-// What a subtree may do and where it goes.
+// The rules of a subtree, and where it is written.
 struct Growth {
   Growing may;
   CutRules rules;
@@ -35,7 +35,7 @@ struct Best {
   bool missing_left;
 };
 
-// The channel sums of a node to `sums`; whether all its targets are equal.
+// Writes the channel sums of a node to `sums`; returns whether all its targets are equal.
 __device__ bool node_totals(const Block& block, int low, int n, int C, i64* sums) {
   int K = outputs(C);
   int first = block.order[low];
@@ -43,21 +43,21 @@ __device__ bool node_totals(const Block& block, int low, int n, int C, i64* sums
   for (int c = lane(); c < C; c += 32) sums[c] = 0;
   __syncwarp();
   for (int i = lane(); i < n; i += 32) {
-    int place = block.order[low + i];
+    int position = block.order[low + i];
     for (int m = 0; m < K; m++)
-      equal = equal && block.target[place * K + m] == block.target[first * K + m];
+      equal = equal && block.target[position * K + m] == block.target[first * K + m];
 #if LABELS
     // totals stay below 2^31: the lower word is enough
-    atomicAdd((u32*)&sums[block.target[place]], (u32)block.weight[place]);
+    atomicAdd((u32*)&sums[block.target[position]], (u32)block.weight[position]);
 #endif
   }
 #if !LABELS
   for (int c = 0; c < C; c++) {
     i64 sum = 0;
     for (int i = lane(); i < n; i += 32) {
-      int place = block.order[low + i];
-      i64 w = block.weight[place];
-      sum += c == 0 ? w : w * block.target[place * K + c - 1];
+      int position = block.order[low + i];
+      i64 w = block.weight[position];
+      sum += c == 0 ? w : w * block.target[position * K + c - 1];
     }
     sum = warp_sum(sum);
     if (lane() == 0) sums[c] = sum;
@@ -67,8 +67,8 @@ __device__ bool node_totals(const Block& block, int low, int n, int C, i64* sums
   return __all_sync(ALL_LANES, equal);
 }
 
-// Keys code << 16 | place of a node's rows in one feature; how many are missing. False: all
-// rows have one code.
+// Writes the keys code << 16 | position of a node's rows in one feature, and counts the missing
+// values. Returns false if all rows have the same code.
 __device__ __forceinline__ bool load_keys(const Block& block, int f, int low, int n, int missing,
                                           int& n_missing) {
   int first = block.code(block.order[low], f);
@@ -77,9 +77,9 @@ __device__ __forceinline__ bool load_keys(const Block& block, int f, int low, in
   for (int base = 0; base < n; base += 32) {
     int i = base + lane(), code = first;
     if (i < n) {
-      int place = block.order[low + i];
-      code = block.code(place, f);
-      block.keys[low + i] = (u32)code << 16 | place;
+      int position = block.order[low + i];
+      code = block.code(position, f);
+      block.keys[low + i] = (u32)code << 16 | position;
     }
     varies = varies || code != first;
     n_missing += __popc(__ballot_sync(ALL_LANES, i < n && code == missing));
@@ -88,7 +88,7 @@ __device__ __forceinline__ bool load_keys(const Block& block, int f, int low, in
   return __any_sync(ALL_LANES, varies);
 }
 
-// Channel sums of the last `n` sorted keys, the missing ones.
+// The channel sums of the sorted rows first .. n - 1, those with missing values.
 __device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, int n, int C,
                                             i64* missing) {
   for (int c = 0; c < C; c++) {
@@ -100,8 +100,8 @@ __device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, i
   __syncwarp();
 }
 
-// Sorts a node's keys: a few in registers, more by counting codes, or where a count for each
-// code takes too much memory by comparing.
+// Sorts a node's keys: a few in registers, and more by counting codes, or by comparisons if a
+// count for each code takes too much memory.
 __device__ __forceinline__ void sort_rows(const Block& block, int f, int low, int n, int B) {
   u32* keys = block.keys + low;
   if (n <= 32) {
@@ -111,7 +111,7 @@ __device__ __forceinline__ void sort_rows(const Block& block, int f, int low, in
   } else if (!block.counts) {
     sort_keys(keys, n);
   } else {
-    u32* next = block.counts + warp() * B;  // place of the next row of each code
+    u32* next = block.counts + warp() * B;  // where the next key goes, of each code
     for (int b = lane(); b < B; b += 32) next[b] = 0;
     __syncwarp();
     for (int i = lane(); i < n; i += 32) atomicAdd(&next[keys[i] >> 16], 1u);
@@ -125,15 +125,15 @@ __device__ __forceinline__ void sort_rows(const Block& block, int f, int low, in
     }
     __syncwarp();
     for (int i = lane(); i < n; i += 32) {
-      int place = block.order[low + i];
-      u32 code = block.code(place, f);
-      keys[atomicAdd(&next[code], 1u)] = code << 16 | place;
+      int position = block.order[low + i];
+      u32 code = block.code(position, f);
+      keys[atomicAdd(&next[code], 1u)] = code << 16 | position;
     }
   }
   __syncwarp();
 }
 
-// The best cut of one feature in one node, whose keys are loaded.
+// The best cut of one feature in one node. The keys of the node must be loaded.
 __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& growth,
                                             const Open& open, int f, int n_missing, i64* sums) {
   int C = growth.C, n = open.n, present = n - n_missing;
@@ -143,7 +143,7 @@ __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& gr
   if (n_missing) sum_missing(rows, present, n, C, node.missing);
   Draw draw = {false, false, 0};
 #if SPECIAL  // here it means that cuts are random
-  u64 key = growth.nodes[open.place];
+  u64 key = growth.nodes[open.position];
   if (present) draw.between(key, f, rows.code(0), rows.code(present - 1), n_missing > 0);
 #endif
   Limits limits = limits_of(growth.rules.min_rows);
@@ -157,23 +157,24 @@ __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& gr
   return best;
 }
 
-// Moves a node's left rows before its right rows, both in their order; how many go left.
+// Moves a node's left rows before its right rows, both in their order, and returns how many go
+// left.
 __device__ __forceinline__ int split_rows(const Block& block, const Open& node,
                                           const Best& split, int missing) {
   int low = node.low, n = node.n, left = 0, right = 0;
   for (int base = 0; base < n; base += 32) {
     int i = base + lane();
     bool inside = i < n, goes = false;
-    u16 place = 0;
+    u16 position = 0;
     if (inside) {
-      place = block.order[low + i];
-      goes = goes_left(block.code(place, split.feature), split.bin, split.missing_left, missing);
+      position = block.order[low + i];
+      goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing);
     }
     u32 go_left = __ballot_sync(ALL_LANES, goes);
     u32 go_right = __ballot_sync(ALL_LANES, inside && !goes);
     __syncwarp();  // all have read before any writes
-    if (goes) block.order[low + left + __popc(go_left & lanes_below())] = place;
-    if (inside && !goes) block.keys[low + right + __popc(go_right & lanes_below())] = place;
+    if (goes) block.order[low + left + __popc(go_left & lanes_below())] = position;
+    if (inside && !goes) block.keys[low + right + __popc(go_right & lanes_below())] = position;
     left += __popc(go_left);
     right += __popc(go_right);
     __syncwarp();
@@ -183,10 +184,10 @@ __device__ __forceinline__ int split_rows(const Block& block, const Open& node,
   return left;
 }
 
-__device__ __forceinline__ void write_leaf(const Growth& growth, int place, int low,
+__device__ __forceinline__ void write_leaf(const Growth& growth, int position, int low,
                                            const i64* sums) {
   for (int c = lane(); c < growth.C; c += 32) growth.leaf_sums[(i64)low * growth.C + c] = sums[c];
-  if (lane() == 0) growth.nodes[place] = LEAF_WORD | (u64)low;
+  if (lane() == 0) growth.nodes[position] = LEAF_WORD | (u64)low;
   __syncwarp();
 }
 
@@ -196,11 +197,11 @@ __device__ __forceinline__ void open_node(const Block& block, const Growth& grow
   i64* sums = block.scratch + warp() * NODE_SUMS * growth.C;
   bool equal = node_totals(block, node.low, node.n, growth.C, sums);
   if (equal || node.n < growth.may.fewest || depth >= growth.may.max_depth) {
-    write_leaf(growth, node.place, node.low, sums);
+    write_leaf(growth, node.position, node.low, sums);
     return;
   }
   if (lane() == 0) {
-    growth.nodes[node.place] = key;
+    growth.nodes[node.position] = key;
     next.nodes[atomicAdd(next.count, 1)] = node;
   }
   __syncwarp();
@@ -218,7 +219,7 @@ __device__ __forceinline__ Best best_of_features(const Block& block, const Growt
   int k = growth.may.k, F = growth.F, missing = growth.B - 1;
   for (int tried = 0, position = 0, drawn = 0; tried < k && position < F; position++) {
     // each lane draws one of the next 32 features
-    if ((position & 31) == 0) drawn = draw(growth, growth.nodes[node.place], position + lane());
+    if ((position & 31) == 0) drawn = draw(growth, growth.nodes[node.position], position + lane());
     int f = __shfl_sync(ALL_LANES, drawn, position & 31), n_missing;
     if (growth.allowed && !growth.allowed[f]) continue;
     if (!load_keys(block, f, node.low, node.n, missing, n_missing)) continue;
@@ -229,8 +230,8 @@ __device__ __forceinline__ Best best_of_features(const Block& block, const Growt
   return best;
 }
 
-// Grows one open node: a leaf, or a split with two new nodes. The node stays in shared memory,
-// for the registers.
+// Grows one open node: a leaf, or a split with two new nodes. The node stays in shared memory, to
+// save registers.
 __device__ void grow_node(const Block& block, const Growth& growth, const Open& node,
                           int depth, Level next) {
   int low = node.low, n = node.n;
@@ -244,14 +245,14 @@ __device__ void grow_node(const Block& block, const Growth& growth, const Open& 
   // 2. a leaf
   if (best.feature < 0 ||
       best.score - whole.score(growth.rules.table) < growth.may.min_gain) {
-    write_leaf(growth, node.place, low, sums);
+    write_leaf(growth, node.position, low, sums);
     return;
   }
-  // 3. or a split; the key was left in memory, for the registers
-  u64 key = growth.nodes[node.place];
+  // 3. or a split; the key is read again, to save registers
+  u64 key = growth.nodes[node.position];
   int left = split_rows(block, node, best, growth.B - 1);
   if (lane() == 0)
-    growth.nodes[node.place] =
+    growth.nodes[node.position] =
         (u64)best.feature << FEATURE_SHIFT | (u64)best.missing_left << MISSING_SHIFT |
         (u64)node.below << CHILD_SHIFT | (u64)best.bin;
   __syncwarp();
@@ -261,7 +262,7 @@ __device__ void grow_node(const Block& block, const Growth& growth, const Open& 
   open_node(block, growth, child, hash_at(key, 1), depth + 1, next);
 }
 
-// Copies the rows of slot d: n of them, from rows[begin] on.
+// Copies the n rows of a slot, from rows[begin] on.
 __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
                                            const Slots& slots, i64 begin, i64 n, i64 F) {
   const i32* rows = slots.rows + begin;
@@ -284,7 +285,7 @@ __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
       to_words[i * to + w] = ((const u32*)block.matrix.at)[rows[i] * from + w];
 }
 
-// Grows the subtree of a slot of n rows, whose block is loaded, level by level.
+// Grows the subtree of a slot of n rows level by level. The rows must be loaded.
 __device__ __forceinline__ void grow_levels(const Block& block, const Growth& growth, i64 n,
                                             u64 key, int depth, int rows, int* n_open) {
   if (warp() == 0) {
@@ -304,8 +305,8 @@ __device__ __forceinline__ void grow_levels(const Block& block, const Growth& gr
   }
 }
 
-// The nodes of slot d are written to nodes u64[2 first[d] ...], zeros before, its leaves' sums to
-// leaf_sums i64[first[d] ..., C]; counts i64[D, 2]: its nodes and leaves.
+// Writes the nodes of slot d to `nodes` from 2 first[d] on, where it holds zeros, the sums of its
+// leaves to leaf_sums[first[d] ..., C], and its numbers of nodes and leaves to counts i64[D, 2].
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, CutRules rules,
               Layout layout, u64* nodes, i64* leaf_sums, i64* counts) {
@@ -340,8 +341,8 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
   }
 }
 
-// Moves the nodes and leaves of each slot together, to offsets i64[D + 1] of nodes and of
-// leaves. Shared: u16[2 * most], the rank of every place.
+// Closes the gaps between the nodes and leaves of each slot; they are moved to `offsets` and
+// `leaf_offsets`, i64[D + 1] both. Shared: u16[2 * most], the rank of every position.
 extern "C" __global__ void __launch_bounds__(THREADS)
 collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 C,
         const i64* offsets, const i64* leaf_offsets, u64* nodes, i64* leaf_sums) {
@@ -365,15 +366,15 @@ collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 
       int number = before + block_rank(leaf, ranks, total);
       before += total;
       if (word == 0) continue;
-      i64 place = offsets[d] + rank[i];
+      i64 position = offsets[d] + rank[i];
       if (leaf) {
         i64 low = (i64)(word & LEAF_MASK), to = leaf_offsets[d] + number;
-        nodes[place] = LEAF_WORD | (u64)number;
+        nodes[position] = LEAF_WORD | (u64)number;
         for (i64 c = 0; c < C; c++)
           leaf_sums[to * C + c] = sparse_sums[(first[d] + low) * C + c];
       } else {
         u64 child = rank[word >> CHILD_SHIFT & CHILD_MASK];
-        nodes[place] = (word & ~((u64)CHILD_MASK << CHILD_SHIFT)) | child << CHILD_SHIFT;
+        nodes[position] = (word & ~((u64)CHILD_MASK << CHILD_SHIFT)) | child << CHILD_SHIFT;
       }
     }
     __syncthreads();

@@ -1,5 +1,5 @@
-// What a block of the deep phase holds in shared memory, and the items that its cuts lie
-// between: the rows of a node in the order of their codes.
+// The shared memory of a block of the deep phase, and the items that cuts lie between: the rows of
+// a node in the order of their codes.
 #include "best_split/cuda.cuh"
 #include "shared/goes_left/cuda.cuh"
 #include "shared/hashing/cuda.cuh"
@@ -11,8 +11,8 @@
 #include "generated/Slots.cuh"
 #include "generated/Targets.cuh"
 
-// A pointer into shared memory. Where it was kept in memory itself, the compiler does not see
-// what it points into, and would load and add as to any address.
+// A pointer into shared memory. If a pointer was itself kept in memory, the compiler does not know
+// what it points into, and would use the slower loads and adds for any address.
 template <class T>
 struct Shared {
   T* to;
@@ -33,17 +33,17 @@ struct Block {
   Shared<i64> scratch;    // [warps][NODE_SUMS][C]: sums, missing, so_far
   Shared<Open> open;      // [2][rows / 2 + 1] nodes of this level and of the next: their rows
                           // are order[low .. low + n - 1]
-  Shared<u32> keys;       // [rows] code << 16 | place, sorted; or rows on their way to the right
+  Shared<u32> keys;       // [rows] code << 16 | position, sorted; or rows on their way to the right
   Shared<i32> weight;     // [rows]
   Shared<i32> row;        // [rows] row numbers, where codes stay in global memory
   Shared<u32> counts;     // [warps][B] rows of each code, to sort by; or nothing
-  Shared<u16> order;      // [rows] places of rows, by node
+  Shared<u16> order;      // [rows] positions of rows in the block, by node
   Shared<CODE> codes;     // [rows, stride], where they are here
   int stride;             // codes of a row and its padding
   Codes matrix;           // all codes
 
-  __device__ __forceinline__ int code(int place, int f) const {
-    return row ? matrix.at[row[place] * matrix.stride + f] : codes[place * stride + f];
+  __device__ __forceinline__ int code(int position, int f) const {
+    return row ? matrix.at[row[position] * matrix.stride + f] : codes[position * stride + f];
   }
 };
 
@@ -83,15 +83,15 @@ struct SortedRows {
     }
   };
   __device__ Item at(int i) const {
-    int place = (u16)keys[i];
-    return {block.target + place * K, block.weight[place]};
+    int position = (u16)keys[i];
+    return {block.target + position * K, block.weight[position]};
   }
   __device__ int code(int i) const { return keys[i] >> 16; }
   __device__ int rows(int i) const { return 1; }
   __device__ int after(int i, int n) const { return i + 1 < n ? code(i + 1) : -1; }
 };
 
-// Sorts the keys of the first `width` lanes, a power of two: a bitonic network.
+// Sorts the keys of the first `width` lanes, a power of two, by a bitonic network.
 __device__ __forceinline__ u32 sort_lanes(u32 key, int width) {
   for (int size = 2; size <= width; size <<= 1)
     for (int d = size >> 1; d > 0; d >>= 1) {
@@ -102,13 +102,13 @@ __device__ __forceinline__ u32 sort_lanes(u32 key, int width) {
   return key;
 }
 
-// Sorts n keys in shared memory by a warp. Every step of this form of the bitonic network
-// puts the smaller key first, so that keys past the end need not exist.
+// A warp sorts n keys in shared memory. Every step of this form of the bitonic network puts the
+// smaller key first, so no keys are needed past the end.
 __device__ __forceinline__ void sort_keys(u32* keys, int n) {
   for (int size = 2; size < 2 * n; size <<= 1)
     for (int d = size >> 1; d > 0; d >>= 1) {
       for (int i = lane(); i < n; i += 32) {
-        // the first step of a merge mirrors within `size`, the others go `d` on
+        // the first step of a merge pairs mirrored keys within `size`, the others keys d apart
         int other = d == size >> 1 ? i ^ (size - 1) : i ^ d;
         if (other > i && other < n && keys[other] < keys[i]) {
           u32 key = keys[i];

@@ -1,10 +1,10 @@
-"""The best cut of one feature in one node, in work that grows with the node's rows.
+"""The best cut of one feature in one node, in time proportional to the node's rows.
 
-    many rows   fill a histogram; very many those of several features at once
-    few         are sorted by their code, and the cuts between them scored
-    random      its ends are looked for, and one cut between them is drawn and scored
+    many rows    fill a histogram; very many fill those of several features at once
+    few rows     are sorted by code, and the cuts between them are scored
+    random cuts  one cut between the lowest and the highest code is drawn and scored
 
-The same candidates, in the same order and with the same scores, each way.
+The candidates, their order and their scores are the same in each way.
 """
 
 import numpy as np
@@ -36,13 +36,13 @@ NEAR_ROWS = 1024
 
 @device
 def most_sorted(bins, channels):
-    """Nodes of more rows than this fill histograms of so many bins."""
+    """Nodes of more rows than this fill histograms instead of sorting."""
     return min(MOST_SORTED, max(HIST_ROWS, bins * channels // HIST_SHARE))
 
 
 @device
 def clear(hist, feature):
-    """A feature's bins and the one for missing values; others are left as they are."""
+    """Clear a feature's bins and the one for missing values; others stay as they are."""
     missing, width = feature.missing, feature.width
     for i in range(feature.bins * width):
         hist[U(i)] = 0
@@ -52,7 +52,7 @@ def clear(hist, feature):
 
 @device
 def add_two(hist, code, own, i, C):
-    """A row of the order to the histogram of class sums, or of two channels."""
+    """Add row i of the order to a histogram of class sums, or of two channels."""
     if has_labels(own):
         hist[U(np.int64(code) * C + own[U(i), 0])] += own[U(i), 1]
     else:
@@ -62,7 +62,7 @@ def add_two(hist, code, own, i, C):
 
 @device
 def add_all(hist, code, own, i, C, width):
-    """The same with any number of channels, and of rows if there is one channel more."""
+    """As add_two, for any number of channels; if width > C, the last channel counts rows."""
     b = np.int64(code) * width
     if has_labels(own):
         hist[U(b + own[U(i), 0])] += own[U(i), 1]
@@ -87,7 +87,7 @@ def fill(hist, column, order, begin, n, C, width):
 
 @device
 def fill_two(one, two, first, second, order, begin, n, C, width):
-    """The same of the columns of two features, rows read once."""
+    """As fill, for two features at once, so that rows are read once."""
     positions, own = order
     if width == C and (has_labels(own) or C == 2):
         for i in range(begin, begin + n):
@@ -101,8 +101,8 @@ def fill_two(one, two, first, second, order, begin, n, C, width):
 
 @device
 def fill_batch(work, m, table, order, slot, C, width):
-    """The histograms [m, B * width] of m features, by so few rows at once that these stay in the
-    nearest cache until all features have passed."""
+    """Fill the histograms [m, B * width] of m features, by so few rows at a time that these stay
+    in the first-level cache for all features."""
     hists, batch, end = work.hists, work.batch, slot.begin + slot.n_rows
     for begin in range(slot.begin, end, NEAR_ROWS):
         n = min(NEAR_ROWS, end - begin)
@@ -117,7 +117,7 @@ def fill_batch(work, m, table, order, slot, C, width):
 
 @device
 def fills(slot, feature):
-    """Whether a histogram is filled for a node of so many rows."""
+    """Whether a histogram is filled for a node with the slot's number of rows."""
     return slot.n_rows > most_sorted(feature.bins, feature.width)
 
 
@@ -131,7 +131,7 @@ def histogram_of(column, feature, slot, order, hist, is_filled):
 
 @device
 def take_codes(column, slot, order, code):
-    """Put the codes of a node's rows into `code`; whether they vary."""
+    """Copy the codes of a node's rows to `code`, and return whether they vary."""
     first, varies = column[U(order.positions[U(slot.begin)])], False
     for i in range(slot.n_rows):
         c = column[U(order.positions[U(slot.begin + i)])]
@@ -164,8 +164,8 @@ def best_cut(column, feature, slot, order, rules, work, hist, is_filled):
 
 @device
 def compact_set(column, feature, slot, order, work, hist, is_filled, categories):
-    """Put the occupied categories of a feature in one node, and their sums, into `categories`;
-    how many. Of a feature that does not vary there is none.
+    """Copy the categories that a node holds of a feature, and their sums, to `categories`, and
+    return their number. It is 0 if the feature does not vary.
 
     categories : CategoryWork
     """
@@ -180,7 +180,7 @@ def compact_set(column, feature, slot, order, work, hist, is_filled, categories)
 
 @device
 def set_of_rows(column, feature, slot, rules, scratch, hist, is_filled, best, random, sets):
-    """As best_cut, of a categorical feature; the set is written to `sets.best` if its score is
+    """As best_cut, for a categorical feature; the set is written to `sets.best` if its score is
     above `best`."""
     work = scratch.work
     m = compact_set(column, feature, slot, scratch.order, work, hist, is_filled, sets.work)
@@ -229,10 +229,10 @@ def left_totals(column, order, slot, split, missing, words, left):
 
 @device
 def sum_left(code, own, slot, split, missing, count_rows, left):
-    """As left_totals, from a node's codes one behind another, without a branch: which way a
-    row goes is a coin's toss. Returns how many rows go left, if they are to be counted."""
+    """As left_totals, from a contiguous array of a node's codes and without branches, which would
+    be mispredicted. Returns how many rows go left, if they are to be counted."""
     C, rows_left, n, low = len(left), np.int64(1), slot.n_rows, slot.begin
-    # in the codes' own type, so that the loops become vectors
+    # in the dtype of the codes, so that the compiler vectorises the loops
     last = code.dtype.type(split.bin)
     also = code.dtype.type(missing if split.missing_left else split.bin)  # goes left too
     if count_rows:
@@ -283,7 +283,7 @@ def ends_of(code, n, missing):
 
 @device
 def random_cut(column, feature, slot, order, rules, work):
-    """As best_cut, of the one cut that is drawn."""
+    """As best_cut, for the one cut that is drawn."""
     f, missing, left, code = feature.number, feature.missing, work.scan.left, work.code
     for i in range(slot.n_rows):
         code[U(i)] = column[U(order.positions[U(slot.begin + i)])]

@@ -1,12 +1,12 @@
-"""Grow subtrees with multiway splits: as numba.py beside this file, but a categorical feature has
-a branch for each category. The specification is gpuforest/multiway.py: the trees are the same.
+"""Grow subtrees with multiway splits, as numba.py beside this file, but a categorical feature has
+a branch for each category. The trees are the same as those of gpuforest/multiway.py.
 
     rows of a node, sorted by category        a a a b c c
     its chain of splits                       {a}? -- yes: rows 0 to 2; no: {b}? -- yes: ...
     branches[i]: category, end, is_heaviest   (a, 3, 1)  (b, 4, 0)  (c, 6, 1)
 
-A chain is made at once; its links wait on the stack of open nodes for their position in the tree,
-which is behind all that is below the categories before them.
+A chain is made at once. Its links wait on the stack of open nodes for their positions in the tree,
+which come after all nodes below the categories before them.
 """
 
 from typing import Any, NamedTuple
@@ -39,11 +39,11 @@ from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Slot, Split
 from gpuforest.kernels.shared.scoring.numba import node_score, xlogx
 from gpuforest.nodes import SET_BIN
 
-ROUNDING = 1e-9  # a rounding's worth below the mean gain is the mean
+ROUNDING = 1e-9  # relative; a gain that is below the mean by less equals it
 
 
 class Tried(NamedTuple):
-    """Of each feature that was tried in a node its split, and what it is worth.
+    """The split of each feature that was tried in a node, and its values.
 
     score, spread : f64[F], the split's score and its information
     feature, bin : i64[F]
@@ -65,7 +65,7 @@ class OpenLinks(NamedTuple):
 
 
 class Chains(NamedTuple):
-    """What growing multiway splits needs beside `Scratch`."""
+    """The scratch of multiway splits besides `Scratch`."""
 
     branches: Any
     stack: Any
@@ -95,7 +95,7 @@ class Open(NamedTuple):
 
 
 def chain_arrays(most: int, n_features: int) -> Chains:
-    """For nodes of at most so many rows."""
+    """Scratch for nodes of at most `most` rows."""
     branches = (np.empty(most + n_features + 2, np.int64) for _ in range(3))
     stack = OpenLinks(np.empty((most + 2, 8), np.int64), np.empty(most + 2, np.uint64))
     tried = Tried(
@@ -110,7 +110,7 @@ def chain_arrays(most: int, n_features: int) -> Chains:
 
 @device
 def push(stack, n_stack, node):
-    """Put a node or a link on the stack; how many are then on it."""
+    """Put a node or a link on the stack, and return the size of the stack."""
     n = stack.numbers[n_stack]
     n[0], n[1], n[2], n[3] = node.low, node.high, node.depth, node.number
     n[4], n[5], n[6], n[7] = node.n_trail, node.first, node.feature, node.top
@@ -127,8 +127,8 @@ def pop(stack, at):
 
 @device
 def all_branches(m, feature, rules, categories):
-    """Score of a split into all m categories in `categories`, -inf if one is too small, and the
-    split's information."""
+    """The score of a split into all m categories in `categories`, -inf if one is too small, and
+    the split information."""
     C, width, some = feature.n_channels, feature.width, categories.some
     score, parts, total = 0.0, np.int64(0), np.int64(0)
     for i in range(m):
@@ -144,13 +144,13 @@ def all_branches(m, feature, rules, categories):
 
 @device
 def cut_spread(n_left, n):
-    """Split information of a cut."""
+    """The split information of a cut into n_left and n - n_left rows."""
     return np.float64(xlogx(n) - (xlogx(n_left) + xlogx(n - n_left)))
 
 
 @rare
 def most_worthy(m, tried, whole, gain_ratio):
-    """Which of the first m splits is chosen, -1: none."""
+    """The number of the chosen one of the first m splits, or -1."""
     best, at = -np.inf, -1
     total, count = 0.0, 0.0
     if gain_ratio:
@@ -173,7 +173,7 @@ def most_worthy(m, tried, whole, gain_ratio):
 
 @device
 def numeric_cut(feature, column, slot, rules, scratch, random):
-    """As best_cut or random_cut, and the information of the cut where it is asked for."""
+    """As best_cut or random_cut, and the cut's split information if the rules need it."""
     order, work, left, spread = scratch.order, scratch.work, scratch.left_sums, 0.0
     if random is None:
         varies, split = best_cut(column, feature, slot, order, rules, work, work.hists[0], False)
@@ -187,7 +187,7 @@ def numeric_cut(feature, column, slot, rules, scratch, random):
 
 @device
 def branches_of(feature, column, slot, rules, scratch, categories):
-    """The same of the split into all categories of a feature."""
+    """As numeric_cut, for the split into all categories of a feature."""
     work, score, spread = scratch.work, -np.inf, 0.0
     m = compact_set(
         column, feature, slot, scratch.order, work, work.hists[0], False, categories
@@ -232,10 +232,10 @@ def best_feature(data, slot, rules, scratch, tried, n_trail, random, sets):
 
 @device
 def push_sides(stack, n_stack, node, middle, n_nodes, n_trail, first, feature, top):
-    """Put both sides of a split, the last two nodes, on the stack: the left one is taken next, and
-    all below it before the right one.
+    """Put both sides of a split, the last two nodes, on the stack: the left one, with all nodes
+    below it, is taken before the right one.
 
-    first, feature : of the right side, if it is the next link of a chain
+    first, feature : those of the right side, if it is the next link of a chain
     """
     none = np.int64(-1)
     right = Open(
@@ -251,7 +251,7 @@ def push_sides(stack, n_stack, node, middle, n_nodes, n_trail, first, feature, t
 
 @device
 def put_link(data, scratch, branches, link, root, sets, grown):
-    """Write a link of a chain: its first category goes left. What is then written."""
+    """Write a link of a chain, by which its first category goes left; returns the new counts."""
     bins, missing = np.int64(data.n_bins[link.feature]), np.int64(data.n_codes - 1)
     side = link_set(branches, link.first, link.high, bins, missing, sets.best)
     split = Split(0.0, link.feature, np.int64(SET_BIN), side, NO_BIN)
@@ -260,7 +260,7 @@ def put_link(data, scratch, branches, link, root, sets, grown):
 
 @device
 def slot_of(node, own, sums):
-    """What looks for the split of a node needs of it; its channel sums are put into `sums`."""
+    """The record of a node that the split search takes; its channel sums are put into `sums`."""
     node_totals(own, node.low, node.high, sums)
     weight, n_rows = weight_of(sums, has_labels(own)), node.high - node.low
     return Slot(node.number, node.low, n_rows, weight, node.key, sums, -np.inf, np.inf)
@@ -268,7 +268,7 @@ def slot_of(node, own, sums):
 
 @device
 def below(node, first, feature, top):
-    """A node that was split: what is one level below it, or the first link of its chain."""
+    """The record for the nodes below a split node, or for the first link of its chain."""
     return Open(
         node.low, node.high, node.depth + 1, node.number, node.n_trail, first, feature, top,
         node.key,

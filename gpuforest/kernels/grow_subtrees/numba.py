@@ -1,17 +1,15 @@
-"""Grow subtrees: a slot's whole subtree is grown by one thread, depth first.
+"""Grow subtrees: one thread grows a slot's whole subtree, depth first.
 
-    blocks     codes, one column after another. First are all rows' of the matrix; middling
-               nodes copy theirs into a second block, and small ones into one that stays in
-               a core's cache: the fewer rows of a node lie in a cache line, the dearer is a
-               look at them
-    positions  where each row lies in the block; a node is a range of them, and a split
+    blocks     three blocks of codes [F, n]: the matrix with all rows, a copy for nodes of middle
+               size, and a copy for small nodes that stays in a core's cache. Copies pay because
+               reading codes is slow if few rows of a node lie in a cache line
+    positions  where each row is in its block; a node is a range of positions, and a split
                moves the left side's rows before the right side's
     own        beside the positions, what a row adds to a sum: class and weight, or moments
-    constant   features that vary no more on the path from the root: never looked at
-               again; the trail says what to forget when the path turns back
+    constant   features that do not vary on the path from the root, which are not tried again;
+               the trail lists them, so that they can be forgotten on the way back
 
-A node of n rows costs O(n), see cuts.py. The specification is the loop of grow.py: the
-trees are the same.
+A node of n rows costs O(n), see cuts.py. The trees are the same as those of the loop in grow.py.
 """
 
 from typing import Any, NamedTuple
@@ -49,8 +47,8 @@ from gpuforest.kernels.shared.hashing.numba import U, domain, hash_at, order_of,
 from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Bin, Slot
 from gpuforest.kernels.shared.scoring.numba import node_score
 
-WAYS_PER_FEATURE = 4  # to part a node's rows, looked at beforehand; see highest_score
-EXACT_SQUARES = 2**26  # weights whose squares a float64 holds
+WAYS_PER_FEATURE = 4  # partitions of a node's rows that highest_score may try for each feature
+EXACT_SQUARES = 2**26  # float64 holds the squares of weights up to this
 NOT_WHOLE = -np.inf  # below every score
 
 
@@ -76,7 +74,7 @@ class OpenNode(NamedTuple):
 
 @device
 def push(stack, n_stack, node):
-    """Put a node on the stack; how many are then on it."""
+    """Put a node on the stack, and return the size of the stack."""
     numbers = stack.numbers[n_stack]
     numbers[0], numbers[1], numbers[2], numbers[3] = node.low, node.high, node.depth, node.number
     numbers[4], numbers[5], numbers[6] = node.n_trail, node.weight, node.second
@@ -93,8 +91,8 @@ def pop(stack, at):
 
 @device
 def perfect_score(criterion, slot):
-    """The score that no split of a node can exceed, also as rounded; inf: not known. The sides of
-    a perfect split are leaves, as those of two rows are."""
+    """A score that no split of a node can exceed, even after rounding; inf if none is known. The
+    sides of a split with this score are leaves, and so are those of two rows."""
     if slot.n_rows == 2:
         return NOT_WHOLE
     if criterion == ENTROPY:
@@ -106,8 +104,8 @@ def perfect_score(criterion, slot):
 
 @device
 def highest_score(own, slot, k, scan):
-    """The highest score of all 2**(n - 1) - 1 ways to part a node's few rows in two, which
-    none of its cuts can exceed. inf: not known, as of rows too many for so few features."""
+    """The highest score of all 2**(n - 1) - 1 partitions of a node's few rows in two, which no cut
+    can exceed; inf if it is not known, for example if there are too many rows."""
     n, upto, scores = slot.n_rows, scan.upto, scan.scores
     if k == 1 or n > 12 or 1 << (n - 1) > min(WAYS_PER_FEATURE * k, len(scores) - 1):
         return np.inf
@@ -127,8 +125,8 @@ def highest_score(own, slot, k, scan):
 
 @device
 def next_features(batch, wanted, draw, position, k, order_domain, constant):
-    """Put so many of the drawn features that may vary into `batch`; how many there were, and
-    the position behind."""
+    """Put the next `wanted` drawn features that may vary into `batch`; returns how many there were
+    and the position behind them."""
     F, (mask, shift), m = len(constant), order_domain, 0
     while m < wanted and position < F:
         f = position if k >= F else permute(draw, position, F, mask, shift)
@@ -141,10 +139,10 @@ def next_features(batch, wanted, draw, position, k, order_domain, constant):
 
 @device
 def push_children(stack, n_stack, node, n_left, left, n_nodes, n_trail):
-    """Put both sides of a split, the last two nodes, on the stack: the left one is taken next, and
-    all below it before the right one.
+    """Put both sides of a split, the last two nodes, on the stack: the left one, with all nodes
+    below it, is taken before the right one.
 
-    n_left, left : rows and sums of the left side
+    n_left, left : number of rows and sums of the left side
     """
     middle, depth = node.low + n_left, node.depth + 1
     right = OpenNode(
@@ -161,7 +159,7 @@ def push_children(stack, n_stack, node, n_left, left, n_nodes, n_trail):
 
 @device
 def slot_of(node, own, sums):
-    """What looks for the split of a node needs of it; its channel sums are put into `sums`."""
+    """The record of a node that the split search takes; its channel sums are put into `sums`."""
     weight = node.weight
     if len(sums) == 2:
         set_pair(own, sums, weight, node.second)
@@ -174,7 +172,7 @@ def slot_of(node, own, sums):
 
 @device
 def look_at(column, feature, hist, is_filled, slot, rules, scratch, best, random, sets):
-    """A feature in a node: whether it varies, and its best split, or the one that is drawn."""
+    """Whether a feature varies in a node, and its best or its random split."""
     if sets is not None and sets.kinds[feature.number] == CATEGORICAL:
         return set_of_rows(
             column, feature, slot, rules, scratch, hist, is_filled, best, random, sets
@@ -188,7 +186,7 @@ def look_at(column, feature, hist, is_filled, slot, rules, scratch, best, random
 
 @device
 def is_leaf(split, slot, rules):
-    """Whether a node has no split, or none that gains enough."""
+    """Whether a node is a leaf: it has no split, or none that gains enough."""
     if split.feature < 0:
         return True
     whole = node_score(rules.criterion, slot.sums, slot.weight, len(slot.sums))
@@ -197,10 +195,10 @@ def is_leaf(split, slot, rules):
 
 @device
 def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets):
-    """The best split of a node by the first k features that vary; the trail's length.
+    """The best split of a node by the first k features that vary, and the trail's length.
 
-    table : codes of the block that the node's rows lie in
-    enough : a score that is not exceeded: the first feature that has it wins
+    table : the codes of the block with the node's rows
+    enough : a score that no split can exceed; the search ends with the first feature that has it
     """
     work, k, best = scratch.work, rules.n_tried, NO_SPLIT
     hists, batch, (constant, trail) = work.hists, work.batch, scratch.known
@@ -235,9 +233,9 @@ def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, ran
 
 @device
 def grow_block(data, blocks, root, rules, scratch, random, sets, grown):
-    """Grow the subtree of one block, of which the order holds the rows; what is then written.
+    """Grow the subtree of the rows in the order; returns how much is then written.
 
-    root : OpenNode, whose number is the block's first node
+    root : OpenNode; its number is that of the block's first node
     """
     (order, sums), C, missing = (scratch.order, scratch.sums), data.n_channels, data.n_codes - 1
     criterion, stack, words = rules.criterion, scratch.open_nodes, words_of(sets)
@@ -283,7 +281,7 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, grown):
 
 @device
 def root_of(data, slots, d, order, sums, number):
-    """The root of a slot's subtree, whose rows are taken into the order."""
+    """The root of a slot's subtree; the slot's rows are copied to the order."""
     n = load_rows(data, slots, d, order)
     node_totals(order.own, 0, n, sums)
     weight = weight_of(sums, has_labels(order.own))
@@ -295,13 +293,13 @@ def root_of(data, slots, d, order, sums, number):
 
 @kernel
 def grow_subtrees(data, slots, rules, scratch, offsets, random, sets):
-    """Subtrees of slots of fewer than 2**31 rows, to `nodes` and `leaf_sums` of the scratch; how
-    many rows of the leaf table and words of sets are then written.
+    """Write the subtrees of slots of fewer than 2**31 rows to `nodes` and `leaf_sums` of the
+    scratch; returns the numbers of rows of the leaf table and of words of sets.
 
     data : Data, with codes [F, N]
-    offsets : i64[D + 1], zeros; where each subtree's nodes begin is filled in. Leaves point
-        into `leaf_sums`, of which the subtrees share rows
-    random : True: cuts are random. None: they are not, and what draws them is not compiled
+    offsets : i64[D + 1], zeros; filled with the number of the first node of each subtree. Leaves
+        point into `leaf_sums`; subtrees share its rows
+    random : True: cuts are random. None: they are not, and the code that draws is not compiled
     sets : Sets; None: all features are numeric
     """
     scratch.pure[:] = -1
@@ -315,6 +313,6 @@ def grow_subtrees(data, slots, rules, scratch, offsets, random, sets):
         grown = grow_block(data, blocks, root, rules, scratch, random, sets, grown)
         offsets[d + 1] = grown.n_nodes
     scratch.known.constant[:] = False
-    # a plain tuple: to make a named one for the caller Python's code would run, and an interrupt
-    # that waits would end it, which Numba does not expect
+    # a plain tuple, because making a named one for the caller runs Python code: a pending
+    # interrupt would end that, which Numba does not expect
     return grown.n_leaves, grown.n_words

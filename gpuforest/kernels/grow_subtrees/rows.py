@@ -1,4 +1,4 @@
-"""The rows of a subtree in its blocks, and the features that are constant on the way to a node."""
+"""The rows of a subtree in its blocks, and the features that are constant above a node."""
 
 from typing import Any, NamedTuple
 
@@ -9,11 +9,11 @@ from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.goes_left.numba import goes_left
 from gpuforest.kernels.shared.hashing.numba import U
 
-FEWEST_COPIED = 64  # rows of a node that is worth another block
+FEWEST_COPIED = 64  # the fewest rows of a node that are copied to another block
 
 
 class Blocks(NamedTuple):
-    """The codes of three blocks, each [F, n], and up to which row of the order each is in use,
+    """The codes of three blocks, each [F, n], and the row of the order up to which each is in use,
     i64[3]."""
 
     codes: Any
@@ -22,7 +22,7 @@ class Blocks(NamedTuple):
 
 @device
 def load_rows(data, slots, d, order):
-    """Take a slot's rows, and what each adds to a sum, into the order; how many they are."""
+    """Copy a slot's rows, and what each adds to a sum, to the order, and return their number."""
     y, own, begin = data.y, order.own, slots.begin[d]
     n = slots.end[d] - begin
     for i in range(n):
@@ -39,7 +39,7 @@ def load_rows(data, slots, d, order):
 
 @device
 def copy_block(block, positions, slot, constant, small):
-    """Copy a node's rows from one block into another; constant features stay behind."""
+    """Copy a node's codes from one block to another, without constant features."""
     low = slot.begin
     for f in range(len(constant)):
         if not constant[f]:
@@ -51,7 +51,7 @@ def copy_block(block, positions, slot, constant, small):
 
 @device
 def block_of(blocks, slot, scratch):
-    """Which block a node's rows lie in, after they were copied where that is worth it."""
+    """The number of the block with a node's rows; they are copied first if that pays."""
     low, n = slot.begin, slot.n_rows
     level = 2 if low < blocks.used[2] else 1 if low < blocks.used[1] else 0
     for smaller in range(2, level, -1):
@@ -100,9 +100,10 @@ def is_pure(own, slot):
 
 @device
 def split_rows(column, order, spare, slot, split, missing, words):
-    """Move a node's left rows before its right rows, both in their order; how many go left.
+    """Move a node's left rows before its right rows, both in their order, and return how many go
+    left.
 
-    Every row is written to both sides, and the one that counts moves on: no branch.
+    To avoid branches, every row is written to both sides, but only its own side moves on.
     """
     positions, own, spare_own = order.positions, order.own, spare.own
     left, right, width = slot.begin, 0, own.shape[1]
@@ -131,14 +132,14 @@ def split_rows(column, order, spare, slot, split, missing, words):
 
 @device
 def allow(known, slots, d):
-    """What a slot's tree did not draw is as if constant."""
+    """Mark the features that a slot's tree did not draw as constant."""
     for f in range(slots.allowed.shape[1]):
         known.constant[f] = not slots.allowed[slots.tree[d], f]
 
 
 @device
 def forget(known, n_trail, n_above):
-    """Forget what the trail has behind its first entries; how long it then is."""
+    """Forget the trail's entries from `n_above` on, and return its new length."""
     while n_trail > n_above:
         n_trail -= 1
         known.constant[known.trail[n_trail]] = False

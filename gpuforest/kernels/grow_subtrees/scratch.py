@@ -1,5 +1,5 @@
-"""What growing a subtree on a CPU works on. One thread uses it for tree after tree: memory
-that is new for each would cost more time than it takes to fill it.
+"""The scratch of growing subtrees on a CPU. A thread uses it for tree after tree, because new
+memory for each tree would cost more time than filling it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from gpuforest.kernels.shared.records import Data
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
 
-CACHE_BYTES = 2**19  # of the last block: half of a core's second-level cache
+CACHE_BYTES = 2**19  # of the block for small nodes: half of a core's second-level cache
 COLUMN_GAP = 72  # bytes or more, so that columns do not begin 4,096 bytes apart
-SPARSE = 8  # slots of less than this part of all rows copy them at once
+SPARSE = 8  # slots of fewer than 1/8 of all rows copy their codes at once
 HIST_BYTES = 2**18  # of histograms filled together: within a core's second-level cache
 PURE_WEIGHTS = 16  # weights of pure leaves that share their sums
 
@@ -37,13 +37,13 @@ class Order(NamedTuple):
 
 
 class CutWork(NamedTuple):
-    """What looking for the best cut of a feature works on.
+    """The scratch of the search for the best cut of a feature.
 
     code : u8 or u16 [most], the codes of a node's rows
     keys, spare_keys : u32[...], for sorting them
-    counts : i64[256], likewise
+    counts : i64[256], for sorting too
     hists : i64[n, B * width], histograms filled together
-    batch : i32[n], the features that they are of
+    batch : i32[n], their features
     scan : Scan
     """
 
@@ -72,7 +72,7 @@ class Known(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """For slots of up to `most` rows, `total` of them together.
+    """The scratch for slots of at most `most` rows each and `total` rows together.
 
     some, few : codes [F, some] and [F, few], see `new_blocks`
     order, spare : Order
@@ -102,13 +102,13 @@ class Scratch(NamedTuple):
 
 
 class Sets(NamedTuple):
-    """What sets of categories need beside it.
+    """The scratch for sets of categories.
 
     kinds : u8[F], of features
     work : CategoryWork
     best : u64[W], the set of the best split so far
     at : i64[2 * total], where a node's set begins
-    words : u64[...], the sets; what is not written takes no memory
+    words : u64[...], the sets; pages that are not written take no memory
     """
 
     kinds: Any
@@ -127,7 +127,7 @@ class Grown(NamedTuple):
 
 
 def new_sets(scratch: Scratch, edges: BinEdges, C: int, width: int) -> Sets | None:
-    """For the nodes that the scratch holds; None where all features are numeric."""
+    """Sets for the nodes of the scratch; None if all features are numeric."""
     if not edges.most_words:
         return None
     n_nodes = len(scratch.nodes)
@@ -175,15 +175,15 @@ def new_scratch(data: Data, most: int, total: int, k: int, width: int) -> Scratc
 
 
 def new_blocks(columns: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Beside the matrix: a block of as few rows as stay in the cache, after one between them;
-    of slots that hold few of all rows, the one between holds every row."""
+    """The two blocks besides the matrix: one for nodes of middle size, and one of so few rows that
+    it stays in the cache. If slots hold few of all rows, the first holds all rows of a slot."""
     F, N = columns.shape
     few = CACHE_BYTES // (F * columns.itemsize)
     few = min(few, 2**14) if most > 2 * few else 0
     some = math.isqrt(few * most) if most > 8 * few else 0
     some = most if most * SPARSE < N else some
-    # columns 4,096 bytes apart would all want the same few lines of the cache: that cost
-    # half of all time in blocks of 4,096 rows
+    # columns 4,096 bytes apart would share few lines of the cache, which cost half of all time
+    # in blocks of 4,096 rows
     return (
         np.empty((F, some + COLUMN_GAP * (some > 0)), columns.dtype),
         np.empty((F, few), columns.dtype),

@@ -1,6 +1,6 @@
-"""Small nodes: a feature's rows are sorted by code, and the cuts between them scored.
+"""Small nodes: a feature's rows are sorted by code, and the cuts between them are scored.
 
-The same candidates, in the same order and with the same scores, as from a histogram.
+The candidates, their order and their scores are the same as from a histogram.
 """
 
 import numpy as np
@@ -22,8 +22,8 @@ from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin
 from gpuforest.kernels.shared.scoring.numba import class_sides, grown, moment_score
 
-MOST_SORTED = 2**16  # rows, whose numbers take half of a key
-RANK_ROWS = 16  # up to here every key is compared with every other, in one vector
+MOST_SORTED = 2**16  # rows, because a position takes half of a key of 32 bits
+RANK_ROWS = 16  # up to so many keys, each is compared with all others, in one vector
 TWENTY_FOUR = np.uint32(24)
 POSITION, SIXTEEN, BYTE = np.uint32(0xFFFF), np.uint32(16), np.uint32(255)
 NO_KEY = np.uint32(0xFFFFFFFF)
@@ -31,7 +31,7 @@ NO_KEY = np.uint32(0xFFFFFFFF)
 
 @device
 def radix_pass(source, result, n, shift, counts):
-    """Sort keys u32[n] by the byte at `shift`, equal ones in their order."""
+    """Sort keys u32[n] by the byte at `shift`; equal ones keep their order."""
     for d in range(256):
         counts[d] = 0
     for i in range(n):
@@ -49,8 +49,8 @@ def radix_pass(source, result, n, shift, counts):
 
 @device
 def sort_by_code(n, work):
-    """Positions 0 .. n - 1 in ascending order of their codes `work.code`, to `work.keys`, as
-    code << 16 | position."""
+    """Write the positions 0 .. n - 1, in ascending order of their codes `work.code`, to `work.keys`
+    as code << 16 | position."""
     code, keys, spare, counts = work.code, work.keys, work.spare_keys, work.counts
     if n <= RANK_ROWS:
         for i in range(n):
@@ -75,7 +75,7 @@ def sort_by_code(n, work):
 
 @device
 def compact_sorted(keys, n, own, low, upto):
-    """Running totals of two channels at each distinct code (see best_split); returns m."""
+    """Fill the running totals of two channels at each distinct code (see scan.py); returns m."""
     m, n_weight, a = 0, np.int64(0), np.int64(0)
     for i in range(n):
         key = keys[U(i)]
@@ -93,7 +93,7 @@ def compact_sorted(keys, n, own, low, upto):
 
 @device
 def count_missing(keys, n, missing):
-    """How many of the sorted rows, the last ones, have a missing value."""
+    """How many of the sorted rows have missing values; these are the last ones."""
     n_missing = 0
     while n_missing < n and np.int64(keys[n - 1 - n_missing] >> SIXTEEN) == missing:
         n_missing += 1
@@ -102,9 +102,9 @@ def count_missing(keys, n, missing):
 
 @device
 def compact_sorted_classes(work, slot, own, criterion, side, n_missing):
-    """As compact_classes, from sorted rows: one after another they go from right to left.
+    """As compact_classes, from sorted rows, which move from the right side to the left in turn.
 
-    side : 1, if the `n_missing` rows with missing values, the last ones, go left first
+    side : 1 if the last `n_missing` rows, with missing values, go left first; else 0
     """
     keys, left, upto, sums, n = work.keys, work.scan.left, work.scan.upto, slot.sums, slot.n_rows
     n_left, left_sum, right_sum, m = np.int64(0), np.int64(0), np.int64(0), 0
@@ -133,7 +133,7 @@ def compact_sorted_classes(work, slot, own, criterion, side, n_missing):
 
 @rare
 def scan_sorted_classes(work, slot, own, feature, criterion, limits):
-    """Best split by one feature, of any number of classes."""
+    """The best split by one feature, for any number of classes."""
     found, n_missing = NOTHING, count_missing(work.keys, slot.n_rows, feature.missing)
     # first without the missing values, then with them
     for side in range(2 if n_missing > 0 else 1):
@@ -144,7 +144,7 @@ def scan_sorted_classes(work, slot, own, feature, criterion, limits):
 
 @device
 def compact_sorted_outputs(work, slot, own, criterion, side, n_missing):
-    """As compact_sorted_classes, of several outputs; the scores are put into `work.scan` too."""
+    """As compact_sorted_classes, for several outputs; it also fills the scores of `work.scan`."""
     keys, scan, sums, n = work.keys, work.scan, slot.sums, slot.n_rows
     left, upto, scores, C, m = scan.left, scan.upto, scan.scores, len(slot.sums), 0
     for c in range(C):
@@ -166,7 +166,7 @@ def compact_sorted_outputs(work, slot, own, criterion, side, n_missing):
 
 @rare
 def scan_sorted_outputs(work, slot, own, feature, criterion, limits):
-    """Best split by one feature, of several outputs."""
+    """The best split by one feature, for several outputs."""
     scan, n = work.scan, slot.sums[0]
     found, n_missing = NOTHING, count_missing(work.keys, slot.n_rows, feature.missing)
     for side in range(2 if n_missing > 0 else 1):

@@ -16,10 +16,10 @@ CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 
 @device
 def put_leaf(scratch, number, sums, grown):
-    """Write a leaf; what is then written.
+    """Write a leaf, and return how much is then written.
 
-    Pure leaves of one class and weight share their row of the leaf table, also those of several
-    blocks. Most leaves are pure and of a small weight
+    Pure leaves of equal class and weight share a row of the leaf table, even across blocks. Most
+    leaves are pure and of small weight.
     """
     C, n_leaves, pure = len(sums), grown.n_leaves, scratch.pure
     if has_labels(scratch.order.own):
@@ -42,8 +42,8 @@ def put_leaf(scratch, number, sums, grown):
 
 @device
 def put_set(sets, number, bins, n_words):
-    """Write the set of a node's split, by a feature of so many bins; how many words are then in
-    use."""
+    """Write the set of a node's split by a feature of so many bins, and return how many words are
+    then in use."""
     size = (np.int64(bins) + 63) >> 6
     sets.at[number] = n_words
     for w in range(size):
@@ -53,7 +53,7 @@ def put_set(sets, number, bins, n_words):
 
 @device
 def put_split(scratch, data, number, first, split, sets, grown):
-    """Write a split, whose children are the next two nodes; what is then written.
+    """Write a split, and return how much is then written. Its children are the next two nodes.
 
     first : the number of the block's first node, from which children are counted
     """
@@ -67,7 +67,7 @@ def put_split(scratch, data, number, first, split, sets, grown):
 
 @device
 def put_leaves(scratch, column, slot, split, missing, words, grown):
-    """Write the last two nodes as leaves: no row need move. What is then written."""
+    """Write the last two nodes as leaves, without moving rows, and return how much is written."""
     sums, left = scratch.sums, scratch.left_sums
     if len(sums) == 2:
         set_pair(scratch.order.own, left, split.left.weight, split.left.second)
@@ -82,7 +82,7 @@ def put_leaves(scratch, column, slot, split, missing, words, grown):
 
 @device
 def words_of(sets):
-    """The set of the best split, where there are sets."""
+    """The set of the best split, if there are sets."""
     if sets is None:
         return None
     return sets.best

@@ -5,13 +5,13 @@
 #include "generated/Histograms.cuh"
 #include "generated/Targets.cuh"
 
-// A bin in shared memory: `words` of 32 bits, for C classes, or for a weight and two words a
-// moment; then the count of rows, where they are counted.
+// A bin in shared memory, in `words` of 32 bits: one for each of C classes, or one for the weight
+// and two for each moment; then one for the count of rows, if they are counted.
 struct Bin {
   int C, words;
   bool count_rows;
 
-  // 2. a row's weight, or weight and moments, and 3. its count
+  // Adds 2. a row's weight, or weight and moments, and 3. its count.
   __device__ __forceinline__ void add(u32* cell, const TARGET* target, i64 w) const {
 #if LABELS
     atomicAdd(cell + *target, (u32)w);
@@ -22,7 +22,7 @@ struct Bin {
     if (count_rows) atomicAdd(cell + words - 1, 1u);
   }
 
-  // The same to a bin i64[channels] in global memory.
+  // As add, to a bin i64[channels] in global memory.
   __device__ __forceinline__ void add_direct(i64* cell, const TARGET* target, i64 w) const {
 #if LABELS
     add_global(cell + *target, w);
@@ -33,7 +33,7 @@ struct Bin {
     if (count_rows) add_global(cell + C, 1);
   }
 
-  // What is not zero of n bins in shared memory, to global ones.
+  // Adds n bins in shared memory, where they are not zero, to those in global memory.
   __device__ __forceinline__ void flush(const u32* cells, i64 n, i64* hist) const {
     int channels = C + count_rows;
     for (i64 i = threadIdx.x; i < n * channels; i += blockDim.x) {
@@ -48,10 +48,10 @@ struct Bin {
   }
 };
 
-// A block fills the histograms of `group` features (blockIdx.y counts groups) from a tile
-// of a slot's rows in its shared memory, u32[group][B][words], and adds them to `hist`, whose
-// used parts hold zeros. With group 0 a histogram does not fit: each block adds one feature's
-// rows to `hist` itself.
+// A block fills the histograms of `group` features (blockIdx.y counts groups) from a tile of a
+// slot's rows in its shared memory, u32[group][B][words], and adds them to `hist`, where those that
+// are used hold zeros. Group 0 means that no histogram fits: each block adds the rows of one
+// feature to `hist` directly.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
 histogram(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* features, i64 group,
           i64 words, Histograms hist) {
@@ -66,7 +66,7 @@ histogram(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* features,
       i64 at = tile.slot * k + first;
       int n = (int)(first + each < k ? each : k - first), f = -1;
       if (threadIdx.x < n) own[threadIdx.x] = f = features[at + threadIdx.x];
-      if (!__syncthreads_or(f >= 0)) continue;  // nothing to try in this slot any more
+      if (!__syncthreads_or(f >= 0)) continue;  // this slot has no more features to try
       for (i64 i = threadIdx.x; group && i < n * B * words; i += blockDim.x) cells[i] = 0;
       __syncthreads();
       for (i64 i = tile.low + threadIdx.x; i < tile.high; i += blockDim.x) {

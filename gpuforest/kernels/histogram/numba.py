@@ -8,13 +8,14 @@ from gpuforest.kernels.shared.hashing.numba import U
 
 @device
 def has_labels(y):
-    """Class codes, not moments: known when compiled, so that one branch is left out."""
+    """Whether targets are class codes and not moments; known at compile time, so no branch is
+    left."""
     return y.itemsize == 4
 
 
 @device
 def accumulate(data, slots, s, features, first, last, hist, count_rows):
-    """Add one slot's rows to `hist` i64[k, B * width], features first .. last - 1."""
+    """Add one slot's rows to `hist` i64[k, B * width], for the features first .. last - 1."""
     codes, y, C = data.codes, data.y, data.n_channels
     rows, weights, width = slots.rows, slots.weights, np.int64(C + count_rows)
     for i in range(slots.begin[s], slots.end[s]):
@@ -39,7 +40,7 @@ def accumulate(data, slots, s, features, first, last, hist, count_rows):
 
 @kernel
 def histogram(data, slots, features, count_rows, pieces, hist):
-    """Fills hist i64[S, k, B * width] for the pieces i64[p, 3]: slot, and the features
+    """Fill hist i64[S, k, B * width] for the pieces i64[p, 3]: a slot, and the features
     first .. last - 1 of k."""
     for p in range(len(pieces)):
         s, first, last = pieces[p, 0], pieces[p, 1], pieces[p, 2]

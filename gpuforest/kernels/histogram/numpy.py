@@ -8,7 +8,7 @@ from gpuforest.kernels.totals.numpy import slots_and_rows
 
 
 def histogram(data: Data, slots: Slots, features: np.ndarray, count_rows: bool) -> np.ndarray:
-    """Sums i64[S, k, B, C], or [S, k, B, C + 1] with a last channel that counts rows.
+    """Channel sums i64[S, k, B, C], or [S, k, B, C + 1] with a last channel that counts rows.
 
     Parameters
     ----------
@@ -16,8 +16,8 @@ def histogram(data: Data, slots: Slots, features: np.ndarray, count_rows: bool) 
 
     Example
     -------
-    One slot of three rows with codes (0, 2, 2), classes (0, 0, 1), weights (1, 1, 3):
-    bin 0 holds (1, 0), bin 1 (0, 0), bin 2 (1, 3).
+    A slot has three rows with codes (0, 2, 2), classes (0, 0, 1) and weights (1, 1, 3). Then
+    bin 0 holds (1, 0), bin 1 (0, 0) and bin 2 (1, 3).
     """
     (S, k), y, C = features.shape, data.y, data.n_channels
     out = np.zeros((S, k, data.n_codes, C + count_rows), STAT)

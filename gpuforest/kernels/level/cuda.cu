@@ -4,10 +4,9 @@
 #include "shared/hashing/cuda.cuh"
 #include "generated/Histograms.cuh"
 
-// Elements first .. first + k - 1 of each slot's order, i32[S, k]; -1 past its end, and
-// for slots that need no more, and for features that the slot's tree did not draw: bool[T, F]
-// `allowed` says which it did, or is null. A warp for each, which also clears the feature's
-// histogram.
+// Writes the elements first .. first + k - 1 of each slot's order, i32[S, k]; -1 past its end, for
+// slots that need no more, and for features that the slot's tree did not draw (`allowed`
+// bool[T, F], or null: trees have all). A warp takes an element, and clears its histogram.
 extern "C" __global__ void __launch_bounds__(THREADS)
 draw_features(Histograms hist, const u64* keys, i64 first, i64 F, const i64* need,
               const i32* tree, const bool* allowed, i32* features) {

@@ -1,4 +1,4 @@
-"""Level: histogram and best split of a slot in one go, its histograms still in cache.
+"""Level: histograms and best split of one slot after another, so that histograms stay in cache.
 
 The specification is `Backend.level`: histogram, best split, and more features while
 fewer than k of those tried varied.
@@ -19,8 +19,8 @@ HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a c
 
 @device
 def draw(features, n, slots, s, k, position, order, order_domain, F):
-    """Put the features at the next n positions of the slot's order into `features`; -1 where its
-    tree did not draw one."""
+    """Put the features at the next n positions of the slot's order into `features`, -1 for those
+    that its tree did not draw."""
     mask, shift = order_domain
     for j in range(n):
         at = position + j
@@ -54,7 +54,7 @@ def level_of_slot(data, slots, s, rules, hist, features, order_domain, scan, fou
 
 @kernel
 def level(data, slots, rules, first, last, found, categories):
-    """Best splits of the slots first .. last - 1, written to `found`.
+    """Write the best splits of the slots first .. last - 1 to `found`.
 
     categories : Categories; None: all features are numeric
     """

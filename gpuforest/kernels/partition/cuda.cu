@@ -1,14 +1,14 @@
 // Partition on the device. The specification is numpy.py beside this file.
 //
-// Two passes over tiles of rows, so that a row's place follows from counts alone: the first
-// reads codes and keeps a bit a row, the second reads the bits and moves the rows.
+// Two passes over tiles of rows: the first reads codes, keeps a bit for each row and counts; the
+// second reads the bits and moves the rows to positions that follow from the counts.
 #include "shared/goes_left/cuda.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Sides.cuh"
 
-// 1. which way each row goes: left u32[tiles, tile / 32], counts i64[tiles]. With SETS 1 slots
-// whose bin is SET_BIN have a set.
+// 1. which side each row goes to: left u32[tiles, tile / 32], counts i64[tiles]. With SETS 1, slots
+// of bin SET_BIN have a set.
 extern "C" __global__ void __launch_bounds__(THREADS)
 mark(Codes codes, Slots slots, Tiles tiles, Sides sides, u32* left, i64* counts) {
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
@@ -33,8 +33,8 @@ mark(Codes codes, Slots slots, Tiles tiles, Sides sides, u32* left, i64* counts)
   }
 }
 
-// 2. stable: left_before i64[tiles + 1], left rows of all tiles before; n_left i64[S]. Rows move
-// `half` on, or back.
+// 2. stable; left_before i64[tiles + 1] counts the left rows of all earlier tiles; n_left i64[S].
+// Rows move to the other half, `half` rows on or back.
 extern "C" __global__ void __launch_bounds__(THREADS)
 move(Slots slots, Tiles tiles, i64 half, const u32* bits, const i64* left_before, i32* rows,
      i32* weights, i64* n_left) {
@@ -52,9 +52,9 @@ move(Slots slots, Tiles tiles, i64 half, const u32* bits, const i64* left_before
       bool goes = inside && bits[(p * tiles.size + i - tile.low) >> 5] >> lane() & 1;
       int total, rank = block_rank(goes, counts, total);
       if (inside) {
-        i64 place = there + (goes ? left + rank : right + threadIdx.x - rank);
-        rows[place] = rows[i];
-        weights[place] = weights[i];
+        i64 position = there + (goes ? left + rank : right + threadIdx.x - rank);
+        rows[position] = rows[i];
+        weights[position] = weights[i];
       }
       left += total;
       right += blockDim.x - total;

@@ -10,15 +10,15 @@ from gpuforest.kernels.shared.records import NO_BIN, Split
 
 @device
 def move_rows(data, slots, splits, sets, s):
-    """Move the rows of a slot that is split; how many go left.
+    """Move the rows of a slot that is split, and return how many go left.
 
     sets : u64[S * W], slot after slot
     """
     rows, weights, begin, end = slots.rows, slots.weights, slots.begin[s], slots.end[s]
     f, missing, half = splits.feature[s], data.n_codes - 1, len(slots.rows) // 2
     split = Split(0.0, f, splits.bin[s], splits.missing_left[s], NO_BIN)
-    # 1. which way each row goes; left ones forwards, right ones backwards from the
-    #    end, without a branch to mispredict
+    # 1. which side each row goes to: left rows are written forwards, right ones backwards from
+    #    the end, without a branch to mispredict
     first = begin + half if begin < half else begin - half
     left, right = first, first + end - begin - 1
     for i in range(begin, end):
@@ -41,8 +41,8 @@ def move_rows(data, slots, splits, sets, s):
 
 @kernel
 def partition(data, slots, splits, first, last, n_left):
-    """Changes rows and weights of the slots first .. last - 1 in place; n_left i64[S] holds
-    zeros."""
+    """Move rows and weights of the slots first .. last - 1 in place, and count n_left i64[S], which
+    holds zeros."""
     sets = splits.sets.reshape(-1)
     for s in range(first, last):
         if splits.feature[s] >= 0:

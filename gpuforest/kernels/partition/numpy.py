@@ -9,22 +9,21 @@ from gpuforest.kernels.totals.numpy import slots_and_rows
 
 
 def partition(data: Data, slots: Slots, splits: Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows and weights i32[2 R] with the slots' rows moved, and rows that went left i64[S].
+    """Rows and weights i32[2 R] with the slots' rows moved, and how many went left i64[S].
 
         half 0  | slot 0: 3 5 8 9 | 0 7 | slot 1: 1 4 |
         goes    |         R L R L |     |         L R |
         half 1  |  left 5 9 | 3 8 |     | left 1 | 4  |
 
-    Each slot's rows move to the same positions of the other half, those that go left first; of a
-    slot whose feature is -1 nothing moves and nothing goes left. The order of rows within a side
-    is kept, so rows stay ascending and reads ordered. Rows and weights are i32[2 R], two halves;
-    a faster implementation may change them in place.
+    Each slot's rows move to the same positions of the other half, left ones first. The rows of a
+    slot with the feature -1 do not move. Rows keep their order within a side, so they stay
+    ascending. A faster implementation may change rows and weights in place.
     """
     rows, begin, half, n_words = slots.rows, slots.begin, len(slots.rows) // 2, splits.sets.shape[1]
     slot, position = slots_and_rows(
         rows, begin, np.where(splits.feature < 0, begin, slots.end)
     )  # fmt: skip
-    # 1. which way each row goes
+    # 1. which side each row goes to
     code = data.codes[rows[position], splits.feature[slot]]
     own = Split(None, None, splits.bin[slot], splits.missing_left[slot], None)
     left = goes_left(xp, code, own, data.n_codes - 1, splits.sets.reshape(-1), slot * n_words)

@@ -1,4 +1,4 @@
-// What all CUDA kernels share: names of types, and the work of a warp or a block together.
+// What all CUDA kernels share: names of types, and functions of a whole warp or block.
 //
 // Kernels are specialised by macros: CODE (u8 or u16), LABELS (1: class codes, 0: moments)
 // or CRITERION (the number in criteria.py, which decides LABELS), SETS (1: some features are
@@ -45,7 +45,7 @@ __device__ __forceinline__ i64 thread_number() {
 }
 __device__ __forceinline__ i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 
-// Sum over the lanes up to this one, of the first `width` lanes, a power of two.
+// The sum over the lanes up to this one, among the first `width` lanes, a power of two.
 template <class T>
 __device__ __forceinline__ T sum_to_here(T x, int width = 32) {
   for (int d = 1; d < width; d <<= 1) {
@@ -61,8 +61,8 @@ __device__ __forceinline__ T warp_sum(T x) {
   return x;
 }
 
-// How many threads before this one have the flag, and how many of the block in `total`.
-// All threads of the block call it; `counts` is shared, one place a warp.
+// How many threads before this one have the flag, and in `total`, how many of the block have it.
+// All threads of the block call it; `counts` is shared, with an element for each warp.
 __device__ __forceinline__ int block_rank(bool flag, u32* counts, int& total) {
   u32 mine = __ballot_sync(ALL_LANES, flag);
   if (lane() == 0) counts[warp()] = __popc(mine);
@@ -77,12 +77,12 @@ __device__ __forceinline__ int block_rank(bool flag, u32* counts, int& total) {
   return before + __popc(mine & lanes_below());
 }
 
-// The lanes that hold n items, rounded up to a power of two; all of them from 17 on.
+// The number of lanes for n items: n rounded up to a power of two, at most 32.
 __device__ __forceinline__ int lanes_for(int n) {
   return n > 16 ? 32 : n < 2 ? 1 : 1 << (32 - __clz(n - 1));
 }
 
-// 64-bit sums in shared memory as two native 32-bit adds: a 64-bit one is a loop there.
+// Adds to a 64-bit sum in shared memory by two native 32-bit adds; a 64-bit add is a loop there.
 __device__ __forceinline__ void add_64(u32* cell, i64 value) {
   u32 low = (u32)value, high = (u32)((u64)value >> 32);
   u32 old = atomicAdd(cell, low);

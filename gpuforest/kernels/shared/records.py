@@ -1,8 +1,8 @@
 """Records that kernels take and return, in each of their Python implementations.
 
-They are named tuples, because Numba takes those as arguments, and reads a field of one as fast as
-an item of a tuple. Letters as in docs/design.md: N rows, F features, B codes, C channels, T trees,
-S slots, R rows that slots hold, K outputs, W words of a set.
+They are named tuples, because Numba takes those as arguments and reads their fields as fast as
+items of a tuple. The letters are those of docs/glossary.md: N rows, F features, B codes, C
+channels, T trees, S slots, R rows that slots hold, K outputs; and W words of a set.
 """
 
 from typing import Any, NamedTuple
@@ -28,20 +28,20 @@ class Data(NamedTuple):
 
 
 class RuleNumbers(NamedTuple):
-    """What splits must obey, from `Rules` in frontier.py.
+    """The rules of splits, from `Rules` in frontier.py.
 
     criterion : int, the number of the criterion, see criteria.py
-    n_tried : int, k, features that vary in a node and are tried
-    max_depth : int, levels below the root
-    fewest_rows : int, rows of a node that may be split
-    min_rows : int, rows that either side must have
-    min_weight : int, weight that either side must have
-    count_rows : bool, whether histograms have one more channel, which counts rows (where
-        min_rows > 1)
-    min_gain : float, least difference of scores; -inf: any
+    n_tried : int, k, the number of features that vary in a node and are tried
+    max_depth : int, the most levels below the root
+    fewest_rows : int, the fewest rows of a node that may be split
+    min_rows : int, the fewest rows of either side
+    min_weight : int, the least weight of either side
+    count_rows : bool, whether histograms have one more channel, which counts rows; they have it
+        if min_rows > 1
+    min_gain : float, the least difference of scores; -inf: any
     is_random : bool, whether each feature has one cut, drawn at random
     gain_ratio : bool, whether features are chosen by C4.5's gain ratio
-    signs : i8[F], -1 or 1: the mean (or median) of the second channel must not rise, or fall,
+    signs : i8[F], 1 (or -1): the mean (or median) of the second channel must not fall (or rise)
         from the left side to the right; i8[0]: there are no such constraints
     """
 
@@ -63,13 +63,12 @@ class Slots(NamedTuple):
 
     rows, weights : i32[2 R] or i32[R], row numbers and their weights in the bag
     begin, end : i64[S], slot s holds rows[begin[s]:end[s]]
-    n_rows : i64[S], the rows of each node
-    key : u64[S], random keys
+    n_rows : i64[S], the number of rows of each node
+    key : u64[S], node keys
     sums : i64[S, C], channel sums
     tree, depth : i32[S]
-    bounds : f64[S, 2], between what the means of both sides of a split must lie; f64[0, 2]: there
-        are none
-    allowed : bool[T, F], features drawn for each tree; bool[0, 0]: all are
+    bounds : f64[S, 2], bounds of the means of both sides of a split; f64[0, 2]: there are none
+    allowed : bool[T, F], the features drawn for each tree; bool[0, 0]: trees have all
     """
 
     rows: Any
@@ -86,14 +85,14 @@ class Slots(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """One open node, as what looks for its split takes it.
+    """One open node, as the split search takes it.
 
-    number : int, the slot's, or the node's in its block
+    number : int, the number of the slot, or of the node in its block
     begin : int, position of its first row
     n_rows, weight : int
-    key : u64, random key
+    key : u64, node key
     sums : i64[C], channel sums
-    low, high : float, between what the means of both sides of a split must lie
+    low, high : float, bounds of the means of both sides of a split
     """
 
     number: Any
@@ -107,10 +106,10 @@ class Slot(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """A feature, and how its histogram lies: hist[code * width + channel].
+    """A feature and the layout of its histogram: hist[code * width + channel].
 
     number : int
-    bins : int, its bins, without the one for missing values
+    bins : int, number of its bins, without the one for missing values
     missing : int, the code of missing values
     n_channels : int, C
     width : int, C, or C + 1 where the last channel counts rows
@@ -126,11 +125,11 @@ class Feature(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What limits the cuts of one feature in one node.
+    """The limits on the cuts of one feature in one node.
 
-    min_rows, min_weight : int, of either side
-    sign : int, 1 or -1: the means of the sides must not fall, or rise; 0: any
-    low, high : float, between what these means must lie, where there is a sign
+    min_rows, min_weight : int, the least of either side
+    sign : int, 1 (or -1): the means must not fall (or rise) from left to right; 0: any
+    low, high : float, bounds of these means, if the sign is not 0
     """
 
     min_rows: Any
@@ -141,7 +140,7 @@ class Limits(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """What rows of one or more bins add up to: weight, second channel and number, each an int."""
+    """Sums over the rows of one or more bins: weight, second channel and number of rows, ints."""
 
     weight: Any
     second: Any
@@ -155,7 +154,7 @@ class Split(NamedTuple):
     feature : int, -1: none
     bin : int, codes <= bin go left; SET_BIN: those in a set do
     missing_left : bool, whether missing values go left
-    left : Bin, sums of the left side, of two channels; of more they are not known
+    left : Bin, sums of the left side if there are two channels; otherwise they are not known
     """
 
     score: Any
@@ -166,11 +165,11 @@ class Split(NamedTuple):
 
 
 class SetCut(NamedTuple):
-    """A split of categories that lie in order.
+    """A split of categories in their order.
 
     score : float
     at : int, position of the last category that goes left
-    heavier : bool, whether these are the heavier side
+    heavier : bool, whether the left side is the heavier one
     left : Bin, as in `Split`
     """
 
@@ -186,10 +185,10 @@ class Found(NamedTuple):
     score : f64[S], -inf where no split is allowed
     feature : i32[S], -1 where no split is allowed
     bin : i32[S], codes <= bin go left; SET_BIN: those in the slot's set do
-    missing_left : bool[S], whether missing values go left; if none is missing there, whether the
-        left side is the heavier one
+    missing_left : bool[S], whether missing values go left; if the slot has none, whether the left
+        side is the heavier one
     left : i64[S, C], channel sums of the left side
-    tried : i64[S], features that varied and were tried
+    tried : i64[S], number of features that varied and were tried
     sets : u64[S, W], bit c of a slot's is set where code c goes left
     """
 
@@ -225,8 +224,8 @@ class Trees(NamedTuple):
     nodes : u64[M]
     offsets : i64[T + 1], tree t is nodes[offsets[t]:offsets[t + 1]], its root first
     missing : int, the code of a missing value
-    set_at : i64[M], where the set of each node whose bin is SET_BIN begins in `sets`
-    sets : u64[...], bit c of a set is there where code c goes left
+    set_at : i64[M], the word of `sets` where a node's set begins, if its bin is SET_BIN
+    sets : u64[...], bit c of a set is 1 if code c goes left
     """
 
     nodes: Any

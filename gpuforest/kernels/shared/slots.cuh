@@ -1,14 +1,14 @@
-// Tiles of slots' rows: what a block takes at once.
+// Tiles of slots' rows. A block takes one tile at a time.
 #include "shared/cuda.cuh"
 #include "generated/Slots.cuh"
 #include "generated/Tiles.cuh"
 
-// Rows low .. high - 1 of a slot, the first of which is the slot's row number `before`.
+// The rows at the positions low .. high - 1, which follow `before` other rows of their slot.
 struct Tile {
   i64 slot, before, low, high;
 };
 
-// Tile p of all slots: its slot is the last s with first[s] <= p, of slots that have tiles.
+// Tile p of all slots. Its slot is the last s with first[s] <= p among those that have tiles.
 __device__ __forceinline__ Tile tile_of(const Slots& slots, const Tiles& tiles, i64 p) {
   i64 s = 0, end = tiles.S;
   while (s + 1 < end) {

@@ -49,7 +49,7 @@ DTYPES = {
 
 
 class Codes(NamedTuple):
-    """A matrix of codes [N, stride], of which the first F of a row are features."""
+    """A matrix of codes [N, stride]; the first F codes of a row are its features."""
 
     at: Codes8or16
     F: I64
@@ -74,7 +74,7 @@ class Slots(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """S slots' rows in pieces of `size`: first i64[S + 1] counts the tiles before each slot's."""
+    """The rows of S slots in tiles of `size`; first i64[S + 1] counts the tiles before a slot's."""
 
     first: I64s
     size: I64
@@ -93,7 +93,7 @@ class Histograms(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """What cuts of S slots depend on; bounds f64[S, 2] and None without monotonic features."""
+    """The nodes of S slots, as cuts need them; bounds f64[S, 2], or None if there are none."""
 
     sums: I64s
     n_rows: I64s
@@ -102,7 +102,7 @@ class Nodes(NamedTuple):
 
 
 class CutRules(NamedTuple):
-    """What limits cuts: n_bins i32[F]; signs i8[F] or None; the table of n ln n."""
+    """The limits on cuts: n_bins i32[F]; signs i8[F] or None; and the table of n ln n."""
 
     n_bins: I32s
     signs: Signs
@@ -124,7 +124,7 @@ class Splits(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What sends the rows of S slots left or right: sets u64[S, words], of bins SET_BIN."""
+    """The rules by which rows of S slots go left; sets u64[S, words] of splits by a set."""
 
     feature: I32s
     bin: I32s
@@ -134,7 +134,7 @@ class Sides(NamedTuple):
 
 
 class Trees(NamedTuple):
-    """Nodes of T trees, which begin at `offsets`; set_at tells where each node's set begins."""
+    """The nodes of T trees, which begin at `offsets`; a node's set begins at `set_at`."""
 
     nodes: U64s
     offsets: I64s
@@ -144,8 +144,8 @@ class Trees(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """The D slots whose subtrees grow whole: rows before each in `first` i64[D + 1]; bool[T, F]
-    `allowed` says which features the trees drew, None: they have all."""
+    """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `allowed`
+    bool[T, F] holds the features that the trees drew, None: they have all."""
 
     key: U64s
     depth: I32s
@@ -156,7 +156,7 @@ class Roots(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """What a subtree may do."""
+    """The rules of a subtree."""
 
     min_gain: F64
     k: I32
@@ -167,8 +167,8 @@ class Growing(NamedTuple):
 class Layout(NamedTuple):
     """Where the parts of a block's shared memory begin, in bytes.
 
-    row and counts are 0 where there is no such part. `rows` is how many rows there is room for,
-    `stride` the codes of a row and its padding, 0 where codes are not copied.
+    row and counts are 0 if there is no such part. `rows` is the number of rows that fit, and
+    `stride` the number of codes of a row and its padding, 0 if codes are not copied.
     """
 
     target: I32
@@ -185,11 +185,12 @@ class Layout(NamedTuple):
 
 
 class Open(NamedTuple):
-    """An open node of a subtree: its rows, and the places of its node and of its descendants."""
+    """An open node of a subtree: its n rows from `low` on, its node's position, and the position
+    where its descendants begin."""
 
     low: U16
     n: U16
-    place: U16
+    position: U16
     below: U16
 
 
@@ -204,20 +205,20 @@ ALL = {
 
 @cache
 def c_types(record: type) -> dict[str, str]:
-    """Each field's type in C++."""
+    """The C++ type of each field."""
     hints = get_type_hints(record, include_extras=True)
     return {name: hints[name].__metadata__[0] for name in record._fields}  # type: ignore[attr-defined]
 
 
 @cache
 def dtype_of(record: type) -> np.dtype[Any]:
-    """The struct as C lays it out; a pointer is an u64."""
+    """The struct with the layout of C; a pointer is a u64."""
     types = c_types(record).items()
     return np.dtype([(n, "u8" if t[-1] == "*" else DTYPES[t]) for n, t in types], align=True)
 
 
 def text_of(record: type) -> str:
-    """The struct in C++, which refuses to compile where its layout is another than here."""
+    """The struct in C++; it does not compile if its layout differs from `dtype_of`."""
     name, dtype = record.__name__, dtype_of(record)
     fields = [f"  {type} {field};\n" for field, type in c_types(record).items()]
     checks = [f'static_assert(sizeof({name}) == {dtype.itemsize}, "");\n']
@@ -230,12 +231,12 @@ def text_of(record: type) -> str:
 def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int]) -> np.ndarray:
     """The struct's bytes as an array without axes, which CuPy passes by value.
 
-    macros : of the kernel, which say what CODE and TARGET are
-    address : where an array lies on the device
+    macros : the kernel's macros, which define CODE and TARGET
+    address : function that returns the device address of an array
 
     Raises
     ------
-    TypeError : a kernel would read an array as something else than it is
+    TypeError : an array's dtype is not the one that the kernel reads
     """
     kind, values = record.__class__, []
     for (field, type), value in zip(c_types(kind).items(), record, strict=True):
@@ -250,7 +251,7 @@ def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int])
 
 
 def _pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
-    """The dtype of C++'s type in a kernel of these macros."""
+    """The dtype of a C++ type in a kernel with these macros."""
     if type == "TARGET":
         is_classes = macros.get("LABELS") == "1" or int(macros.get("CRITERION", 99)) < SQUARED_ERROR
         return DTYPES["i32" if is_classes else "i64"]

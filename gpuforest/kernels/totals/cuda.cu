@@ -3,8 +3,8 @@
 #include "shared/slots.cuh"
 #include "generated/Targets.cuh"
 
-// A block for each tile of a slot's rows; groups of channels are counted by blockIdx.y. sums
-// i64[S, C] hold zeros.
+// A block for each tile of a slot's rows; blockIdx.y counts groups of channels. sums i64[S, C]
+// holds zeros.
 extern "C" __global__ void __launch_bounds__(THREADS)
 totals(Targets y, Slots slots, Tiles tiles, i64* sums) {
   int channel = blockIdx.y * GROUP_CHANNELS, C = (int)y.C;
@@ -35,8 +35,8 @@ totals(Targets y, Slots slots, Tiles tiles, i64* sums) {
   }
 }
 
-// A block for each tile of a slot's rows. found i32[S] holds zeros; 1: some target is not the
-// slot's value i64[K].
+// A block for each tile of a slot's rows. found i32[S] holds zeros; it becomes 1 if some target
+// differs from the slot's value i64[K].
 extern "C" __global__ void __launch_bounds__(THREADS)
 differs(Targets y, Slots slots, Tiles tiles, const i64* values, i32* found) {
   i64 K = outputs(y.C);

@@ -21,14 +21,14 @@ def totals_of(y, rows, weights, begin, end, sums):
 
 @kernel
 def totals(y, rows, weights, begin, end, sums):
-    """`sums` i64[S, C] holds zeros, to which the rows are added."""
+    """Add the rows of each slot to `sums` i64[S, C], which holds zeros."""
     for s in range(len(begin)):
         totals_of(y, rows, weights, begin[s], end[s], sums[s])
 
 
 @device
 def some_differ(y, rows, begin, end, value):
-    """Whether a row of one slot has another target than `value` i64[K]."""
+    """Whether some row of a slot has a target that differs from `value` i64[K]."""
     for i in range(begin, end):
         for k in range(len(value)):
             if y[rows[i], k] != value[k]:
@@ -38,6 +38,6 @@ def some_differ(y, rows, begin, end, value):
 
 @kernel
 def differs(y, rows, begin, end, values, found):
-    """The results are written to the last argument."""
+    """Write the results to `found` bool[S]."""
     for s in range(len(begin)):
         found[s] = some_differ(y, rows, begin[s], end[s], values[s])

@@ -8,12 +8,12 @@ from gpuforest.common.dtypes import LABEL, STAT
 def slots_and_rows(
     rows: np.ndarray, begin: np.ndarray, end: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For every row of every slot, in order: its slot, and its place in `rows`."""
+    """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
     count = end - begin
     slot = np.repeat(np.arange(len(begin)), count)
     first = np.cumsum(count) - count
-    place = np.arange(len(slot)) - first[slot] + begin[slot]
-    return slot, place
+    position = np.arange(len(slot)) - first[slot] + begin[slot]
+    return slot, position
 
 
 def totals(
@@ -30,15 +30,15 @@ def totals(
     ----------
     y : i32[N, 1] classes or i64[N, K] moments
     rows, weights : i32[R]
-    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; without any the sums are zero
+    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; sums of no rows are zero
 
     Example
     -------
     Classes (0, 1, 1) with weights (1, 1, 2) and C = 2 in one slot: sums (1, 3).
     """
     S = len(begin)
-    slot, place = slots_and_rows(rows, begin, end)
-    target, weight = y[rows[place]], weights[place].astype(STAT)
+    slot, position = slots_and_rows(rows, begin, end)
+    target, weight = y[rows[position]], weights[position].astype(STAT)
     sums = np.zeros((S, C), STAT)
     if y.dtype == LABEL:
         np.add.at(sums, (slot, target[:, 0]), weight)
@@ -52,19 +52,19 @@ def totals(
 def differs(
     y: np.ndarray, rows: np.ndarray, begin: np.ndarray, end: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
-    """Whether some row of a slot has another target than the slot's value, bool[S].
+    """Whether some row of a slot has a target that differs from the slot's value, bool[S].
 
     Parameters
     ----------
     y : i64[N, K] moments
     rows : i32[R]
-    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; without any nothing differs
+    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]; without rows nothing differs
     values : i64[S, K]
 
     Example
     -------
     Moments (4, 4, 5) in one slot: True for the value 4, and False for its first two rows.
     """
-    slot, place = slots_and_rows(rows, begin, end)
-    other = (y[rows[place]] != values[slot]).any(axis=1)
+    slot, position = slots_and_rows(rows, begin, end)
+    other = (y[rows[position]] != values[slot]).any(axis=1)
     return np.bincount(slot[other], minlength=len(begin)) > 0

@@ -4,10 +4,9 @@
 #include "generated/Codes.cuh"
 #include "generated/Trees.cuh"
 
-#define TREES 32  // whose leaves a block keeps at once
+#define TREES 32  // a block keeps the leaves of so many trees at once
 
-// The number in tree t of the leaf that row r reaches. With SETS 1 splits by categories have
-// their sets.
+// The number of the leaf that row r reaches in tree t. With SETS 1, nodes may be splits by a set.
 __device__ __forceinline__ int walk(const Trees& trees, int t, const Codes& codes, i64 r) {
   const u64* tree = trees.nodes + trees.offsets[t];
   const CODE* row = codes.at + r * codes.stride;
@@ -22,7 +21,7 @@ __device__ __forceinline__ int walk(const Trees& trees, int t, const Codes& code
   return at;
 }
 
-// A block takes 32 rows; a warp takes them down one tree after another. out i64[N, T].
+// A block takes 32 rows; each of its warps walks them down one tree after another. out i64[N, T].
 extern "C" __global__ void __launch_bounds__(THREADS)
 apply(Trees trees, Codes codes, i64 N, i64* out) {
   for (i64 first = (i64)blockIdx.x * 32; first < N; first += (i64)gridDim.x * 32) {

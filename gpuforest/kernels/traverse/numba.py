@@ -1,9 +1,8 @@
 """Traverse, compiled. The specification is numpy.py beside this file.
 
-Rows go down a tree in groups, in two phases. In the top levels each node is held against
-the codes of the whole group: vector work without a branch. Below them rows take single
-steps, all rows one after another, and each node is asked for a whole round before it is
-read, so that no step waits for memory.
+Rows walk down a tree in groups, in two phases. In the top levels, each node is compared with the
+codes of the whole group, in vectors and without branches. Below them, all rows take a single step
+in turn; each node is prefetched a whole round before it is read, so no step waits for memory.
 """
 
 from typing import Any, NamedTuple
@@ -28,16 +27,16 @@ LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
 BIN_BITS, CHILD_BITS = U(BIN_MASK), U(CHILD_MASK)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 GROUP = 256  # rows that walk a tree together
-SLOTS = 127  # nodes of the top levels, at the most: their numbers are bytes
-FEW = 32  # fewer rows than this are no vector work
+SLOTS = 127  # the most nodes of the top levels, because their numbers are bytes
+FEW = 32  # fewer rows than this are too few for vectors
 
 
 class Group(NamedTuple):
-    """Scratch of the rows that walk a tree together.
+    """Scratch of the rows that walk down a tree together.
 
     node : i32[SLOTS], the nodes of the top levels
-    slot : u8[GROUP], in which of these nodes each row is
-    row : u8[GROUP], rows that have not arrived
+    slot : u8[GROUP], the index in `node` of each row's node
+    row : u8[GROUP], the rows that have not reached a leaf
     word : u64[GROUP], the nodes of these rows
     at : i32[GROUP], the number of each row's node in the tree
     """
@@ -59,9 +58,9 @@ def new_group():
 
 @device
 def step(word, code, missing, at, set_at, sets):
-    """The child that a row with this code in the feature of the word, the node `at`, goes to.
+    """The child that a row goes to from node `at`, packed in `word`, by its code in the feature.
 
-    The rule of goes_left, without its branches.
+    This is the rule of goes_left without branches.
     """
     right = U(code > np.int64(word & BIN_BITS))
     if sets is not None and word & BIN_BITS == BIN_BITS and code != missing:
@@ -73,8 +72,8 @@ def step(word, code, missing, at, set_at, sets):
 
 @device
 def top(trees, sets, root, codes, first, n, group):
-    """The group's rows through the top levels: the `slot` of each, and the `node` of each
-    slot."""
+    """Walk the group's rows through the top levels: fill the `slot` of each row, and the `node` of
+    each slot."""
     nodes, missing, node, slot = trees.nodes, trees.missing, group.node, group.slot
     for i in range(n):
         slot[i] = 0
@@ -85,8 +84,7 @@ def top(trees, sets, root, codes, first, n, group):
         if word < LEAF:
             child = np.int64((word >> CHILD) & CHILD_BITS)
             node[used], node[used + 1] = child, child + 1
-            # all but a missing value keep their order when `shift` is added, which makes
-            # a missing one the first
+            # adding `shift` makes a missing value the lowest; other codes keep their order
             shift = codes.dtype.type((word >> MISSING & ONE) * U(-missing))
             bin = codes.dtype.type(U(shift) + (word & BIN_BITS))
             here, ahead = np.uint8(s), np.uint8(used - s)
@@ -100,7 +98,7 @@ def top(trees, sets, root, codes, first, n, group):
                 used += 2
                 s += 1
                 continue
-            for i in range(n):  # a sum of bytes: a choice between two becomes wider ones
+            for i in range(n):  # a sum stays in bytes; a choice between two would be wider
                 right = np.uint8(codes.dtype.type(column[i] + shift) > bin)
                 slot[i] += np.uint8(ahead + right) if slot[i] == here else np.uint8(0)
             used += 2
@@ -109,9 +107,9 @@ def top(trees, sets, root, codes, first, n, group):
 
 @device
 def walk(trees, sets, root, codes, first, n, group, moving):
-    """The leaves of some of the rows first .. first + n - 1 in one tree, to `group.at`.
+    """Write the leaves of some of the rows first .. first + n - 1 in one tree to `group.at`.
 
-    moving : how many these rows are; their numbers lie in `group.row`, which is overwritten
+    moving : the number of these rows, which are listed in `group.row`; it is overwritten
     """
     nodes, row, word, at = trees.nodes, group.row, group.word, group.at
     top(trees, sets, root, codes, first, n, group)
@@ -136,7 +134,8 @@ def walk(trees, sets, root, codes, first, n, group, moving):
 
 @kernel
 def apply(trees, codes, sets, out):
-    """`codes` [F, N], `out` i64[N, T]; sets : as in `trees`, or None: no node has a set."""
+    """Write the leaves to `out` i64[N, T]; codes : [F, N]; sets : as in `trees`, or None if no node
+    has a set."""
     group, offsets = new_group(), trees.offsets
     N, T = out.shape
     for t in range(T):
@@ -151,7 +150,7 @@ def apply(trees, codes, sets, out):
 
 @device
 def add_all(values, word, added, n, first, total):
-    """Add the values of n leaves, leaf after leaf, to the rows' totals."""
+    """Add the values of n leaves to the totals of their rows."""
     K = total.shape[1]
     for v in range(K):
         for i in range(n):
@@ -160,7 +159,7 @@ def add_all(values, word, added, n, first, total):
 
 @device
 def add_some(values, begin, column, word, added, n, first, total):
-    """The same of leaves of which only some values are kept, those that are not zero."""
+    """As add_all, for a table that holds only the values that are not zero."""
     for i in range(n):
         for ahead in range(3):  # most leaves' values
             prefetch(column, begin[word[i]] + 16 * ahead)
@@ -173,12 +172,13 @@ def add_some(values, begin, column, word, added, n, first, total):
 
 @kernel
 def accumulate(trees, values, codes, skip, total, begin, column, sets):
-    """`codes` [F, N]; `skip` bool[T, N] may be empty; the sums are added to `total`
-    f64[N, n_values].
+    """Add the leaves' values to `total` f64[N, n_values].
 
-    values : f64[V * n_values], leaf after leaf; where `begin` i64[V + 1] is not empty, only
-        those of leaf v that are not zero, with their `column`, at begin[v]:begin[v + 1]
-    sets : as in `trees`, or None: no node has a set
+    codes : u8 or u16 [F, N]
+    skip : bool[T, N], may be empty
+    values : f64[V * n_values], leaf after leaf. If `begin` i64[V + 1] is not empty, it holds only
+        values that are not zero: those of leaf v, with their `column`, at begin[v]:begin[v + 1]
+    sets : as in `trees`, or None if no node has a set
     """
     group, added, offsets = new_group(), np.empty(GROUP, np.uint8), trees.offsets
     row, word, (N, K) = group.row, group.word, total.shape

@@ -9,8 +9,8 @@ from gpuforest.nodes import LEAF_MASK, unpack
 
 
 def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
-    """The leaf that each row of codes u8 or u16 [N, F] reaches in each tree, numbered within the
-    tree: i64[N, T]."""
+    """The number, within its tree, of the leaf that each row of codes u8 or u16 [N, F] reaches,
+    i64[N, T]."""
     N, T = len(codes), len(trees.offsets) - 1
     out = np.zeros((N, T), np.int64)
     for t in range(T):
@@ -37,7 +37,7 @@ def accumulate(
     skip: np.ndarray | None,
     total: np.ndarray,
 ) -> np.ndarray:
-    """The leaves' values of the trees, in their order, added to `total` f64[N, n_values].
+    """Add the leaves' values, tree after tree in their order, to `total` f64[N, n_values].
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ KERNELS_OF_KIND = {
     ),
     "tsan": ("-O1", "-g", "-fsanitize=thread"),
 }
-# the engine is never instrumented: it tells the sanitizers itself what they must know
+# the engine is never instrumented: it informs the sanitizers itself
 ENGINE = (*COMMON, "-O2", *(("-mno-red-zone",) if platform.machine() == "x86_64" else ()))
 ENGINE_OF_KIND = {"plain": (), "asan": ("-DCUDA_ON_CPU_ASAN",), "tsan": ("-DCUDA_ON_CPU_TSAN",)}
 
@@ -52,8 +52,8 @@ def compiler() -> tuple[str, str] | None:
     path = shutil.which("g++")
     if path is None:
         return None
-    told = subprocess.run([path, "--version"], capture_output=True, text=True, env=plain())
-    return (path, told.stdout) if told.returncode == 0 else None
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, env=plain())
+    return (path, done.stdout) if done.returncode == 0 else None
 
 
 def plain() -> dict[str, str]:

@@ -7,7 +7,7 @@ typedef unsigned long long u64;
 
 // ---- features -----------------------------------------------------------------------------------
 
-__device__ __forceinline__ unsigned place() { return blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ unsigned thread_number() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
 // y[i] = x[0] + ... + x[i], for one block of whole warps
 extern "C" __global__ void __launch_bounds__(1024) scan(const int* x, int* y, int n) {
@@ -30,7 +30,7 @@ extern "C" __global__ void histogram(const unsigned char* codes, const u64* valu
     u64* own = (u64*)bytes;
     for (int b = threadIdx.x; b < n_bins; b += blockDim.x) own[b] = 0;
     __syncthreads();
-    for (int i = place(); i < n; i += gridDim.x * blockDim.x) atomicAdd(&own[codes[i]], values[i]);
+    for (int i = thread_number(); i < n; i += gridDim.x * blockDim.x) atomicAdd(&own[codes[i]], values[i]);
     __syncthreads();
     for (int b = threadIdx.x; b < n_bins; b += blockDim.x) atomicAdd(&out[b], own[b]);
 }
@@ -71,8 +71,8 @@ extern "C" __global__ void barriers(const int* x, int* y) {
     }
 }
 
-// each thread's place in a grid and block of three dimensions
-extern "C" __global__ void places(int* y) {
+// each thread's number in a grid and block of three dimensions
+extern "C" __global__ void thread_numbers(int* y) {
     const int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     const int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
     y[block * blockDim.x * blockDim.y * blockDim.z + thread] += 1000 * block + thread;
@@ -81,13 +81,13 @@ extern "C" __global__ void places(int* y) {
 // whole warps leave; those that stay go on together
 extern "C" __global__ void early_exit(int* y, int n_warps) {
     if (threadIdx.x / 32 >= n_warps) return;
-    y[place()] = __reduce_add_sync(ALL, threadIdx.x);
+    y[thread_number()] = __reduce_add_sync(ALL, threadIdx.x);
 }
 
 // who came when: threads and blocks in one line
 extern "C" __global__ void turns(int* line, unsigned* taken, int step) {
     for (int i = 0; i < 2; i++) {
-        line[atomicAdd(taken, 1u)] = step * place() + i;
+        line[atomicAdd(taken, 1u)] = step * thread_number() + i;
         __syncwarp();
     }
 }
@@ -95,14 +95,14 @@ extern "C" __global__ void turns(int* line, unsigned* taken, int step) {
 // what CUDA leaves undefined: y[2, all threads]
 extern "C" __global__ void garbage(unsigned* y) {
     DYNAMIC_SHARED(bytes);
-    y[place()] = ((unsigned*)bytes)[threadIdx.x];
+    y[thread_number()] = ((unsigned*)bytes)[threadIdx.x];
     const unsigned half = threadIdx.x & 16 ? 0xffff0000u : 0xffffu;
-    y[gridDim.x * blockDim.x + place()] = __shfl_sync(half, 1, 31);
+    y[gridDim.x * blockDim.x + thread_number()] = __shfl_sync(half, 1, 31);
     ((unsigned*)bytes)[threadIdx.x] = 0;
 }
 
 extern "C" __global__ void atomics(const int* x, int* y, unsigned* z, u64* w, double* d) {
-    const int v = x[place()];
+    const int v = x[thread_number()];
     atomicAdd(&y[0], v);
     atomicMin(&y[1], v);
     atomicMax(&y[2], v);
@@ -229,19 +229,19 @@ extern "C" __global__ void half_a_warp_waits(int* y, bool careful) {
 }
 
 extern "C" __global__ void not_in_mask(int* y, bool careful) {
-    y[place()] = __shfl_sync(careful ? ALL : 0xffffu, 1, 0);
+    y[thread_number()] = __shfl_sync(careful ? ALL : 0xffffu, 1, 0);
 }
 
 extern "C" __global__ void other_masks(int* y, bool careful) {
-    y[place()] = __any_sync(careful || threadIdx.x & 1 ? ALL : 0xfffffffdu, 1);
+    y[thread_number()] = __any_sync(careful || threadIdx.x & 1 ? ALL : 0xfffffffdu, 1);
 }
 
 extern "C" __global__ void other_calls(int* y, bool careful) {
-    if (careful || threadIdx.x & 1) y[place()] = __any_sync(ALL, 1);
-    else y[place()] = __shfl_sync(ALL, 1, 0);
+    if (careful || threadIdx.x & 1) y[thread_number()] = __any_sync(ALL, 1);
+    else y[thread_number()] = __shfl_sync(ALL, 1, 0);
 }
 
 // in a block of 50 threads
 extern "C" __global__ void lanes_beyond(int* y, bool careful) {
-    y[place()] = __any_sync(careful && threadIdx.x >= 32 ? 0x3ffffu : ALL, 1);
+    y[thread_number()] = __any_sync(careful && threadIdx.x >= 32 ? 0x3ffffu : ALL, 1);
 }

@@ -139,12 +139,12 @@ class Parameter(ctypes.Structure):
             fits = not self.size or array.nbytes % self.size == 0
         else:
             fits = self.accepts(array.dtype) or (self.size, array.dtype) == (1, np.dtype(bool))
-        place = int(array.ctypes.data)
+        address = int(array.ctypes.data)
         if not fits:
             raise TypeError(f"an array of {array.dtype} for {self}")
-        if place % max(min(self.size, 16), 1):
+        if address % max(min(self.size, 16), 1):
             raise TypeError(f"an array that is not aligned for {self}")
-        return place
+        return address
 
 
 class Kernel:

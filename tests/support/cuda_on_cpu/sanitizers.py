@@ -41,8 +41,10 @@ def library_of(kind: str) -> Path | None:
     if (found := compiler()) is None:
         return None
     query = [found[0], f"-print-file-name={LIBRARIES[kind]}"]
-    told = Path(subprocess.run(query, capture_output=True, text=True, env=plain()).stdout.strip())
-    return told.resolve() if told.is_absolute() and told.exists() else None
+    library = Path(
+        subprocess.run(query, capture_output=True, text=True, env=plain()).stdout.strip()
+    )
+    return library.resolve() if library.is_absolute() and library.exists() else None
 
 
 def missing(kind: str) -> str | None:

@@ -1,4 +1,4 @@
-// Stacks, the jump from one to another, and what the sanitizers are told about both.
+// Stacks, the jump from one to another, and what the sanitizers are informed of.
 #pragma once
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ constexpr size_t GUARD_BYTES = 4096;
 constexpr size_t MOST_STACKS = TSAN ? 2048 : 1024;
 
 struct Stack {
-    void* top = nullptr;  // while nobody runs on it
+    void* top = nullptr;  // while no fiber runs on it
     char* bottom = nullptr;
     Stack* next_idle = nullptr;
     // AddressSanitizer's: also of the caller's stack
@@ -55,7 +55,7 @@ static Stack* came_from = &callers;  // the one before
 static Stack* idle;                  // a list, last in first out: warm caches
 static std::vector<Stack*> stacks;   // all that were made
 
-// jump() saves little: it is inlined, and told to lose all registers, so that the compiler saves
+// jump() saves little: it is inlined, and declared to clobber all registers, so that the compiler saves
 // what is in use. It does not `ret`, as the predictor of returns knows but one stack.
 #if defined(__x86_64__)
 static inline __attribute__((always_inline)) void jump(Stack& from, Stack& to) {
@@ -156,7 +156,7 @@ static void clear(Stack& stack, size_t number) {
     __asan_unpoison_memory_region(stack.bottom, STACK_BYTES);
 #endif
     stack.fake = nullptr;
-    // tops at different places of a page: else all of them would share a few lines of the cache
+    // tops at different offsets in a page: else all of them would share a few lines of the cache
     prepare(stack, stack.bottom + STACK_BYTES - number * 9 % 32 * 64);
 }
 

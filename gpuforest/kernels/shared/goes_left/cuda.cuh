@@ -1,14 +1,14 @@
-// Which way a row goes at a split: the one answer of all CUDA kernels.
+// The rule by which rows go left, for all CUDA kernels.
 #include "shared/cuda.cuh"
 
-// A row of this code in the split's feature: missing values have a side, codes up to the bin go
-// left.
+// Whether a row of this code goes left: by missing_left if its value is missing, else if its code
+// is at most the bin.
 __device__ __forceinline__ bool goes_left(int code, int bin, bool missing_left, int missing) {
   return code == missing ? missing_left : code <= bin;
 }
 
-// The same where the split may be by a set: of bin SET_BIN codes go left that are in it, bit after
-// bit, and `set()` is asked where it lies. Chains of a multiway split are such sets too.
+// The same for splits that may be by a set: with bin SET_BIN, the codes in the set go left. `set()`
+// returns the words of the set, bit c for code c. Chains of multiway splits have such sets too.
 template <class Set>
 __device__ __forceinline__ bool goes_left(int code, int bin, bool missing_left, int missing,
                                           Set set) {

@@ -1,4 +1,4 @@
-"""The rule by which rows go left, in every partition and every walk down a tree."""
+"""The rule by which rows go left, in partitions and in walks down trees."""
 
 from typing import Any
 
@@ -8,30 +8,30 @@ Array = Any
 
 
 def has_code(xp: Any, sets: Array, first: Array, code: Array) -> Array:
-    """Whether the set that begins at word `first` i64[n] of `sets` u64[...] has the code, i64[n]:
+    """Whether the set that begins at word `first` i64[n] of `sets` u64[...] has the code i64[n],
     bool[n]."""
     word = xp.take(sets, first + (code >> 6))
     return ((word >> xp.astype(code & 63, xp.uint64)) & 1) == 1
 
 
 def goes_left(xp: Any, code: Array, split: Any, missing: int, sets: Array, first: Array) -> Array:
-    """Whether rows go left, bool[n]; each row by a split of its own.
+    """Whether rows go left, bool[n]; each row has a split of its own.
 
-    A missing value follows `missing_left`. Another code goes left where it is in the set, if the
-    split is by a set, and otherwise where code <= bin. A chain of multiway splits is one of sets.
+    A missing value goes left if `missing_left`. Any other code goes left if it is in the set, for a
+    split by a set, or else if code <= bin. The links of multiway splits are splits by sets.
 
     Parameters
     ----------
     code : u8 or u16 [n]
-    split : a record with `bin` int[n] and `missing_left` bool[n]; a bin of SET_BIN: by a set
+    split : a record with `bin` int[n] and `missing_left` bool[n]; SET_BIN marks a split by a set
     missing : int, the code of a missing value
-    sets : u64[...], bit c of a set is there where code c goes left; empty: there are no sets
+    sets : u64[...], bit c of a set is 1 if code c goes left; empty: there are no sets
     first : i64[n], the word of `sets` where the split's set begins
 
     Example
     -------
-    Codes 0, 3, 5, of which 5 is missing, bin 2, missing_left: True, False, True. By the set
-    {3}, whose word is 8, without missing_left: False, True, False.
+    Let codes be 0, 3, 5, and 5 mean missing. With bin 2 and missing_left: True, False, True. With
+    the set {3}, stored as the word 8, and without missing_left: False, True, False.
     """
     left = code <= split.bin
     by_set = (split.bin == SET_BIN) & (code != missing)

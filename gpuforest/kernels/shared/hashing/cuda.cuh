@@ -11,8 +11,8 @@ __device__ __forceinline__ u64 hash_at(u64 key, u64 position) {
   return mix(key + (position + 1) * GOLDEN);
 }
 
-// The random order of range(n), n <= 2^32, that a key names; its elements are computed one
-// by one. Only the lowest bits of the reference's 64-bit products count, so 32 are enough.
+// The random order of range(n), n <= 2^32, that a key determines; elements are computed one by
+// one. It uses only the lowest bits of the reference's 64-bit products, so 32 bits are enough.
 struct Order {
   u64 rounds[HASHES];
   u32 last, mask;

@@ -1,4 +1,4 @@
-"""The hash and the permutation of gpuforest/hashing.py, one number at a time."""
+"""The hash and the permutation of gpuforest/common/hashing.py, one number at a time."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def hash_at(key, position):
 
 @device
 def order_of(key):
-    """What `permute` needs of a node's key: its four rounds."""
+    """The four round keys that `permute` needs, from a node's key."""
     return (
         hash_at(key, PERMUTATION),
         hash_at(key, PERMUTATION + 1),
@@ -37,7 +37,7 @@ def order_of(key):
 
 @device
 def permute(order, position, n, mask, shift):
-    """The element at `position` of an order of range(n); mask and shift from `domain`."""
+    """The element at `position` of an order of range(n); `domain` returns mask and shift."""
     x = U(position)
     while True:
         for h in order:
@@ -51,7 +51,7 @@ def permute(order, position, n, mask, shift):
 
 @device
 def domain(n):
-    """The power of two that holds range(n): its mask, and the fold's shift."""
+    """The mask of the smallest power of two that holds range(n), and the fold's shift."""
     bits = 0
     while (1 << bits) < n:
         bits += 1

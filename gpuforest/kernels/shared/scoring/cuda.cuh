@@ -19,11 +19,11 @@ __device__ __forceinline__ double log_int(i64 n) {
 }
 
 __device__ __forceinline__ i64 xlogx(i64 n, const i64* table) {
-  if (n < XLOGX_PLACES) return table[n];
+  if (n < XLOGX_TABLE_SIZE) return table[n];
   return (i64)floor((double)n * log_int(n) * XLOGX_SCALE + 0.5);
 }
 
-// A set of rows: its channel sums are added one channel after another, then scored.
+// One side of a split: its channel sums are added one channel after another, then scored.
 struct Side {
   i64 n = 0;
 #if LABELS

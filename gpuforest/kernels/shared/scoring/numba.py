@@ -1,7 +1,7 @@
 """The scores of gpuforest/criteria.py, one split at a time.
 
-Squares and n ln n are kept up to date as rows cross from right to left, in exact
-integers, so that a candidate costs O(1), not O(classes).
+Sums of squares and of n ln n are updated in exact integers as rows move from the right side to the
+left, so that a candidate costs O(1), not O(classes).
 """
 
 import math
@@ -13,26 +13,26 @@ from numba.extending import register_jitable
 from gpuforest import criteria
 from gpuforest.criteria import ENTROPY, GINI, INFORMATION, MISCLASSIFICATION, SQUARED_ERROR
 from gpuforest.kernels.compile import device, rare
-from gpuforest.kernels.shared.constants import XLOGX_PLACES
+from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
 
 LN2, SQRT2, ATANH = criteria.LN2, criteria.SQRT2, criteria.ATANH
 XLOGX_SCALE = criteria.XLOGX_SCALE
 # n ln n of small n, where most nodes are: 32 KB, the size of a first-level cache
-XLOGX_TABLE = criteria.xlogx(xp, np.arange(XLOGX_PLACES, dtype=np.int64))
+XLOGX_TABLE = criteria.xlogx(xp, np.arange(XLOGX_TABLE_SIZE, dtype=np.int64))
 
 
 @register_jitable
 def times(a, b):
-    """A product that something is added to, rounded first as the reference's is.
+    """A product that is rounded before something is added to it, as the reference's is.
 
-    Numba on a CPU joins no product and sum; on a GPU this is told again, as it would.
+    Numba fuses no products and sums on a CPU. It would on a GPU, so this is replaced there.
     """
     return a * b
 
 
 @device
 def log_of(n):
-    """As log_int, inlined: without a branch, so that loops of it become vectors."""
+    """As log_int, inlined and without a branch, so that loops over it are vectorised."""
     e, rest = np.int64(0), np.int64(n)
     for step in (32, 16, 8, 4, 2, 1):
         big = np.int64(rest >= np.int64(1) << step)
@@ -64,12 +64,12 @@ def log_int(n):
 
 @rare
 def xlogx(n):
-    return XLOGX_TABLE[n] if n < XLOGX_PLACES else xlogx_of(n)
+    return XLOGX_TABLE[n] if n < XLOGX_TABLE_SIZE else xlogx_of(n)
 
 
 @device
 def grown(criterion, s, w):
-    """What a class sum adds to the side's running integer as it goes from s to s + w."""
+    """The change of a side's running integer when a class sum goes from s to s + w."""
     if criterion == GINI:
         return w * (2 * s + w)
     if criterion == ENTROPY:
@@ -88,7 +88,7 @@ def class_total(criterion, sums, C):
 
 @device
 def class_sides(criterion, left_sum, right_sum, left, sums, C):
-    """What `score_sides` needs of both sides: their running integers, or largest sums."""
+    """What `score_sides` takes for the two sides: their running integers, or largest sums."""
     if criterion == MISCLASSIFICATION:
         left_sum, right_sum = np.int64(0), np.int64(0)
         for c in range(C):
@@ -99,7 +99,7 @@ def class_sides(criterion, left_sum, right_sum, left, sums, C):
 
 @device
 def score_sides(criterion, left, n_left, right, n_right):
-    """Score of a split of a class target from what its sides of these weights add up to."""
+    """The score of a split of a class target, from `class_sides` and the sides' weights."""
     if criterion == GINI:
         return np.float64(left) / np.float64(n_left) + np.float64(right) / np.float64(n_right)
     if criterion == ENTROPY:
@@ -109,7 +109,7 @@ def score_sides(criterion, left, n_left, right, n_right):
 
 @device
 def moment_score(criterion, left, sums, C):
-    """Score of a split of a regression target; -inf where it is forbidden."""
+    """The score of a split of a regression target; -inf if it is forbidden."""
     n_left, n_right = left[0], sums[0] - left[0]
     score_left, score_right = 0.0, 0.0
     for c in range(1, C):
@@ -131,7 +131,7 @@ def moment_score(criterion, left, sums, C):
 
 @device
 def pair_side(criterion, n, a):
-    """Score of a side of weight n with two channels: a is its second class, or moment."""
+    """The score of a side with two channels: its weight n, and a, the second class or moment."""
     if criterion == GINI:
         return np.float64(a * a + (n - a) * (n - a)) / np.float64(n)
     if criterion == ENTROPY:
