@@ -32,7 +32,7 @@ def predict(forest: Forest, X: Array, backend: Backend) -> Array:
 
     def combined(codes: Array) -> Array:
         zeros = xp.zeros((codes.shape[0], K), dtype=xp.float64, device=backend.device)
-        return forest.combined(backend.accumulate(forest, codes, 0, T, None, zeros))
+        return forest.combined(backend.accumulate(forest, codes, range(T), None, zeros))
 
     return _by_blocks(forest, X, backend, K, VALUE, combined)
 

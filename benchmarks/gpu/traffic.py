@@ -110,7 +110,7 @@ def grow_subtrees(training: Any, slots: Any, *, found: Any) -> float:
 
 
 def accumulate(
-    forest: Any, codes: Any, first: int, last: int, skip: Any, total: Any, *, found: Any
+    forest: Any, codes: Any, trees: range, skip: Any, total: Any, *, found: Any
 ) -> float:
     return codes.nbytes + 2 * found.nbytes + (0 if skip is None else skip.nbytes)
 

@@ -109,17 +109,11 @@ class Backend(ABC):
 
     @abstractmethod
     def accumulate(
-        self,
-        forest: Forest,
-        codes: Array,
-        first: int,
-        last: int,
-        skip: Array | None,
-        total: Array,
+        self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         """Add the values of the leaves that rows reach to total f64[N, n_values], and return it.
 
-        The trees first .. last - 1 are added in their order; `skip` bool[last - first, N] marks
+        Trees of consecutive numbers are added in their order; `skip` bool[len(trees), N] marks
         pairs of tree and row to leave out. `total` itself may be changed.
         """
 

@@ -333,19 +333,14 @@ class CudaKernels(Backend):
         return out
 
     def accumulate(
-        self,
-        forest: Forest,
-        codes: Array,
-        first: int,
-        last: int,
-        skip: Array | None,
-        total: Array,
+        self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         N = codes.shape[0]
         nodes, offsets, values, set_at, sets = self.forest_here(forest)
-        trees = structs.Trees(nodes, offsets[first : last + 1], set_at, sets, last - first)
+        offsets = offsets[trees.start : trees.stop + 1]
+        own = structs.Trees(nodes, offsets, set_at, sets, len(trees))
         arguments = (
-            trees, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
+            own, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
         )  # fmt: skip
         macros = traverse_macros(forest, codes)
         self.launch("traverse", "accumulate", (self.blocks(N, 32),), arguments, macros=macros)

@@ -306,7 +306,8 @@ class NumbaBackend(NumpyBackend):
         return grow_parts(self, training, slots, slices, self.kept)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        out, trees = np.empty((len(codes), forest.n_trees), np.int64), numba_trees(forest)
+        out = np.empty((len(codes), forest.n_trees), np.int64)
+        trees = numba_trees(forest, range(forest.n_trees))
 
         def part(rows: slice) -> None:
             apply(trees, np.ascontiguousarray(codes[rows].T), trees.sets, out[rows])
@@ -316,15 +317,9 @@ class NumbaBackend(NumpyBackend):
         return out
 
     def accumulate(
-        self,
-        forest: Forest,
-        codes: Array,
-        first: int,
-        last: int,
-        skip: Array | None,
-        total: Array,
+        self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        trees = numba_trees(forest, slice(first, last + 1))
+        own = numba_trees(forest, trees)
         if forest.coding.is_classes and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
         else:
@@ -333,11 +328,9 @@ class NumbaBackend(NumpyBackend):
         def part(rows: slice) -> None:
             columns = np.ascontiguousarray(codes[rows].T)
             left_out = NONE_LEFT_OUT if skip is None else skip[:, rows]
-            accumulate(
-                trees, values, columns, left_out, total[rows], begin, column, trees.sets
-            )  # fmt: skip
+            accumulate(own, values, columns, left_out, total[rows], begin, column, own.sets)
 
-        blocks = self.row_blocks(len(codes), last - first, codes.shape[1] * codes.itemsize)
+        blocks = self.row_blocks(len(codes), len(trees), codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
         return total
 
@@ -350,8 +343,9 @@ def categories_of(training: Training) -> Categories | None:
     return Categories(training.matrix.edges.kinds, work)
 
 
-def numba_trees(forest: Forest, offsets: slice = slice(None)) -> Trees:
+def numba_trees(forest: Forest, trees: range) -> Trees:
     """Some of its trees. None stands for sets that no node has: Numba compiles nothing for them,
     and reads no empty arrays at each call, which a prediction of one row would notice."""
+    offsets = forest.tree_offsets[trees.start : trees.stop + 1]
     sets = (forest.set_at, forest.sets) if len(forest.sets) else (None, None)
-    return Trees(forest.nodes, forest.tree_offsets[offsets], forest.edges.missing_code, *sets)
+    return Trees(forest.nodes, offsets, forest.edges.missing_code, *sets)

@@ -123,16 +123,10 @@ class NumbaCudaBackend(Backend):
         return apply(trees_of(self, forest), codes, self)
 
     def accumulate(
-        self,
-        forest: Forest,
-        codes: Array,
-        first: int,
-        last: int,
-        skip: Array | None,
-        total: Array,
+        self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        trees, values = trees_of(self, forest, first, last), self.asarray(forest.values)
-        return accumulate(trees, values, codes, skip, total, self)
+        values = self.asarray(forest.values)
+        return accumulate(trees_of(self, forest, trees), values, codes, skip, total, self)
 
 
 def as_numba(argument: Any) -> Any:

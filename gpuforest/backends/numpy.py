@@ -92,13 +92,6 @@ class NumpyBackend(Backend):
         return apply(trees_of(self, forest), codes)
 
     def accumulate(
-        self,
-        forest: Forest,
-        codes: Array,
-        first: int,
-        last: int,
-        skip: Array | None,
-        total: Array,
+        self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        trees, values = trees_of(self, forest, first, last), forest.values
-        return accumulate(trees, values, codes, skip, total)
+        return accumulate(trees_of(self, forest, trees), forest.values, codes, skip, total)

@@ -76,9 +76,11 @@ def found_of(s: Splits) -> Found:
     return Found(s.score, s.feature, s.bin, s.missing_left, s.left, s.tried, s.sets)
 
 
-def trees_of(backend: Backend, forest: Forest, first: int = 0, last: int | None = None) -> Trees:
-    """The trees first .. last - 1 of a forest."""
-    end = None if last is None else last + 1
-    arrays = forest.nodes, forest.tree_offsets[first:end], forest.set_at, forest.sets
+def trees_of(backend: Backend, forest: Forest, trees: range | None = None) -> Trees:
+    """Some trees of a forest, of consecutive numbers; None: all."""
+    offsets = forest.tree_offsets
+    if trees is not None:
+        offsets = offsets[trees.start : trees.stop + 1]
+    arrays = forest.nodes, offsets, forest.set_at, forest.sets
     nodes, offsets, set_at, sets = arrays if backend.on_host else map(backend.asarray, arrays)
     return Trees(nodes, offsets, forest.edges.missing_code, set_at, sets)

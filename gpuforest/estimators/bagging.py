@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
-from gpuforest.estimators.base import Trees
+from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.settings import FOREST_CONSTRAINTS, VOTING, Settings, keep
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -38,7 +38,7 @@ def _has_decisions(bag: Any) -> bool:
     return not bag._grows_trees and hasattr(bag._theirs(), "decision_function")
 
 
-class Bagging(Trees):
+class Bagging(BaseTrees):
     """Both bagging estimators: the tree says how each is grown, and the bag what it grows from.
 
     A bag of other estimators is scikit-learn's: `_theirs` makes an estimator of its class that
@@ -50,7 +50,7 @@ class Bagging(Trees):
     max_features: int | float
     bootstrap: bool
     bootstrap_features: bool
-    _tree: ClassVar[type[Trees]]
+    _tree: ClassVar[type[BaseTrees]]
     _kind: ClassVar[str]
 
     @property

@@ -59,7 +59,7 @@ class FitData:
     earlier: Forest | None
 
 
-class Trees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
+class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest

@@ -22,7 +22,7 @@ from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.progress import report
-from gpuforest.estimators.base import Trees
+from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
     FIRST_TREES,
@@ -52,7 +52,7 @@ from gpuforest.target import CheckedTarget
 from gpuforest.training import Training
 
 
-class ManyTrees(Trees):
+class ManyTrees(BaseTrees):
     """The methods of a forest beside its predictions. A forest is a sequence of its trees."""
 
     oob_curve_: Bunch

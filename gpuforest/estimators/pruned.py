@@ -20,7 +20,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.data.validation import check_weights
-from gpuforest.estimators.base import FitData, Trees
+from gpuforest.estimators.base import BaseTrees, FitData
 from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf
 from gpuforest.pruning.cost_complexity import collapse_alphas, pruning_path
@@ -49,7 +49,7 @@ PRUNING: dict[str, list[Any]] = {
 }
 
 
-class PrunedTree(Trees):
+class PrunedTree(BaseTrees):
     """Adds the choice of a subtree."""
 
     ccp_alpha: float | str

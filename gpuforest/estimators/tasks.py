@@ -16,7 +16,7 @@ from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.criteria import CRITERIA
 from gpuforest.data.validation import check_labels, check_numbers
-from gpuforest.estimators.base import Trees
+from gpuforest.estimators.base import BaseTrees
 from gpuforest.forest import Forest
 from gpuforest.sampling import Sampling
 from gpuforest.target import (
@@ -33,7 +33,7 @@ Array = Any
 COARSE, LOST = 2**20, 2**10
 
 
-class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
+class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
     """Adds class targets."""
 
     class_weight: Any
@@ -144,7 +144,7 @@ class Classifier(ClassifierMixin, Trees):  # type: ignore[misc]
         self.n_classes_ = [len(c) for c in coding.several] or len(self.classes_)
 
 
-class Numbers(Trees):
+class Numbers(BaseTrees):
     """Adds a target of real numbers."""
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:

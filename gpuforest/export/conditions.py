@@ -110,7 +110,7 @@ class Range(Condition):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Categories(Condition):
+class OneOf(Condition):
     """The value is one of some categories.
 
     values : the categories that meet the condition
@@ -125,10 +125,10 @@ class Categories(Condition):
     def _holds(self, value: Any) -> bool:
         return value in self.values or (self.others and value not in self.known)
 
-    def plain(self) -> Categories:
+    def plain(self) -> OneOf:
         return replace(self, missing=False, others=False) if self.values else self
 
-    def __invert__(self) -> Categories:
+    def __invert__(self) -> OneOf:
         return replace(
             self,
             values=tuple(v for v in self.known if v not in self.values),
@@ -136,7 +136,7 @@ class Categories(Condition):
             missing=not self.missing,
         )
 
-    def __and__(self, other: Categories) -> Categories:
+    def __and__(self, other: OneOf) -> OneOf:
         return replace(
             self,
             values=tuple(v for v in self.values if v in other.values),
@@ -168,7 +168,7 @@ class Branch:
     child: int
 
 
-class Splits:
+class TreeSplits:
     """The splits of one tree, by the numbers of their nodes.
 
     Parameters
@@ -232,14 +232,14 @@ class Splits:
             if not (goes_on and self._feature[node] == feature):
                 return (*found, Branch(rest, node))
 
-    def _set(self, node: int) -> Categories:
+    def _set(self, node: int) -> OneOf:
         """The condition for rows that go left at a split by a set."""
         feature, forest = int(self._feature[node]), self._forest
         known = forest.edges.categories[feature]
         first = forest.set_at[self._first + node]
         words = forest.sets[first : first + forest.edges.set_words[feature]]
         goes = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little").astype(bool)
-        return Categories(
+        return OneOf(
             feature=feature,
             name=self.names[feature],
             missing=bool(self._missing_left[node]),

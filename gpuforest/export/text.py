@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.export.conditions import Splits
+from gpuforest.export.conditions import TreeSplits
 from gpuforest.export.tree_nodes import opened
 from gpuforest.forest import Forest
 from gpuforest.inspection.shape import subtree_sizes
@@ -66,11 +66,11 @@ def tree_lines(
     """
     if max_depth is not None and max_depth < 0:
         raise ValueError(f"max_depth={max_depth} is negative: pass 0 or more, or None")
-    splits = Splits(forest, tree, feature_names)
+    splits = TreeSplits(forest, tree, feature_names)
     return _lines(forest, tree, splits, np.inf if max_depth is None else max_depth)
 
 
-def _lines(forest: Forest, tree: int, splits: Splits, max_depth: float) -> Iterator[str]:
+def _lines(forest: Forest, tree: int, splits: TreeSplits, max_depth: float) -> Iterator[str]:
     sizes = subtree_sizes(forest, tree)
     pending = [(0, 0, "")]  # nodes to show, the next one last: depth, and the way into them
     while pending:

@@ -13,7 +13,7 @@ from gpuforest.export.conditions import (
     Branch,
     Condition,
     Number,
-    Splits,
+    TreeSplits,
     all_of,
     narrowed,
     one_line,
@@ -125,7 +125,9 @@ def tree_nodes(
     return nodes
 
 
-def opened(estimator: Any, tree: int, feature_names: Sequence[str] | None) -> tuple[Forest, Splits]:
+def opened(
+    estimator: Any, tree: int, feature_names: Sequence[str] | None
+) -> tuple[Forest, TreeSplits]:
     """The forest of a fitted estimator, and the splits of one of its trees.
 
     Raises
@@ -143,7 +145,7 @@ def opened(estimator: Any, tree: int, feature_names: Sequence[str] | None) -> tu
         )
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", None)
-    return forest, Splits(forest, tree, feature_names)
+    return forest, TreeSplits(forest, tree, feature_names)
 
 
 def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:

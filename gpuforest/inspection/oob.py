@@ -68,18 +68,18 @@ class OutOfBag:
             self._accumulate(_parts(forests, first - begin, end - begin), in_bag)
             self.n_trees = end
 
-    def _accumulate(self, parts: list[tuple[Forest, int, int]], in_bag: Array) -> None:
-        """Add trees first .. last - 1 of each forest, left out where `in_bag` bool[T, n].
+    def _accumulate(self, parts: list[tuple[Forest, range]], in_bag: Array) -> None:
+        """Add some trees of each forest, left out where `in_bag` bool[T, n].
 
         On the host each thread takes some rows through all of them.
         """
 
         def add(rows: slice, backend: Backend) -> None:
             codes, sums, at = self._codes[rows, ...], self.sums[rows, ...], 0
-            for forest, first, last in parts:
-                skip = in_bag[at : at + last - first, rows]
-                sums = backend.accumulate(forest, codes, first, last, skip, sums)
-                at += last - first
+            for forest, trees in parts:
+                skip = in_bag[at : at + len(trees), rows]
+                sums = backend.accumulate(forest, codes, trees, skip, sums)
+                at += len(trees)
             self.sums[rows, ...] = sums
 
         backend, n = self._backend, self._codes.shape[0]
@@ -119,13 +119,13 @@ class OutOfBag:
         return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
 
 
-def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, int, int]]:
+def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, range]]:
     """The trees first .. last - 1 of all forests together: each forest and a range of its trees."""
     found, before = [], 0
     for forest in forests:
         begin, end = max(first - before, 0), min(last - before, forest.n_trees)
         if begin < end:
-            found.append((forest, begin, end))
+            found.append((forest, range(begin, end)))
         before += forest.n_trees
     return found
 

@@ -63,7 +63,7 @@ def _of_tree(
 
     def score_now() -> float:
         zeros = xp.zeros((n, K), dtype=xp.float64, device=backend.device)
-        values = backend.accumulate(forest, codes, tree, tree + 1, None, zeros)
+        values = backend.accumulate(forest, codes, range(tree, tree + 1), None, zeros)
         return score(rows, backend.asnumpy(values))
 
     before, found = score_now(), []

@@ -9,9 +9,9 @@ import pytest
 from gpuforest import DecisionTreeClassifier
 from gpuforest.export.conditions import (
     Branch,
-    Categories,
+    OneOf,
     Range,
-    Splits,
+    TreeSplits,
     all_of,
     is_missing,
     narrowed,
@@ -26,7 +26,7 @@ def of(**kind):
 
 
 def among(*values, feature=1, name="outlook", known=KNOWN, **flags):
-    return Categories(feature=feature, name=name, values=values, known=known, **flags)
+    return OneOf(feature=feature, name=name, values=values, known=known, **flags)
 
 
 RANGES = {
@@ -137,7 +137,7 @@ def test_categories_that_are_numbers_or_hold_quotes():
 
 def test_splits_of_a_tree():
     model = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 0, 1])
-    splits = Splits(model.forest_, 0, ["x"])
+    splits = TreeSplits(model.forest_, 0, ["x"])
     assert splits.branches(0) == (
         Branch(of(high=1.5, missing=True), 1),
         Branch(of(low=1.5), 2),
@@ -147,7 +147,7 @@ def test_splits_of_a_tree():
 
 def test_a_split_of_missing_values_alone():
     model = DecisionTreeClassifier().fit([[1.0], [nan]], [0, 1])
-    left, right = Splits(model.forest_, 0).branches(0)
+    left, right = TreeSplits(model.forest_, 0).branches(0)
     assert (left.condition.words(), right.condition.words()) == (
         "feature_0 is not missing",
         "feature_0 is missing",

@@ -24,7 +24,7 @@ from gpuforest import (
     export_text,
     tree_nodes,
 )
-from gpuforest.export.conditions import Branch, Categories, Splits
+from gpuforest.export.conditions import Branch, OneOf, TreeSplits
 
 
 def test_names_are_those_of_the_fit():
@@ -48,12 +48,12 @@ def three_ways(monkeypatch):
             return ()
         kind = {"feature": 0, "name": "outlook", "known": known}
         return (
-            Branch(Categories(values=("sunny",), missing=True, **kind), 1),
-            Branch(Categories(values=("overcast",), **kind), 3),
-            Branch(Categories(values=("rainy",), others=True, **kind), 4),
+            Branch(OneOf(values=("sunny",), missing=True, **kind), 1),
+            Branch(OneOf(values=("overcast",), **kind), 3),
+            Branch(OneOf(values=("rainy",), others=True, **kind), 4),
         )
 
-    monkeypatch.setattr(Splits, "branches", branches)
+    monkeypatch.setattr(TreeSplits, "branches", branches)
     return tree
 
 

@@ -101,9 +101,9 @@ class StrictBackend(Backend):
     def apply(self, forest, codes):
         return self.asarray(self.kernels.apply(forest, self.asnumpy(codes)))
 
-    def accumulate(self, forest, codes, first, last, skip, total):
+    def accumulate(self, forest, codes, trees, skip, total):
         left_out = None if skip is None else self.asnumpy(skip)
-        args = (forest, self.asnumpy(codes), first, last, left_out, self.asnumpy(total))
+        args = (forest, self.asnumpy(codes), trees, left_out, self.asnumpy(total))
         return self.asarray(self.kernels.accumulate(*args))
 
 

@@ -95,10 +95,10 @@ def check(forest: Forest, codes: np.ndarray, rng: np.random.Generator) -> None:
     for n_threads in (1, 3):
         backend = NumbaBackend(n_threads)
         assert np.array_equal(backend.apply(forest, padded), reference.apply(forest, codes))
-        for first, last in ((0, T), (1, T - 1)):
-            skipped = rng.random((last - first, N)) < 0.6
+        for trees in (range(T), range(1, T - 1)):
+            skipped = rng.random((len(trees), N)) < 0.6
             for skip in (None, skipped, np.ones_like(skipped)):
                 begun = rng.random((N, K))
-                expected = reference.accumulate(forest, codes, first, last, skip, begun.copy())
-                found = backend.accumulate(forest, padded, first, last, skip, begun.copy())
+                expected = reference.accumulate(forest, codes, trees, skip, begun.copy())
+                found = backend.accumulate(forest, padded, trees, skip, begun.copy())
                 assert np.array_equal(found, expected)
