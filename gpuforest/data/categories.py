@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuforest.binning import CATEGORY_TYPES, MAX_CATEGORIES
-from gpuforest.data.tables import is_object_column, native_dtypes
+from gpuforest.data.libraries import is_object_column, native_dtypes
 
 ALWAYS_KEPT = 10  # so many categories of a feature, or fewer, are all listed
 IDENTIFIER = 0.9  # a column of more different values a row is taken for an identifier

@@ -1,9 +1,12 @@
-"""Which library reads files and holds their frames: pyarrow, or pandas where it is alone."""
+"""The library that reads files and holds their frames, and what each calls its dtypes."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
 from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
 
 OLDEST_PYARROW = 24  # 17, 20 and 22 changed the last byte of text beside missing values
 
@@ -39,3 +42,22 @@ def require_pyarrow(what: str = "Parquet files") -> None:
             f"{what} need pyarrow {OLDEST_PYARROW} or newer, an extra: "
             "pip install 'gpuforest[files]'"
         )
+
+
+def native_dtypes(frame: Any) -> list[Any]:
+    """The columns' dtypes in pandas; None for columns of other frames."""
+    if frame.implementation.is_pandas():
+        return list(frame.to_native().dtypes)
+    return [None] * frame.shape[1]
+
+
+def is_object_column(dtype: Any, native: Any) -> bool:
+    """Whether a column holds Python objects; of pandas' narwhals may say what they are."""
+    import narwhals.stable.v2 as nw
+
+    return isinstance(dtype, nw.Object) if native is None else bool(native == np.dtype(object))
+
+
+def is_sparse(native: Any) -> bool:
+    """Whether a dtype is pandas' for sparse columns, which narwhals does not know."""
+    return hasattr(native, "subtype") and hasattr(native, "fill_value")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest.data.libraries import is_object_column, is_sparse, native_dtypes
+
 if TYPE_CHECKING:
     from gpuforest.data.categories import CategoryReader
 
@@ -85,7 +87,7 @@ def frame_to_array(
             out[:, i] = categories.codes(i, column, f"column {names[i]!r}")
         elif is_object_column(column.dtype, native):
             out[:, i] = object_numbers(column.to_numpy(), f"column {names[i]!r}")
-        elif _is_sparse(native):
+        elif is_sparse(native):
             out[:, i] = np.asarray(column.to_native())
         elif frame.implementation.is_pyarrow():  # whose safe cast refuses to round
             arrow = "float" if dtype == np.float32 else "double"
@@ -115,7 +117,7 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
     ):
         if i in categorical:
             continue
-        if _is_sparse(native) and native.subtype.kind in "biuf":
+        if is_sparse(native) and native.subtype.kind in "biuf":
             small &= bool(np.can_cast(native.subtype, np.float32))
         elif is_object_column(dtype, native):
             small = False
@@ -131,25 +133,6 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
                 + (DATES if is_date else "encode it as numbers or drop it")
             )
     return np.float32 if small else np.float64
-
-
-def native_dtypes(frame: Any) -> list[Any]:
-    """The columns' dtypes in pandas; None for columns of other frames."""
-    if frame.implementation.is_pandas():
-        return list(frame.to_native().dtypes)
-    return [None] * frame.shape[1]
-
-
-def is_object_column(dtype: Any, native: Any) -> bool:
-    """Whether a column holds Python objects; of pandas' narwhals may say what they are."""
-    import narwhals.stable.v2 as nw
-
-    return isinstance(dtype, nw.Object) if native is None else bool(native == np.dtype(object))
-
-
-def _is_sparse(native: Any) -> bool:
-    """Whether a dtype is pandas' for sparse columns, which narwhals does not know."""
-    return hasattr(native, "subtype") and hasattr(native, "fill_value")
 
 
 def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndarray:
