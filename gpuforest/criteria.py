@@ -76,7 +76,8 @@ class Criterion:
     """A split criterion, and all that depends on it.
 
     name : the name that users pass
-    number : its number in compiled kernels; None: only NumPy's kernels compute it
+    number : its number in compiled kernels, see kernels/shared/scoring, which also has the bound
+        of its scores, if one is known; None: only NumPy's kernels compute it
     task : "classification" or "regression"
     score : function of (xp, sums i64[..., C], weight i64[...] > 0) that returns the score
         f64[...] of sides

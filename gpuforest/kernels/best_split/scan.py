@@ -4,30 +4,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.criteria import ENTROPY, GINI, SQUARED_ERROR
 from gpuforest.kernels.best_split.limits import may_part
 from gpuforest.kernels.compile import device, maker, rare
-from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
-from gpuforest.kernels.shared.scoring.numba import (
-    XLOGX_TABLE,
-    class_sides,
-    grown,
-    moment_score,
-    pair_side,
-    score_sides,
-    xlogx_of,
+from gpuforest.kernels.shared.scoring.loops import (
+    CODE,
+    ROWS,
+    SECOND,
+    THIRD,
+    WEIGHT,
+    add_bin,
+    score_classes,
+    score_pairs,
 )
+from gpuforest.kernels.shared.scoring.numba import class_sides, grown, moment_score
 
 # A feature is first made compact: for each code that holds rows, in order, the running totals of
 # weight, second channel and rows up to it are
 #
 #     upto[WEIGHT, i], upto[SECOND, i], upto[ROWS, i] at upto[CODE, i],     i < m
 #
-# Scoring is then a loop without branches, which the compiler vectorises. With more than two
-# classes, SECOND and THIRD are the terms of the score of the left and the right side (see scoring).
-WEIGHT, SECOND, ROWS, CODE, THIRD = range(5)
+# Scoring is then a loop without branches, see scoring/loops.py. With more than two classes, SECOND
+# and THIRD are the terms of the score of the left and the right side (see scoring/numba.py).
 
 
 class Scan(NamedTuple):
@@ -82,38 +81,6 @@ def compact_pairs(hist, feature, upto):
 
 
 @device
-def score_pairs(criterion, upto, whole, more, last, scores):
-    """Fill the scores of the cuts behind the positions 0 .. last - 1.
-
-    whole, more : Bin, the sums of the node, and what is added to the running totals of the left
-        side
-    """
-    n, a, n_more, a_more = whole.weight, whole.second, more.weight, more.second
-    for i in range(last):
-        n_left, a_left = upto[WEIGHT, U(i)] + n_more, upto[SECOND, U(i)] + a_more
-        left = pair_side(criterion, n_left, a_left)
-        scores[U(i)] = left + pair_side(criterion, n - n_left, a - a_left)
-
-
-@rare
-def score_entropy(upto, whole, more, last, scores):
-    """As score_pairs, for entropy. n ln n is looked up or computed in loops without a call, which
-    the compiler vectorises."""
-    n, a = whole.weight, whole.second
-    for side in range(2):
-        for i in range(last):
-            n_side, a_side = upto[WEIGHT, U(i)] + more.weight, upto[SECOND, U(i)] + more.second
-            if side == 1:
-                n_side, a_side = n - n_side, a - a_side
-            if n < XLOGX_TABLE_SIZE:
-                score = XLOGX_TABLE[U(a_side)] + XLOGX_TABLE[U(n_side - a_side)]
-                score -= XLOGX_TABLE[U(n_side)]
-            else:
-                score = xlogx_of(a_side) + xlogx_of(n_side - a_side) - xlogx_of(n_side)
-            scores[U(i)] = np.float64(score) if side == 0 else scores[U(i)] + np.float64(score)
-
-
-@device
 def first_highest(scores, upto, last, whole, more, limits, side, found):
     """Improve on the Candidate `found` by the first of the highest scores, for a side of the
     missing values.
@@ -151,19 +118,6 @@ def split_of(found, upto, n, feature, some_missing, left):
 
 
 @device
-def score_side(criterion, upto, whole, more, last, scores):
-    """As score_pairs, with a loop for each of the usual criteria, which the compiler vectorises."""
-    if criterion == GINI:
-        score_pairs(GINI, upto, whole, more, last, scores)
-    elif criterion == SQUARED_ERROR:
-        score_pairs(SQUARED_ERROR, upto, whole, more, last, scores)
-    elif criterion == ENTROPY:
-        score_entropy(upto, whole, more, last, scores)
-    else:
-        score_pairs(criterion, upto, whole, more, last, scores)
-
-
-@device
 def best_pair(m, feature, criterion, limits, scan):
     """The best cut of a feature by its m running totals of two channels in `scan`; the last may be
     that of missing values."""
@@ -183,7 +137,7 @@ def best_pair(m, feature, criterion, limits, scan):
             )
         # 3. both sides hold rows
         last = m - 1 - side
-        score_side(criterion, upto, whole, more, last, scores)
+        score_pairs(criterion, upto, whole, more, last, scores)
         # 4. the first of the highest
         found = first_highest(scores, upto, last, whole, more, limits, side, found)
     # 5. and 6. the middle of the gap, and where missing values go
@@ -198,22 +152,10 @@ def best_pair(m, feature, criterion, limits, scan):
 
 
 @device
-def score_classes(criterion, upto, n, last, scores):
-    """Scores of the cuts behind the positions 0 .. last - 1."""
-    for i in range(last):
-        n_left = upto[WEIGHT, U(i)]
-        left, right = upto[SECOND, U(i)], upto[THIRD, U(i)]
-        scores[U(i)] = score_sides(criterion, left, n_left, right, n - n_left)
-
-
-@device
 def best_classes(m, slot, criterion, limits, scan, side, found):
     """The best cut of a compact feature of a class target: as first_highest."""
     upto, scores = scan.upto, scan.scores
-    if criterion == GINI:  # a loop of its own, which the compiler vectorises
-        score_classes(GINI, upto, slot.weight, m - 1, scores)
-    else:
-        score_classes(criterion, upto, slot.weight, m - 1, scores)
+    score_classes(criterion, upto, slot.weight, m - 1, scores)
     whole = Bin(slot.weight, np.int64(0), slot.n_rows)
     return first_highest(scores, upto, m - 1, whole, NO_BIN, limits, side, found)
 
@@ -236,22 +178,7 @@ def compact_classes(hist, feature, criterion, sums, start, scan):
     for i in range(last):
         b = i if i < bins else feature.missing
         at, before = b * width, n
-        if criterion == GINI:  # without a branch
-            for c in range(C):
-                h, n_left, n_all = np.int64(hist[U(at + c)]), left[U(c)], sums[U(c)]
-                left_sum += h * (2 * n_left + h)
-                right_sum -= h * (2 * (n_all - n_left) - h)
-                left[U(c)] = n_left + h
-                n += h
-        else:
-            for c in range(C):
-                h = np.int64(hist[U(at + c)])
-                if h:
-                    right = sums[U(c)] - left[U(c)]
-                    left_sum += grown(criterion, left[U(c)], h)
-                    right_sum -= grown(criterion, right - h, h)
-                    left[U(c)] += h
-                    n += h
+        left_sum, right_sum, n = add_bin(criterion, hist, at, left, sums, left_sum, right_sum, n)
         if n > before:
             if width > C:
                 n_rows += np.int64(hist[U(at + C)])

@@ -5,21 +5,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.criteria import POISSON
 from gpuforest.kernels.best_split.category_order import MOST_TRIED
 from gpuforest.kernels.best_split.limits import left_of, may_part, random_of_bins, weight_of
-from gpuforest.kernels.best_split.scan import (
-    CODE,
-    ROWS,
-    SECOND,
-    WEIGHT,
-    best_of_bins,
-    best_pair,
-)
+from gpuforest.kernels.best_split.scan import best_of_bins, best_pair
 from gpuforest.kernels.best_split.set_order import POSITION, along, sort_codes
 from gpuforest.kernels.compile import device, rare
 from gpuforest.kernels.shared.hashing.numba import CUT, U, hash_at
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Feature, SetCut
+from gpuforest.kernels.shared.scoring.loops import (
+    CODE,
+    ROWS,
+    SECOND,
+    WEIGHT,
+    free_side,
+    needs_some,
+)
 from gpuforest.kernels.shared.scoring.numba import node_score, pair_side
 
 CODE_BITS = 0xFFFFFFFF
@@ -110,7 +110,7 @@ def best_pairs(m, feature, criterion, limits, scan, work):
         upto[WEIGHT, i], upto[SECOND, i], upto[ROWS, i], upto[CODE, i] = n, second, n_rows, i
     found = best_pair(m, in_order(m, np.int64(-1), feature), criterion, limits, scan)
     cut = SetCut(found.score, found.bin, found.missing_left, found.left)
-    if m <= MOST_TRIED and (limits.min_rows > 1 or limits.min_weight > 1 or criterion == POISSON):
+    if m <= MOST_TRIED and (limits.min_rows > 1 or limits.min_weight > 1 or needs_some(criterion)):
         return best_allowed(m, cut, criterion, limits, upto, work)
     return cut
 
@@ -174,12 +174,6 @@ def put_first(m, chosen, work):
         if side == 0:
             n_first = at
     return n_first
-
-
-@device
-def free_side(criterion, n, a):
-    """As pair_side, but a mean of zero is allowed."""
-    return 0.0 if criterion == POISSON and a == 0 else pair_side(criterion, n, a)
 
 
 @rare

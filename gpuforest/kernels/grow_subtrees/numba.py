@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION, SQUARED_ERROR
 from gpuforest.kernels.best_split.limits import feature_of, weight_of
-from gpuforest.kernels.best_split.scan import SECOND, WEIGHT, score_pairs
 from gpuforest.kernels.compile import device, kernel
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,
@@ -43,13 +41,10 @@ from gpuforest.kernels.grow_subtrees.rows import (
 from gpuforest.kernels.grow_subtrees.scratch import Grown
 from gpuforest.kernels.grow_subtrees.writing import put_leaf, put_leaves, put_split, words_of
 from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.shared.hashing.numba import U, domain, hash_at, order_of, permute
-from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Bin, Slot
+from gpuforest.kernels.shared.hashing.numba import domain, hash_at, order_of, permute
+from gpuforest.kernels.shared.records import NO_SPLIT, Slot
+from gpuforest.kernels.shared.scoring.loops import highest_score, perfect_score
 from gpuforest.kernels.shared.scoring.numba import node_score
-
-WAYS_PER_FEATURE = 4  # partitions of a node's rows that highest_score may try for each feature
-EXACT_SQUARES = 2**26  # float64 holds the squares of weights up to this
-NOT_WHOLE = -np.inf  # below every score
 
 
 class OpenNode(NamedTuple):
@@ -87,40 +82,6 @@ def pop(stack, at):
     """The node at this position of the stack."""
     n = stack.numbers[at]
     return OpenNode(n[0], n[1], n[2], n[3], n[4], n[5], n[6], stack.keys[at])
-
-
-@device
-def perfect_score(criterion, slot):
-    """A score that no split of a node can exceed, even after rounding; inf if none is known. The
-    sides of a split with this score are leaves, and so are those of two rows."""
-    if slot.n_rows == 2:
-        return NOT_WHOLE
-    if criterion == ENTROPY:
-        return 0.0
-    if criterion == MISCLASSIFICATION or (criterion == GINI and slot.weight < EXACT_SQUARES):
-        return np.float64(slot.weight)
-    return np.inf
-
-
-@device
-def highest_score(own, slot, k, scan):
-    """The highest score of all 2**(n - 1) - 1 partitions of a node's few rows in two, which no cut
-    can exceed; inf if it is not known, for example if there are too many rows."""
-    n, upto, scores = slot.n_rows, scan.upto, scan.scores
-    if k == 1 or n > 12 or 1 << (n - 1) > min(WAYS_PER_FEATURE * k, len(scores) - 1):
-        return np.inf
-    upto[WEIGHT, 0], upto[SECOND, 0], m = 0, 0, 1
-    for i in range(slot.begin + 1, slot.begin + n):  # the first row stays on the other side
-        for j in range(m):
-            upto[WEIGHT, U(m + j)] = upto[WEIGHT, U(j)] + own[U(i), 0]
-            upto[SECOND, U(m + j)] = upto[SECOND, U(j)] + own[U(i), 1]
-        m *= 2
-    whole = Bin(slot.weight, slot.sums[1], np.int64(0))
-    score_pairs(SQUARED_ERROR, upto, whole, NO_BIN, m, scores)
-    best = -np.inf
-    for i in range(1, m):
-        best = max(best, scores[U(i)])
-    return best
 
 
 @device
@@ -253,8 +214,8 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, grown):
         may_split = slot.n_rows >= rules.fewest_rows and node.depth < rules.max_depth
         if may_split and not is_pure(order.own, slot):
             enough = perfect
-            if criterion == SQUARED_ERROR and C == 2 and slot.n_rows > 2 and random is None:
-                enough = highest_score(order.own, slot, rules.n_tried, scratch.work.scan)
+            if C == 2 and random is None:
+                enough = highest_score(criterion, order.own, slot, rules.n_tried, scratch.work.scan)
             level = block_of(blocks, slot, scratch)
             split, n_trail = search(
                 data, blocks.codes[level], slot, rules, scratch, enough, order_domain, n_trail,

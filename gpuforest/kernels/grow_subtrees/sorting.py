@@ -6,12 +6,7 @@ The candidates, their order and their scores are the same as from a histogram.
 import numpy as np
 
 from gpuforest.kernels.best_split.scan import (
-    CODE,
     NOTHING,
-    ROWS,
-    SECOND,
-    THIRD,
-    WEIGHT,
     best_classes,
     first_highest,
     split_of,
@@ -20,6 +15,7 @@ from gpuforest.kernels.compile import device, rare
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin
+from gpuforest.kernels.shared.scoring.loops import CODE, ROWS, SECOND, THIRD, WEIGHT
 from gpuforest.kernels.shared.scoring.numba import class_sides, grown, moment_score
 
 MOST_SORTED = 2**16  # rows, because a position takes half of a key of 32 bits
