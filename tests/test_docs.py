@@ -50,8 +50,8 @@ def test_checks_run_the_commands_of_the_readme(name):
     )
     assert printed.stdout == command(name)
     script = (ROOT / ".ci" / "run").read_text()
-    assert "for name in example tests; do" in script
-    assert '.ci/readme-command "$name"' in script
+    assert f"readme_command {name}" in script
+    assert '.ci/readme-command "$1"' in script
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a bash script")

@@ -61,7 +61,7 @@ def slow(forest, X, y):
     ],
     ids=range(8),
 )
-def test_as_the_slow_telling(forest, X, y):
+def test_as_the_slow_implementation(forest, X, y):
     found = oob_permutation_importance(forest.set_params(random_state=3).fit(X, y), X, y)
     expected = slow(forest, X, y)
     assert np.array_equal(found.importances, expected)
