@@ -122,7 +122,10 @@ def best_pair(m, feature, criterion, limits, scan):
     """The best cut of a feature by its m running totals of two channels in `scan`; the last may be
     that of missing values."""
     upto, scores = scan.upto, scan.scores
-    whole = Bin(upto[WEIGHT, m - 1], upto[SECOND, m - 1], upto[ROWS, m - 1])
+    n_rows = np.int64(0)
+    if limits.min_rows > 1:  # reading them always made fits of two classes 3 % slower
+        n_rows = upto[ROWS, m - 1]
+    whole = Bin(upto[WEIGHT, m - 1], upto[SECOND, m - 1], n_rows)
     some_missing = upto[CODE, m - 1] == feature.missing
     found, more = NOTHING, NO_BIN
     # 2. left sides, first without the missing values, then with them
