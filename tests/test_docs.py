@@ -3,12 +3,12 @@
 import os
 import re
 import subprocess
+import sys
 import tomllib
 
 import pytest
 from paths import ROOT
 
-import gpuforest
 from gpuforest.backends import registry
 from gpuforest.backends.base import Backend
 
@@ -77,9 +77,11 @@ def test_links_lead_somewhere(document):
 
 def test_readme_shows_python_and_names_every_backend():
     assert blocks(README, "python")
-    for name in ("cupy", "numba", "numba-cuda", "numpy"):
-        assert name in gpuforest.available_backends()  # tests register others
-        assert f"`{name}`" in README
+    script = "import gpuforest; print(*gpuforest.available_backends())"  # tests register others
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert len(done.stdout.split()) > 2
+    assert all(f"`{name}`" in README for name in done.stdout.split())
 
 
 def test_changelog_knows_the_version():
