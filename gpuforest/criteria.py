@@ -40,7 +40,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
 
 from gpuforest.impurity import entropy, gini, misclassification
 
@@ -241,11 +240,15 @@ def _absolute_error(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
 
 def _deviance(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    from scipy.special import xlogy  # compiling kernels needs no SciPy
+
     each = 2 * (xlogy(y, y / predicted) - y + predicted)
     return np.asarray(np.maximum(each, 0.0))  # rounding can make it slightly negative
 
 
 def _half_deviance(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    from scipy.special import xlogy  # compiling kernels needs no SciPy
+
     return np.asarray(xlogy(y, y / mean))
 
 
@@ -257,6 +260,8 @@ def _squares_drop(left: Pair, right: Pair, node: Pair) -> np.ndarray:
 
 
 def _deviance_drop(left: Pair, right: Pair, node: Pair) -> np.ndarray:
+    from scipy.special import xlogy  # compiling kernels needs no SciPy
+
     sides = [n * xlogy(mean, mean / node[1]).mean(axis=1) for n, mean in (left, right)]
     return np.asarray(sides[0] + sides[1])
 

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
 
 SUM_TOLERANCE = 1e-6  # of proportions, which may have been rounded to float32
 
@@ -94,6 +93,8 @@ def entropy(p: Any, base: float = 2) -> Any:
     if not (0 < base < np.inf and base != 1):
         raise ValueError(f"base={base} must be positive and not 1: 2 gives bits")
     p = _proportions(p)
+    from scipy.special import xlogy  # compiling kernels needs no SciPy
+
     return _plain(-xlogy(p, p).sum(axis=-1) / np.log(base) + 0.0)  # + 0.0: no minus zero
 
 

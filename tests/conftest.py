@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import ast
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,15 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if absent := imported & ABSENT:
         left_out[collection_path.name] = absent
     return True if absent else None
+
+
+def pytest_configure(config: Any) -> None:
+    """Where several processes test, the kernels are compiled first, so that none waits."""
+    several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if several and has_numba and os.environ.get("GPUFOREST_BACKEND") != "numpy":
+        from gpuforest.kernels.build import warm_up
+
+        warm_up(os.cpu_count() or 1)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,6 +12,7 @@ import pytest
 from engine import Task
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_numba import kernel
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import gpuforest
@@ -28,7 +29,6 @@ from gpuforest.criteria import (
     log_int,
     xlogx,
 )
-from gpuforest.kernels.compile import kernel
 from gpuforest.kernels.shared.scoring import numba as scoring
 from gpuforest.nodes import unpack
 

@@ -18,6 +18,7 @@ from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.records import (
+    columns_of,
     data_of,
     found_of,
     no_splits,
@@ -31,17 +32,18 @@ from gpuforest.criteria import Criterion
 from gpuforest.frontier import Frontier, Splits, Subtrees
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.numba import best_split
+from gpuforest.kernels.best_split.scan import scan_arrays
 from gpuforest.kernels.best_split.set_order import category_arrays
 from gpuforest.kernels.best_split.sets import Categories
 from gpuforest.kernels.edges.numba import edges as edges_of
-from gpuforest.kernels.encode.numba import encode
+from gpuforest.kernels.encode.numba import COARSE, ROWS, encode
 from gpuforest.kernels.grow_subtrees.scratch import SPARSE
 from gpuforest.kernels.histogram.numba import histogram
-from gpuforest.kernels.level.numba import level
+from gpuforest.kernels.level.numba import level, level_arrays
 from gpuforest.kernels.partition.numba import partition
 from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.totals.numba import differs, totals
-from gpuforest.kernels.traverse.numba import accumulate, apply
+from gpuforest.kernels.traverse.numba import accumulate, apply, new_group
 from gpuforest.memory import WorkingMemory
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ MIN_WORK = 2**16  # the least work of a task, in values to encode or trees to wa
 # L2. The distance of their columns is no power of two, or they would share the sets of a cache.
 MAX_CODES, MAX_WALKING = 500_000, 7936
 DENSE_VALUES = 8  # a prediction of more values than these skips zeros
+NO_CODES, NO_LABELS = np.zeros((0, 0), np.uint8), np.zeros((0, 1), np.int32)
 NONE_LEFT_OUT = np.zeros((0, 0), np.bool_)
 ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
@@ -116,8 +119,10 @@ class NumbaBackend(NumpyBackend):
         values = edges.rounded if X.dtype == np.float32 else edges.values
 
         def part(rows: slice) -> None:
-            own, missing = X[rows], edges.missing_code
-            encode(own, values, edges.offsets, missing, codes.T, rows.start)
+            own, missing = np.ascontiguousarray(X[rows]), edges.missing_code
+            x, coarse = np.empty(ROWS, X.dtype), np.empty(COARSE, X.dtype)
+            code = np.empty(ROWS, np.int32)
+            encode(own, values, edges.offsets, missing, codes.T, rows.start, x, coarse, code)
 
         parallel_map(part, self.row_blocks(*X.shape), self.n_threads)
         return codes
@@ -158,8 +163,7 @@ class NumbaBackend(NumpyBackend):
         def choose(f: slice) -> None:
             columns[f].sort(axis=1)
             scratch = spare.get()
-            for j in range(f.start, f.stop):
-                n_edges[j] = edges_of(columns[j], max_bins, *scratch, out[j])
+            edges_of(columns[f], max_bins, *scratch, out[f], n_edges[f])
             spare.put(scratch)
 
         parallel_map(transpose, cut_evenly(np.full(n, F), TILE_VALUES), self.n_threads)
@@ -220,8 +224,9 @@ class NumbaBackend(NumpyBackend):
         return found
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
-        data, frontier, width = data_of(training), slots_of(self, slots), training.hist_channels
+        data, frontier, width = columns_of(training), slots_of(self, slots), training.hist_channels
         (S, k), count_rows = features.shape, training.rules.count_rows
+        features = np.ascontiguousarray(features)
         hist = np.zeros((S, k, data.n_codes * width), np.int64)
 
         def piece(p: Array) -> None:
@@ -245,13 +250,15 @@ class NumbaBackend(NumpyBackend):
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         S, k, _, _ = hist.shape
-        data, numbers = data_of(training), numbers_of(self, training.rules)
+        features = np.ascontiguousarray(features)
+        data, numbers = data_of(training, NO_CODES), numbers_of(self, training.rules)
         found = no_splits(slots.n_slots, training.n_channels, 0)
         flat = hist.reshape(S, k, -1)
 
         def part(s: slice) -> None:
             own, frontier = part_of(found, s), slots_of(self, slots.part(s))
-            best_split(data, frontier, flat[s], features[s], need[s], numbers, own)
+            scan = scan_arrays(data.n_codes, data.n_channels)
+            best_split(data, frontier, flat[s], features[s], need[s], numbers, own, scan)
 
         parallel_map(part, cut_evenly(np.ones(S), -(-S // self.n_threads)), self.n_threads)
         return Splits(*found)
@@ -261,11 +268,19 @@ class NumbaBackend(NumpyBackend):
         rules = training.rules
         if rules.criterion.medians or (slots.n_slots < 2 * self.n_threads and self.n_threads > 1):
             return super().level(training, slots)
-        data, frontier, numbers = data_of(training), slots_of(self, slots), numbers_of(self, rules)
+        data, frontier, numbers = (
+            columns_of(training),
+            slots_of(self, slots),
+            numbers_of(self, rules),
+        )
         found = no_splits(slots.n_slots, training.n_channels, training.n_words)
 
         def part(s: slice) -> None:
-            level(data, frontier, numbers, s.start, s.stop, found, categories_of(training))
+            scratch = level_arrays(
+                rules.n_tried, data.n_codes, data.n_channels, training.hist_channels
+            )
+            categories = categories_of(training)
+            level(data, frontier, numbers, s.start, s.stop, found, scratch, categories)
 
         parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
         return Splits(*found)
@@ -273,7 +288,7 @@ class NumbaBackend(NumpyBackend):
     def partition(
         self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        n_left, data = np.zeros(slots.n_slots, np.int64), data_of(training)
+        n_left, data = np.zeros(slots.n_slots, np.int64), columns_of(training)._replace(y=NO_LABELS)
         frontier, found = slots_of(self, slots), found_of(splits)
 
         def part(s: slice) -> None:
@@ -307,10 +322,10 @@ class NumbaBackend(NumpyBackend):
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         out = np.empty((len(codes), forest.n_trees), np.int64)
-        trees = numba_trees(forest, range(forest.n_trees))
+        trees, sets = numba_trees(forest, range(forest.n_trees))
 
         def part(rows: slice) -> None:
-            apply(trees, np.ascontiguousarray(codes[rows].T), trees.sets, out[rows])
+            apply(trees, np.ascontiguousarray(codes[rows].T), out[rows], new_group(), sets)
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -319,7 +334,7 @@ class NumbaBackend(NumpyBackend):
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own = numba_trees(forest, trees)
+        own, sets = numba_trees(forest, trees)
         if forest.coding.is_classes and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
         else:
@@ -327,8 +342,10 @@ class NumbaBackend(NumpyBackend):
 
         def part(rows: slice) -> None:
             columns = np.ascontiguousarray(codes[rows].T)
-            left_out = NONE_LEFT_OUT if skip is None else skip[:, rows]
-            accumulate(own, values, columns, left_out, total[rows], begin, column, own.sets)
+            left_out = NONE_LEFT_OUT if skip is None else np.ascontiguousarray(skip[:, rows])
+            accumulate(
+                own, values, columns, left_out, total[rows], begin, column, new_group(), sets
+            )  # fmt: skip
 
         blocks = self.row_blocks(len(codes), len(trees), codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -343,9 +360,8 @@ def categories_of(training: Training) -> Categories | None:
     return Categories(training.matrix.edges.kinds, work)
 
 
-def numba_trees(forest: Forest, trees: range) -> Trees:
-    """Some of its trees. None stands for sets that no node has: Numba compiles nothing for them,
-    and reads no empty arrays at each call, which a prediction of one row would notice."""
+def numba_trees(forest: Forest, trees: range) -> tuple[Trees, bool | None]:
+    """Some of its trees; and True if nodes have sets, else None."""
     offsets = forest.tree_offsets[trees.start : trees.stop + 1]
-    sets = (forest.set_at, forest.sets) if len(forest.sets) else (None, None)
-    return Trees(forest.nodes, offsets, forest.edges.missing_code, *sets)
+    found = Trees(forest.nodes, offsets, forest.edges.missing_code, forest.set_at, forest.sets)
+    return found, True if len(forest.sets) else None

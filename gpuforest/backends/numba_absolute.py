@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.records import data_of, numbers_of, slots_of
+from gpuforest.backends.records import columns_of, numbers_of, slots_of
 from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.frontier import Frontier
 from gpuforest.kernels.absolute_split.numba import absolute_split
+from gpuforest.kernels.absolute_split.scratch import absolute_arrays
 from gpuforest.kernels.shared.records import Cuts
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def best_cuts(
     pieces : i64[p, 3], each a slot and its features first .. last - 1
     """
     (S, k), factors = features.shape, training.target.coding.error_factors
-    data, slots = data_of(training), slots_of(backend, frontier)
+    features = np.ascontiguousarray(features)
+    data, slots = columns_of(training), slots_of(backend, frontier)
     rules = numbers_of(backend, training.rules)
     cuts = Cuts(
         np.full((S, k), -np.inf),
@@ -40,7 +42,9 @@ def best_cuts(
     )
 
     def part(own: slice) -> None:
-        absolute_split(data, slots, features, rules, factors, pieces[own], cuts)
+        most = int(frontier.n_stored[pieces[own, 0]].max())
+        scratch = absolute_arrays(most, data.y.shape[1], data.n_codes)
+        absolute_split(data, slots, features, rules, factors, pieces[own], cuts, scratch)
 
     work = cut_evenly(slots.n_rows[pieces[:, 0]], TASK_ROWS)
     parallel_map(part, work, backend.n_threads)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.records import data_of, numbers_of, slots_of
+from gpuforest.backends.records import columns_of, numbers_of, slots_of
 from gpuforest.common.parallel import parallel_map
 from gpuforest.frontier import Frontier, Subtrees
 from gpuforest.kernels.grow_subtrees.multiway import chain_arrays, grow_multiway
@@ -31,7 +31,7 @@ def grow_parts(
     kept: Kept,
 ) -> Subtrees:
     """The subtrees of all slots; each task of a thread takes some slots."""
-    data = data_of(training, np.ascontiguousarray(training.matrix.codes.T))
+    data = columns_of(training)
     rules, width, n_rows = training.rules, training.hist_channels, frontier.n_stored
     numbers = numbers_of(backend, rules)
 
@@ -51,11 +51,13 @@ def grow_parts(
         scratch, sets = scratch_for(most, int(n_rows[s].sum()))
         offsets = np.zeros(s.stop - s.start + 1, np.int64)
         slots, random = slots_of(backend, frontier.part(s)), True if rules.random else None
-        arguments = data, slots, numbers, scratch, offsets, random, sets
+        written = np.zeros(2, np.int64)
+        arguments = data, slots, numbers, scratch, offsets, written, random, sets
         if rules.multiway:
-            n_leaves, n_words = grow_multiway(*arguments, chain_arrays(most, training.n_features))
+            grow_multiway(*arguments, chain_arrays(most, training.n_features))
         else:
-            n_leaves, n_words = grow_subtrees(*arguments)
+            grow_subtrees(*arguments)
+        n_leaves, n_words = written
         nodes = scratch.nodes[: offsets[-1]].copy()
         leaf_sums = scratch.leaf_sums[:n_leaves].copy()
         set_at = words = None

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 Array = Any
 
 
+def columns_of(training: Training) -> Data:
+    """As data_of, with the codes [F, N] of one feature after another; they are copied only if they
+    lie otherwise."""
+    return data_of(training, np.ascontiguousarray(training.matrix.codes.T))
+
+
 def data_of(training: Training, codes: Array | None = None) -> Data:
     """The binned rows that trees grow from, with `codes` instead of the matrix's if given."""
     matrix = training.matrix

@@ -28,6 +28,8 @@ GPU = "cupy"  # the backend that "auto" takes if there is a GPU
 # "auto" takes a GPU for at least so many rows on the host. From there on the GPU should never be
 # slower than the CPU: a goal that no measurement on a device has confirmed yet.
 GPU_ROWS = 50_000
+# "auto" takes NumPy for so few rows while Numba's kernels are being compiled
+SMALL_ROWS = 2_000
 
 
 def _numpy(n_threads: int, memory_budget: int) -> Backend:
@@ -37,7 +39,7 @@ def _numpy(n_threads: int, memory_budget: int) -> Backend:
 
 
 def _numba(n_threads: int, memory_budget: int) -> Backend:
-    if find_spec("numba") is None:
+    if find_spec("llvmlite") is None:
         raise BackendError("backend 'numba' needs the package numba: pip install numba")
     collects = gc.isenabled()
     gc.disable()  # Numba makes so many objects as it loads that half of its time was this
@@ -131,7 +133,9 @@ def get_backend(
         if (on_device or n_rows >= GPU_ROWS) and gpu.usable():
             chosen = GPU
         else:
-            chosen = "numba" if find_spec("numba") is not None else "numpy"
+            chosen = "numba" if find_spec("llvmlite") is not None else "numpy"
+        if chosen == "numba" and 0 < n_rows <= SMALL_ROWS and not _numba_is_ready():
+            chosen = "numpy"  # it gives the same forest, at once
     if chosen not in _factories:
         origin = "" if chosen == name else f" (from the environment variable {ENVIRONMENT})"
         raise ValueError(
@@ -170,7 +174,8 @@ def run_on_backend(
     """The result of `work` on the backend of that name.
 
     If "auto" chose a GPU and it fails (it has too little memory), a log record says so and the
-    work starts again on the CPU. If the user named the backend, its error is raised.
+    work starts again on the CPU; if kernels cannot be compiled, it starts again on NumPy. If the
+    user named the backend, its error is raised.
 
     Parameters
     ----------
@@ -184,11 +189,22 @@ def run_on_backend(
         with gpu.memory_errors():
             return work(backend)
     except BackendError as error:
-        if _asked(name) != "auto" or backend.on_host:
+        if _asked(name) != "auto" or backend.name == "numpy":
             raise
-        gpu.logger.warning("starting again on the CPU, because the GPU gave up: %s", error)
+        if backend.on_host:
+            gpu.logger.warning("working without compiled code, which is slow: %s", error)
+        else:
+            gpu.logger.warning("starting again on the CPU, because the GPU gave up: %s", error)
+        again = "numpy" if backend.on_host else "auto"
     # outside the except clause, where the error no longer keeps arrays on the GPU alive
-    return work(get_backend("auto", n_threads))
+    return work(get_backend(again, n_threads))
+
+
+def _numba_is_ready() -> bool:
+    """Whether the kernels of the backend numba are on disk; if not, they begin to be compiled."""
+    from gpuforest.kernels.code import ready_or_begun
+
+    return ready_or_begun()
 
 
 def _asked(name: str) -> str:

@@ -1,60 +1,55 @@
-"""How Numba compiles the kernels.
+"""Numba compiles a kernel into object code, in a process of its own.
 
-`error_model="numpy"` drops the zero-division check, which keeps loops from being
-vectorised; no fast-math and no contraction, which would change bits. `nogil`, because
-threads over slots and rows are plain threads. Compiled code is kept on disk, by cache.py.
+`error_model="numpy"` drops the zero-division check, which keeps loops from being vectorised; no
+fast-math and no contraction, which would change bits. The code of a kernel is one function
+
+    i64 name(i64 *numbers)      integers; bits of floats; the address and the shape of an array
+
+which calls what Numba compiled. It needs nothing of Numba or Python, so it runs without them.
 """
 
 from __future__ import annotations
 
-import gc
-import hashlib
-import logging
-import threading
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
+from llvmlite import ir
 from numba import types
-from numba.core import event
-from numba.core.registry import cpu_target
+from numba.core import cgutils
+from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
+from numba.extending import intrinsic, overload, register_jitable, typeof_impl
+from numba.np.arrayobj import populate_array
 
-from gpuforest.kernels.cache import KernelCache
+from gpuforest.kernels.code import symbol_of, target_machine
+from gpuforest.kernels.decorators import Helper, Kernel
+from gpuforest.kernels.helper_compiler import HelperCompiler, KernelCompiler
+from gpuforest.kernels.objects import Target
+from gpuforest.kernels.prefetch import prefetch
+from gpuforest.kernels.shared.scoring.numba import times
+from gpuforest.kernels.types import Choice, Optional, Record, Spec
 
-logger = logging.getLogger("gpuforest")
+WORD = ir.IntType(64)
+# The last three are options that Numba has, and keeps out of its documents and types: nothing
+# is allocated, so arrays need no reference counts; and nothing but kernels is called
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+    "no_cpython_wrapper": True,
+}
+
 
 # Releases of Numba with the inside that helper_compiler.py knows; others compile longer
-INSIDE_KNOWN = ((0, 61), (0, 68))
-PATIENCE = 0.5  # seconds of a kernel's compilation without a word
+KNOWN = (0, 61) <= numba.version_info[:2] <= (0, 68)
+HELPERS, KERNELS = (HelperCompiler, KernelCompiler) if KNOWN else (Compiler, Compiler)
 
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-_HELPER: dict[str, Any] = {**_OPTIONS}
-if numba.version_info[:2] in INSIDE_KNOWN:
-    from gpuforest.kernels.helper_compiler import HelperCompiler
-
-    _OPTIONS["no_cfunc_wrapper"] = True
-    _HELPER |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-    _HELPER["pipeline_class"] = HelperCompiler
-# an option that Numba has, and keeps out of its documents and types
-_NO_COUNTS: dict[str, Any] = {"_nrt": False, **_HELPER}
-
-
-def _stamp() -> bytes:
-    """A hash of all kernels' sources, because a kernel's code holds helpers from other files."""
-    sources = sorted(Path(__file__).parent.rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
-
-
-_STAMP = _stamp()
-
-
-def _helper(function: Callable[..., Any], **options: Any) -> Any:
-    """A function compiled once for each type, and not for each constant: those are inlined."""
-    dispatcher = numba.njit(**options)(function)
-    if dispatcher is function:  # Numba compiles nothing (NUMBA_DISABLE_JIT)
-        return function
+def njit(function: Any, inline: bool, compiler: type = HELPERS) -> Any:
+    """The function as Numba compiles it, for each type but not for each constant."""
+    dispatcher = numba.njit(**OPTIONS, forceinline=inline, pipeline_class=compiler)(function)
     template = dispatcher.get_call_template
 
     def plain_template(args: Any, kwargs: dict[str, Any]) -> Any:
@@ -65,68 +60,147 @@ def _helper(function: Callable[..., Any], **options: Any) -> Any:
     return dispatcher
 
 
-def device(function: Callable[..., Any]) -> Any:
-    """A helper that kernels call. It allocates nothing, so its arrays need no reference
-    counts, and it is inlined, so they need not be passed field by field: for a node of a
-    few rows either would cost more than all other work. It must not return arrays, or a record
-    of arrays, to a kernel itself, which would release references that it does not own.
-    """
-    return _helper(function, forceinline=True, **_NO_COUNTS)
+@typeof_impl.register(Helper)
+def type_of_helper(helper: Helper, context: Any) -> Any:
+    """The type of a helper, as kernels find it among their globals."""
+    if helper.dispatcher is None:
+        helper.dispatcher = njit(helper.function, helper.inline)
+    return types.Dispatcher(helper.dispatcher)
 
 
-def rare(function: Callable[..., Any]) -> Any:
-    """A helper of few arguments that is not inlined, to keep compilation short."""
-    return _helper(function, **_NO_COUNTS)
+def numba_type(spec: Spec, choice: Choice) -> Any:
+    """Numba's type of an argument or field."""
+    if isinstance(spec, Record):
+        return types.NamedTuple([numba_type(f, choice) for f in spec.fields], spec.kind)
+    if isinstance(spec, Optional):
+        return numba_type(spec.inner, choice) if choice[spec.name] else types.none
+    scalar = getattr(types, spec.dtype_in(choice))
+    return types.Array(scalar, spec.ndim, "C") if spec.ndim else scalar
 
 
-def maker(function: Callable[..., Any]) -> Any:
-    """A helper that allocates arrays for kernels."""
-    return _helper(function, **_HELPER)
+@intrinsic
+def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, values[0]).data
+        address = builder.bitcast(builder.gep(data, [values[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kinds = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kinds)
+        # to be read, and more than once, as data
+        builder.call(hint, [address, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.none(array, index), generate
 
 
-def kernel(function: Callable[..., Any]) -> Any:
-    """A kernel called from Python; compiled at its first call, then kept on disk."""
-    dispatcher = numba.njit(**_OPTIONS)(function)
-    if dispatcher is not function:  # else Numba compiles nothing (NUMBA_DISABLE_JIT)
-        dispatcher._cache = KernelCache(function, _STAMP)
-    _watch.kernels.add(dispatcher)
-    return dispatcher
+_INLINE: Any = {"forceinline": True, "no_cpython_wrapper": True}
 
 
-class _Watch(event.Listener):
-    """Watches compilations of kernels that no cache holds. It logs one warning if they take long,
-    and stops garbage collection meanwhile, which would take a tenth of the time.
-    """
-
-    def __init__(self) -> None:
-        self.kernels: set[Any] = set()
-        self.has_warned = self.collects = False
-        self.timer = threading.Timer(0, self.warn)
-
-    def on_start(self, event: Any) -> None:
-        if event.data["dispatcher"] in self.kernels:
-            self.collects = gc.isenabled()
-            gc.disable()
-            self.timer = threading.Timer(PATIENCE, self.warn)
-            self.timer.daemon = True
-            self.timer.start()
-
-    def on_end(self, event: Any) -> None:
-        if event.data["dispatcher"] in self.kernels:
-            self.timer.cancel()
-            if self.collects:
-                gc.enable()
-
-    def warn(self) -> None:
-        if not self.has_warned:
-            self.has_warned = True
-            logger.warning(
-                "gpuforest is compiling its kernels for this machine, which takes 10 to 30 "
-                "seconds; later processes find them on disk"
-            )
+@overload(prefetch, jit_options=_INLINE)
+def _inline_prefetch(array, index):  # type: ignore[no-untyped-def]
+    return lambda array, index: _prefetch(array, index)  # type: ignore[call-arg]
 
 
-_watch = _Watch()
-event.register("numba:compile", _watch)
-# import the rest of Numba here, because an interrupt of an import on another thread can hang
-cpu_target.target_context.refresh()
+register_jitable(times)
+
+
+class Words:
+    """The words of a kernel's arguments, which are read one after another."""
+
+    def __init__(self, builder: Any, address: Any) -> None:
+        self.builder, self.address, self.n = builder, address, 0
+
+    def next(self) -> Any:
+        at = self.builder.gep(self.address, [ir.IntType(32)(self.n)])
+        self.n += 1
+        return self.builder.load(at)
+
+    def value(self, context: Any, kind: Any) -> Any:
+        """The value of a Numba type."""
+        builder = self.builder
+        if isinstance(kind, types.NamedTuple):
+            return context.make_tuple(builder, kind, [self.value(context, t) for t in kind.types])
+        if isinstance(kind, types.Array):
+            return self.array(context, kind)
+        if kind is types.none:
+            return context.get_dummy_value()
+        word = self.next()
+        if isinstance(kind, types.Boolean):
+            return builder.icmp_unsigned("!=", word, WORD(0))
+        return builder.bitcast(word, ir.DoubleType()) if kind is types.float64 else word
+
+    def array(self, context: Any, kind: Any) -> Any:
+        builder, found = self.builder, context.make_array(kind)(context, self.builder)
+        item = context.get_data_type(kind.dtype)
+        data = builder.inttoptr(self.next(), item.as_pointer())
+        shape = [self.next() for _ in range(kind.ndim)]
+        itemsize = WORD(context.get_abi_sizeof(item))
+        strides = [itemsize]
+        for n in shape[:0:-1]:
+            strides.insert(0, builder.mul(strides[0], n))
+        populate_array(
+            found,
+            data=data,
+            shape=cgutils.pack_array(builder, shape),
+            strides=cgutils.pack_array(builder, strides),
+            itemsize=itemsize,
+            meminfo=None,
+        )
+        return found._getvalue()
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def module_of(kernel: Kernel, choice: Choice) -> Any:
+    """A kernel and all that it calls, in LLVM's code, not optimised yet."""
+    name = symbol_of(kernel.name_of(choice))
+    kinds = tuple(numba_type(spec, choice) for spec in kernel.specs)
+    # subtrees of classes grow 7 % slower (100 classes) to 0 % if arrays are known not to overlap
+    overlap = kernel.function.__name__ == "grow_subtrees" and choice["target"] == "int32"
+    dispatcher = njit(kernel.function, inline=False, compiler=HELPERS if overlap else KERNELS)
+    dispatcher.compile(kinds)
+    compiled = dispatcher.overloads[kinds]
+    context = compiled.target_context
+    module = context.codegen()._create_empty_module(name)
+    entry = ir.Function(module, ir.FunctionType(WORD, [WORD.as_pointer()]), name)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    words = Words(builder, entry.args[0])
+    values = [words.value(context, kind) for kind in kinds]
+    callee = context.declare_function(module, compiled.fndesc)
+    status, _ = context.call_conv.call_function(
+        builder, callee, types.none, kinds, values
+    )  # fmt: skip
+    builder.ret(builder.zext(status.is_error, WORD))
+    whole = llvm.parse_assembly(cgutils.normalize_ir_text(str(module)))
+    whole.link_in(compiled.library._get_module_for_linking(), preserve=True)
+    # inlined, it would lose what is known of its arguments
+    whole.get_function(callee.name).add_function_attribute("noinline")
+    for value in (*whole.functions, *whole.global_variables):
+        if not value.is_declaration and value.name != name:
+            value.linkage = "internal"
+    return whole
+
+
+def optimise(module: Any, machine: Any) -> None:
+    """As Numba does: first without vectors, which inlines, then with them."""
+    options = llvm.create_pipeline_tuning_options(0)
+    passes = llvm.create_pass_builder(machine, options)
+    manager = passes.getModulePassManager()
+    manager.add_loop_rotate_pass()
+    manager.add_instruction_combine_pass()
+    manager.add_jump_threading_pass()
+    manager.run(module, passes)
+    options = llvm.create_pipeline_tuning_options(3)
+    options.loop_vectorization, options.slp_vectorization = True, False
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+
+
+def object_codes(kernel: Kernel, choice: Choice, targets: list[Target]) -> list[bytes]:
+    """The object code of a kernel for some types, for each of the targets."""
+    module, found = module_of(kernel, choice), []
+    for target in targets:
+        machine, own = target_machine(target), module.clone()
+        own.data_layout = str(machine.target_data)
+        optimise(own, machine)
+        found.append(machine.emit_object(own))
+    return found

@@ -52,13 +52,30 @@ class HelperLowering(NativeLowering):
         return True
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)
+class KernelLowering(HelperLowering):
+    """As HelperLowering, for a kernel: its arrays do not overlap, so loops need not check."""
+
+    _name = "gpuforest_kernel_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.flags.noalias = True
+        return super().run_pass(state)
+
+
 class HelperCompiler(Compiler):
+    lowering = HelperLowering
+
     def define_pipelines(self) -> list[Any]:
         (manager,) = super().define_pipelines()
         manager.passes = [
-            (HelperLowering if step is NativeLowering else step, text)
+            (self.lowering if step is NativeLowering else step, text)
             for step, text in manager.passes
         ]
         manager._finalized = False
         manager.finalize()
         return [manager]
+
+
+class KernelCompiler(HelperCompiler):
+    lowering = KernelLowering

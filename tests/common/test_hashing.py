@@ -9,9 +9,9 @@ import pytest
 from chances import assert_uniform, keys64, splitmix
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_numba import kernel
 
 from gpuforest.common.hashing import hash_at, permute, tree_keys
-from gpuforest.kernels.compile import kernel
 from gpuforest.kernels.shared.hashing.numba import domain, order_of
 from gpuforest.kernels.shared.hashing.numba import hash_at as compiled_hash_at
 from gpuforest.kernels.shared.hashing.numba import permute as compiled_permute

@@ -66,18 +66,18 @@ def test_the_forest_is_the_same(backend, Model):
 @pytest.mark.parametrize("weight", [0.0, 0.0078125])
 @pytest.mark.parametrize("Model", [gpuforest.RandomForestClassifier, gpuforest.ExtraTreesRegressor])
 def test_no_kernel_is_compiled_anew(monkeypatch, Model, weight):
-    from gpuforest.kernels.compile import _watch
+    from gpuforest.kernels.build import all_kernels
 
-    def signatures() -> int:
-        return sum(len(kernel.signatures) for kernel in _watch.kernels)
+    def loaded() -> int:
+        return sum(len(kernel.loaded) for kernel in all_kernels())
 
     # of weight zero subtrees are grown whole, else level by level
     monkeypatch.setitem(LIMITS, "min_weight_fraction_leaf", (weight, np.float32))
     a, b = both(Model, "numba")
     a.fit(X, Y).predict(X)
-    before = signatures()
+    before = loaded()
     b.fit(X, Y).predict(X)
-    assert signatures() == before
+    assert loaded() == before
 
 
 def test_a_narrow_integer_does_not_wrap_around(backend):

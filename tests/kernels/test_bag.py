@@ -7,12 +7,12 @@ from chances import assert_uniform, keys64, splitmix
 from engine import Task
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_numba import kernel
 from laws import column
 
 from gpuforest.backends.base import Backend
 from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi
 from gpuforest.kernels.bag.numpy import mulhi
-from gpuforest.kernels.compile import kernel
 from gpuforest.sampling import Sampling, draw_bags
 
 

@@ -1,7 +1,6 @@
 """Compiled kernels on disk: where they lie, and that no damage or full disk stops a fit."""
 
 import errno
-import hashlib
 import logging
 import os
 import shutil
@@ -10,10 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gpuforest
-from gpuforest.kernels import cache, compile
+from gpuforest.kernels import code, objects
+from gpuforest.kernels.bag.numba import in_bag
+from gpuforest.kernels.decorators import Kernel
 
 SCRIPT = """
 import numpy as np
@@ -28,32 +30,38 @@ WORD = "compiling its kernels"  # said where compilation takes long
 @pytest.fixture
 def make(monkeypatch, tmp_path):
     """Makes a small kernel that knows no code yet, and keeps it below tmp_path."""
+    monkeypatch.setattr(objects, "PACKAGED", tmp_path / "none")
+    monkeypatch.setattr(
+        objects, "folders", lambda make=False: iter([tmp_path / "a", tmp_path / "b"])
+    )
+    monkeypatch.setattr(objects, "_logged", {"compiling"})
+    return lambda: Kernel(in_bag.function, {})
 
-    def double(x):
-        return 2 * x
 
-    monkeypatch.setattr(cache, "folders", lambda make=False: iter([tmp_path / "a", tmp_path / "b"]))
-    monkeypatch.setattr(cache, "_logged", set())
-    return lambda: compile.kernel(double)
+@pytest.fixture
+def compiled(monkeypatch):
+    """The names of the kernels that were compiled."""
+    names, really = [], code.compiled
+    monkeypatch.setattr(code, "compiled", lambda name: (names.append(name), really(name))[1])
+    return names
 
 
-def hits(dispatcher):
-    return sum(dispatcher.stats.cache_hits.values())
+def works(kernel):
+    rows, weights = np.empty((2, 2), np.int32)
+    kernel(np.array([0, 2, 0, 1], np.int32), rows, weights)
+    return rows.tolist() == [1, 3] and weights.tolist() == [2, 1]
 
 
 def files(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_code_is_kept_and_read(make, tmp_path, caplog):
-    assert make()(3) == 6
-    (path,) = files(tmp_path)
-    assert path.parent == tmp_path / "a"
-    again = make()
-    assert again(4) == 8
-    assert hits(again) == 1
-    assert again(0.5) == 1.0  # another signature, another file
-    assert len(files(tmp_path)) == 2
+def test_code_is_kept_and_read(make, compiled, tmp_path, caplog):
+    for _ in range(2):
+        assert works(make())
+        (path,) = files(tmp_path)
+        assert path.parent == tmp_path / "a"
+        assert compiled == ["bag.numba.in_bag"]
     assert not caplog.records
 
 
@@ -69,52 +77,42 @@ def test_code_is_kept_and_read(make, tmp_path, caplog):
     ],
     ids=["empty", "stamp", "half", "last byte", "a bit", "longer"],
 )
-def test_a_damaged_file_is_made_anew(make, tmp_path, caplog, damage):
-    assert make()(3) == 6
+def test_a_damaged_file_is_made_anew(make, compiled, tmp_path, caplog, damage):
+    assert works(make())
     (path,) = files(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(damage(whole))
-    damaged = make()
-    assert damaged(3) == 6
-    assert hits(damaged) == 0
+    assert works(make())
+    assert len(compiled) == 2
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("gpuforest", logging.WARNING)
     assert record.message.startswith(f"{path} is damaged")
-    repaired = make()
-    assert repaired(3) == 6
-    assert hits(repaired) == 1
+    assert works(make())
+    assert len(compiled) == 2
 
 
-def test_an_intact_file_of_another_environment_is_made_anew(make, tmp_path, caplog):
-    assert make()(3) == 6
+def test_code_of_other_sources_is_replaced_without_a_word(
+    make, compiled, tmp_path, monkeypatch, caplog
+):
+    assert works(make())
     (path,) = files(tmp_path)
-    rest = compile._STAMP + b"cno_such_module\nname\n."
-    path.write_bytes(hashlib.sha256(rest).digest() + rest)
-    assert make()(3) == 6
-    (record,) = caplog.records
-    assert "no_such_module" in record.message
-
-
-def test_code_of_other_sources_is_replaced_without_a_word(make, tmp_path, monkeypatch, caplog):
     with monkeypatch.context() as earlier:
-        earlier.setattr(compile, "_STAMP", bytes(32))
-        assert make()(3) == 6
-    old = {path: path.read_bytes() for path in files(tmp_path)}
-    now = make()
-    assert now(3) == 6
-    assert hits(now) == 0
-    assert {*files(tmp_path)} == {*old}
-    assert all(path.read_bytes() != content for path, content in old.items())
+        earlier.setattr(objects, "stamp", lambda: bytes(32))
+        path.write_bytes(objects.packed(b"old"))
+    assert works(make())
+    assert len(compiled) == 2
+    assert objects.unpacked(path.read_bytes())
     assert not caplog.records
 
 
-def test_a_folder_that_cannot_be_written_to_may_hold_code_and_the_next_gets_it(make, tmp_path):
+def test_a_folder_that_cannot_be_written_to_may_hold_code_and_the_next_gets_it(
+    make, compiled, tmp_path
+):
     (tmp_path / "a").write_text("not a folder")
-    assert make()(3) == 6
-    assert [path.parent.name for path in files(tmp_path) if path.suffix == ".nbc"] == ["b"]
-    again = make()
-    assert again(3) == 6
-    assert hits(again) == 1
+    for _ in range(2):
+        assert works(make())
+    assert [path.parent.name for path in files(tmp_path) if path.suffix == ".o"] == ["b"]
+    assert len(compiled) == 1
 
 
 def test_a_full_disk(make, tmp_path, monkeypatch, caplog):
@@ -124,19 +122,50 @@ def test_a_full_disk(make, tmp_path, monkeypatch, caplog):
 
     monkeypatch.setattr(Path, "write_bytes", full)
     for _ in range(2):
-        assert make()(3) == 6
+        assert works(make())
     assert files(tmp_path) == []
     (record,) = caplog.records
     assert "No space left on device" in record.message
     assert "NUMBA_CACHE_DIR" in record.message
 
 
-def test_another_inside_of_numba_only_costs_time(make, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(cache, "dumps", None)
-    assert make()(3) == 6
-    assert files(tmp_path) == []
-    (record,) = caplog.records
-    assert "cannot keep" in record.message
+def test_a_wheels_code_is_chosen_by_the_processor(make, compiled, tmp_path, monkeypatch):
+    assert works(make())
+    (path,) = files(tmp_path)
+    packaged = tmp_path / "packaged"
+    packaged.mkdir()
+    (packaged / objects.file_of("bag.numba.in_bag", objects.levels()[-1])).write_bytes(
+        path.read_bytes()
+    )
+    path.unlink()
+    monkeypatch.setattr(objects, "PACKAGED", packaged)
+    assert works(make())
+    assert len(compiled) == 1
+
+
+def test_levels_of_processors(monkeypatch):
+    for without, names in (
+        ("", ["x86-64-v4", "x86-64-v3", "x86-64"]),
+        ("avx512bw", ["x86-64-v3", "x86-64"]),
+        ("bmi2", ["x86-64"]),
+    ):
+        every = {feature: True for needed in objects.LEVELS.values() for feature in needed}
+        if without == "bmi2":
+            every |= dict.fromkeys(objects.LEVELS["x86-64-v4"], False)
+        monkeypatch.setattr(
+            objects.llvm, "get_host_cpu_features", lambda e=every, w=without: e | {w: False}
+        )
+        monkeypatch.setattr(objects.platform, "machine", lambda: "x86_64")
+        assert [target.name for target in objects.levels.__wrapped__()] == names
+    monkeypatch.setattr(objects.platform, "machine", lambda: "arm64")
+    assert [target.name for target in objects.levels.__wrapped__()] == ["generic"]
+
+
+def test_a_kernel_takes_only_the_types_that_it_declares():
+    rows, weights = np.empty((2, 2), np.int32)
+    for bag in (np.zeros(4), np.zeros((4, 1), np.int32), np.zeros(8, np.int32)[::2]):
+        with pytest.raises(TypeError, match="a kernel takes"):
+            in_bag(bag, rows, weights)
 
 
 posix = pytest.mark.skipif(os.name != "posix", reason="users and folders of POSIX")
@@ -144,30 +173,30 @@ posix = pytest.mark.skipif(os.name != "posix", reason="users and folders of POSI
 
 @posix
 def test_the_temporary_folder_is_the_users_own(monkeypatch, tmp_path):
-    monkeypatch.setattr(cache.tempfile, "tempdir", str(tmp_path))
-    assert cache._temporary(make=False) is None
-    folder = cache._temporary(make=True)
+    monkeypatch.setattr(objects.tempfile, "tempdir", str(tmp_path))
+    assert objects._temporary(make=False) is None
+    folder = objects._temporary(make=True)
     assert folder == tmp_path / f"gpuforest-{os.getuid()}"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o770)  # others could put code there
-    assert cache._temporary(make=True) is None
+    assert objects._temporary(make=True) is None
     folder.chmod(0o700)
     another = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: another)
     folder.rename(tmp_path / f"gpuforest-{another}")
-    assert cache._temporary(make=True) is None
+    assert objects._temporary(make=True) is None
     monkeypatch.undo()
-    monkeypatch.setattr(cache.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(objects.tempfile, "tempdir", str(tmp_path))
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     folder.symlink_to(tmp_path / "elsewhere")
-    assert cache._temporary(make=True) is None
+    assert objects._temporary(make=True) is None
 
 
 def test_a_user_without_a_home_gets_no_folder_of_that_name(monkeypatch):
-    monkeypatch.setattr(cache.config, "CACHE_DIR", "")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    assert all(folder.is_absolute() for folder in cache.folders())
+    assert all(folder.is_absolute() for folder in objects.folders())
 
 
 @pytest.fixture
@@ -178,7 +207,9 @@ def container(tmp_path):
     """
     package = tmp_path / "site" / "gpuforest"
     shutil.copytree(
-        Path(gpuforest.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+        Path(gpuforest.__file__).parent,
+        package,
+        ignore=shutil.ignore_patterns("__pycache__", "compiled"),
     )
     (package / "kernels" / "__pycache__").write_text("")
     (tmp_path / "tmp").mkdir()
@@ -215,5 +246,5 @@ def test_nothing_can_be_written_at_all(container, tmp_path):
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
     (line,) = container(full)
     assert "cannot keep its compiled kernels on disk" in line
-    assert cache.HINT in line
+    assert objects.HINT in line
     assert [path for path in files(tmp_path / "tmp") if path.stat().st_size] == []

@@ -11,14 +11,15 @@ over a feature's rows therefore give the errors of both sides of all its cuts in
 
 import numpy as np
 
-from gpuforest.kernels.absolute_split.scratch import Held, Way, new_scratch
+from gpuforest.kernels.absolute_split.scratch import AbsoluteScratch, Held, Way
 from gpuforest.kernels.best_split.limits import draw_cut
-from gpuforest.kernels.compile import device, kernel, maker, rare
+from gpuforest.kernels.best_split.set_order import merge_sort
+from gpuforest.kernels.decorators import device, kernel, rare
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.shared.records import Limits
+from gpuforest.kernels.shared.records import Cuts, Data, Limits, RuleNumbers, Slots
+from gpuforest.kernels.types import F64s, I32s2, I64s2
 
 WEIGHT, MOMENT = 0, 1  # columns of the tree
-LOW_HALF = 0xFFFFFFFF
 
 
 @device
@@ -93,7 +94,7 @@ def side_errors(rows, groups, k, way, tree, wants, errors, medians):
         g = way.first if g == way.also else g + way.step
 
 
-@maker  # it sorts
+@rare
 def group_rows(codes, w, n, missing, groups, work):
     """Fill `groups` with the rows of these codes i64[n]; returns the number m of groups."""
     order, start, code, before = groups
@@ -109,10 +110,8 @@ def group_rows(codes, w, n, missing, groups, work):
             counts[codes[i]] += 1
     else:  # a slot of few rows must not go through all bins
         for i in range(n):
-            keys[i] = codes[i] << 32 | i
-        keys[:n].sort()
-        for i in range(n):
-            order[i] = keys[i] & LOW_HALF
+            keys[i], order[i] = codes[i], i
+        merge_sort(keys, order, work.errors[0], work.errors[1], n)
     weight = np.int64(0)
     for i in range(n):
         r = order[i]
@@ -124,8 +123,8 @@ def group_rows(codes, w, n, missing, groups, work):
     return m
 
 
-@maker  # it sorts
-def take_rows(y, rows, weights, begin, n, out):
+@rare
+def take_rows(y, rows, weights, begin, n, out, work):
     """Fill `out` with a slot's rows, and return their weight."""
     total = np.int64(0)
     for i in range(n):
@@ -134,7 +133,10 @@ def take_rows(y, rows, weights, begin, n, out):
         for k in range(y.shape[1]):
             out.own[i, k] = y[rows[begin + i], k]
     for k in range(y.shape[1]):
-        out.by_target[k, :n] = np.argsort(out.own[:n, k])
+        by_target = out.by_target[k]
+        for i in range(n):
+            work.keys[i], by_target[i] = out.own[i, k], i
+        merge_sort(work.keys, by_target, work.errors[0], work.errors[1], n)
         upto, middle, error = np.int64(0), np.int64(0), np.int64(0)
         for i in range(n):
             r = out.by_target[k, i]
@@ -303,26 +305,27 @@ def cut_groups(data, slots, s, j, f, held, rules, factors, scratch, cuts):
     add_left(rows, groups, held, g, side, cuts.left[s, j])
 
 
-@kernel
-def absolute_split(data, slots, features, rules, factors, pieces, cuts):
-    """Fill `cuts` for the pieces i64[p, 3]: a slot, and the features first .. last - 1 of k."""
-    most, missing = np.int64(0), data.n_codes - 1
-    for p in range(len(pieces)):
-        s = pieces[p, 0]
-        most = max(most, slots.end[s] - slots.begin[s])
-    scratch = new_scratch(most, data.y.shape[1], data.n_codes)
-    rows, groups, work = scratch
+@kernel(target="int64")
+def absolute_split(
+    data: Data, slots: Slots, features: I32s2, rules: RuleNumbers, factors: F64s, pieces: I64s2,
+    cuts: Cuts, scratch: AbsoluteScratch,
+):  # fmt: skip
+    """Fill `cuts` for the pieces i64[p, 3]: a slot, and the features first .. last - 1 of k.
+
+    scratch : for the slot of most rows
+    """
+    missing, (rows, groups, work) = data.n_codes - 1, scratch
     for p in range(len(pieces)):
         s, first, last = pieces[p, 0], pieces[p, 1], pieces[p, 2]
         begin = slots.begin[s]
         n = slots.end[s] - begin
-        weight = take_rows(data.y, slots.rows, slots.weights, begin, n, rows)
+        weight = take_rows(data.y, slots.rows, slots.weights, begin, n, rows, work)
         for j in range(first, last):
             f = np.int64(features[s, j])
             if f < 0:
                 continue
             for i in range(n):
-                work.codes[i] = data.codes[slots.rows[begin + i], f]
+                work.codes[i] = data.codes[f, slots.rows[begin + i]]
             m = group_rows(work.codes, rows.w, n, missing, groups, work)
             cuts.varies[s, j] = m > 1
             if m > 1:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.compile import maker
+from gpuforest.kernels.types import Bools, F64s2, I64s, I64s2
 
 
 class Rows(NamedTuple):
@@ -12,22 +12,22 @@ class Rows(NamedTuple):
     rows in the order of their targets i64[K, n], each row's rank i64[K, n], the targets in that
     order q i64[K, n], and the slot's error whole i64[K]."""
 
-    w: Any
-    own: Any
-    by_target: Any
-    rank: Any
-    q: Any
-    whole: Any
+    w: I64s
+    own: I64s2
+    by_target: I64s2
+    rank: I64s2
+    q: I64s2
+    whole: I64s
 
 
 class Groups(NamedTuple):
     """The rows of a slot in groups of equal codes: group g has the code `code[g]` and the rows
     order[start[g]:start[g + 1]], and the groups before it weigh before[g]; order is i64[n]."""
 
-    order: Any
-    start: Any
-    code: Any
-    before: Any
+    order: I64s
+    start: I64s
+    code: I64s
+    before: I64s
 
 
 class Work(NamedTuple):
@@ -35,14 +35,14 @@ class Work(NamedTuple):
     left and the right sides, with missing values right and left; gains f64[2, n]; and what
     sorting takes."""
 
-    tree: Any
-    errors: Any
-    medians: Any
-    gains: Any
-    goes_left: Any
-    codes: Any
-    keys: Any
-    counts: Any
+    tree: I64s2
+    errors: I64s2
+    medians: F64s2
+    gains: F64s2
+    goes_left: Bools
+    codes: I64s
+    keys: I64s
+    counts: I64s
 
 
 class Held(NamedTuple):
@@ -66,8 +66,15 @@ class Way(NamedTuple):
     also: Any
 
 
-@maker
-def new_scratch(n, K, B):
+class AbsoluteScratch(NamedTuple):
+    """The scratch of the search in one slot."""
+
+    rows: Rows
+    groups: Groups
+    work: Work
+
+
+def absolute_arrays(n: int, K: int, B: int) -> AbsoluteScratch:
     """Scratch for slots of at most n rows."""
     rows = Rows(
         np.empty(n, np.int64), np.empty((n, K), np.int64), np.empty((K, n), np.int64),
@@ -82,4 +89,4 @@ def new_scratch(n, K, B):
         np.empty((2, n)), np.empty(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64),
         np.empty(B + 1, np.int64),
     )  # fmt: skip
-    return rows, groups, work
+    return AbsoluteScratch(rows, groups, work)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U32, U, hash_at
+from gpuforest.kernels.types import I64, U64, I32s, I64s
 
 
 @device
@@ -29,7 +30,7 @@ def first_above(ascending, x):
 
 
 @kernel
-def bag(key, n_draws, cumulative, weights):
+def bag(key: U64, n_draws: I64, cumulative: I64s, weights: I32s):
     """Add one tree's draws to `weights` i32[N]; `cumulative` is empty if weights are equal."""
     N = len(weights)
     total = U(cumulative[-1]) if len(cumulative) else U(N)
@@ -44,7 +45,7 @@ def bag(key, n_draws, cumulative, weights):
 
 
 @kernel
-def in_bag(bag, rows, weights):
+def in_bag(bag: I32s, rows: I32s, weights: I32s):
     """Write the rows of a bag i32[N], and their weights, to `rows` and `weights`."""
     n = 0
     for r in range(len(bag)):

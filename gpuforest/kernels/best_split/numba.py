@@ -10,11 +10,20 @@ from gpuforest.kernels.best_split.limits import (
     random_of_bins,
     slot_at,
 )
-from gpuforest.kernels.best_split.scan import best_of_bins, new_scratch
+from gpuforest.kernels.best_split.scan import Scan, best_of_bins
 from gpuforest.kernels.best_split.sets import best_set, compact_bins, set_sums, write_set
-from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Split
+from gpuforest.kernels.shared.records import (
+    NO_BIN,
+    NO_SPLIT,
+    Data,
+    Found,
+    RuleNumbers,
+    Slots,
+    Split,
+)
+from gpuforest.kernels.types import I32s2, I64s, I64s3
 from gpuforest.nodes import SET_BIN
 
 
@@ -89,9 +98,12 @@ def best_of_slot(data, slots, s, hist, features, need, rules, found, scan):
     put_best(best, s, found)
 
 
-@kernel
-def best_split(data, slots, hist, features, need, rules, found):
-    """Write the best split of each slot to `found`; hist : i64[S, k, B * width]."""
-    scan = new_scratch(data.n_codes, slots.sums.shape[1])
+@kernel(code="uint8")
+def best_split(
+    data: Data, slots: Slots, hist: I64s3, features: I32s2, need: I64s, rules: RuleNumbers,
+    found: Found, scan: Scan,
+):  # fmt: skip
+    """Write the best split of each slot to `found`; hist : i64[S, k, B * width]. It
+    reads no codes."""
     for s in range(len(features)):
         best_of_slot(data, slots, s, hist[s], features[s], need[s], rules, found, scan)

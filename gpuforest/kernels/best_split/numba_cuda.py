@@ -6,7 +6,6 @@ A thread scans a feature's histogram, with no more scratch than one side's sums.
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
 from gpuforest.kernels.best_split.limits import (
@@ -17,8 +16,9 @@ from gpuforest.kernels.best_split.limits import (
     random_of_bins,
     slot_at,
 )
-from gpuforest.kernels.compile import rare
+from gpuforest.kernels.decorators import rare
 from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.shared.numba_cuda import cuda
 from gpuforest.kernels.shared.records import NO_BIN, Cuts, Found, Split
 from gpuforest.kernels.shared.scoring import numba_cuda  # noqa: F401 rounds the products in `scan`
 from gpuforest.kernels.shared.scoring.numba import class_sides, grown, moment_score, score_sides

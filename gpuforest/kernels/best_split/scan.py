@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuforest.kernels.best_split.limits import may_part
-from gpuforest.kernels.compile import device, maker, rare
+from gpuforest.kernels.decorators import device, rare
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
 from gpuforest.kernels.shared.scoring.loops import (
@@ -19,6 +19,7 @@ from gpuforest.kernels.shared.scoring.loops import (
     score_pairs,
 )
 from gpuforest.kernels.shared.scoring.numba import class_sides, grown, moment_score
+from gpuforest.kernels.types import F64s, I64s, I64s2
 
 # A feature is first made compact: for each code that holds rows, in order, the running totals of
 # weight, second channel and rows up to it are
@@ -33,9 +34,9 @@ class Scan(NamedTuple):
     """Scratch of a scan: left i64[C], the running totals upto i64[5, size + 1], and scores
     f64[size + 1]. Compaction writes one position more than there are codes."""
 
-    left: Any
-    upto: Any
-    scores: Any
+    left: I64s
+    upto: I64s2
+    scores: F64s
 
 
 class Candidate(NamedTuple):
@@ -55,9 +56,6 @@ def scan_arrays(size: int, C: int) -> Scan:
     return Scan(
         np.zeros(C, np.int64), np.zeros((5, size + 1), np.int64), np.empty(size + 1, np.float64)
     )
-
-
-new_scratch = maker(scan_arrays)
 
 
 @device

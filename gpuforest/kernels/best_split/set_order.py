@@ -1,12 +1,13 @@
 """The order of a node's categories in which their best set is a cut, compiled. The specification
 is category_order.py beside this file."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gpuforest.kernels.best_split.category_order import ITERATIONS
-from gpuforest.kernels.compile import device, rare
+from gpuforest.kernels.decorators import device, rare
+from gpuforest.kernels.types import F64s, F64s2, I64s, I64s2
 
 POSITION = 32  # a position is packed so many bits above a code
 SHORT, MANY = 24, 512  # the most keys that are sorted by insertion, and in buckets
@@ -23,16 +24,16 @@ class CategoryWork(NamedTuple):
         ways to order categories of many classes
     """
 
-    codes: Any
-    keys: Any
-    spare_codes: Any
-    spare_keys: Any
-    some: Any
-    ordered: Any
-    off: Any
-    sides: Any
-    scatter: Any
-    directions: Any
+    codes: I64s
+    keys: F64s
+    spare_codes: I64s
+    spare_keys: F64s
+    some: I64s
+    ordered: I64s
+    off: F64s2
+    sides: I64s2
+    scatter: F64s2
+    directions: F64s2
 
 
 def category_arrays(B: int, C: int, width: int) -> CategoryWork:

@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
-from gpuforest.kernels.compile import device, kernel, rare
+from gpuforest.kernels.decorators import device, kernel, rare
 from gpuforest.kernels.edges.numpy import SUM_BITS, TINY
+from gpuforest.kernels.types import I64, F64s, F64s2, I64s, Values2
 
 BLOCK = 64  # gaps that are skipped at once if they hold no edge
 
@@ -65,12 +66,11 @@ def capped(measure, G, n):
     return np.float64(total)
 
 
-@kernel
-def edges(column, max_bins, values, first, rank, spread, out):
-    """Write the edges of a column [n], ascending, NaN last, to `out`, and return their number.
+@device
+def find_edges(column, max_bins, values, first, rank, spread, out):
+    """Write the edges of a column [n] to `out`, and return their number.
 
     values, first, rank, spread : f64[n + 1], scratch
-    out : f64[min(n, max_bins)]
     """
     n = len(column)
     while n > 0 and np.isnan(column[n - 1]):
@@ -123,3 +123,18 @@ def edges(column, max_bins, values, first, rank, spread, out):
                 found += 1
             before = step
     return found
+
+
+@kernel
+def edges(
+    columns: Values2, max_bins: I64, values: F64s, first: F64s, rank: F64s, spread: F64s,
+    out: F64s2, count: I64s,
+):  # fmt: skip
+    """Write the edges of columns [F, n], each ascending, NaN last, to `out`, and their numbers to
+    `count` i64[F].
+
+    values, first, rank, spread : f64[n + 1], scratch
+    out : f64[F, min(n, max_bins)]
+    """
+    for f in range(len(columns)):
+        count[f] = find_edges(columns[f], max_bins, values, first, rank, spread, out[f])

@@ -2,22 +2,25 @@
 
 import numpy as np
 
-from gpuforest.kernels.compile import kernel
+from gpuforest.kernels.decorators import kernel
 from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.types import I64, Codes2, I32s, I64s, Values, Values2
 
 ROWS = 128  # rows of a block; their values stay in cache while each feature in turn reads them
 COARSE = 15  # edges that every value is compared with
 
 
 @kernel
-def encode(X, edges, offsets, missing, columns, first):
+def encode(
+    X: Values2, edges: Values, offsets: I64s, missing: I64, columns: Codes2, first: I64,
+    x: Values, coarse: Values, code: I32s,
+):  # fmt: skip
     """Write the codes of the rows of X to `columns` [F, N], from row `first` on.
 
     edges : in the dtype of X, see `BinEdges.rounded`
+    x, coarse, code : scratch of ROWS, COARSE and ROWS numbers
     """
     N, F = X.shape
-    x, code = np.empty(ROWS, X.dtype), np.empty(ROWS, np.int32)
-    coarse = np.empty(COARSE, X.dtype)
     for begin in range(0, N, ROWS):
         n_rows = min(ROWS, N - begin)
         for f in range(F):

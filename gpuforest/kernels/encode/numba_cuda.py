@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
 from gpuforest.common.dtypes import CODE8, CODE16
-from gpuforest.kernels.compile import device
+from gpuforest.kernels.decorators import device
+from gpuforest.kernels.shared.numba_cuda import cuda
 
 
 @device

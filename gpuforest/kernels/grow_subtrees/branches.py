@@ -1,23 +1,24 @@
 """The branches of a multiway split: a node's rows sorted by category, and the chain of splits."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.compile import device
+from gpuforest.kernels.decorators import device
 from gpuforest.kernels.grow_subtrees.cuts import fills, take_codes
 from gpuforest.kernels.grow_subtrees.sorting import POSITION, SIXTEEN, sort_by_code
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.types import I64s
 
 
 class Branches(NamedTuple):
     """The branches of the chains above a node, i64[...] each: a branch's category, where its rows
     end in the order, and whether no later branch is heavier; its weight until that is known."""
 
-    code: Any
-    end: Any
-    heaviest: Any
+    code: I64s
+    end: I64s
+    heaviest: I64s
 
 
 @device

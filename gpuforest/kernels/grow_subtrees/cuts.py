@@ -12,7 +12,7 @@ import numpy as np
 from gpuforest.kernels.best_split.limits import by_rows, draw_cut, score_parts, weight_of
 from gpuforest.kernels.best_split.scan import best_of_bins, best_pair
 from gpuforest.kernels.best_split.sets import best_set, compact_bins, write_set
-from gpuforest.kernels.compile import device
+from gpuforest.kernels.decorators import device
 from gpuforest.kernels.grow_subtrees.sorting import (
     MOST_SORTED,
     POSITION,

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.kernels.best_split.limits import feature_of, weight_of
-from gpuforest.kernels.compile import device, kernel, rare
+from gpuforest.kernels.decorators import device, kernel, rare
 from gpuforest.kernels.grow_subtrees.branches import Branches, link_set, sort_rows
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,
@@ -31,12 +31,13 @@ from gpuforest.kernels.grow_subtrees.rows import (
     node_totals,
     split_rows,
 )
-from gpuforest.kernels.grow_subtrees.scratch import Grown
+from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch, Sets
 from gpuforest.kernels.grow_subtrees.writing import put_leaf, put_split
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import domain, hash_at, order_of, permute
-from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Slot, Split
+from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Data, RuleNumbers, Slot, Slots, Split
 from gpuforest.kernels.shared.scoring.numba import node_score, xlogx
+from gpuforest.kernels.types import Bool, Bools, F64s, I64s, I64s2, U64s
 from gpuforest.nodes import SET_BIN
 
 ROUNDING = 1e-9  # relative; a gain that is below the mean by less equals it
@@ -50,26 +51,26 @@ class Tried(NamedTuple):
     missing_left : bool[F]
     """
 
-    score: Any
-    spread: Any
-    feature: Any
-    bin: Any
-    missing_left: Any
+    score: F64s
+    spread: F64s
+    feature: I64s
+    bin: I64s
+    missing_left: Bools
 
 
 class OpenLinks(NamedTuple):
     """A stack of nodes and links: numbers i64[..., 8] and keys u64[...], see `push`."""
 
-    numbers: Any
-    keys: Any
+    numbers: I64s2
+    keys: U64s
 
 
 class Chains(NamedTuple):
     """The scratch of multiway splits besides `Scratch`."""
 
-    branches: Any
-    stack: Any
-    tried: Any
+    branches: Branches
+    stack: OpenLinks
+    tried: Tried
 
 
 class Open(NamedTuple):
@@ -327,7 +328,10 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
 
 
 @kernel
-def grow_multiway(data, slots, rules, scratch, offsets, random, sets, chains):
+def grow_multiway(
+    data: Data, slots: Slots, rules: RuleNumbers, scratch: Scratch, offsets: I64s, written: I64s,
+    random: Bool | None, sets: Sets, chains: Chains,
+):  # fmt: skip
     """As grow_subtrees in numba.py; some features are categorical.
 
     chains : see `chain_arrays`
@@ -342,4 +346,4 @@ def grow_multiway(data, slots, rules, scratch, offsets, random, sets, chains):
         grown = grow_block(data, root, rules, scratch, chains, random, sets, grown)
         offsets[d + 1] = grown.n_nodes
     scratch.known.constant[:] = False
-    return grown.n_leaves, grown.n_words
+    written[0], written[1] = grown.n_leaves, grown.n_words

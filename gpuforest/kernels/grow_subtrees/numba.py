@@ -18,7 +18,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.kernels.best_split.limits import feature_of, weight_of
-from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,
     clear,
@@ -38,13 +38,14 @@ from gpuforest.kernels.grow_subtrees.rows import (
     set_pair,
     split_rows,
 )
-from gpuforest.kernels.grow_subtrees.scratch import Grown
+from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch, Sets
 from gpuforest.kernels.grow_subtrees.writing import put_leaf, put_leaves, put_split, words_of
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import domain, hash_at, order_of, permute
-from gpuforest.kernels.shared.records import NO_SPLIT, Slot
+from gpuforest.kernels.shared.records import NO_SPLIT, Data, RuleNumbers, Slot, Slots
 from gpuforest.kernels.shared.scoring.loops import highest_score, perfect_score
 from gpuforest.kernels.shared.scoring.numba import node_score
+from gpuforest.kernels.types import Bool, I64s
 
 
 class OpenNode(NamedTuple):
@@ -253,9 +254,12 @@ def root_of(data, slots, d, order, sums, number):
 
 
 @kernel
-def grow_subtrees(data, slots, rules, scratch, offsets, random, sets):
+def grow_subtrees(
+    data: Data, slots: Slots, rules: RuleNumbers, scratch: Scratch, offsets: I64s, written: I64s,
+    random: Bool | None, sets: Sets | None,
+):  # fmt: skip
     """Write the subtrees of slots of fewer than 2**31 rows to `nodes` and `leaf_sums` of the
-    scratch; returns the numbers of rows of the leaf table and of words of sets.
+    scratch, and the numbers of rows of the leaf table and of words of sets to `written` i64[2].
 
     data : Data, with codes [F, N]
     offsets : i64[D + 1], zeros; filled with the number of the first node of each subtree. Leaves
@@ -265,7 +269,7 @@ def grow_subtrees(data, slots, rules, scratch, offsets, random, sets):
     """
     scratch.pure[:] = -1
     zero = np.int64(0)
-    blocks = Blocks((data.codes, scratch.some, scratch.few), np.empty(3, np.int64))
+    blocks = Blocks((data.codes, scratch.some, scratch.few), scratch.used)
     grown = Grown(zero, zero, zero)
     for d in range(len(slots.begin)):
         root = root_of(data, slots, d, scratch.order, scratch.sums, grown.n_nodes)
@@ -274,6 +278,4 @@ def grow_subtrees(data, slots, rules, scratch, offsets, random, sets):
         grown = grow_block(data, blocks, root, rules, scratch, random, sets, grown)
         offsets[d + 1] = grown.n_nodes
     scratch.known.constant[:] = False
-    # a plain tuple, because making a named one for the caller runs Python code: a pending
-    # interrupt would end that, which Numba does not expect
-    return grown.n_leaves, grown.n_words
+    written[0], written[1] = grown.n_leaves, grown.n_words

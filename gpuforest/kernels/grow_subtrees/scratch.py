@@ -2,17 +2,27 @@
 memory for each tree would cost more time than filling it.
 """
 
-from __future__ import annotations
-
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.best_split.scan import scan_arrays
-from gpuforest.kernels.best_split.set_order import category_arrays
+from gpuforest.kernels.best_split.scan import Scan, scan_arrays
+from gpuforest.kernels.best_split.set_order import CategoryWork, category_arrays
 from gpuforest.kernels.grow_subtrees.sorting import MOST_SORTED, RANK_ROWS
 from gpuforest.kernels.shared.records import Data
+from gpuforest.kernels.types import (
+    Bools,
+    Codes,
+    Codes2,
+    I32s,
+    I64s,
+    I64s2,
+    Targets2,
+    U8s,
+    U32s,
+    U64s,
+)
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
@@ -32,8 +42,8 @@ class Order(NamedTuple):
         moments
     """
 
-    positions: Any
-    own: Any
+    positions: U32s
+    own: Targets2
 
 
 class CutWork(NamedTuple):
@@ -47,28 +57,28 @@ class CutWork(NamedTuple):
     scan : Scan
     """
 
-    code: Any
-    keys: Any
-    spare_keys: Any
-    counts: Any
-    hists: Any
-    batch: Any
-    scan: Any
+    code: Codes
+    keys: U32s
+    spare_keys: U32s
+    counts: I64s
+    hists: I64s2
+    batch: I32s
+    scan: Scan
 
 
 class OpenNodes(NamedTuple):
     """A stack of nodes: numbers i64[most + 1, 7] and keys u64[most + 1], see `push`."""
 
-    numbers: Any
-    keys: Any
+    numbers: I64s2
+    keys: U64s
 
 
 class Known(NamedTuple):
     """Features that do not vary on the path from the root: bool[F], and the trail of them in the
     order in which they were found, i32[F]."""
 
-    constant: Any
-    trail: Any
+    constant: Bools
+    trail: I32s
 
 
 class Scratch(NamedTuple):
@@ -81,21 +91,23 @@ class Scratch(NamedTuple):
     known : Known
     sums, left_sums : i64[C], channel sums of a node and of its left side
     pure : i64[C, PURE_WEIGHTS], rows of `leaf_sums` of pure leaves, by class and weight
+    used : i64[3], see `Blocks`
     nodes, leaf_sums : u64[2 * total], i64[total, C]; a tree of n leaves has 2 n - 1 nodes
     """
 
-    some: Any
-    few: Any
-    order: Any
-    spare: Any
-    work: Any
-    open_nodes: Any
-    known: Any
-    sums: Any
-    left_sums: Any
-    pure: Any
-    nodes: Any
-    leaf_sums: Any
+    some: Codes2
+    few: Codes2
+    order: Order
+    spare: Order
+    work: CutWork
+    open_nodes: OpenNodes
+    known: Known
+    sums: I64s
+    left_sums: I64s
+    pure: I64s2
+    used: I64s
+    nodes: U64s
+    leaf_sums: I64s2
 
     def holds(self, most: int, total: int) -> bool:
         return len(self.order.positions) >= most and len(self.leaf_sums) >= total
@@ -111,11 +123,11 @@ class Sets(NamedTuple):
     words : u64[...], the sets; pages that are not written take no memory
     """
 
-    kinds: Any
-    work: Any
-    best: Any
-    at: Any
-    words: Any
+    kinds: U8s
+    work: CategoryWork
+    best: U64s
+    at: I64s
+    words: U64s
 
 
 class Grown(NamedTuple):
@@ -126,7 +138,7 @@ class Grown(NamedTuple):
     n_words: Any
 
 
-def new_sets(scratch: Scratch, edges: BinEdges, C: int, width: int) -> Sets | None:
+def new_sets(scratch: Scratch, edges: "BinEdges", C: int, width: int) -> Sets | None:
     """Sets for the nodes of the scratch; None if all features are numeric."""
     if not edges.most_words:
         return None
@@ -169,6 +181,7 @@ def new_scratch(data: Data, most: int, total: int, k: int, width: int) -> Scratc
         sums=np.zeros(C, np.int64),
         left_sums=np.zeros(C, np.int64),
         pure=np.empty((C, PURE_WEIGHTS), np.int64),
+        used=np.empty(3, np.int64),
         nodes=np.empty(2 * total, np.uint64),
         leaf_sums=np.empty((total, C), np.int64),
     )

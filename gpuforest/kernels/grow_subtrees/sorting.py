@@ -11,7 +11,7 @@ from gpuforest.kernels.best_split.scan import (
     first_highest,
     split_of,
 )
-from gpuforest.kernels.compile import device, rare
+from gpuforest.kernels.decorators import device, rare
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuforest.kernels.compile import device
+from gpuforest.kernels.decorators import device
 from gpuforest.kernels.grow_subtrees.cuts import left_totals
 from gpuforest.kernels.grow_subtrees.rows import set_pair
 from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS, Grown

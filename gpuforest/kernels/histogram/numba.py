@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.records import Data, Slots
+from gpuforest.kernels.types import Bool, I32s2, I64s2, I64s3
 
 
 @device
@@ -25,7 +27,7 @@ def accumulate(data, slots, s, features, first, last, hist, count_rows):
             if f < 0:
                 continue
             # 1. the row's bin
-            at = np.int64(codes[U(r), U(f)]) * width
+            at = np.int64(codes[U(f), U(r)]) * width
             # 2. its weight, or weight and moments
             if has_labels(y):
                 hist[U(j), U(at + y[U(r), 0])] += w
@@ -39,7 +41,9 @@ def accumulate(data, slots, s, features, first, last, hist, count_rows):
 
 
 @kernel
-def histogram(data, slots, features, count_rows, pieces, hist):
+def histogram(
+    data: Data, slots: Slots, features: I32s2, count_rows: Bool, pieces: I64s2, hist: I64s3
+):
     """Fill hist i64[S, k, B * width] for the pieces i64[p, 3]: a slot, and the features
     first .. last - 1 of k."""
     for p in range(len(pieces)):

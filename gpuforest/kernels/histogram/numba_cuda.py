@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
 from gpuforest.common.dtypes import STAT
 from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.shared.numba_cuda import cuda
 from gpuforest.kernels.totals.numba_cuda import slot_and_position
 
 

@@ -4,17 +4,39 @@ The specification is `Backend.level`: histogram, best split, and more features w
 fewer than k of those tried varied.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuforest.kernels.best_split.limits import slot_at
 from gpuforest.kernels.best_split.numba import put_best, slot_best
-from gpuforest.kernels.best_split.scan import new_scratch
-from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.best_split.scan import Scan, scan_arrays
+from gpuforest.kernels.best_split.sets import Categories
+from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.histogram.numba import accumulate, has_labels
 from gpuforest.kernels.shared.hashing.numba import domain, order_of, permute
-from gpuforest.kernels.shared.records import NO_SPLIT
+from gpuforest.kernels.shared.records import NO_SPLIT, Data, Found, RuleNumbers, Slots
+from gpuforest.kernels.types import I64, I32s, I64s2
 
 HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a core's L2
+
+
+class LevelScratch(NamedTuple):
+    """hist i64[n, B * width] and features i32[n], for so many features at once; and a scan's."""
+
+    hist: I64s2
+    features: I32s
+    scan: Scan
+
+
+def level_arrays(n_tried: int, n_codes: int, n_channels: int, width: int) -> LevelScratch:
+    """Scratch; `width` is the number of channels of a histogram."""
+    batch = max(1, min(n_tried, HIST_BYTES // (8 * n_codes * width)))
+    return LevelScratch(
+        np.empty((batch, n_codes * width), np.int64),
+        np.empty(batch, np.int32),
+        scan_arrays(n_codes, n_channels),
+    )
 
 
 @device
@@ -30,12 +52,9 @@ def draw(features, n, slots, s, k, position, order, order_domain, F):
 
 
 @device
-def level_of_slot(data, slots, s, rules, hist, features, order_domain, scan, found, categories):
-    """Write the best split of one slot.
-
-    hist, features : i64[n, B * width] and i32[n], scratch of so many features at once
-    """
-    F, k = data.codes.shape[1], rules.n_tried
+def level_of_slot(data, slots, s, rules, order_domain, found, scratch, categories):
+    """Write the best split of one slot."""
+    F, k, (hist, features, scan) = data.codes.shape[0], rules.n_tried, scratch
     slot, best = slot_at(slots, s, has_labels(data.y)), NO_SPLIT
     order, need, position = order_of(slot.key), k, 0
     while need > 0 and position < F:
@@ -53,16 +72,14 @@ def level_of_slot(data, slots, s, rules, hist, features, order_domain, scan, fou
 
 
 @kernel
-def level(data, slots, rules, first, last, found, categories):
+def level(
+    data: Data, slots: Slots, rules: RuleNumbers, first: I64, last: I64, found: Found,
+    scratch: LevelScratch, categories: Categories | None,
+):  # fmt: skip
     """Write the best splits of the slots first .. last - 1 to `found`.
 
     categories : Categories; None: all features are numeric
     """
-    width = data.n_codes * (data.n_channels + rules.count_rows)
-    batch = max(1, min(rules.n_tried, HIST_BYTES // (8 * width)))
-    hist, features = np.empty((batch, width), np.int64), np.empty(batch, np.int32)
-    scan, order_domain = new_scratch(data.n_codes, data.n_channels), domain(data.codes.shape[1])
+    order_domain = domain(data.codes.shape[0])
     for s in range(first, last):
-        level_of_slot(
-            data, slots, s, rules, hist, features, order_domain, scan, found, categories
-        )  # fmt: skip
+        level_of_slot(data, slots, s, rules, order_domain, found, scratch, categories)

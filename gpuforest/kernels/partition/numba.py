@@ -2,18 +2,16 @@
 
 import numpy as np
 
-from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.shared.goes_left.numba import goes_left
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.shared.records import NO_BIN, Split
+from gpuforest.kernels.shared.records import NO_BIN, Data, Found, Slots, Split
+from gpuforest.kernels.types import I64, I64s
 
 
 @device
-def move_rows(data, slots, splits, sets, s):
-    """Move the rows of a slot that is split, and return how many go left.
-
-    sets : u64[S * W], slot after slot
-    """
+def move_rows(data, slots, splits, s):
+    """Move the rows of a slot that is split, and return how many go left."""
     rows, weights, begin, end = slots.rows, slots.weights, slots.begin[s], slots.end[s]
     f, missing, half = splits.feature[s], data.n_codes - 1, len(slots.rows) // 2
     split = Split(0.0, f, splits.bin[s], splits.missing_left[s], NO_BIN)
@@ -23,8 +21,8 @@ def move_rows(data, slots, splits, sets, s):
     left, right = first, first + end - begin - 1
     for i in range(begin, end):
         r, w = rows[U(i)], weights[U(i)]
-        code = np.int64(data.codes[U(r), U(f)])
-        is_left = goes_left(code, split, missing, sets, s * splits.sets.shape[1])
+        code = np.int64(data.codes[U(f), U(r)])
+        is_left = goes_left(code, split, missing, splits.sets[s], 0)
         at = left if is_left else right
         rows[U(at)], weights[U(at)] = r, w
         left += is_left
@@ -39,11 +37,10 @@ def move_rows(data, slots, splits, sets, s):
     return left - first
 
 
-@kernel
-def partition(data, slots, splits, first, last, n_left):
+@kernel(target="int32")
+def partition(data: Data, slots: Slots, splits: Found, first: I64, last: I64, n_left: I64s):
     """Move rows and weights of the slots first .. last - 1 in place, and count n_left i64[S], which
-    holds zeros."""
-    sets = splits.sets.reshape(-1)
+    holds zeros. It reads no targets."""
     for s in range(first, last):
         if splits.feature[s] >= 0:
-            n_left[s] = move_rows(data, slots, splits, sets, s)
+            n_left[s] = move_rows(data, slots, splits, s)

@@ -1,5 +1,7 @@
 """Partition: the rows of each split slot, left side first."""
 
+from typing import Any
+
 import array_api_compat.numpy as xp
 import numpy as np
 
@@ -20,9 +22,8 @@ def partition(data: Data, slots: Slots, splits: Found) -> tuple[np.ndarray, np.n
     ascending. A faster implementation may change rows and weights in place.
     """
     rows, begin, half, n_words = slots.rows, slots.begin, len(slots.rows) // 2, splits.sets.shape[1]
-    slot, position = slots_and_rows(
-        rows, begin, np.where(splits.feature < 0, begin, slots.end)
-    )  # fmt: skip
+    end: Any = np.where(splits.feature < 0, begin, slots.end)
+    slot, position = slots_and_rows(rows, begin, end)
     # 1. which side each row goes to
     code = data.codes[rows[position], splits.feature[slot]]
     own = Split(None, None, splits.bin[slot], splits.missing_left[slot], None)

@@ -9,22 +9,42 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.kernels.types import (
+    F64,
+    I64,
+    Bool,
+    Bools,
+    Bools2,
+    Codes2,
+    F64s,
+    F64s2,
+    I8s,
+    I32s,
+    I32s2,
+    I64s,
+    I64s2,
+    I64s3,
+    Targets2,
+    U64s,
+    U64s2,
+)
+
 
 class Data(NamedTuple):
     """The binned rows that trees grow from.
 
-    codes : u8 or u16 [N, F], row r's bin of feature f; the deep phase takes them as [F, N]
+    codes : u8 or u16 [F, N], row r's bin of feature f; other backends take them as [N, F]
     y : i32[N, 1] class codes, or i64[N, K] moments
     n_bins : i32[F], bins of each feature, without the one for missing values
     n_codes : int, B; the last code, B - 1, is that of missing values
     n_channels : int, C
     """
 
-    codes: Any
-    y: Any
-    n_bins: Any
-    n_codes: Any
-    n_channels: Any
+    codes: Codes2
+    y: Targets2
+    n_bins: I32s
+    n_codes: I64
+    n_channels: I64
 
 
 class RuleNumbers(NamedTuple):
@@ -45,17 +65,17 @@ class RuleNumbers(NamedTuple):
         from the left side to the right; i8[0]: there are no such constraints
     """
 
-    criterion: Any
-    n_tried: Any
-    max_depth: Any
-    fewest_rows: Any
-    min_rows: Any
-    min_weight: Any
-    count_rows: Any
-    min_gain: Any
-    is_random: Any
-    gain_ratio: Any
-    signs: Any
+    criterion: I64
+    n_tried: I64
+    max_depth: I64
+    fewest_rows: I64
+    min_rows: I64
+    min_weight: I64
+    count_rows: Bool
+    min_gain: F64
+    is_random: Bool
+    gain_ratio: Bool
+    signs: I8s
 
 
 class Slots(NamedTuple):
@@ -71,17 +91,17 @@ class Slots(NamedTuple):
     allowed : bool[T, F], the features drawn for each tree; bool[0, 0]: trees have all
     """
 
-    rows: Any
-    weights: Any
-    begin: Any
-    end: Any
-    n_rows: Any
-    key: Any
-    sums: Any
-    tree: Any
-    depth: Any
-    bounds: Any
-    allowed: Any
+    rows: I32s
+    weights: I32s
+    begin: I64s
+    end: I64s
+    n_rows: I64s
+    key: U64s
+    sums: I64s2
+    tree: I32s
+    depth: I32s
+    bounds: F64s2
+    allowed: Bools2
 
 
 class Slot(NamedTuple):
@@ -192,13 +212,13 @@ class Found(NamedTuple):
     sets : u64[S, W], bit c of a slot's is set where code c goes left
     """
 
-    score: Any
-    feature: Any
-    bin: Any
-    missing_left: Any
-    left: Any
-    tried: Any
-    sets: Any
+    score: F64s
+    feature: I32s
+    bin: I32s
+    missing_left: Bools
+    left: I64s2
+    tried: I64s
+    sets: U64s2
 
 
 class Cuts(NamedTuple):
@@ -211,11 +231,11 @@ class Cuts(NamedTuple):
     left : i64[S, k, C], channel sums of the left side
     """
 
-    score: Any
-    varies: Any
-    bin: Any
-    missing_left: Any
-    left: Any
+    score: F64s2
+    varies: Bools2
+    bin: I32s2
+    missing_left: Bools2
+    left: I64s3
 
 
 class Trees(NamedTuple):
@@ -228,11 +248,11 @@ class Trees(NamedTuple):
     sets : u64[...], bit c of a set is 1 if code c goes left
     """
 
-    nodes: Any
-    offsets: Any
-    missing: Any
-    set_at: Any
-    sets: Any
+    nodes: U64s
+    offsets: I64s
+    missing: I64
+    set_at: I64s
+    sets: U64s
 
 
 NO_BIN = Bin(np.int64(0), np.int64(0), np.int64(0))

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from gpuforest.kernels.compile import device, kernel
+from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.types import Bools, I32s, I64s, I64s2, Targets2
 
 
 @device
@@ -20,7 +21,7 @@ def totals_of(y, rows, weights, begin, end, sums):
 
 
 @kernel
-def totals(y, rows, weights, begin, end, sums):
+def totals(y: Targets2, rows: I32s, weights: I32s, begin: I64s, end: I64s, sums: I64s2):
     """Add the rows of each slot to `sums` i64[S, C], which holds zeros."""
     for s in range(len(begin)):
         totals_of(y, rows, weights, begin[s], end[s], sums[s])
@@ -37,7 +38,7 @@ def some_differ(y, rows, begin, end, value):
 
 
 @kernel
-def differs(y, rows, begin, end, values, found):
+def differs(y: I64s2, rows: I32s, begin: I64s, end: I64s, values: I64s2, found: Bools):
     """Write the results to `found` bool[S]."""
     for s in range(len(begin)):
         found[s] = some_differ(y, rows, begin[s], end[s], values[s])

@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
 from gpuforest.common.dtypes import STAT
-from gpuforest.kernels.compile import device
+from gpuforest.kernels.decorators import device
 from gpuforest.kernels.encode.numba_cuda import below
 from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.shared.numba_cuda import cuda
 
 
 @device

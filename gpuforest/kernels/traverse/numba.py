@@ -5,14 +5,16 @@ codes of the whole group, in vectors and without branches. Below them, all rows 
 in turn; each node is prefetched a whole round before it is read, so no step waits for memory.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.compile import device, kernel, maker
+from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.prefetch import prefetch
 from gpuforest.kernels.shared.goes_left.numba import has_code
 from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.records import Trees
+from gpuforest.kernels.types import Bool, Bools2, Codes2, F64s, F64s2, I32s, I64s, I64s2, U8s, U64s
 from gpuforest.nodes import (
     BIN_MASK,
     CHILD_MASK,
@@ -39,21 +41,27 @@ class Group(NamedTuple):
     row : u8[GROUP], the rows that have not reached a leaf
     word : u64[GROUP], the nodes of these rows
     at : i32[GROUP], the number of each row's node in the tree
+    added : u8[GROUP], the rows whose leaves are added
     """
 
-    node: Any
-    slot: Any
-    row: Any
-    word: Any
-    at: Any
+    node: I32s
+    slot: U8s
+    row: U8s
+    word: U64s
+    at: I32s
+    added: U8s
 
 
-@maker
-def new_group():
+def new_group() -> Group:
+    """Scratch."""
     return Group(
-        np.empty(SLOTS, np.int32), np.empty(GROUP, np.uint8), np.empty(GROUP, np.uint8),
-        np.empty(GROUP, np.uint64), np.empty(GROUP, np.int32),
-    )  # fmt: skip
+        np.empty(SLOTS, np.int32),
+        np.empty(GROUP, np.uint8),
+        np.empty(GROUP, np.uint8),
+        np.empty(GROUP, np.uint64),
+        np.empty(GROUP, np.int32),
+        np.empty(GROUP, np.uint8),
+    )
 
 
 @device
@@ -133,17 +141,16 @@ def walk(trees, sets, root, codes, first, n, group, moving):
 
 
 @kernel
-def apply(trees, codes, sets, out):
-    """Write the leaves to `out` i64[N, T]; codes : [F, N]; sets : as in `trees`, or None if no node
-    has a set."""
-    group, offsets = new_group(), trees.offsets
+def apply(trees: Trees, codes: Codes2, out: I64s2, group: Group, sets: Bool | None):
+    """Write the leaves to `out` i64[N, T]; codes : [F, N]; sets : None if no node has a set."""
+    offsets, words = trees.offsets, None if sets is None else trees.sets
     N, T = out.shape
     for t in range(T):
         for first in range(0, N, GROUP):
             n = min(GROUP, N - first)
             for i in range(n):
                 group.row[i] = i
-            walk(trees, sets, offsets[t], codes, first, n, group, n)
+            walk(trees, words, offsets[t], codes, first, n, group, n)
             for i in range(n):
                 out[first + i, t] = group.at[i]
 
@@ -171,16 +178,19 @@ def add_some(values, begin, column, word, added, n, first, total):
 
 
 @kernel
-def accumulate(trees, values, codes, skip, total, begin, column, sets):
+def accumulate(
+    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
+    column: I32s, group: Group, sets: Bool | None,
+):  # fmt: skip
     """Add the leaves' values to `total` f64[N, n_values].
 
     codes : u8 or u16 [F, N]
     skip : bool[T, N], may be empty
     values : f64[V * n_values], leaf after leaf. If `begin` i64[V + 1] is not empty, it holds only
         values that are not zero: those of leaf v, with their `column`, at begin[v]:begin[v + 1]
-    sets : as in `trees`, or None if no node has a set
+    sets : None if no node has a set
     """
-    group, added, offsets = new_group(), np.empty(GROUP, np.uint8), trees.offsets
+    offsets, added, words = trees.offsets, group.added, None if sets is None else trees.sets
     row, word, (N, K) = group.row, group.word, total.shape
     for t in range(len(offsets) - 1):
         root = offsets[t]
@@ -190,7 +200,7 @@ def accumulate(trees, values, codes, skip, total, begin, column, sets):
             for i in range(n):
                 row[n_added] = added[n_added] = i
                 n_added += not (len(skip) and skip[t, first + i])
-            walk(trees, sets, root, codes, first, n, group, n_added)
+            walk(trees, words, root, codes, first, n, group, n_added)
             for i in range(n_added):
                 word[i] = trees.nodes[U(root + group.at[added[i]])] & LEAF_BITS
                 prefetch(begin, word[i]) if len(begin) else prefetch(values, word[i] * U(K))

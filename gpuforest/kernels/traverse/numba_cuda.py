@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
-from gpuforest.kernels.compile import device
+from gpuforest.kernels.decorators import device
 from gpuforest.kernels.shared.goes_left.numba import goes_left
+from gpuforest.kernels.shared.numba_cuda import cuda
 from gpuforest.kernels.shared.records import NO_BIN, Split
 from gpuforest.kernels.traverse.numba import (
     BIN_BITS,

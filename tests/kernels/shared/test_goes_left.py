@@ -2,9 +2,9 @@
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
+from in_numba import kernel
 
 from gpuforest.kernels.grow_subtrees.cuts import left_totals, sum_left
 from gpuforest.kernels.grow_subtrees.rows import split_rows
@@ -41,13 +41,13 @@ def split_of(bin, missing_left) -> Split:
     return Split(0.0, np.int64(0), np.int64(bin), bool(missing_left), NO_BIN)
 
 
-@numba.njit
+@kernel
 def one_by_one(codes, split, sets, first, out):
     for i in range(len(codes)):
         out[i] = compiled.goes_left(codes[i], split, MISSING, sets, first)
 
 
-@numba.njit
+@kernel
 def totals_and_rows(column, code, order, spare, slot, split, words, left, sums):
     left_totals(column, order, slot, split, MISSING, words, left)
     sum_left(code, order.own, slot, split, MISSING, False, sums)
@@ -69,20 +69,22 @@ def test_the_rule_itself(bin, missing_left, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("bin", "missing_left"), CASES)
 def test_partition(bin, missing_left, dtype):
-    n, i8 = len(CODES), np.int64
-    data = Data(CODES.astype(dtype)[:, None], None, None, MISSING + 1, 2)
+    n, i8, bins = len(CODES), np.int64, np.full(1, MISSING, np.int32)
+    labels = np.zeros((n, 1), np.int32)
+    data = Data(CODES.astype(dtype)[:, None], labels, bins, MISSING + 1, 2)
     splits = Found(
-        None, np.zeros(1, np.int32), np.full(1, bin, np.int32), np.full(1, missing_left),
-        None, None, SET[None, 1:],
+        np.zeros(1), np.zeros(1, np.int32), np.full(1, bin, np.int32), np.full(1, missing_left),
+        np.zeros((1, 2), i8), np.ones(1, i8), SET[None, 1:],
     )  # fmt: skip
     goes = expected(bin, missing_left)
     wanted = np.concatenate([np.flatnonzero(goes), np.flatnonzero(~goes)])
     for partition in (by_reference, by_loop):
         rows = np.concatenate([np.arange(n), np.full(n, -1)]).astype(np.int32)
-        nothing = dict.fromkeys(Slots._fields)
         slots = Slots(
-            **nothing | {"rows": rows, "weights": rows.copy(), "begin": np.zeros(1, i8)}
-        )._replace(end=np.full(1, n))
+            rows, rows.copy(), np.zeros(1, i8), np.full(1, n), np.full(1, n),
+            np.zeros(1, np.uint64), np.ones((1, 2), i8), np.zeros(1, np.int32),
+            np.zeros(1, np.int32), np.empty((0, 2)), np.empty((0, 0), np.bool_),
+        )  # fmt: skip
         moved, weights, n_left = partition(data, slots, splits)
         assert np.array_equal(moved[n:], wanted)
         assert np.array_equal(weights[n:], wanted)
@@ -95,7 +97,8 @@ def by_reference(data, slots, splits):
 
 def by_loop(data, slots, splits):
     n_left = np.zeros(1, np.int64)
-    partition_numba.partition(data, slots, splits, 0, 1, n_left)
+    columns = data._replace(codes=np.ascontiguousarray(data.codes.T))
+    partition_numba.partition(columns, slots, splits, 0, 1, n_left)
     return slots.rows, slots.weights, n_left
 
 
@@ -110,7 +113,9 @@ def test_walks(bin, missing_left, times, dtype):
     trees = Trees(nodes, np.array([0, 3]), MISSING, np.array([1, 0, 0]), sets)
     out = np.empty((len(codes), 1), np.int64)
     wanted = 2 - np.tile(expected(bin, missing_left), times)
-    traverse_numba.apply(trees, np.ascontiguousarray(codes.T), sets if len(sets) else None, out)
+    has_sets = True if len(sets) else None
+    group = traverse_numba.new_group()
+    traverse_numba.apply(trees, np.ascontiguousarray(codes.T), out, group, has_sets)
     assert np.array_equal(out[:, 0], wanted)
     assert np.array_equal(traverse_numpy.apply(trees, codes), out)
 

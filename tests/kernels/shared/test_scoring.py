@@ -4,6 +4,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_numba import kernel
 
 from gpuforest.criteria import (
     ABSOLUTE_ERROR,
@@ -13,7 +14,6 @@ from gpuforest.criteria import (
     MISCLASSIFICATION,
     SQUARED_ERROR,
 )
-from gpuforest.kernels.compile import kernel
 from gpuforest.kernels.shared.scoring import numba as scoring
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)

@@ -1,7 +1,7 @@
 """The rule by which rows go left, one row at a time. The specification is numpy.py beside this
 file."""
 
-from gpuforest.kernels.compile import device
+from gpuforest.kernels.decorators import device
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.nodes import SET_BIN
 

@@ -8,11 +8,10 @@ import math
 
 import array_api_compat.numpy as xp
 import numpy as np
-from numba.extending import register_jitable
 
 from gpuforest import criteria
 from gpuforest.criteria import ENTROPY, GINI, INFORMATION, MISCLASSIFICATION, SQUARED_ERROR
-from gpuforest.kernels.compile import device, rare
+from gpuforest.kernels.decorators import device, rare
 from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
 
 LN2, SQRT2, ATANH = criteria.LN2, criteria.SQRT2, criteria.ATANH
@@ -21,7 +20,6 @@ XLOGX_SCALE = criteria.XLOGX_SCALE
 XLOGX_TABLE = criteria.xlogx(xp, np.arange(XLOGX_TABLE_SIZE, dtype=np.int64))
 
 
-@register_jitable
 def times(a, b):
     """A product that is rounded before something is added to it, as the reference's is.
 

@@ -4,9 +4,9 @@ libNVVM joins a product and the sum it goes into, with one rounding instead of t
 Numba has no option against it. A product of this function is rounded by itself.
 """
 
-from numba import cuda
 from numba.core import config
 
+from gpuforest.kernels.shared.numba_cuda import cuda
 from gpuforest.kernels.shared.scoring.numba import times
 
 if not config.ENABLE_CUDASIM:  # the simulator runs plain Python

@@ -1,0 +1,111 @@
+"""Compiles kernels ahead of their use: when the package is installed, when a wheel is built, and
+by `gpuforest warmup`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+
+from gpuforest.kernels import objects
+from gpuforest.kernels.decorators import Kernel
+from gpuforest.kernels.objects import Target
+from gpuforest.kernels.types import Choice
+
+# those that take longest to compile first, so that no process waits for one of them at the end
+MODULES = [
+    "grow_subtrees.numba", "grow_subtrees.multiway", "level.numba", "absolute_split.numba",
+    "best_split.numba", "edges.numba", "encode.numba", "traverse.numba", "partition.numba",
+    "histogram.numba", "totals.numba", "bag.numba",
+]  # fmt: skip
+
+
+def all_kernels() -> Iterator[Kernel]:
+    """All kernels."""
+    for name in MODULES:
+        module = import_module(f"gpuforest.kernels.{name}")
+        yield from (
+            value
+            for value in vars(module).values()
+            if isinstance(value, Kernel) and value.__module__ == module.__name__
+        )
+
+
+@cache
+def variants() -> dict[str, tuple[Kernel, Choice]]:
+    """All kernels, for all types that they take, by name."""
+    return {
+        kernel.name_of(choice): (kernel, choice)
+        for kernel in all_kernels()
+        for choice in kernel.choices
+    }
+
+
+def compile_one(name: str, targets: list[Target]) -> list[bytes]:
+    """The object code of a kernel for each of the targets."""
+    from gpuforest.kernels.compile import object_codes
+
+    gc.disable()  # it would take a tenth of the time
+    return object_codes(*variants()[name], targets)
+
+
+def compile_some(
+    names: list[str], targets: list[Target], n_processes: int
+) -> Iterator[tuple[str, list[bytes]]]:
+    """Names and object codes of kernels, which so many processes compile."""
+    work = partial(compile_one, targets=targets)
+    if n_processes == 1:
+        yield from ((name, work(name)) for name in names)
+        return
+    with ProcessPoolExecutor(n_processes, multiprocessing.get_context("spawn")) as pool:
+        yield from zip(names, pool.map(work, names), strict=True)
+
+
+def warm_up(n_processes: int) -> tuple[int, int]:
+    """Compile the kernels that are not on disk for this machine; returns how many these were, and
+    how many kernels there are."""
+    missing = [name for name in variants() if objects.read(name) is None]
+    for name, codes in compile_some(missing, [objects.native()], n_processes):
+        objects.write(name, *codes)
+    if not objects.all_on_disk():
+        objects.write(objects.ALL, b"")
+    return len(missing), len(variants())
+
+
+def fill(folder: Path, targets: list[Target], n_processes: int) -> int:
+    """Write all kernels for the targets to a folder; returns how many kernels these are."""
+    found = [*compile_some(list(variants()), targets, n_processes)]
+    for name, codes in (*found, (objects.ALL, [b""] * len(targets))):
+        for target, code in zip(targets, codes, strict=True):
+            objects.write_whole(folder / objects.file_of(name, target), objects.packed(code))
+    return len(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m gpuforest.kernels.build", description=__doc__)
+    parser.add_argument("targets", choices=("native", "levels"), help="this machine, or x86-64's")
+    parser.add_argument("name", nargs="?", help="print the code of this kernel alone")
+    parser.add_argument("--to", type=Path, help="folder for all kernels")
+    options = parser.parse_args()
+    targets = [objects.native()] if options.targets == "native" else objects.all_levels()
+    if options.name:
+        for code in compile_one(options.name, targets):
+            sys.stdout.buffer.write(objects.packed(code))
+        return
+    begin = time.monotonic()
+    n_kernels = fill(options.to, targets, os.cpu_count() or 1)
+    seconds = time.monotonic() - begin
+    print(f"gpuforest compiled {n_kernels} kernels in {seconds:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
