@@ -1,7 +1,8 @@
 """Compiles the kernels when the package is installed or its wheel is built, and not in use.
 
-GPUFOREST_TARGETS says for what: "native" (the default) is this machine; "levels" are the levels of
-x86-64, for a wheel that others install; "none" leaves all to the first use.
+GPUFOREST_TARGETS says for what: "native" (the default) is this machine's level of processors,
+"levels" are all levels of x86-64, for a wheel that others install, and "none" leaves all to the
+first use.
 """
 
 from __future__ import annotations

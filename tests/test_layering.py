@@ -56,8 +56,8 @@ LONG_TESTS: dict[str, str] = {}  # a test file: why it is longer
 RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     # one tree a call, for threads over trees; N is the length of its output
     ("bag", "bag", "numba"): {"keys": "key", "N": None},
-    # rows of weight one
-    ("edges", "edges", "numba"): {"weights": None},
+    # rows of weight one, several columns
+    ("edges", "edges", "numba"): {"column": "columns", "weights": None},
     # C is a part of its output's shape
     ("totals", "totals", "numba"): {"C": None},
 }

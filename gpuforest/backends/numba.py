@@ -253,7 +253,7 @@ class NumbaBackend(NumpyBackend):
         features = np.ascontiguousarray(features)
         data, numbers = data_of(training, NO_CODES), numbers_of(self, training.rules)
         found = no_splits(slots.n_slots, training.n_channels, 0)
-        flat = hist.reshape(S, k, -1)
+        flat = np.ascontiguousarray(hist.reshape(S, k, -1))
 
         def part(s: slice) -> None:
             own, frontier = part_of(found, s), slots_of(self, slots.part(s))

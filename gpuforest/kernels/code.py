@@ -10,12 +10,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
 
-import gpuforest
 from gpuforest.common.errors import BackendError
 from gpuforest.common.parallel import check_wanted
 from gpuforest.kernels import objects
@@ -115,7 +113,7 @@ def build_process(
     *arguments: str, module: str = "gpuforest.kernels.build", output: int = subprocess.PIPE
 ) -> Any:
     """Start a process that compiles kernels."""
-    path = [str(Path(gpuforest.__file__).parents[1]), *sys.path]
+    path = [str(objects.KERNELS.parents[1]), *sys.path]
     env = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],

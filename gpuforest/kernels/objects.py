@@ -63,13 +63,6 @@ class Target(NamedTuple):
 
 
 @functools.cache
-def native() -> Target:
-    """This machine's processor."""
-    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    return Target(f"{cpu}-{hashlib.sha256(features.encode()).hexdigest()[:8]}", cpu, features)
-
-
-@functools.cache
 def levels() -> list[Target]:
     """The levels of processors for which a wheel holds code, those that this machine has, the
     highest first."""
@@ -80,6 +73,12 @@ def levels() -> list[Target]:
         if all(features.get(feature, False) for feature in needed)
     ]
     return [target for target in all_levels() if target.name in names]
+
+
+@functools.cache
+def native() -> Target:
+    """The highest level that this machine has. Code for its very processor was no faster."""
+    return levels()[0]
 
 
 def all_levels() -> list[Target]:

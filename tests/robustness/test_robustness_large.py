@@ -25,6 +25,7 @@ from gpuforest.criteria import CRITERIA
 from gpuforest.frontier import Rules
 from gpuforest.kernels.encode import numba as encode_numba
 from gpuforest.kernels.encode import numpy as encode_numpy
+from gpuforest.kernels.encode.numba import COARSE, ROWS
 from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.traverse import numba as traverse_numba
 from gpuforest.kernels.traverse import numpy as traverse_numpy
@@ -113,7 +114,8 @@ def test_offsets_of_codes():
     edges = BinEdges(np.sort(rng.normal(size=(F, 3)), axis=1).ravel(), np.arange(F + 1) * 3)
     columns = np.zeros((F, N), np.uint8)
     arguments = (edges.values, edges.offsets, edges.missing_code)
-    encode_numba.encode(last, *arguments, columns, N - 100)
+    scratch = np.empty(ROWS), np.empty(COARSE), np.empty(ROWS, np.int32)
+    encode_numba.encode(last, *arguments, columns, N - 100, *scratch)
     assert np.array_equal(columns[:, N - 100 :].T, encode_numpy.encode(last, *arguments))
 
 
@@ -124,7 +126,7 @@ def test_offsets_of_walks():
     nodes = np.array([split[0] + np.uint64(1 << CHILD_SHIFT), LEAF_WORD, LEAF_WORD], np.uint64)
     offsets, out = np.array([0, 3]), np.empty((MANY, 1), np.int64)
     trees = Trees(nodes, offsets, 3, np.zeros(0, np.int64), np.zeros(0, np.uint64))
-    traverse_numba.apply(trees, columns, None, out)
+    traverse_numba.apply(trees, columns, out, traverse_numba.new_group(), None)
     assert np.array_equal(out, traverse_numpy.apply(trees, columns.T))
     assert np.array_equal(out[:, 0], 1 + (columns[-1] > 1))
 

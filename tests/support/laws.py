@@ -64,5 +64,6 @@ def one_slot(rows: list[int], weights: list[int], sums: list[int]) -> Frontier:
 def splits_of(feature, bin, missing_left) -> Splits:
     """Splits of slots where no feature is categorical, without scores."""
     S = len(feature)
-    none = np.zeros(S)
-    return Splits(none, feature, bin, missing_left, none, none, np.zeros((S, 0), np.uint64))
+    left, tried = np.zeros((S, 2), np.int64), np.zeros(S, np.int64)
+    words = np.zeros((S, 0), np.uint64)
+    return Splits(np.zeros(S), feature, bin, missing_left, left, tried, words)
