@@ -218,14 +218,19 @@ def dtype_of(record: type) -> np.dtype[Any]:
 
 
 def text_of(record: type) -> str:
-    """The struct in C++; it does not compile if its layout differs from `dtype_of`."""
+    """The struct in C++; it does not compile if its layout differs from `dtype_of`.
+
+    The sizes and alignments of its fields decide the layout. NVRTC 13.0 has no `offsetof`.
+    """
     name, dtype = record.__name__, dtype_of(record)
     fields = [f"  {type} {field};\n" for field, type in c_types(record).items()]
-    checks = [f'static_assert(sizeof({name}) == {dtype.itemsize}, "");\n']
+    checks = [f"sizeof({name}) == {dtype.itemsize}"]
     for field in dtype.names or ():
-        offset = dtype.fields[field][1]  # type: ignore[index]
-        checks.append(f'static_assert(__builtin_offsetof({name}, {field}) == {offset}, "");\n')
-    return "".join([f"struct {name} {{\n", *fields, "};\n", *checks])
+        own = dtype[field]
+        checks.append(f"sizeof({name}::{field}) == {own.itemsize}")
+        checks.append(f"alignof(decltype({name}::{field})) == {own.alignment}")
+    asserts = [f'static_assert({check}, "");\n' for check in checks]
+    return "".join([f"struct {name} {{\n", *fields, "};\n", *asserts])
 
 
 def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int]) -> np.ndarray:
