@@ -22,6 +22,8 @@ TARGETS = "GPUFOREST_TARGETS"
 class KernelsHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         wanted = os.environ.get(TARGETS, "native")
+        if wanted not in ("native", "levels", "none"):
+            raise ValueError(f"{TARGETS} must be native, levels or none, not {wanted!r}")
         if version == "editable" or wanted == "none":  # sources that may change
             return
         self.folder = tempfile.TemporaryDirectory()

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 PATIENCE = 0.5  # seconds of compilation without a word
 POLL = 0.02  # seconds between looks at the process that compiles
 WORD = (
-    "gpuforest is compiling its kernels for this machine, which takes some minutes in the "
-    "background; later processes find them on disk"
+    "gpuforest is compiling its kernels for this machine, which takes some seconds for each "
+    "(`gpuforest warmup` compiles all); later processes find them on disk"
+)
+IN_BACKGROUND = (
+    "gpuforest is compiling its kernels for this machine in the background, which takes some "
+    "minutes; meanwhile NumPy does small work, with the same results"
 )
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)
 
@@ -130,7 +134,7 @@ def ready_or_begun() -> bool:
     with _lock:
         _ready = _ready or objects.all_on_disk()
         if not _ready and _background is None:
-            objects.log_once("compiling", WORD)
+            objects.log_once("compiling", IN_BACKGROUND)
             _background = build_process(
                 "warmup", "--n-jobs", "1", module="gpuforest.cli", output=subprocess.DEVNULL
             )

@@ -54,11 +54,13 @@ def rare(function: Callable[..., Any]) -> Helper:
     return Helper(function, inline=False)
 
 
-def kernel(function: Callable[..., Any] | None = None, **given: str) -> Any:
-    """A kernel; `given` are the types of names that stand for several, where it needs but one."""
+def kernel(
+    function: Callable[..., Any] | None = None, *, checked: Choice | None = None, **given: str
+) -> Any:
+    """A kernel; see `Kernel`."""
     if function is None:
-        return lambda function: Kernel(function, given)
-    return Kernel(function, given)
+        return lambda function: Kernel(function, given, checked)
+    return Kernel(function, given, checked)
 
 
 class Kernel:
@@ -67,13 +69,17 @@ class Kernel:
     Parameters
     ----------
     function : Callable, which allocates and returns nothing; its parameters are annotated with the
-        types of types.py
-    given : the names of types that are given, of those that may be several
+        types of types.py. No array that it writes may overlap with another argument, because the
+        code does not check that
+    given : types of names that stand for several, where it needs but one
+    checked : types with which the code checks for overlaps all the same, because it is faster
     """
 
-    def __init__(self, function: Callable[..., Any], given: Choice) -> None:
+    def __init__(
+        self, function: Callable[..., Any], given: Choice, checked: Choice | None = None
+    ) -> None:
         update_wrapper(self, function)
-        self.function, self.given = function, given
+        self.function, self.given, self.checked = function, given, checked
         self.loaded: dict[tuple[Any, ...], tuple[Callable[[bytes], int], Callable[..., bytes]]] = {}
 
     @cached_property
@@ -103,7 +109,8 @@ class Kernel:
         if key not in self.loaded:
             self.loaded[key] = self.load(choice)
         function, pack = self.loaded[key]
-        function(pack(*numbers))
+        if function(pack(*numbers)):
+            raise RuntimeError(f"the kernel {self.name_of(choice)} failed")
 
     def load(self, choice: Choice) -> tuple[Callable[[bytes], int], Callable[..., bytes]]:
         """The machine code for some types, and what packs its arguments."""

@@ -67,12 +67,12 @@ def levels() -> list[Target]:
     """The levels of processors for which a wheel holds code, those that this machine has, the
     highest first."""
     features = llvm.get_host_cpu_features()
-    names = ["generic"] + [
-        name
-        for name, needed in LEVELS.items()
-        if all(features.get(feature, False) for feature in needed)
-    ]
-    return [target for target in all_levels() if target.name in names]
+    found: list[Target] = []
+    for target in reversed(all_levels()):  # a level has all that is below it
+        if not all(features.get(feature, False) for feature in LEVELS.get(target.name, [])):
+            break
+        found.insert(0, target)
+    return found
 
 
 @functools.cache

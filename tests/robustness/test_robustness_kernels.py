@@ -147,11 +147,9 @@ def test_levels_of_processors(monkeypatch):
     for without, names in (
         ("", ["x86-64-v4", "x86-64-v3", "x86-64"]),
         ("avx512bw", ["x86-64-v3", "x86-64"]),
-        ("bmi2", ["x86-64"]),
+        ("bmi2", ["x86-64"]),  # a virtual machine may hide it and show AVX-512
     ):
         every = {feature: True for needed in objects.LEVELS.values() for feature in needed}
-        if without == "bmi2":
-            every |= dict.fromkeys(objects.LEVELS["x86-64-v4"], False)
         monkeypatch.setattr(
             objects.llvm, "get_host_cpu_features", lambda e=every, w=without: e | {w: False}
         )
