@@ -141,13 +141,13 @@ class CudaBackend(CudaKernels):
         return self.deep_plan(training).rows
 
     def deep_plan(self, training: Training) -> DeepPlan:
-        """A block takes half of a multiprocessor's shared memory if many rows fit, else all of it.
-
-        Two blocks, the most that the registers allow, hide each other's latency. If rows are so
-        wide that few fit, their codes stay in global memory.
+        """Four small blocks share a multiprocessor if many rows fit, because few warps wait for
+        each other; else two, or one. Their warps, the most that the registers allow, hide each
+        other's latency. If rows are so wide that few fit, their codes stay in global memory.
         """
-        for share, least in ((2, 512), (1, 256), (2, 64)):
-            plan = plan_of(training, self.shared_share(share), share == 1 or least > 64)
+        for blocks, share, least in ((4, 4, 900), (2, 2, 512), (2, 1, 256), (2, 2, 64)):
+            limit = self.shared_share(share)
+            plan = plan_of(training, limit, blocks, share == 1 or least > 64)
             if plan.rows >= least:
                 return plan
         return NO_PLAN
@@ -165,15 +165,17 @@ class CudaBackend(CudaKernels):
         counts = self.empty((D, 2), xp.int64)
         arguments: tuple[Any, ...] = (
             codes_of(training), targets_of(training), rows_of(f),
-            Roots(f.key, f.depth, f.tree, f.allowed, first, D),
+            Roots(f.key, f.depth, f.tree, f.sums, f.allowed, first, D),
             Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
             self.cut_rules(training), plan.layout, sparse, sparse_sums, counts,
         )  # fmt: skip
         number, random = rules.criterion.number, int(rules.random)
-        macros = self.macros(matrix, CRITERION=str(number), SPECIAL=str(random))
+        macros = self.macros(
+            matrix, CRITERION=str(number), SPECIAL=str(random), BLOCKS=str(plan.blocks)
+        )
         self.launch(
             "grow_subtrees", "grow_subtrees", (self.blocks(D),), arguments,
-            macros=macros, shared=plan.bytes,
+            macros=macros, threads=32 * plan.warps, shared=plan.bytes,
         )  # fmt: skip
         offsets, leaf_offsets = (
             xp.cumulative_sum(counts[:, i], include_initial=True) for i in range(2)

@@ -94,7 +94,7 @@ best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, doub
       int low = rules.random ? bins.after(-1, last) : -1;
       if (low >= 0) draw.between(nodes.key[s], f, low, bins.last(last), node.some_missing);
 #endif
-      cut = best_cut_of(bins, last, node, limits, draw, rules.table);
+      cut = best_cut_of<1>(bins, last, node, limits, draw, rules.table);
       if (cut.item >= 0)
         where = (draw.random && bins.after(draw.code, last) >= 0
                      ? draw.code

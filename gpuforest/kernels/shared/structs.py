@@ -144,12 +144,13 @@ class Trees(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `allowed`
-    bool[T, F] holds the features that the trees drew, None: they have all."""
+    """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `sums`
+    i64[D, C]; `allowed` bool[T, F] holds the features that the trees drew, None: they have all."""
 
     key: U64s
     depth: I32s
     tree: I32s
+    sums: I64s
     allowed: Bools
     first: I64s
     D: I64
@@ -167,31 +168,37 @@ class Growing(NamedTuple):
 class Layout(NamedTuple):
     """Where the parts of a block's shared memory begin, in bytes.
 
-    row and counts are 0 if there is no such part. `rows` is the number of rows that fit, and
-    `stride` the number of codes of a row and its padding, 0 if codes are not copied.
+    row is 0 if there is no such part. `rows` is the number of rows that fit, `stride` the number
+    of codes of a row and its padding, 0 if codes are not copied, and `n_cells` the number of words
+    for histograms.
     """
 
     target: I32
     scratch: I32
     open: I32
+    waiting: I32
+    roots: I32
     keys: I32
     weight: I32
     row: I32
-    counts: I32
+    cells: I32
     order: I32
     codes: I32
     rows: I32
     stride: I32
+    n_cells: I32
 
 
 class Open(NamedTuple):
-    """An open node of a subtree: its n rows from `low` on, its node's position, and the position
-    where its descendants begin."""
+    """An open node of a subtree: its n rows from `low` on, its node's position, the position where
+    its descendants begin, its depth below the subtree's root, and the next node that waits."""
 
     low: U16
     n: U16
     position: U16
     below: U16
+    depth: U16
+    next: U16
 
 
 ALL = {
