@@ -250,34 +250,34 @@ class CudaKernels(Backend):
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         best = self.no_splits(slots)
-        need = self.xp.asarray(need, copy=True)
         # multiway splits pass the part of one feature
-        hist, features = (self.xp.ascontiguousarray(a) for a in (hist, features))
-        self.improve(training, slots, hist, features, need, best)
+        hist, features, need = (self.xp.ascontiguousarray(a) for a in (hist, features, need))
+        self.cut(training, slots, hist, features, need, best)
         return best
 
     def no_splits(self, frontier: Frontier) -> Splits:
+        """Splits that are not yet known."""
         xp, S = self.xp, frontier.n_slots
         return Splits(
-            xp.full((S,), -xp.inf, dtype=xp.float64, device=self.device),
-            xp.full((S,), -1, dtype=xp.int32, device=self.device),
-            self.zeros(S, xp.int32),
-            self.zeros(S, xp.bool),
-            xp.zeros_like(frontier.sums),
-            self.zeros(S, xp.int64),
+            self.empty(S, xp.float64),
+            self.empty(S, xp.int32),
+            self.empty(S, xp.int32),
+            self.empty(S, xp.bool),
+            xp.empty_like(frontier.sums),
+            self.empty(S, xp.int64),
             self.empty((S, 0), xp.uint64),
         )
 
-    def improve(
+    def cut(
         self,
         training: Training,
         slots: Frontier,
         hist: Array,
         features: Array,
-        need: Array,
+        need: Array | None,
         best: Splits,
     ) -> None:
-        """Improve on the splits `best` with these features; `need` is counted down."""
+        """Write the best splits by these features to `best`; `need` None: by all that vary."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))

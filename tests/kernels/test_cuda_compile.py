@@ -34,11 +34,13 @@ REGISTERS = {
     "apply": (24, 24),  # walks wait at every node: nothing but a row and a tree
     "bag": (32, 40),  # hashes of several draws at once
     "best_cut": (88, 112),  # both sides of a cut and the best one so far; 128 threads a block
-    "best_split": (64, 48),  # the winner, and its rival from another lane
+    "best_split": (48, 40),  # the winner, and its rival from another lane
     "collect": (48, 32),  # waits for memory
+    "compare_rows": (64, 64),  # the permutation, and eight loads under way
+    "compare_samples": (64, 48),  # eight loads under way
     "count_in_bag": (24, 32),  # waits for memory
     "differs": (40, 40),  # waits for memory
-    "draw_features": (40, 32),  # the four rounds of a permutation
+    "draw_features": (56, 48),  # the four rounds of a permutation
     "draw_rows": (32, 24),  # a hash
     "edges": (64, 64),  # blocks of 1,024 threads
     "encode": (24, 32),  # a search waits at every step

@@ -30,7 +30,7 @@ MACROS = {
     "encode": ("VALUE", "CODE"),
     "grow_subtrees": ("CODE", "CRITERION", "SPECIAL"),
     "histogram": ("CODE", "LABELS"),
-    "level": (),
+    "level": ("CODE",),
     "partition": ("CODE", "SETS"),
     "totals": ("LABELS",),
     "traverse": ("CODE", "SETS"),

@@ -92,6 +92,18 @@ class Histograms(NamedTuple):
     channels: I64
 
 
+class Draws(NamedTuple):
+    """How S slots draw k of F features. varies bool[S, F]: whether a feature is known to vary;
+    `allowed` bool[T, F] holds the features that the trees drew, None: they have all."""
+
+    key: U64s
+    tree: I32s
+    allowed: Bools
+    varies: BoolsOut
+    F: I64
+    k: I64
+
+
 class Nodes(NamedTuple):
     """The nodes of S slots, as cuts need them; bounds f64[S, 2], or None if there are none."""
 
@@ -197,7 +209,7 @@ class Open(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Targets, Slots, Tiles, Histograms, Nodes, CutRules, Splits, Sides, Trees, Roots,
+        Codes, Targets, Slots, Tiles, Histograms, Draws, Nodes, CutRules, Splits, Sides, Trees, Roots,
         Growing, Layout, Open,
     )
 }  # fmt: skip
