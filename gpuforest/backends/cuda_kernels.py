@@ -18,6 +18,7 @@ from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
     GROUP_CHANNELS,
     GROUP_FEATURES,
+    HISTOGRAM_THREADS,
     SPLIT_THREADS,
     THREADS,
     XLOGX_TABLE_SIZE,
@@ -234,16 +235,23 @@ class CudaKernels(Backend):
         share = self.shared_share(2)
         share = share if size <= share else self.shared_limit
         group = min(k, GROUP_FEATURES, share // size)
-        group = -(-k // -(-k // group)) if group else 0  # groups of about one size
-        arguments = (
-            codes_of(training), targets_of(training), rows_of(slots), tiles, features, group, words,
-            histograms_of(training, hist),
-        )  # fmt: skip
-        grid = (self.blocks(n_tiles) if S else 0, min(-(-k // group) if group else k, 65535))
+        rows = codes_of(training), targets_of(training), rows_of(slots), tiles, features
+        macros = self.macros(training.matrix, LABELS=str(int(is_classes)))
+        blocks = self.blocks(n_tiles) if S else 0
+        if not group:
+            arguments: tuple[Any, ...] = *rows, histograms_of(training, hist)
+            grid = (blocks, min(k, 65535))
+            self.launch("histogram", "histogram_direct", grid, arguments, macros=macros)
+            return
+        n_groups = -(-k // group)
+        group = -(-k // n_groups)  # groups of about one size
+        shared = -(-group * size // 16) * 16  # cells are cleared and read by fours
+        # many threads hide each other's waiting: of few large blocks, or of more small ones
+        few = shared > self.shared_share(4)
+        arguments = *rows, group, words, histograms_of(training, hist)
         self.launch(
-            "histogram", "histogram", grid, arguments,
-            macros=self.macros(training.matrix, LABELS=str(int(is_classes))),
-            shared=group * size,
+            "histogram", "histogram", (blocks, min(n_groups, 65535)), arguments,
+            macros=macros, threads=HISTOGRAM_THREADS if few else THREADS, shared=shared,
         )  # fmt: skip
 
     def best_split(

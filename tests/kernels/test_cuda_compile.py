@@ -45,7 +45,8 @@ REGISTERS = {
     "edges": (64, 64),  # blocks of 1,024 threads
     "encode": (24, 32),  # a search waits at every step
     "grow_subtrees": (128, 128),  # two blocks of 256 threads
-    "histogram": (64, 64),  # four blocks of 256 threads
+    "histogram": (64, 64),  # two blocks of 512 threads, or four of 256
+    "histogram_direct": (48, 32),  # waits for memory
     "in_bag": (56, 40),  # loads of several rounds under way
     "mark": (32, 32),  # waits for memory
     "move": (56, 48),  # four positions in 64 bits
@@ -59,6 +60,7 @@ NATIVE = {
     "bag": [r"REDG?\.E\.ADD\.STRONG"],
     "grow_subtrees": [SHARED_SUM],
     "histogram": [SHARED_SUM, GLOBAL_SUM],
+    "histogram_direct": [GLOBAL_SUM],
     "totals": [GLOBAL_SUM],
 }
 ATOMIC = r"\b(?:ATOM|RED)\w*\."

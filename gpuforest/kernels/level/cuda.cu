@@ -6,20 +6,24 @@
 #include "generated/Draws.cuh"
 #include "generated/Histograms.cuh"
 
+#define SAMPLE 32  // rows of a slot in which features that vary are looked for first
+#define LOADS 8    // codes that a thread reads at once where it compares rows
+
 // Compares the codes of few rows of each slot, all over it. A thread takes a feature of a slot:
 // neighbours read the same rows. Most features that vary show it here.
 extern "C" __global__ void __launch_bounds__(THREADS)
 compare_samples(Codes codes, Slots slots, i64 S, bool* varies) {
+  int stride = (int)codes.stride;
   for (i64 i = thread_number(); i < S * codes.F; i += thread_count()) {
     i64 s = i / codes.F, low = slots.begin[s], n = slots.end[s] - low;
     const CODE* column = codes.at + (i - s * codes.F);
     const i32* rows = slots.rows + low;
-    CODE first = column[rows[0] * codes.stride];
+    CODE first = column[(i64)rows[0] * stride];
     bool differs = false;
 #pragma unroll 8
     for (int j = 1; j < SAMPLE; j++) {
       i64 at = n > SAMPLE ? j * n / SAMPLE : j < n ? j : 0;
-      differs |= column[rows[at] * codes.stride] != first;
+      differs |= column[(i64)rows[at] * stride] != first;
     }
     varies[i] = differs;
   }
@@ -38,9 +42,9 @@ __device__ __forceinline__ int feature_at(const Draws& draws, const Order& order
 // features of one row. A feature is -1 as soon as it is known to vary.
 __device__ __forceinline__ void compare_tile(const Codes& codes, const Slots& slots,
                                              const Tile& tile, i32* own, int n, bool* varies) {
-  int at_once = blockDim.x / n, j = threadIdx.x % n, f = own[j];
+  int at_once = blockDim.x / n, j = threadIdx.x % n, f = own[j], stride = (int)codes.stride;
   const CODE* column = codes.at + f;
-  CODE first = column[slots.rows[slots.begin[tile.slot]] * codes.stride];
+  CODE first = column[(i64)slots.rows[slots.begin[tile.slot]] * stride];
   i64 i = tile.low + threadIdx.x / n;
   if (threadIdx.x >= n * at_once) i = tile.high;
   __syncthreads();
@@ -49,7 +53,7 @@ __device__ __forceinline__ void compare_tile(const Codes& codes, const Slots& sl
 #pragma unroll
     for (int u = 0; u < LOADS; u++) {
       i64 at = i + u * at_once;
-      differs |= column[slots.rows[at < tile.high ? at : i] * codes.stride] != first;
+      differs |= column[(i64)slots.rows[at < tile.high ? at : i] * stride] != first;
     }
     if (differs) {
       atomicExch(own + j, -1);

@@ -209,8 +209,8 @@ class Open(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Targets, Slots, Tiles, Histograms, Draws, Nodes, CutRules, Splits, Sides, Trees, Roots,
-        Growing, Layout, Open,
+        Codes, Targets, Slots, Tiles, Histograms, Draws, Nodes, CutRules, Splits, Sides, Trees,
+        Roots, Growing, Layout, Open,
     )
 }  # fmt: skip
 
