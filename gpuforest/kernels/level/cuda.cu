@@ -11,7 +11,7 @@
 
 // Compares the codes of few rows of each slot, all over it. A thread takes a feature of a slot:
 // neighbours read the same rows. Most features that vary show it here.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
 compare_samples(Codes codes, Slots slots, i64 S, bool* varies) {
   int stride = (int)codes.stride;
   for (i64 i = thread_number(); i < S * codes.F; i += thread_count()) {
@@ -20,10 +20,15 @@ compare_samples(Codes codes, Slots slots, i64 S, bool* varies) {
     const i32* rows = slots.rows + low;
     CODE first = column[(i64)rows[0] * stride];
     bool differs = false;
-#pragma unroll 8
-    for (int j = 1; j < SAMPLE; j++) {
-      i64 at = n > SAMPLE ? j * n / SAMPLE : j < n ? j : 0;
-      differs |= column[(i64)rows[at] * stride] != first;
+    for (int begin = 1; begin < SAMPLE && begin < n; begin += LOADS) {
+      i32 row[LOADS];
+#pragma unroll
+      for (int u = 0; u < LOADS; u++) {
+        i64 j = min(begin + u, SAMPLE - 1);
+        row[u] = rows[n > SAMPLE ? j * n / SAMPLE : min(j, n - 1)];
+      }
+#pragma unroll
+      for (int u = 0; u < LOADS; u++) differs |= column[(i64)row[u] * stride] != first;
     }
     varies[i] = differs;
   }
@@ -43,18 +48,19 @@ __device__ __forceinline__ int feature_at(const Draws& draws, const Order& order
 __device__ __forceinline__ void compare_tile(const Codes& codes, const Slots& slots,
                                              const Tile& tile, i32* own, int n, bool* varies) {
   int at_once = blockDim.x / n, j = threadIdx.x % n, f = own[j], stride = (int)codes.stride;
+  int size = (int)(tile.high - tile.low), i = threadIdx.x / n;
   const CODE* column = codes.at + f;
+  const i32* rows = slots.rows + tile.low;
   CODE first = column[(i64)slots.rows[slots.begin[tile.slot]] * stride];
-  i64 i = tile.low + threadIdx.x / n;
-  if (threadIdx.x >= n * at_once) i = tile.high;
+  if (i >= at_once) i = size;
   __syncthreads();
-  for (; i < tile.high && atomicOr(own + j, 0) >= 0; i += LOADS * at_once) {
+  for (; i < size && atomicOr(own + j, 0) >= 0; i += LOADS * at_once) {
+    i32 row[LOADS];
+#pragma unroll
+    for (int u = 0; u < LOADS; u++) row[u] = rows[min(i + u * at_once, size - 1)];
     bool differs = false;
 #pragma unroll
-    for (int u = 0; u < LOADS; u++) {
-      i64 at = i + u * at_once;
-      differs |= column[(i64)slots.rows[at < tile.high ? at : i] * stride] != first;
-    }
+    for (int u = 0; u < LOADS; u++) differs |= column[(i64)row[u] * stride] != first;
     if (differs) {
       atomicExch(own + j, -1);
       varies[f] = true;
@@ -65,7 +71,7 @@ __device__ __forceinline__ void compare_tile(const Codes& codes, const Slots& sl
 
 // Compares all rows of a slot, where the sample leaves open which features are the first k that
 // vary. A block takes a tile. What blocks of the same slot find meanwhile saves work only.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
 compare_rows(Codes codes, Slots slots, Tiles tiles, Draws draws) {
   __shared__ u32 counts[THREADS / 32];
   __shared__ i32 own[THREADS];
