@@ -116,7 +116,7 @@ class CudaBackend(CudaKernels):
         self, training: Training, slots: Frontier, tiles: Tiles, n_tiles: int, hist: Array
     ) -> Array:
         """The first k features of each slot's order that vary in it, i32[S, k], then -1; their
-        histograms are cleared."""
+        histograms are cleared where `add_rows` needs it."""
         (S, k), F = hist.shape[:2], training.n_features
         varies, features = self.empty((S, F), self.xp.bool), self.empty((S, k), self.xp.int32)
         codes, rows = codes_of(training), rows_of(slots)
@@ -126,8 +126,9 @@ class CudaBackend(CudaKernels):
         self.launch("level", "compare_samples", grid, arguments, macros=macros)
         arguments, grid = (codes, rows, tiles, draws), (self.blocks(n_tiles),)
         self.launch("level", "compare_rows", grid, arguments, macros=macros)
-        arguments, grid = (histograms_of(training, hist), draws, features), (self.blocks(S),)
-        self.launch("level", "draw_features", grid, arguments, macros=macros)
+        always = self.histogram_group(training, k)[0] == 0
+        arguments = histograms_of(training, hist), draws, tiles, int(always), features
+        self.launch("level", "draw_features", (self.blocks(S),), arguments, macros=macros)
         return features
 
     def deep_rows(self, training: Training, n_rows: int) -> int:

@@ -225,34 +225,39 @@ class CudaKernels(Backend):
         n_tiles: int,
         hist: Array,
     ) -> None:
-        """Add the slots' rows to `hist`; the histograms that are used hold zeros."""
-        (S, k), B, C = features.shape, training.n_codes, training.n_channels
-        is_classes = training.target.coding.is_classes
-        # 32-bit words of a bin: one for a class, the weight or the count, two for a moment
-        words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
-        size = 4 * B * words
-        # two blocks on a multiprocessor at once, if one feature fits half of its memory
-        share = self.shared_share(2)
-        share = share if size <= share else self.shared_limit
-        group = min(k, GROUP_FEATURES, share // size)
+        """Add the slots' rows to `hist`; the histograms that are used hold zeros. Those of slots of
+        one tile need not, if a block's memory holds one (see `histogram_group`)."""
+        S, k = features.shape
+        group, words, size = self.histogram_group(training, k)
         rows = codes_of(training), targets_of(training), rows_of(slots), tiles, features
-        macros = self.macros(training.matrix, LABELS=str(int(is_classes)))
+        macros = self.macros(training.matrix, LABELS=str(int(training.target.coding.is_classes)))
         blocks = self.blocks(n_tiles) if S else 0
         if not group:
             arguments: tuple[Any, ...] = *rows, histograms_of(training, hist)
             grid = (blocks, min(k, 65535))
             self.launch("histogram", "histogram_direct", grid, arguments, macros=macros)
             return
-        n_groups = -(-k // group)
-        group = -(-k // n_groups)  # groups of about one size
         shared = -(-group * size // 16) * 16  # cells are cleared and read by fours
         # many threads hide each other's waiting: of few large blocks, or of more small ones
         few = shared > self.shared_share(4)
         arguments = *rows, group, words, histograms_of(training, hist)
         self.launch(
-            "histogram", "histogram", (blocks, min(n_groups, 65535)), arguments,
+            "histogram", "histogram", (blocks, min(-(-k // group), 65535)), arguments,
             macros=macros, threads=HISTOGRAM_THREADS if few else THREADS, shared=shared,
         )  # fmt: skip
+
+    def histogram_group(self, training: Training, k: int) -> tuple[int, int, int]:
+        """How many of k histograms a block holds, 0: not even one; 32-bit words of a bin; bytes of
+        a histogram."""
+        C, is_classes = training.n_channels, training.target.coding.is_classes
+        # a word for a class, the weight or the count, two for a moment
+        words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
+        size = 4 * training.n_codes * words
+        # two blocks on a multiprocessor at once, if one feature fits half of its memory
+        share = self.shared_share(2)
+        share = share if size <= share else self.shared_limit
+        group = min(k, GROUP_FEATURES, share // size)
+        return -(-k // -(-k // group)) if group else 0, words, size  # groups of about one size
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array

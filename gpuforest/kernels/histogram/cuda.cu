@@ -16,10 +16,12 @@ struct Bin {
   int C, words;
   bool count_rows;
 
-  // Adds n bins in shared memory, where they are not zero, to those in global memory.
-  __device__ __forceinline__ void flush(const u32* cells, int n, i64* hist) const {
+  // Adds n bins in shared memory, where they are not zero, to those in global memory; if they hold
+  // all rows of their slot, they replace those.
+  __device__ __forceinline__ void flush(const u32* cells, int n, i64* hist, bool alone) const {
 #if LABELS  // a word for each channel; past the last bin are zeros
-    for (int i = 4 * threadIdx.x; i < n * words; i += 4 * blockDim.x) {
+    for (int i = threadIdx.x; alone && i < n * words; i += blockDim.x) hist[i] = cells[i];
+    for (int i = 4 * threadIdx.x; !alone && i < n * words; i += 4 * blockDim.x) {
       uint4 four = *(const uint4*)(cells + i);
       if (four.x) add_global(hist + i, four.x);
       if (four.y) add_global(hist + i + 1, four.y);
@@ -27,14 +29,16 @@ struct Bin {
       if (four.w) add_global(hist + i + 3, four.w);
     }
 #else
+    int channels = C + count_rows;
     for (int b = threadIdx.x; b < n; b += blockDim.x) {
       const u32* cell = cells + b * words;
-      i64* sums = hist + (i64)b * (C + count_rows);
-      if (!cell[0]) continue;  // no row
-      add_global(sums, cell[0]);
+      if (!alone && !cell[0]) continue;  // no row
 #pragma unroll 1
-      for (int m = 0; m < C - 1; m++) add_global(sums + 1 + m, value_64(cell + 1 + 2 * m));
-      if (count_rows) add_global(sums + C, cell[words - 1]);
+      for (int c = 0; c < channels; c++) {
+        i64 sum = c == 0 ? cell[0] : c < C ? value_64(cell + 2 * c - 1) : cell[words - 1];
+        if (alone) hist[(i64)b * channels + c] = sum;
+        else add_global(hist + (i64)b * channels + c, sum);
+      }
     }
 #endif
   }
@@ -141,7 +145,7 @@ __device__ __forceinline__ void add_tile(const Codes& codes, const Targets& y, c
 
 // A block fills the histograms of `group` features (blockIdx.y counts groups) from a tile of a
 // slot's rows in its shared memory, u32[group][B][words], and adds them to `hist`, where those that
-// are used hold zeros.
+// are used hold zeros, unless the slot has one tile only.
 extern "C" __global__ void __launch_bounds__(HISTOGRAM_THREADS, 2)
 histogram(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* features, i64 group,
           i64 words, Histograms hist) {
@@ -163,7 +167,8 @@ histogram(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* features,
       __syncthreads();
       add_tile(codes, y, slots, tile, own, n, cells, bin);
       __syncthreads();
-      bin.flush(cells, size * B, hist.cells + at * B * hist.channels);
+      bool alone = tiles.first[tile.slot + 1] - tiles.first[tile.slot] == 1;
+      bin.flush(cells, size * B, hist.cells + at * B * hist.channels, alone);
     }
 }
 

@@ -97,9 +97,10 @@ compare_rows(Codes codes, Slots slots, Tiles tiles, Draws draws) {
 }
 
 // Writes the first k features that vary in each slot, i32[S, k], then -1, and clears their
-// histograms. A block takes a slot.
+// histograms where rows are added to them: those of slots of one tile are written as a whole, unless
+// `always`. A block takes a slot.
 extern "C" __global__ void __launch_bounds__(THREADS)
-draw_features(Histograms hist, Draws draws, i32* features) {
+draw_features(Histograms hist, Draws draws, Tiles tiles, i64 always, i32* features) {
   __shared__ u32 counts[THREADS / 32];
   i64 k = hist.k, width = (i64)hist.B * hist.channels;
   for (i64 s = blockIdx.x; s < hist.S; s += gridDim.x) {
@@ -114,6 +115,7 @@ draw_features(Histograms hist, Draws draws, i32* features) {
     }
     found = found < k ? found : k;
     for (i64 j = found + threadIdx.x; j < k; j += blockDim.x) features[s * k + j] = -1;
+    if (!always && tiles.first[s + 1] - tiles.first[s] == 1) continue;
     i64* cells = hist.cells + s * k * width;
     for (i64 i = threadIdx.x; i < found * width; i += blockDim.x) cells[i] = 0;
   }
