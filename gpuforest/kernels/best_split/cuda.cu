@@ -77,6 +77,7 @@ best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, doub
       continue;
     }
     Bins bins = {hist.cells + p * B * hist.channels, (int)hist.channels, (int)C};
+    int n_bins = min(rules.n_bins[f], last);  // those that may hold rows, but for missing values
     // 1. which bins hold rows; the feature varies if at least two do
     int occupied = 0, where = 0;
     for (int b = 0; b < B && occupied < 2; b += 32)
@@ -91,14 +92,14 @@ best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, doub
       Limits limits = limits_of(rules, nodes, s, f);
       Draw draw = {false, false, 0};
 #if SPECIAL
-      int low = rules.random ? bins.after(-1, last) : -1;
-      if (low >= 0) draw.between(nodes.key[s], f, low, bins.last(last), node.some_missing);
+      int low = rules.random ? bins.after(-1, n_bins) : -1;
+      if (low >= 0) draw.between(nodes.key[s], f, low, bins.last(n_bins), node.some_missing);
 #endif
-      cut = best_cut_of(bins, last, node, limits, draw, rules.table);
+      cut = best_cut_of(bins, n_bins, node, limits, draw, rules.table);
       if (cut.item >= 0)
-        where = (draw.random && bins.after(draw.code, last) >= 0
+        where = (draw.random && bins.after(draw.code, n_bins) >= 0
                      ? draw.code
-                     : middle_of_gap(bins, last, cut.item, rules.n_bins[f])) |
+                     : middle_of_gap(bins, n_bins, cut.item, rules.n_bins[f])) |
                 missing_goes_left(cut, node) << FOUND_MISSING_LEFT;
       __syncwarp();
     }

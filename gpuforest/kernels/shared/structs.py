@@ -114,7 +114,8 @@ class Nodes(NamedTuple):
 
 
 class CutRules(NamedTuple):
-    """The limits on cuts: n_bins i32[F]; signs i8[F] or None; and the table of n ln n."""
+    """The limits on cuts: n_bins i32[F], bins that may hold rows, but for missing values; signs
+    i8[F] or None; and the table of n ln n."""
 
     n_bins: I32s
     signs: Signs
