@@ -47,9 +47,10 @@ class EmulatedBackend(CudaBackend):
     def asnumpy(self, array: Any) -> np.ndarray:
         return np.asarray(array)
 
-    def empty(self, shape: Any, dtype: Any) -> np.ndarray:
-        found = np.empty(shape, dtype)
-        found.reshape(-1).view(np.uint8)[...] = 171  # a device's memory has been in use before
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        found = super().empty(shape, dtype)
+        memory = getattr(found, "host", found)  # also of arrays of picky.py
+        memory.reshape(-1).view(np.uint8)[...] = 171  # a device's has been in use before
         return found
 
     def address(self, array: Any) -> int:
