@@ -100,7 +100,7 @@ class CudaBackend(CudaKernels):
             return best
         tiles, n_tiles = self.tiles_of(slots.n_stored, slots.n_held)
         B, channels = training.n_codes, training.hist_channels
-        each = k * (8 * B * channels + 16) + training.n_features
+        each = k * (8 * B * channels + 16) + 4 * training.n_features
         size = max(1, min(S, self.memory_budget // each))
         hist = self.empty((size, k, B, channels), self.xp.int64)
         for s in range(0, S, size):
@@ -118,7 +118,7 @@ class CudaBackend(CudaKernels):
         """The first k features of each slot's order that vary in it, i32[S, k], then -1; their
         histograms are cleared where `add_rows` needs it."""
         (S, k), F = hist.shape[:2], training.n_features
-        varies, features = self.empty((S, F), self.xp.bool), self.empty((S, k), self.xp.int32)
+        varies, features = (self.empty((S, n), self.xp.int32) for n in (F, k))
         codes, rows = codes_of(training), rows_of(slots)
         draws = Draws(slots.key, slots.tree, slots.allowed, varies, F, k)
         macros, grid = self.macros(training.matrix), (self.blocks(S * F, THREADS),)

@@ -12,7 +12,7 @@
 // Compares the codes of few rows of each slot, all over it. A thread takes a feature of a slot:
 // neighbours read the same rows. Most features that vary show it here.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
-compare_samples(Codes codes, Slots slots, i64 S, bool* varies) {
+compare_samples(Codes codes, Slots slots, i64 S, i32* varies) {
   int stride = (int)codes.stride;
   for (i64 i = thread_number(); i < S * codes.F; i += thread_count()) {
     i64 s = i / codes.F, low = slots.begin[s], n = slots.end[s] - low;
@@ -46,7 +46,7 @@ __device__ __forceinline__ int feature_at(const Draws& draws, const Order& order
 // Notes which of n features vary in a tile, `own` in shared memory. Neighbouring threads take the
 // features of one row. A feature is -1 as soon as it is known to vary.
 __device__ __forceinline__ void compare_tile(const Codes& codes, const Slots& slots,
-                                             const Tile& tile, i32* own, int n, bool* varies) {
+                                             const Tile& tile, i32* own, int n, i32* varies) {
   int at_once = blockDim.x / n, j = threadIdx.x % n, f = own[j], stride = (int)codes.stride;
   int size = (int)(tile.high - tile.low), i = threadIdx.x / n;
   const CODE* column = codes.at + f;
@@ -61,10 +61,7 @@ __device__ __forceinline__ void compare_tile(const Codes& codes, const Slots& sl
     bool differs = false;
 #pragma unroll
     for (int u = 0; u < LOADS; u++) differs |= column[(i64)row[u] * stride] != first;
-    if (differs) {
-      atomicExch(own + j, -1);
-      varies[f] = true;
-    }
+    if (differs && atomicExch(own + j, -1) >= 0) atomicExch(varies + f, 1);
   }
   __syncthreads();
 }
@@ -80,11 +77,11 @@ compare_rows(Codes codes, Slots slots, Tiles tiles, Draws draws) {
     i64 s = tile.slot;
     if (slots.end[s] - slots.begin[s] <= SAMPLE) continue;
     Order order(draws.key[s], draws.F);
-    bool* varies = draws.varies + s * draws.F;
+    i32* varies = draws.varies + s * draws.F;
     i64 found = 0;
     for (i64 first = 0; first < draws.F && found < draws.k; first += blockDim.x) {
       int f = feature_at(draws, order, s, first + threadIdx.x), n_known, n;
-      bool known = f >= 0 && varies[f];
+      bool known = f >= 0 && atomicOr(varies + f, 0);  // other blocks may note it now
       i64 before = found + block_rank(known, counts, n_known);
       bool open = f >= 0 && !known && before < draws.k;
       int at = block_rank(open, counts, n);

@@ -93,13 +93,13 @@ class Histograms(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """How S slots draw k of F features. varies bool[S, F]: whether a feature is known to vary;
-    `allowed` bool[T, F] holds the features that the trees drew, None: they have all."""
+    """How S slots draw k of F features. varies i32[S, F]: 1 if a feature is known to vary,
+    else 0; `allowed` bool[T, F] holds the features that the trees drew, None: they have all."""
 
     key: U64s
     tree: I32s
     allowed: Bools
-    varies: BoolsOut
+    varies: I32sOut
     F: I64
     k: I64
 
