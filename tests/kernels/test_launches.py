@@ -59,14 +59,13 @@ def test_a_level_waits_once(name):
     task, backend = counted(name)
     levels = [b - a for a, b in pairwise(backend.levels)]
     assert len(levels) > 5
-    # to draw, to fill histograms, for the cuts and the best split in each round; two to part
-    # the rows; and to see which targets are constant, which the sums of classes show
-    rounds = -(-task.X.shape[1] // task.n_tried)
+    # three to draw features that vary; to fill histograms, for the cuts and the best split; two to
+    # part the rows; and to see which targets are constant, which the sums of classes show
     for n_operations, n_waits, n_launches in levels:
         assert n_waits == 1
-        assert n_launches <= 4 * rounds + 2 + (not task.rules.criterion.of_classes)
+        assert n_launches <= 8 + (not task.rules.criterion.of_classes)
         # once the stand-ins for arrays that are not there; moments are compared with their mean
-        assert n_operations <= 96 + 10 * (not task.rules.criterion.of_classes)
+        assert n_operations <= 84 + 10 * (not task.rules.criterion.of_classes)
 
 
 def test_nodes_are_scored_only_for_a_least_gain():

@@ -31,7 +31,7 @@ MACROS = {
     "encode": ("VALUE", "CODE"),
     "grow_subtrees": ("CODE", "CRITERION", "SPECIAL", "BLOCKS"),
     "histogram": ("CODE", "LABELS"),
-    "level": (),
+    "level": ("CODE",),
     "partition": ("CODE", "SETS"),
     "totals": ("LABELS",),
     "traverse": ("CODE", "SETS"),

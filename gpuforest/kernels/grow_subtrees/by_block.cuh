@@ -76,7 +76,7 @@ __device__ __forceinline__ void fill(const Block& block, const Growth& growth, c
 __device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& open, u64 key,
                                               const Cells& cells, int f, const i64* sums,
                                               i64* scratch, double& score, int& where) {
-  int C = growth.C, last = growth.B - 1;
+  int C = growth.C, last = growth.B - 1, n_bins = growth.rules.n_bins[f];
   i64 *missing = scratch + C, *so_far = missing + C;
   for (int c = lane(); c < C; c += 32) missing[c] = cells.at(last).channel(c);
   __syncwarp();
@@ -84,17 +84,17 @@ __device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& 
   Node node = {C, open.n, sums, cells.holds_rows(last), rows_missing, missing, so_far};
   Draw draw = {false, false, 0};
 #if SPECIAL
-  int low = cells.after(-1, last);
-  if (low >= 0) draw.between(key, f, low, cells.last(last), node.some_missing);
+  int low = cells.after(-1, n_bins);
+  if (low >= 0) draw.between(key, f, low, cells.last(n_bins), node.some_missing);
 #endif
   Limits limits = limits_of(growth.rules.min_rows);
-  Cut cut = best_cut_of<4>(cells, last, node, limits, draw, growth.rules.table);
+  Cut cut = best_cut_of<4>(cells, n_bins, node, limits, draw, growth.rules.table);
   score = cut.score;
   where = missing_goes_left(cut, node) << WHERE_MISSING_LEFT;
   if (cut.item >= 0)
-    where |= draw.random && cells.after(draw.code, last) >= 0
+    where |= draw.random && cells.after(draw.code, n_bins) >= 0
                  ? draw.code
-                 : middle_of_gap(cells, last, cut.item, growth.rules.n_bins[f]);
+                 : middle_of_gap(cells, n_bins, cut.item, n_bins);
   __syncwarp();
 }
 

@@ -126,8 +126,10 @@ struct Cells {
     atomicAdd(cell + *target * size, (u32)w);
 #else
     atomicAdd(cell, (u32)w);
-    for (int c = 1; c < C; c++)
-      add_64(cell + (2 * c - 1) * size, cell + 2 * c * size, w * target[c - 1]);
+    for (int c = 1; c < C; c++) {
+      u32 more = add_low(cell + (2 * c - 1) * size, w * target[c - 1]);
+      if (more) atomicAdd(cell + 2 * c * size, more);
+    }
 #endif
     if (count) atomicAdd(cell + (LABELS ? C : 2 * C - 1) * size, 1u);
   }
