@@ -17,6 +17,7 @@ from gpuforest.common.dtypes import OFFSET
 from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import parallel_map
 from gpuforest.frontier import Subtrees
+from gpuforest.kernels.shared.constants import DEEP, LEAF, NONE, WIDE
 from gpuforest.nodes import (
     CHILD_SHIFT,
     FEATURE_SHIFT,
@@ -26,6 +27,7 @@ from gpuforest.nodes import (
     is_leaf,
     pack_splits,
 )
+from gpuforest.slots import pairs
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -35,9 +37,6 @@ if TYPE_CHECKING:
 Array = Any
 
 
-# The kinds of slots. A wide slot whose split was refused becomes a leaf. NONE marks the two
-# entries below such a leaf, which are no slots
-NONE, LEAF, DEEP, WIDE = range(4)
 SUMS_AT_ONCE = 2**18  # channel sums of a leaf table that are copied at once, at most
 
 
@@ -88,19 +87,6 @@ def exclusive(xp: Any, mask: Array) -> Array:
     """The number of true elements before each position of a mask bool[S]: i64[S]."""
     count = xp.astype(mask, xp.int64)
     return xp.cumulative_sum(count) - count
-
-
-def true_positions(xp: Any, upto: Array, n: int) -> Array:
-    """The positions i64[n] at which a mask bool[S] is true.
-
-    `upto` i64[S] is the mask's running count. `xp.nonzero` would wait for a device to learn n.
-    """
-    return xp.searchsorted(upto, xp.arange(1, n + 1, dtype=xp.int64, device=upto.device))
-
-
-def pairs(xp: Any, a: Array, b: Array) -> Array:
-    """a[0], b[0], a[1], b[1], ...: [2 n, ...] from [n, ...]."""
-    return xp.reshape(xp.stack([a, b], axis=1), (2 * a.shape[0], *a.shape[1:]))
 
 
 def spread(xp: Any, mask: Array, rank: Array, values: Array) -> Array:

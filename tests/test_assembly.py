@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from laws import some_task
 
 from gpuforest import assembly
-from gpuforest.assembly import distinct_rows, exclusive, leaf_table, pairs, spread, true_positions
+from gpuforest.assembly import distinct_rows, exclusive, leaf_table, spread
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.nodes import LEAF_WORD, is_leaf
+from gpuforest.slots import pairs, true_positions
 from gpuforest.target import TargetCoding
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=50)

@@ -18,11 +18,13 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
 from gpuforest.kernels.best_split.category_order import as_sets, in_order
 from gpuforest.memory import WorkingMemory
+from gpuforest.slots import Sorted, children, sort_out
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
     from gpuforest.criteria import Criterion
     from gpuforest.forest import Forest
+    from gpuforest.frontier import Rules
     from gpuforest.memory import Fit
     from gpuforest.sampling import Sampling
     from gpuforest.training import Training
@@ -193,6 +195,22 @@ class Backend(ABC):
         count = xp.astype(xp.count_nonzero(some, axis=1), xp.int64)
         rows = xp.astype(xp.nonzero(some)[1], xp.int32)
         return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
+
+    def sort_out(self, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
+        """Sort the slots by kind; deep ones have at most `deep_rows` rows."""
+        return sort_out(self, slots, rules, deep_rows)
+
+    def children(
+        self,
+        training: Training,
+        wide: Frontier,
+        splits: Splits,
+        rows: Array,
+        weights: Array,
+        n_left: Array,
+    ) -> Frontier:
+        """The slots below `wide`, without bounds, from what `partition` returned."""
+        return children(training, wide, splits, rows, weights, n_left)
 
     def level(self, training: Training, slots: Frontier) -> Splits:
         """The best split of each slot, by chunks of slots whose histograms fit the budget."""

@@ -12,13 +12,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
-from gpuforest.backends.cuda_kernels import (
-    CudaKernels,
-    codes_of,
-    histograms_of,
-    rows_of,
-    targets_of,
-)
+from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of, targets_of
+from gpuforest.backends.cuda_nodes import CudaNodes
+from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_ROWS
@@ -35,8 +31,8 @@ if TYPE_CHECKING:
 Array = Any
 
 
-class CudaBackend(CudaKernels):
-    """All kernels on a device. Work proportional to nodes is array-API code, as everywhere."""
+class CudaBackend(CudaNodes, CudaTraverse):
+    """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
 
     def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
         rows = self.empty(count, self.xp.int64)
@@ -96,12 +92,11 @@ class CudaBackend(CudaKernels):
         """
         if training.n_words:
             return super().level(training, slots)
-        best, S = self.no_splits(slots), slots.n_slots
+        xp, k, F, S = self.xp, training.rules.n_tried, training.n_features, slots.n_slots
+        best, need = self.no_splits(slots, k)
         if not S:
             return best
-        xp, k, F = self.xp, training.rules.n_tried, training.n_features
-        need = xp.full((S,), k, dtype=xp.int64, device=self.device)
-        tiles, n_tiles = self.tiles_of(slots.n_stored, slots.n_held)
+        tiles, n_tiles = self.slot_tiles(slots)
         B, channels = training.n_codes, training.hist_channels
         size = max(1, min(S, self.memory_budget // (k * (8 * B * channels + 16))))
         hist = self.empty((size, k, B, channels), xp.int64)

@@ -67,6 +67,9 @@ class CupyBackend(CudaBackend):
     def address(self, array: Array) -> int:
         return int(array.data.ptr)
 
+    def synchronise(self) -> None:
+        cupy.cuda.get_current_stream().synchronize()
+
     def free_bytes(self) -> int:
         free, _ = cupy.cuda.runtime.memGetInfo()
         return int((free + cupy.get_default_memory_pool().free_bytes()) * (1 - LEFT_FREE))

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import estimators
-from gpuforest.assembly import leaf_table, pairs
+from gpuforest.assembly import leaf_table
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.common import hashing
@@ -28,6 +28,7 @@ from gpuforest.forest_check import check_forest
 from gpuforest.inspection.views import TreeView
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
 from gpuforest.sampling import Sampling, draw_bags
+from gpuforest.slots import pairs
 from gpuforest.target import TargetCoding, encode_moments, integer_weights
 
 HOMES = {  # in scikit-learn, of what has the same name there and here

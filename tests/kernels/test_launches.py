@@ -59,14 +59,16 @@ def test_a_level_waits_once(name):
     task, backend = counted(name)
     levels = [b - a for a, b in pairwise(backend.levels)]
     assert len(levels) > 5
-    # to draw, to fill histograms, for the cuts and the best split in each round; two to part
-    # the rows; and to see which targets are constant, which the sums of classes show
+    # to draw, to fill histograms, for the cuts and the best split in each round; two to part the
+    # rows, one for the slots below, three to sort slots by kind, one to empty splits, one for
+    # tiles (two if slots are many); and two to see which targets are constant, which the sums of
+    # classes show: moments are compared with their mean
     rounds = -(-task.X.shape[1] // task.n_tried)
+    moments = not task.rules.criterion.of_classes
     for n_operations, n_waits, n_launches in levels:
         assert n_waits == 1
-        assert n_launches <= 4 * rounds + 2 + (not task.rules.criterion.of_classes)
-        # once the stand-ins for arrays that are not there; moments are compared with their mean
-        assert n_operations <= 96 + 10 * (not task.rules.criterion.of_classes)
+        assert n_launches <= 4 * rounds + 8 + 2 * moments
+        assert n_operations <= 4 * moments
 
 
 def test_nodes_are_scored_only_for_a_least_gain():

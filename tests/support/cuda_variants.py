@@ -32,6 +32,7 @@ MACROS = {
     "histogram": ("CODE", "LABELS"),
     "level": (),
     "partition": ("CODE", "SETS"),
+    "slots": (),
     "totals": ("LABELS",),
     "traverse": ("CODE", "SETS"),
 }

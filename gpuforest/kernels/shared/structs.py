@@ -31,6 +31,7 @@ F64s = Annotated[Array, "const double*"]
 BoolsOut = Annotated[Array, "bool*"]
 I32sOut = Annotated[Array, "i32*"]
 I64sOut = Annotated[Array, "i64*"]
+U64sOut = Annotated[Array, "u64*"]
 F64sOut = Annotated[Array, "double*"]
 
 DTYPES = {
@@ -71,6 +72,27 @@ class Slots(NamedTuple):
     weights: I32s
     begin: I64s
     end: I64s
+
+
+class Fields(NamedTuple):
+    """What is known of S slots, as in frontier.Frontier; sums i64[S, C]."""
+
+    tree: I32sOut
+    key: U64sOut
+    n_rows: I64sOut
+    begin: I64sOut
+    end: I64sOut
+    sums: I64sOut
+    constant: BoolsOut
+    depth: I32sOut
+
+
+class Ends(NamedTuple):
+    """A slot of fewer rows, or as deep, is a leaf; one of at most `deep_rows` rows is deep."""
+
+    fewest: I64
+    max_depth: I64
+    deep_rows: I64
 
 
 class Tiles(NamedTuple):
@@ -197,8 +219,8 @@ class Open(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Targets, Slots, Tiles, Histograms, Nodes, CutRules, Splits, Sides, Trees, Roots,
-        Growing, Layout, Open,
+        Codes, Targets, Slots, Fields, Ends, Tiles, Histograms, Nodes, CutRules, Splits, Sides,
+        Trees, Roots, Growing, Layout, Open,
     )
 }  # fmt: skip
 
