@@ -17,6 +17,7 @@ from gpuforest import binning
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
 from gpuforest.kernels.best_split.category_order import as_sets, in_order
+from gpuforest.leaf_rows import row_keys, rows_are
 from gpuforest.memory import WorkingMemory
 from gpuforest.slots import Sorted, children, sort_out
 
@@ -293,6 +294,14 @@ class Backend(ABC):
                 break
         assert best is not None
         return best
+
+    def row_keys(self, sums: Array) -> Array:
+        """A hash u64[V] of each row i64[V, C]."""
+        return row_keys(self.xp, sums)
+
+    def rows_are(self, table: Array, number: Array, sums: Array) -> bool:
+        """Whether table[number] equals `sums` i64[V, C]; number : i64[V]."""
+        return rows_are(self.xp, table, number, sums)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """The most rows of a slot that `grow_subtrees` takes; 0: it takes none.

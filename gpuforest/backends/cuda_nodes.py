@@ -1,4 +1,4 @@
-"""The O(nodes) work of a level on a CUDA device, in a few launches: see kernels/slots."""
+"""O(nodes) work on a CUDA device, in a few launches: see kernels/slots and kernels/leaf_rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fields_of(slots: Frontier) -> structs.Fields:
 
 
 class CudaNodes(CudaKernels):
-    """The results of slots.py, by other means."""
+    """The results of slots.py and leaf_rows.py, by other means."""
 
     def sort_out(self, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
         S, xp = slots.n_slots, self.xp
@@ -85,3 +85,15 @@ class CudaNodes(CudaKernels):
         own = below._replace(constant=constant)._asdict()
         held = {"rows": rows, "weights": weights, "n_held": wide.n_held}
         return Frontier(**own, **held, allowed=wide.allowed)
+
+    def row_keys(self, sums: Array) -> Array:
+        V, C = sums.shape
+        keys = self.empty(V, self.xp.uint64)
+        self.launch("leaf_rows", "row_keys", (self.blocks(V, THREADS),), (sums, V, C, keys))
+        return keys
+
+    def rows_are(self, table: Array, number: Array, sums: Array) -> bool:
+        (V, C), found = sums.shape, self.zeros(1, self.xp.int32)
+        arguments = table, number, sums, V, C, found
+        self.launch("leaf_rows", "rows_differ", (self.blocks(V, THREADS),), arguments)
+        return not int(found[0])

@@ -260,7 +260,7 @@ def _forest(model: Any) -> Forest:
         coding, sums = _moments(leaves, criterion)
         # scikit-learn's may lie below zero by rounding
         spread = np.maximum(np.concatenate([at.impurity for at in leaves]), 0.0)
-    nodes, sums = leaf_table(xp, nodes, sums, coding)
+    nodes, sums = leaf_table(NumpyBackend(), nodes, sums, coding)
     offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
     forest = Forest(nodes, offsets, sums, edges, coding, _seed(model), spread)
     if criterion.medians:

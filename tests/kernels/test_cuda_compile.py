@@ -53,6 +53,8 @@ REGISTERS = {
     "no_splits": (32, 32),  # waits for memory
     "number_kinds": (48, 32),  # a scan waits at every step
     "number_tiles": (32, 32),  # as these
+    "row_keys": (56, 40),  # a hash
+    "rows_differ": (32, 32),  # waits for memory
     "take_slots": (64, 48),  # addresses of sixteen arrays
     "totals": (64, 48),  # sums of eight channels in 64 bits
 }

@@ -30,6 +30,7 @@ MACROS = {
     "encode": ("VALUE", "CODE"),
     "grow_subtrees": ("CODE", "CRITERION", "SPECIAL"),
     "histogram": ("CODE", "LABELS"),
+    "leaf_rows": (),
     "level": (),
     "partition": ("CODE", "SETS"),
     "slots": (),
