@@ -265,16 +265,28 @@ def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int])
     ------
     TypeError : an array's dtype is not the one that the kernel reads
     """
-    kind, values = record.__class__, []
-    for (field, type), value in zip(c_types(kind).items(), record, strict=True):
-        if type[-1] == "*" and value is not None:
-            dtype = _pointed(type.removeprefix("const ").removesuffix("*"), macros)
+    kind = record.__class__
+    values: list[Any] = []
+    for value, dtype in zip(record, _dtypes(kind, tuple(macros.items())), strict=True):
+        if dtype is not None and value is not None:
             if value.dtype != dtype or not value.flags.c_contiguous:
+                field = kind._fields[len(values)]
                 found = f"{value.dtype}{'' if value.flags.c_contiguous else ', not C-contiguous'}"
                 raise TypeError(f"{kind.__name__}.{field} is an array of {found}, not {dtype}")
             value = address(value)
         values.append(value or 0)
     return np.array(tuple(values), dtype=dtype_of(kind))
+
+
+@cache
+def _dtypes(record: type, macros: tuple[tuple[str, str], ...]) -> list[np.dtype[Any] | None]:
+    """The dtype of each field that is an array, for a kernel with these macros."""
+    return [
+        _pointed(type.removeprefix("const ").removesuffix("*"), dict(macros))
+        if type[-1] == "*"
+        else None
+        for type in c_types(record).values()
+    ]
 
 
 def _pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
