@@ -1,8 +1,7 @@
 """Assembly: the levels of a wave become trees in the order of nodes.py.
 
-The sizes of subtrees give each node its position: sizes are added up from the deepest level to
-the roots, and positions follow from the roots down. Subtrees of the deep phase are contiguous in
-that order already and are moved as blocks.
+levels.py gives each node its position. Subtrees of the deep phase are contiguous in that order
+already and are moved as blocks.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ import numpy as np
 from gpuforest.common.dtypes import OFFSET
 from gpuforest.common.parallel import parallel_map
 from gpuforest.frontier import Subtrees
-from gpuforest.kernels.shared.constants import DEEP, LEAF, NONE, WIDE
+from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
 from gpuforest.leaf_rows import distinct_of_all, distinct_rows
+from gpuforest.levels import Level, exclusive
 from gpuforest.nodes import (
     CHILD_SHIFT,
     FEATURE_SHIFT,
@@ -42,33 +42,6 @@ THREAD_NODES, CACHED_NODES = 2**20, 2**15
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
-    """What became of the S slots of one depth, on the backend's device.
-
-    kind : i8[S], NONE, LEAF, DEEP or WIDE
-    tree : i32[S]
-    sums : i64[S, C]
-    rank : i64[S], the number of a wide slot among the wide ones, of a deep slot among the deep
-    wide : i64[W], the wide slots; slots 2 i and 2 i + 1 of the next level are below wide[i]
-    feature, bin, missing_left : i32[W], i32[W], bool[W], the splits of the wide slots; a feature
-        of -1 means that the split was refused and the slot is a leaf
-    sets : u64[W, ...], the sets of splits by categories, see frontier.Splits
-    n_deep : int, number of deep slots
-    """
-
-    kind: Array
-    tree: Array
-    sums: Array
-    rank: Array
-    wide: Array
-    feature: Array
-    bin: Array
-    missing_left: Array
-    sets: Array
-    n_deep: int
-
-
-@dataclass(frozen=True, eq=False)
 class WaveTrees:
     """Finished trees of a wave: host arrays.
 
@@ -84,54 +57,6 @@ class WaveTrees:
     sets: np.ndarray
 
 
-def exclusive(xp: Any, mask: Array) -> Array:
-    """The number of true elements before each position of a mask bool[S]: i64[S]."""
-    count = xp.astype(mask, xp.int64)
-    return xp.cumulative_sum(count) - count
-
-
-def spread(xp: Any, mask: Array, rank: Array, values: Array) -> Array:
-    """i64[S]: values[rank] where `mask` bool[S] is true, and zero elsewhere.
-
-    rank : i64[S]; values : i64[n > 0]
-    """
-    return xp.where(mask, xp.take(values, xp.where(mask, rank, 0)), 0)
-
-
-def subtree_sizes(levels: list[Level], blocks: Array, xp: Any) -> list[Array]:
-    """The number of nodes at and below each slot, i64[S] for each level.
-
-    blocks : i64[D], these numbers for the deep slots of all levels
-    """
-    sizes: list[Array] = []
-    more, last = blocks - 1, blocks.shape[0]
-    for level in reversed(levels):
-        first, kind = last - level.n_deep, level.kind
-        size = xp.astype(kind > NONE, xp.int64)
-        if level.n_deep:
-            size = size + spread(xp, kind == DEEP, level.rank, more[first:last])
-        if level.wide.shape[0]:
-            below = sizes[-1][0::2] + sizes[-1][1::2]  # nothing below a refused split
-            size = size + spread(xp, kind == WIDE, level.rank, below)
-        sizes.append(size)
-        last = first
-    return sizes[::-1]
-
-
-def node_positions(levels: list[Level], sizes: list[Array], xp: Any) -> list[tuple[Array, Array]]:
-    """For each level, the position of each slot's node in its tree, i64[S], and the position
-    where its descendants begin, i64[S]."""
-    position = xp.zeros_like(sizes[0])
-    below = position + 1
-    found = [(position, below)]
-    for level, children in zip(levels, sizes[1:], strict=False):
-        first = xp.take(below, level.wide)
-        position = pairs(xp, first, first + 1)
-        below = pairs(xp, first + 2, first + 1 + children[0::2])
-        found.append((position, below))
-    return found
-
-
 def assemble(
     levels: list[Level],
     trees: Subtrees,
@@ -142,15 +67,12 @@ def assemble(
     """The trees of a wave from its levels; the first level holds the root of each tree."""
     xp = backend.xp
     blocks = trees.offsets[1:] - trees.offsets[:-1]
-    sizes = subtree_sizes(levels, blocks, xp)
-    position, below = (
-        xp.concat(list(part)) for part in zip(*node_positions(levels, sizes, xp), strict=True)
-    )
+    tree_sizes, position, below = backend.positions(levels, blocks)
     kind, tree, sums, feature, bin, missing_left, sets = (
         xp.concat([getattr(level, name) for level in levels], axis=0)
         for name in ("kind", "tree", "sums", "feature", "bin", "missing_left", "sets")
     )
-    root = xp.take(xp.cumulative_sum(sizes[0]) - sizes[0], xp.astype(tree, xp.int64))
+    root = xp.take(xp.cumulative_sum(tree_sizes) - tree_sizes, xp.astype(tree, xp.int64))
     at = root + position
     # 1. pieces of a single node: the wide slots, then the leaves
     wide, leaf, deep = (xp.nonzero(kind == k)[0] for k in (WIDE, LEAF, DEEP))
@@ -182,7 +104,7 @@ def assemble(
     nodes, set_at = in_order(nodes, set_at, begin, length, children, leaves, backend)
     sets = set_table(nodes, set_at, sets, edges, backend)
     nodes, leaf_sums = leaf_table(backend, nodes, leaf_sums, coding)
-    nodes, tree_sizes, leaf_sums = (backend.asnumpy(a) for a in (nodes, sizes[0], leaf_sums))
+    nodes, tree_sizes, leaf_sums = map(backend.asnumpy, (nodes, tree_sizes, leaf_sums))
     return WaveTrees(nodes, tree_sizes, leaf_sums, sets)
 
 

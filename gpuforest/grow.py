@@ -18,13 +18,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpuforest import multiway
-from gpuforest.assembly import Level, WaveTrees, assemble, merge_waves
+from gpuforest.assembly import WaveTrees, assemble, merge_waves
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
 from gpuforest.forest import Forest
 from gpuforest.frontier import Frontier, Splits, bounds_below
 from gpuforest.kernels.absolute_split.medians import slot_medians
+from gpuforest.levels import Level
 from gpuforest.sampling import tree_features, tree_weights
 from gpuforest.slots import all_equal
 

@@ -1,30 +1,17 @@
 """Assembly: pieces in their positions, leaves in their canonical order, waves that join to one."""
 
-import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 from engine import DeepFrom, same_forest
-from hypothesis import settings
 from laws import some_task
 
-from gpuforest.assembly import exclusive, leaf_table, spread
+from gpuforest.assembly import leaf_table
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.nodes import LEAF_WORD, is_leaf
-from gpuforest.slots import pairs, true_positions
 from gpuforest.target import TargetCoding
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=50)
 CLASSES = TargetCoding(np.arange(2), np.zeros(1), 1.0)
 NUMBERS = TargetCoding(None, np.zeros(1), 1.0)
-
-
-def test_positions_and_pairs_by_hand():
-    mask = np.array([False, True, True, False, True])
-    assert exclusive(xp, mask).tolist() == [0, 0, 1, 2, 2]
-    assert true_positions(xp, np.cumsum(mask), 3).tolist() == [1, 2, 4]
-    assert pairs(xp, np.array([1, 2]), np.array([3, 4])).tolist() == [1, 3, 2, 4]
-    rank = np.array([0, 0, 1, 1, 2])
-    assert spread(xp, mask, rank, np.array([7, 8, 9])).tolist() == [0, 7, 8, 0, 9]
 
 
 def test_leaves_of_classes_share_rows_and_those_of_numbers_do_not():

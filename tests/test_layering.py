@@ -19,6 +19,7 @@ LAYERS = [
     {"kernels"},
     {"binning", "frontier", "sampling", "target"},
     {"forest_check", "leaf_rows", "memory", "slots"},
+    {"levels"},
     {"forest"},
     {"backends"},
     {"training"},

@@ -18,6 +18,7 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
 from gpuforest.kernels.best_split.category_order import as_sets, in_order
 from gpuforest.leaf_rows import row_keys, rows_are
+from gpuforest.levels import Level, positions
 from gpuforest.memory import WorkingMemory
 from gpuforest.slots import Sorted, children, sort_out
 
@@ -294,6 +295,10 @@ class Backend(ABC):
                 break
         assert best is not None
         return best
+
+    def positions(self, levels: list[Level], blocks: Array) -> tuple[Array, Array, Array]:
+        """The sizes of trees, the positions of nodes, and of what is below: see levels.py."""
+        return positions(levels, blocks, self.xp)
 
     def row_keys(self, sums: Array) -> Array:
         """A hash u64[V] of each row i64[V, C]."""

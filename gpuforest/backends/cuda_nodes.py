@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from gpuforest.backends.cuda_kernels import CudaKernels
@@ -10,6 +11,7 @@ from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.frontier import PER_SLOT, Frontier, Rules, Splits
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import THREADS
+from gpuforest.levels import Level
 from gpuforest.slots import Sorted
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def fields_of(slots: Frontier) -> structs.Fields:
 
 
 class CudaNodes(CudaKernels):
-    """The results of slots.py and leaf_rows.py, by other means."""
+    """The results of slots.py, levels.py and leaf_rows.py, by other means."""
 
     def sort_out(self, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
         S, xp = slots.n_slots, self.xp
@@ -85,6 +87,27 @@ class CudaNodes(CudaKernels):
         own = below._replace(constant=constant)._asdict()
         held = {"rows": rows, "weights": weights, "n_held": wide.n_held}
         return Frontier(**own, **held, allowed=wide.allowed)
+
+    def positions(self, levels: list[Level], blocks: Array) -> tuple[Array, Array, Array]:
+        ends = list(accumulate(int(level.kind.shape[0]) for level in levels))
+        size, position, below = (self.empty(ends[-1], self.xp.int64) for _ in range(3))
+        last, under = blocks.shape[0], size[:0]
+        for level, end in zip(reversed(levels), reversed(ends), strict=True):
+            S, first = level.kind.shape[0], last - level.n_deep
+            own, grid = size[end - S : end], (self.blocks(S, THREADS),)
+            arguments: tuple[Any, ...] = level.kind, level.rank, S, blocks[first:last], under, own
+            self.launch("slots", "subtree_sizes", grid, arguments)
+            last, under = first, own
+        roots = levels[0].kind.shape[0]
+        position[:roots], below[:roots] = 0, 1
+        for i, level in enumerate(levels[:-1]):
+            begin = ends[i - 1] if i else 0
+            W, inside = level.wide.shape[0], slice(ends[i], ends[i + 1])
+            arguments = level.wide, W, below[begin : ends[i]], size[inside], position[inside]
+            arguments += (below[inside],)
+            grid = (self.blocks(2 * W, THREADS),)
+            self.launch("slots", "node_positions", grid, arguments)
+        return size[:roots], position, below
 
     def row_keys(self, sums: Array) -> Array:
         V, C = sums.shape

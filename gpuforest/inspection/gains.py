@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.assembly import exclusive
 from gpuforest.criteria import Criterion
 from gpuforest.forest import Forest
+from gpuforest.levels import exclusive
 from gpuforest.nodes import is_leaf, unpack
 from gpuforest.slots import pairs
 

@@ -35,7 +35,7 @@ REGISTERS = {
     "bag": (32, 40),  # hashes of several draws at once
     "best_cut": (88, 112),  # both sides of a cut and the best one so far; 128 threads a block
     "best_split": (64, 48),  # the winner, and its rival from another lane
-    "children": (56, 48),  # a hash, and quotients of 64 bits
+    "children": (48, 48),  # a hash, and quotients of 64 bits
     "collect": (48, 32),  # waits for memory
     "count_in_bag": (24, 32),  # waits for memory
     "count_kinds": (48, 32),  # waits for memory
@@ -50,12 +50,14 @@ REGISTERS = {
     "in_bag": (56, 40),  # loads of several rounds under way
     "mark": (32, 32),  # waits for memory
     "move": (64, 40),  # four positions in 64 bits
+    "node_positions": (32, 32),  # waits for memory
     "no_splits": (32, 32),  # waits for memory
-    "number_kinds": (48, 32),  # a scan waits at every step
+    "number_kinds": (48, 40),  # a scan waits at every step
     "number_tiles": (32, 32),  # as these
     "row_keys": (56, 40),  # a hash
     "rows_differ": (32, 32),  # waits for memory
-    "take_slots": (64, 48),  # addresses of sixteen arrays
+    "subtree_sizes": (32, 32),  # waits for memory
+    "take_slots": (64, 64),  # addresses of sixteen arrays
     "totals": (64, 48),  # sums of eight channels in 64 bits
 }
 

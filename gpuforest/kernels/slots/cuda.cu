@@ -1,4 +1,5 @@
-// The O(nodes) work of a level on the device. The specification is gpuforest/slots.py.
+// The O(nodes) work of a level on the device. The specifications are gpuforest/slots.py and
+// gpuforest/levels.py.
 //
 // Numbers that depend on all earlier slots take two launches: first each block counts a span of
 // slots, then each block adds up the counts of earlier blocks and goes through its own span.
@@ -119,7 +120,7 @@ __device__ __forceinline__ void copy_slot(const Fields& from, i64 s, const Field
   to.end[i] = from.end[s];
   to.constant[i] = from.constant[s];
   to.depth[i] = from.depth[s];
-#pragma unroll 2
+#pragma unroll 1
   for (i64 c = 0; c < C; c++) to.sums[i * C + c] = from.sums[s * C + c];
 }
 
@@ -161,6 +162,7 @@ children(Fields above, i64 W, i64 C, const i32* feature, const i64* left, const 
     below.depth[i] = above.depth[s] + 1;
     i64 most = 0, total = 0, weight = 1;
     bool whole = true;
+#pragma unroll 1
     for (i64 c = 0; c < C; c++) {
       i64 sum = left[s * C + c];
       if (is_right) sum = above.sums[s * C + c] - sum;
@@ -178,5 +180,31 @@ children(Fields above, i64 W, i64 C, const i32* feature, const i64* left, const 
     }
     below.constant[i] = mean ? whole : most == total;
     if (mean) until[i] = whole ? high : low;
+  }
+}
+
+// The number of nodes at and below each slot of a level, size i64[S]: from those of the slots of
+// the next level, below i64[2 W], and of the subtrees of this level's deep slots, blocks i64[D].
+extern "C" __global__ void __launch_bounds__(THREADS)
+subtree_sizes(const i8* kind, const i64* rank, i64 S, const i64* blocks, const i64* below,
+              i64* size) {
+  for (i64 s = thread_number(); s < S; s += thread_count()) {
+    i64 own = kind[s], at = rank[s], n = own > NONE;
+    if (own == DEEP) n = blocks[at];
+    if (own == WIDE) n += below[2 * at] + below[2 * at + 1];
+    size[s] = n;
+  }
+}
+
+// The positions of the two nodes below each wide slot, and where their descendants begin, both
+// i64[2 W]; above i64[S] is where those of the level above begin, and size i64[2 W] the number of
+// nodes at and below.
+extern "C" __global__ void __launch_bounds__(THREADS)
+node_positions(const i64* wide, i64 W, const i64* above, const i64* size, i64* position,
+               i64* below) {
+  for (i64 i = thread_number(); i < 2 * W; i += thread_count()) {
+    i64 first = above[wide[i >> 1]];
+    position[i] = first + (i & 1);
+    below[i] = i & 1 ? first + 1 + size[i - 1] : first + 2;
   }
 }
