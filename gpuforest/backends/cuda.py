@@ -21,7 +21,7 @@ from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
 from gpuforest.frontier import Frontier, Splits, Subtrees
 from gpuforest.kernels.shared.constants import CUT_SUMS, EDGE_THREADS, THREADS
-from gpuforest.kernels.shared.structs import Growing, Roots, Tiles
+from gpuforest.kernels.shared.structs import Draws, Growing, Roots, Tiles
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -37,7 +37,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
     def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
         rows = self.empty(count, self.xp.int64)
         arguments = (np.uint64(seed), n_rows, count, rows)
-        self.launch("level", "draw_rows", (self.blocks(count, THREADS),), arguments)
+        self.launch("bag", "draw_rows", (self.blocks(count, THREADS),), arguments)
         return self.asnumpy(self.xp.sort(rows))
 
     def column_edges(
@@ -85,43 +85,46 @@ class CudaBackend(CudaNodes, CudaTraverse):
         return 1, self, evenly(n_trees, free // each)
 
     def level(self, training: Training, slots: Frontier) -> Splits:
-        """As the default, but the host does not wait to learn whether enough features were tried.
+        """As the default, in one round: features that do not vary are found without histograms.
 
-        All rounds are launched; a slot that needs no more features does nothing in them. With
-        categorical features it is the default, which puts their bins in order.
+        With categorical features it is the default, which puts their bins in order.
         """
         if training.n_words:
             return super().level(training, slots)
-        xp, k, F, S = self.xp, training.rules.n_tried, training.n_features, slots.n_slots
-        best, need = self.no_splits(slots, k)
+        best, S, k = self.no_splits(slots), slots.n_slots, training.rules.n_tried
         if not S:
             return best
         tiles, n_tiles = self.slot_tiles(slots)
         B, channels = training.n_codes, training.hist_channels
-        size = max(1, min(S, self.memory_budget // (k * (8 * B * channels + 16))))
-        hist = self.empty((size, k, B, channels), xp.int64)
+        each = k * (8 * B * channels + 16) + training.n_features
+        size = max(1, min(S, self.memory_budget // each))
+        hist = self.empty((size, k, B, channels), self.xp.int64)
         for s in range(0, S, size):
             chunk = slice(s, min(s + size, S))
-            some, more, part = slots.part(chunk), need[chunk], best.part(chunk)
-            held = tiles.first[s : chunk.stop + 1]
-            part_tiles, own = Tiles(held, tiles.size, some.n_slots), hist[: chunk.stop - s, ...]
-            for position in range(0, F, k):
-                features = self.draw_features(training, some, position, more, own)
-                self.add_rows(training, some, features, part_tiles, n_tiles, own)
-                self.improve(training, some, own, features, more, part)
+            some, own = slots.part(chunk), hist[: chunk.stop - s, ...]
+            part_tiles = Tiles(tiles.first[s : chunk.stop + 1], tiles.size, some.n_slots)
+            features = self.draw_features(training, some, part_tiles, n_tiles, own)
+            self.add_rows(training, some, features, part_tiles, n_tiles, own)
+            self.cut(training, some, own, features, None, best.part(chunk))
         return best
 
     def draw_features(
-        self, training: Training, slots: Frontier, first: int, need: Array, hist: Array
+        self, training: Training, slots: Frontier, tiles: Tiles, n_tiles: int, hist: Array
     ) -> Array:
-        """Features to try next, i32[S, k], -1 for none; their histograms are cleared."""
-        S, k = hist.shape[:2]
-        features = self.empty((S, k), self.xp.int32)
-        arguments = (
-            histograms_of(training, hist), slots.key, first, training.n_features, need,
-            slots.tree, slots.allowed, features,
-        )  # fmt: skip
-        self.launch("level", "draw_features", (self.blocks(S * k, THREADS // 32),), arguments)
+        """The first k features of each slot's order that vary in it, i32[S, k], then -1; their
+        histograms are cleared where `add_rows` needs it."""
+        (S, k), F = hist.shape[:2], training.n_features
+        varies, features = self.empty((S, F), self.xp.bool), self.empty((S, k), self.xp.int32)
+        codes, rows = codes_of(training), rows_of(slots)
+        draws = Draws(slots.key, slots.tree, slots.allowed, varies, F, k)
+        macros, grid = self.macros(training.matrix), (self.blocks(S * F, THREADS),)
+        arguments: tuple[Any, ...] = codes, rows, S, varies
+        self.launch("level", "compare_samples", grid, arguments, macros=macros)
+        arguments, grid = (codes, rows, tiles, draws), (self.blocks(n_tiles),)
+        self.launch("level", "compare_rows", grid, arguments, macros=macros)
+        always = self.histogram_group(training, k)[0] == 0
+        arguments = histograms_of(training, hist), draws, tiles, int(always), features
+        self.launch("level", "draw_features", (self.blocks(S),), arguments, macros=macros)
         return features
 
     def deep_rows(self, training: Training, n_rows: int) -> int:

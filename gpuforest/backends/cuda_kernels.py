@@ -18,6 +18,7 @@ from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
     GROUP_CHANNELS,
     GROUP_FEATURES,
+    HISTOGRAM_THREADS,
     SPLIT_THREADS,
     THREADS,
     XLOGX_TABLE_SIZE,
@@ -246,61 +247,72 @@ class CudaKernels(Backend):
         n_tiles: int,
         hist: Array,
     ) -> None:
-        """Add the slots' rows to `hist`; the histograms that are used hold zeros."""
-        (S, k), B, C = features.shape, training.n_codes, training.n_channels
-        is_classes = training.target.coding.is_classes
-        # 32-bit words of a bin: one for a class, the weight or the count, two for a moment
+        """Add the slots' rows to `hist`; the histograms that are used hold zeros. Those of slots of
+        one tile need not, if a block's memory holds one (see `histogram_group`)."""
+        S, k = features.shape
+        group, words, size = self.histogram_group(training, k)
+        rows = codes_of(training), targets_of(training), rows_of(slots), tiles, features
+        macros = self.macros(training.matrix, LABELS=str(int(training.target.coding.is_classes)))
+        blocks = self.blocks(n_tiles) if S else 0
+        if not group:
+            arguments: tuple[Any, ...] = *rows, histograms_of(training, hist)
+            grid = (blocks, min(k, 65535))
+            self.launch("histogram", "histogram_direct", grid, arguments, macros=macros)
+            return
+        shared = -(-group * size // 16) * 16  # cells are cleared and read by fours
+        # many threads hide each other's waiting: of few large blocks, or of more small ones
+        few = shared > self.shared_share(4)
+        arguments = *rows, group, words, histograms_of(training, hist)
+        self.launch(
+            "histogram", "histogram", (blocks, min(-(-k // group), 65535)), arguments,
+            macros=macros, threads=HISTOGRAM_THREADS if few else THREADS, shared=shared,
+        )  # fmt: skip
+
+    def histogram_group(self, training: Training, k: int) -> tuple[int, int, int]:
+        """How many of k histograms a block holds, 0: not even one; 32-bit words of a bin; bytes of
+        a histogram."""
+        C, is_classes = training.n_channels, training.target.coding.is_classes
+        # a word for a class, the weight or the count, two for a moment
         words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
-        size = 4 * B * words
+        size = 4 * training.n_codes * words
         # two blocks on a multiprocessor at once, if one feature fits half of its memory
         share = self.shared_share(2)
         share = share if size <= share else self.shared_limit
         group = min(k, GROUP_FEATURES, share // size)
-        group = -(-k // -(-k // group)) if group else 0  # groups of about one size
-        arguments = (
-            codes_of(training), targets_of(training), rows_of(slots), tiles, features, group, words,
-            histograms_of(training, hist),
-        )  # fmt: skip
-        grid = (self.blocks(n_tiles) if S else 0, min(-(-k // group) if group else k, 65535))
-        self.launch(
-            "histogram", "histogram", grid, arguments,
-            macros=self.macros(training.matrix, LABELS=str(int(is_classes))),
-            shared=group * size,
-        )  # fmt: skip
+        return -(-k // -(-k // group)) if group else 0, words, size  # groups of about one size
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
-        best, _ = self.no_splits(slots, 0)
-        need = self.xp.asarray(need, copy=True)
+        best = self.no_splits(slots)
         # multiway splits pass the part of one feature
-        hist, features = (self.xp.ascontiguousarray(a) for a in (hist, features))
-        self.improve(training, slots, hist, features, need, best)
+        hist, features, need = (self.xp.ascontiguousarray(a) for a in (hist, features, need))
+        self.cut(training, slots, hist, features, need, best)
         return best
 
-    def no_splits(self, slots: Frontier, k: int) -> tuple[Splits, Array]:
-        """Empty splits to be improved on, and k for each slot i64[S]."""
-        xp, (S, C) = self.xp, slots.sums.shape
-        best = Splits(
-            self.empty(S, xp.float64), self.empty(S, xp.int32), self.empty(S, xp.int32),
-            self.empty(S, xp.bool), self.empty((S, C), xp.int64), self.empty(S, xp.int64),
+    def no_splits(self, frontier: Frontier) -> Splits:
+        """Splits that are not yet known."""
+        xp, S = self.xp, frontier.n_slots
+        return Splits(
+            self.empty(S, xp.float64),
+            self.empty(S, xp.int32),
+            self.empty(S, xp.int32),
+            self.empty(S, xp.bool),
+            xp.empty_like(frontier.sums),
+            self.empty(S, xp.int64),
             self.empty((S, 0), xp.uint64),
-        )  # fmt: skip
-        need = self.empty(S, xp.int64)
-        arguments = splits_of(best), S, C, k, need
-        self.launch("slots", "no_splits", (self.blocks(S * C, THREADS),), arguments)
-        return best, need
+        )
 
-    def improve(
+    def cut(
         self,
         training: Training,
         slots: Frontier,
         hist: Array,
         features: Array,
-        need: Array,
+        need: Array | None,
         best: Splits,
     ) -> None:
-        """Improve on the splits `best` with these features; `need` is counted down."""
+        """Write the best splits by these features to `best`; `need` None: by all that vary."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))

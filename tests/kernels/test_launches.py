@@ -59,15 +59,14 @@ def test_a_level_waits_once(name):
     task, backend = counted(name)
     levels = [b - a for a, b in pairwise(backend.levels)]
     assert len(levels) > 5
-    # to draw, to fill histograms, for the cuts and the best split in each round; two to part the
-    # rows, one for the slots below, three to sort slots by kind, one to empty splits, one for
-    # tiles (two if slots are many); and two to see which targets are constant, which the sums of
-    # classes show: moments are compared with their mean
-    rounds = -(-task.X.shape[1] // task.n_tried)
+    # three to draw features that vary; to fill histograms, for the cuts and the best split; two to
+    # part the rows, one for the slots below, three to sort slots by kind, one for tiles (two if
+    # slots are many); and two to see which targets are constant, which the sums of classes show:
+    # moments are compared with their mean
     moments = not task.rules.criterion.of_classes
     for n_operations, n_waits, n_launches in levels:
         assert n_waits == 1
-        assert n_launches <= 4 * rounds + 8 + 2 * moments
+        assert n_launches <= 13 + 2 * moments
         assert n_operations <= 4 * moments
 
 

@@ -31,7 +31,7 @@ MACROS = {
     "grow_subtrees": ("CODE", "CRITERION", "SPECIAL"),
     "histogram": ("CODE", "LABELS"),
     "leaf_rows": (),
-    "level": (),
+    "level": ("CODE",),
     "partition": ("CODE", "SETS"),
     "slots": (),
     "totals": ("LABELS",),

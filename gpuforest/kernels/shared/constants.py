@@ -6,7 +6,9 @@ THREADS = 256  # threads of a block in most kernels
 SPLIT_THREADS = 128  # in best_split, whose warps work independently
 EDGE_THREADS = 1024  # in edges, where few blocks must fill a device, and each has much to read
 
-GROUP_FEATURES = 64  # the most features whose histograms share a block's memory
+HISTOGRAM_THREADS = 512  # the most in histogram, where few blocks may fit a multiprocessor
+
+GROUP_FEATURES = 60  # the most features whose histograms share a block's memory
 GROUP_CHANNELS = 8  # channels that a thread of totals adds up in registers
 
 # number of arrays i64[C] of channel sums in shared memory that a warp needs

@@ -114,6 +114,18 @@ class Histograms(NamedTuple):
     channels: I64
 
 
+class Draws(NamedTuple):
+    """How S slots draw k of F features. varies bool[S, F]: whether a feature is known to vary;
+    `allowed` bool[T, F] holds the features that the trees drew, None: they have all."""
+
+    key: U64s
+    tree: I32s
+    allowed: Bools
+    varies: BoolsOut
+    F: I64
+    k: I64
+
+
 class Nodes(NamedTuple):
     """The nodes of S slots, as cuts need them; bounds f64[S, 2], or None if there are none."""
 
@@ -124,7 +136,8 @@ class Nodes(NamedTuple):
 
 
 class CutRules(NamedTuple):
-    """The limits on cuts: n_bins i32[F]; signs i8[F] or None; and the table of n ln n."""
+    """The limits on cuts: n_bins i32[F], bins that may hold rows, but for missing values; signs
+    i8[F] or None; and the table of n ln n."""
 
     n_bins: I32s
     signs: Signs
@@ -219,8 +232,8 @@ class Open(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Targets, Slots, Fields, Ends, Tiles, Histograms, Nodes, CutRules, Splits, Sides,
-        Trees, Roots, Growing, Layout, Open,
+        Codes, Targets, Slots, Fields, Ends, Tiles, Histograms, Draws, Nodes, CutRules, Splits,
+        Sides, Trees, Roots, Growing, Layout, Open,
     )
 }  # fmt: skip
 

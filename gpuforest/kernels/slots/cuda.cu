@@ -8,22 +8,6 @@
 #include "shared/hashing/cuda.cuh"
 #include "generated/Fields.cuh"
 #include "generated/Ends.cuh"
-#include "generated/Splits.cuh"
-
-// Empty splits of S slots, to be improved on; need i64[S] becomes k.
-extern "C" __global__ void __launch_bounds__(THREADS)
-no_splits(Splits best, i64 S, i64 C, i64 k, i64* need) {
-  for (i64 i = thread_number(); i < S * C; i += thread_count()) {
-    best.left[i] = 0;
-    if (i >= S) continue;
-    best.score[i] = -1.0 / 0.0;
-    best.feature[i] = -1;
-    best.bin[i] = 0;
-    best.missing_left[i] = false;
-    best.tried[i] = 0;
-    need[i] = k;
-  }
-}
 
 // The number of tiles of each block's span of slots: sums i64[blocks].
 extern "C" __global__ void __launch_bounds__(THREADS)
