@@ -12,13 +12,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
-from gpuforest.backends.cuda_kernels import (
-    CudaKernels,
-    codes_of,
-    histograms_of,
-    rows_of,
-    targets_of,
-)
+from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of, targets_of
+from gpuforest.backends.cuda_nodes import CudaNodes
+from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_ROWS
@@ -35,8 +31,8 @@ if TYPE_CHECKING:
 Array = Any
 
 
-class CudaBackend(CudaKernels):
-    """All kernels on a device. Work proportional to nodes is array-API code, as everywhere."""
+class CudaBackend(CudaNodes, CudaTraverse):
+    """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
 
     def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
         rows = self.empty(count, self.xp.int64)
@@ -98,7 +94,7 @@ class CudaBackend(CudaKernels):
         best, S, k = self.no_splits(slots), slots.n_slots, training.rules.n_tried
         if not S:
             return best
-        tiles, n_tiles = self.tiles_of(slots.n_stored, slots.n_held)
+        tiles, n_tiles = self.slot_tiles(slots)
         B, channels = training.n_codes, training.hist_channels
         each = k * (8 * B * channels + 16) + 4 * training.n_features
         size = max(1, min(S, self.memory_budget // each))

@@ -35,10 +35,13 @@ REGISTERS = {
     "bag": (32, 40),  # hashes of several draws at once
     "best_cut": (88, 112),  # both sides of a cut and the best one so far; 128 threads a block
     "best_split": (48, 40),  # the winner, and its rival from another lane
+    "children": (48, 48),  # a hash, and quotients of 64 bits
     "collect": (48, 32),  # waits for memory
     "compare_rows": (64, 64),  # the permutation, and eight loads under way
     "compare_samples": (64, 48),  # eight loads under way
     "count_in_bag": (24, 32),  # waits for memory
+    "count_kinds": (48, 32),  # waits for memory
+    "count_tiles": (48, 40),  # quotients of 64 bits
     "differs": (40, 40),  # waits for memory
     "draw_features": (56, 48),  # the four rounds of a permutation
     "draw_rows": (32, 24),  # a hash
@@ -49,7 +52,14 @@ REGISTERS = {
     "histogram_direct": (48, 32),  # waits for memory
     "in_bag": (56, 40),  # loads of several rounds under way
     "mark": (32, 32),  # waits for memory
-    "move": (56, 48),  # four positions in 64 bits
+    "move": (64, 40),  # four positions in 64 bits
+    "node_positions": (32, 32),  # waits for memory
+    "number_kinds": (48, 40),  # a scan waits at every step
+    "number_tiles": (32, 32),  # as these
+    "row_keys": (56, 40),  # a hash
+    "rows_differ": (32, 32),  # waits for memory
+    "subtree_sizes": (32, 32),  # waits for memory
+    "take_slots": (64, 64),  # addresses of sixteen arrays
     "totals": (64, 48),  # sums of eight channels in 64 bits
 }
 

@@ -31,8 +31,10 @@ MACROS = {
     "encode": ("VALUE", "CODE"),
     "grow_subtrees": ("CODE", "CRITERION", "SPECIAL", "BLOCKS"),
     "histogram": ("CODE", "LABELS"),
+    "leaf_rows": (),
     "level": ("CODE",),
     "partition": ("CODE", "SETS"),
+    "slots": (),
     "totals": ("LABELS",),
     "traverse": ("CODE", "SETS"),
 }

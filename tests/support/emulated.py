@@ -57,6 +57,9 @@ class EmulatedBackend(CudaBackend):
         assert array.flags.aligned
         return int(array.ctypes.data)
 
+    def synchronise(self) -> None:
+        """Kernels have run when they return."""
+
     def free_bytes(self) -> int:
         return self.free
 

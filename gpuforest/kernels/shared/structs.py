@@ -31,6 +31,7 @@ F64s = Annotated[Array, "const double*"]
 BoolsOut = Annotated[Array, "bool*"]
 I32sOut = Annotated[Array, "i32*"]
 I64sOut = Annotated[Array, "i64*"]
+U64sOut = Annotated[Array, "u64*"]
 F64sOut = Annotated[Array, "double*"]
 
 DTYPES = {
@@ -71,6 +72,27 @@ class Slots(NamedTuple):
     weights: I32s
     begin: I64s
     end: I64s
+
+
+class Fields(NamedTuple):
+    """What is known of S slots, as in frontier.Frontier; sums i64[S, C]."""
+
+    tree: I32sOut
+    key: U64sOut
+    n_rows: I64sOut
+    begin: I64sOut
+    end: I64sOut
+    sums: I64sOut
+    constant: BoolsOut
+    depth: I32sOut
+
+
+class Ends(NamedTuple):
+    """A slot of fewer rows, or as deep, is a leaf; one of at most `deep_rows` rows is deep."""
+
+    fewest: I64
+    max_depth: I64
+    deep_rows: I64
 
 
 class Tiles(NamedTuple):
@@ -217,8 +239,8 @@ class Open(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Targets, Slots, Tiles, Histograms, Draws, Nodes, CutRules, Splits, Sides, Trees,
-        Roots, Growing, Layout, Open,
+        Codes, Targets, Slots, Fields, Ends, Tiles, Histograms, Draws, Nodes, CutRules, Splits,
+        Sides, Trees, Roots, Growing, Layout, Open,
     )
 }  # fmt: skip
 
@@ -263,16 +285,28 @@ def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int])
     ------
     TypeError : an array's dtype is not the one that the kernel reads
     """
-    kind, values = record.__class__, []
-    for (field, type), value in zip(c_types(kind).items(), record, strict=True):
-        if type[-1] == "*" and value is not None:
-            dtype = _pointed(type.removeprefix("const ").removesuffix("*"), macros)
+    kind = record.__class__
+    values: list[Any] = []
+    for value, dtype in zip(record, _dtypes(kind, tuple(macros.items())), strict=True):
+        if dtype is not None and value is not None:
             if value.dtype != dtype or not value.flags.c_contiguous:
+                field = kind._fields[len(values)]
                 found = f"{value.dtype}{'' if value.flags.c_contiguous else ', not C-contiguous'}"
                 raise TypeError(f"{kind.__name__}.{field} is an array of {found}, not {dtype}")
             value = address(value)
         values.append(value or 0)
     return np.array(tuple(values), dtype=dtype_of(kind))
+
+
+@cache
+def _dtypes(record: type, macros: tuple[tuple[str, str], ...]) -> list[np.dtype[Any] | None]:
+    """The dtype of each field that is an array, for a kernel with these macros."""
+    return [
+        _pointed(type.removeprefix("const ").removesuffix("*"), dict(macros))
+        if type[-1] == "*"
+        else None
+        for type in c_types(record).values()
+    ]
 
 
 def _pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
