@@ -76,7 +76,7 @@ __device__ __forceinline__ void fill(const Block& block, const Growth& growth, c
 __device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& open, u64 key,
                                               const Cells& cells, int f, const i64* sums,
                                               i64* scratch, double& score, int& where) {
-  int C = growth.C, last = growth.B - 1, n_bins = growth.rules.n_bins[f];
+  int C = growth.C, last = growth.B - 1, n_bins = min(growth.rules.n_bins[f], last);
   i64 *missing = scratch + C, *so_far = missing + C;
   for (int c = lane(); c < C; c += 32) missing[c] = cells.at(last).channel(c);
   __syncwarp();
@@ -94,7 +94,7 @@ __device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& 
   if (cut.item >= 0)
     where |= draw.random && cells.after(draw.code, n_bins) >= 0
                  ? draw.code
-                 : middle_of_gap(cells, n_bins, cut.item, n_bins);
+                 : middle_of_gap(cells, n_bins, cut.item, growth.rules.n_bins[f]);
   __syncwarp();
 }
 
