@@ -1,8 +1,7 @@
 """Assembly: the levels of a wave become trees in the order of nodes.py.
 
-The sizes of subtrees give each node its position: sizes are added up from the deepest level to
-the roots, and positions follow from the roots down. Subtrees of the deep phase are contiguous in
-that order already and are moved as blocks.
+levels.py gives each node its position. Subtrees of the deep phase are contiguous in that order
+already and are moved as blocks.
 """
 
 from __future__ import annotations
@@ -10,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.common.dtypes import OFFSET
-from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import parallel_map
 from gpuforest.frontier import Subtrees
+from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
+from gpuforest.leaf_rows import distinct_of_all, distinct_rows
+from gpuforest.levels import Level, exclusive
 from gpuforest.nodes import (
     CHILD_SHIFT,
     FEATURE_SHIFT,
@@ -26,6 +26,7 @@ from gpuforest.nodes import (
     is_leaf,
     pack_splits,
 )
+from gpuforest.slots import pairs
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -35,37 +36,9 @@ if TYPE_CHECKING:
 Array = Any
 
 
-# The kinds of slots. A wide slot whose split was refused becomes a leaf. NONE marks the two
-# entries below such a leaf, which are no slots
-NONE, LEAF, DEEP, WIDE = range(4)
-SUMS_AT_ONCE = 2**18  # channel sums of a leaf table that are copied at once, at most
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """What became of the S slots of one depth, on the backend's device.
-
-    kind : i8[S], NONE, LEAF, DEEP or WIDE
-    tree : i32[S]
-    sums : i64[S, C]
-    rank : i64[S], the number of a wide slot among the wide ones, of a deep slot among the deep
-    wide : i64[W], the wide slots; slots 2 i and 2 i + 1 of the next level are below wide[i]
-    feature, bin, missing_left : i32[W], i32[W], bool[W], the splits of the wide slots; a feature
-        of -1 means that the split was refused and the slot is a leaf
-    sets : u64[W, ...], the sets of splits by categories, see frontier.Splits
-    n_deep : int, number of deep slots
-    """
-
-    kind: Array
-    tree: Array
-    sums: Array
-    rank: Array
-    wide: Array
-    feature: Array
-    bin: Array
-    missing_left: Array
-    sets: Array
-    n_deep: int
+# nodes that a thread copies at a time, and that a core's cache holds; the one is a multiple of
+# the other
+THREAD_NODES, CACHED_NODES = 2**20, 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,67 +57,6 @@ class WaveTrees:
     sets: np.ndarray
 
 
-def exclusive(xp: Any, mask: Array) -> Array:
-    """The number of true elements before each position of a mask bool[S]: i64[S]."""
-    count = xp.astype(mask, xp.int64)
-    return xp.cumulative_sum(count) - count
-
-
-def true_positions(xp: Any, upto: Array, n: int) -> Array:
-    """The positions i64[n] at which a mask bool[S] is true.
-
-    `upto` i64[S] is the mask's running count. `xp.nonzero` would wait for a device to learn n.
-    """
-    return xp.searchsorted(upto, xp.arange(1, n + 1, dtype=xp.int64, device=upto.device))
-
-
-def pairs(xp: Any, a: Array, b: Array) -> Array:
-    """a[0], b[0], a[1], b[1], ...: [2 n, ...] from [n, ...]."""
-    return xp.reshape(xp.stack([a, b], axis=1), (2 * a.shape[0], *a.shape[1:]))
-
-
-def spread(xp: Any, mask: Array, rank: Array, values: Array) -> Array:
-    """i64[S]: values[rank] where `mask` bool[S] is true, and zero elsewhere.
-
-    rank : i64[S]; values : i64[n > 0]
-    """
-    return xp.where(mask, xp.take(values, xp.where(mask, rank, 0)), 0)
-
-
-def subtree_sizes(levels: list[Level], blocks: Array, xp: Any) -> list[Array]:
-    """The number of nodes at and below each slot, i64[S] for each level.
-
-    blocks : i64[D], these numbers for the deep slots of all levels
-    """
-    sizes: list[Array] = []
-    more, last = blocks - 1, blocks.shape[0]
-    for level in reversed(levels):
-        first, kind = last - level.n_deep, level.kind
-        size = xp.astype(kind > NONE, xp.int64)
-        if level.n_deep:
-            size = size + spread(xp, kind == DEEP, level.rank, more[first:last])
-        if level.wide.shape[0]:
-            below = sizes[-1][0::2] + sizes[-1][1::2]  # nothing below a refused split
-            size = size + spread(xp, kind == WIDE, level.rank, below)
-        sizes.append(size)
-        last = first
-    return sizes[::-1]
-
-
-def node_positions(levels: list[Level], sizes: list[Array], xp: Any) -> list[tuple[Array, Array]]:
-    """For each level, the position of each slot's node in its tree, i64[S], and the position
-    where its descendants begin, i64[S]."""
-    position = xp.zeros_like(sizes[0])
-    below = position + 1
-    found = [(position, below)]
-    for level, children in zip(levels, sizes[1:], strict=False):
-        first = xp.take(below, level.wide)
-        position = pairs(xp, first, first + 1)
-        below = pairs(xp, first + 2, first + 1 + children[0::2])
-        found.append((position, below))
-    return found
-
-
 def assemble(
     levels: list[Level],
     trees: Subtrees,
@@ -155,15 +67,12 @@ def assemble(
     """The trees of a wave from its levels; the first level holds the root of each tree."""
     xp = backend.xp
     blocks = trees.offsets[1:] - trees.offsets[:-1]
-    sizes = subtree_sizes(levels, blocks, xp)
-    position, below = (
-        xp.concat(list(part)) for part in zip(*node_positions(levels, sizes, xp), strict=True)
-    )
+    tree_sizes, position, below = backend.positions(levels, blocks)
     kind, tree, sums, feature, bin, missing_left, sets = (
         xp.concat([getattr(level, name) for level in levels], axis=0)
         for name in ("kind", "tree", "sums", "feature", "bin", "missing_left", "sets")
     )
-    root = xp.take(xp.cumulative_sum(sizes[0]) - sizes[0], xp.astype(tree, xp.int64))
+    root = xp.take(xp.cumulative_sum(tree_sizes) - tree_sizes, xp.astype(tree, xp.int64))
     at = root + position
     # 1. pieces of a single node: the wide slots, then the leaves
     wide, leaf, deep = (xp.nonzero(kind == k)[0] for k in (WIDE, LEAF, DEEP))
@@ -194,8 +103,8 @@ def assemble(
     # 3. all pieces in the order of nodes.py; then the trees leave the device
     nodes, set_at = in_order(nodes, set_at, begin, length, children, leaves, backend)
     sets = set_table(nodes, set_at, sets, edges, backend)
-    nodes, leaf_sums = leaf_table(xp, nodes, leaf_sums, coding)
-    nodes, tree_sizes, leaf_sums = (backend.asnumpy(a) for a in (nodes, sizes[0], leaf_sums))
+    nodes, leaf_sums = leaf_table(backend, nodes, leaf_sums, coding)
+    nodes, tree_sizes, leaf_sums = map(backend.asnumpy, (nodes, tree_sizes, leaf_sums))
     return WaveTrees(nodes, tree_sizes, leaf_sums, sets)
 
 
@@ -256,15 +165,17 @@ def set_table(
     return backend.asnumpy(xp.take(sets, source))
 
 
-def leaf_table(xp: Any, nodes: Array, sums: Array, coding: TargetCoding) -> tuple[Array, Array]:
+def leaf_table(
+    backend: Backend, nodes: Array, sums: Array, coding: TargetCoding
+) -> tuple[Array, Array]:
     """Nodes u64[M] and leaf sums i64[V, C] with the leaves in their canonical order.
 
     For classes, the table keeps every distinct row once, in the order of a hash: most leaves of a
     forest are pure and of small weight. Moments hardly repeat, so their rows are in node order.
     """
-    leaf = is_leaf(nodes)
+    xp, leaf = backend.xp, is_leaf(nodes)
     if coding.is_classes:
-        sums, inverse = distinct_rows(xp, sums)
+        sums, inverse = distinct_rows(backend, sums)
         number = xp.take(inverse, leaf_numbers(xp, nodes, leaf))
     else:
         sums = xp.take(sums, leaf_numbers(xp, nodes, leaf)[leaf], axis=0)
@@ -277,64 +188,6 @@ def leaf_table(xp: Any, nodes: Array, sums: Array, coding: TargetCoding) -> tupl
 def leaf_numbers(xp: Any, nodes: Array, leaf: Array) -> Array:
     """Each leaf's number, i64[M]; zero for splits."""
     return xp.astype(xp.where(leaf, nodes & LEAF_MASK, 0), xp.int64)
-
-
-def distinct_rows(xp: Any, sums: Array) -> tuple[Array, Array]:
-    """The distinct rows of `sums` in a canonical order, and each row's number among them."""
-    found = xp.unique_all(_row_keys(xp, sums))
-    table, number = xp.take(sums, found.indices, axis=0), found.inverse_indices
-    same = _are_same(xp, table, number, sums)
-    return (table, number) if bool(same) else _distinct_sorted(xp, sums)
-
-
-def _row_blocks(sums: Array) -> list[tuple[int, int]]:
-    V, C = sums.shape
-    step = max(1, SUMS_AT_ONCE // C)
-    return [(i, min(i + step, V)) for i in range(0, V, step)]
-
-
-def _row_keys(xp: Any, sums: Array) -> Array:
-    """A hash u64[V] of each row i64[V, C]."""
-    column = xp.arange(sums.shape[1], dtype=xp.uint64, device=sums.device)
-    factors = hash_at(xp.zeros_like(column), column) | 1
-    blocks = _row_blocks(sums)
-    return xp.concat([xp.matmul(xp.astype(sums[i:j, :], xp.uint64), factors) for i, j in blocks])
-
-
-def _are_same(xp: Any, table: Array, number: Array, sums: Array) -> Array:
-    """Whether table[number] equals `sums` i64[V, C], bool[]; number : i64[V]."""
-    same = xp.ones(sums.shape[1], dtype=xp.bool, device=sums.device)
-    for i, j in _row_blocks(sums):
-        same = same & xp.all(xp.take(table, number[i:j], axis=0) == sums[i:j, :], axis=0)
-    return xp.all(same)
-
-
-def _distinct_of_all(tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """`distinct_rows` of several tables together, without a copy of all of them."""
-    keys = np.concatenate([_row_keys(host, t) for t in tables])
-    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
-    table, begin, same = np.empty((len(first), tables[0].shape[1]), np.int64), 0, True
-    for own in tables:
-        here = (first >= begin) & (first < begin + len(own))
-        table[here] = own[first[here] - begin]
-        begin += len(own)
-    begin = 0
-    for own in tables:
-        same = same and bool(_are_same(host, table, number[begin : begin + len(own)], own))
-        begin += len(own)
-    return (table, number) if same else _distinct_sorted(host, np.concatenate(tables))
-
-
-def _distinct_sorted(xp: Any, sums: Array) -> tuple[Array, Array]:
-    """As `distinct_rows`, by sorting, for the case that two different rows have the same hash."""
-    order = xp.argsort(sums[:, -1], stable=True)
-    for c in range(sums.shape[1] - 2, -1, -1):
-        order = xp.take(order, xp.argsort(xp.take(sums[:, c], order), stable=True))
-    rows = xp.take(sums, order, axis=0)
-    one = xp.ones(1, dtype=xp.bool, device=sums.device)
-    first = xp.concat([one, xp.any(rows[1:, :] != rows[:-1, :], axis=1)])
-    number = xp.cumulative_sum(xp.astype(first, xp.int64)) - 1
-    return rows[first], xp.take(number, xp.argsort(order))
 
 
 def merge_waves(
@@ -351,24 +204,48 @@ def merge_waves(
     sets = np.concatenate([w.sets for w in waves])
     waves.clear()
     first = np.cumsum([0] + [len(t) for t in tables])
-    words: np.ndarray | None = None
+    words = None
     if coding.is_classes:
-        sums, number = _distinct_of_all(tables)
+        sums, number = distinct_of_all(tables)
         words = number.astype(np.uint64) + np.uint64(LEAF_WORD)
     else:
         sums = np.concatenate(tables)
     tables.clear()
     begin = np.cumsum([0] + [len(p) for p in parts])
     nodes = np.empty(begin[-1], np.uint64)
-
-    def copy_wave(i: int) -> None:
+    for i in range(len(parts)):
         wave, parts[i] = parts[i], parts[i][:0].copy()
-        leaf, own = is_leaf(wave), nodes[begin[i] : begin[i + 1]]
-        own[:] = wave
-        if words is None:
-            own[leaf] += np.uint64(first[i])
-        else:
-            own[leaf] = words[first[i] : first[i + 1]][wave[leaf] & np.uint64(LEAF_MASK)]
-
-    parallel_map(copy_wave, range(len(parts)), n_threads)
+        own = None if words is None else words[first[i] : first[i + 1]]
+        copy_nodes(wave, nodes[begin[i] : begin[i + 1]], int(first[i]), own, n_threads)
+        del wave
     return nodes, offsets, sums, sets
+
+
+def copy_nodes(
+    wave: np.ndarray, out: np.ndarray, first: int, words: np.ndarray | None, n_threads: int
+) -> None:
+    """Copy the nodes of a wave, whose leaves get new numbers.
+
+    first : added to the numbers of leaves, if `words` is None
+    words : u64[V] or None, the words of leaves by their old numbers
+
+    A choice for each node would cost more than the work, so something is added to all nodes: to
+    splits, which have numbers above all leaves', what lies behind the last leaf's, a zero.
+    """
+    added = None
+    if words is not None:
+        old_words = np.arange(len(words), dtype=np.uint64) + np.uint64(LEAF_WORD)
+        added = np.append(words - old_words, np.uint64(0))
+
+    def copy(begin: int) -> None:
+        for i in range(begin, min(begin + THREAD_NODES, len(wave)), CACHED_NODES):
+            old = wave[i : min(i + CACHED_NODES, len(wave))]
+            new = out[i : i + len(old)]
+            if added is None:
+                np.multiply(is_leaf(old), np.uint64(first), out=new)
+            else:
+                number = np.minimum(old - np.uint64(LEAF_WORD), np.uint64(len(added) - 1))
+                added.take(number.view(np.int64), mode="clip", out=new)
+            new += old
+
+    parallel_map(copy, range(0, len(wave), THREAD_NODES), n_threads)

@@ -5,7 +5,8 @@
        |-- deep: nodes of so few rows that the backend grows their whole subtrees at the end
        `-- wide: histogram, best split, partition -> the next frontier
 
-Work proportional to nodes is array-API code here; work proportional to rows is in kernels.
+Work proportional to nodes is array-API code here and in slots.py; work proportional to rows is in
+kernels.
 """
 
 from __future__ import annotations
@@ -17,28 +18,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpuforest import multiway
-from gpuforest.assembly import (
-    DEEP,
-    LEAF,
-    NONE,
-    WIDE,
-    Level,
-    WaveTrees,
-    assemble,
-    merge_waves,
-    pairs,
-    true_positions,
-)
+from gpuforest.assembly import WaveTrees, assemble, merge_waves
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
 from gpuforest.forest import Forest
-from gpuforest.frontier import Frontier, Rules, Splits, bounds_below
+from gpuforest.frontier import Frontier, Splits, bounds_below
 from gpuforest.kernels.absolute_split.medians import slot_medians
+from gpuforest.levels import Level
 from gpuforest.sampling import tree_features, tree_weights
+from gpuforest.slots import all_equal
 
 if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
     from gpuforest.training import Training
 
 Array = Any
@@ -128,7 +119,7 @@ def advance(
     """Split the slots of one depth: their level, and the frontier of the next depth. The deep
     slots are appended to `handed_over`."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
-    kind, rank, wide_slots, wide, deep = sort_out(frontier, rules, deep_rows, backend)
+    kind, rank, wide_slots, wide, deep = backend.sort_out(frontier, rules, deep_rows)
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
         wide = wide.with_room(xp)
@@ -197,89 +188,18 @@ def roots(training: Training, first: int, last: int) -> Frontier:
     )
 
 
-def sort_out(
-    frontier: Frontier, rules: Rules, deep_rows: int, backend: Backend
-) -> tuple[Array, Array, Array, Frontier, Frontier]:
-    """Each slot's kind i8[S] (see assembly.py), its number among the slots of its kind i64[S],
-    the numbers of the wide slots i64[W], the wide slots, and the deep slots.
-
-    This is the only function of a level that waits for the device.
-    """
-    xp, n_rows, stored = backend.xp, frontier.n_rows, frontier.n_stored
-    deep = xp.asarray(DEEP, dtype=xp.int8, device=backend.device)
-    is_few = n_rows <= deep_rows
-    if frontier.pending is not None:
-        is_few = is_few & (frontier.pending < 0)
-    kind = xp.where(is_few, deep, WIDE)
-    kind = xp.where(frontier.must_end(xp, rules), LEAF, kind)
-    kind = xp.where(n_rows == 0, NONE, kind)
-    masks = xp.stack([kind == WIDE, kind == DEEP])
-    upto = xp.cumulative_sum(xp.astype(masks, xp.int64), axis=1)
-    held = xp.sum(xp.where(masks, stored[None, :], 0), axis=1)
-    numbers = backend.asnumpy(xp.concat([upto[:, -1], held]))
-    n_wide, n_deep, rows_wide, rows_deep = numbers.tolist()
-    wide = true_positions(xp, upto[0, :], n_wide)
-    return (
-        kind,
-        xp.where(masks[1, :], upto[1, :], upto[0, :]) - 1,
-        wide,
-        frontier.take(xp, wide, rows_wide),
-        frontier.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep),
-    )
-
-
-def all_equal(training: Training, sums: Array, rows: Array, begin: Array, end: Array) -> Array:
-    """Whether all targets of a slot are equal, bool[S], from its sums i64[S, C].
-
-    For classes, the sums show it. Equal moments equal their mean, so it is a whole number: only
-    slots with such a mean compare their rows with it.
-    """
-    xp = training.backend.xp
-    if not sums.shape[0]:
-        return begin > end
-    if training.target.coding.is_classes:
-        return xp.max(sums, axis=1) == xp.sum(sums, axis=1)
-    weight, moments = xp.maximum(sums[:, :1], 1), sums[:, 1:]
-    mean = moments // weight
-    whole = xp.all(mean * weight == moments, axis=1)
-    end = xp.where(whole, end, begin)
-    return whole & ~training.backend.differs(training, rows, begin, end, mean)
-
-
 def split_slots(training: Training, wide: Frontier, splits: Splits) -> Frontier:
     """Two slots for each wide slot, left before right; they hold no rows if it is a leaf."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
     rows, weights, n_left = backend.partition(training, wide, splits)
-    size = rows.shape[0]
-    begin = (wide.begin + size // 2) % size  # in the other half
-    middle = begin + n_left
-    end = begin + xp.where(splits.feature >= 0, wide.n_stored, 0)
-    begin, end = pairs(xp, begin, middle), pairs(xp, middle, end)
-    sums = pairs(xp, splits.left, wide.sums - splits.left)
-    sides = xp.arange(2, dtype=xp.uint64, device=backend.device)
-    bounds = None
-    if wide.bounds is not None:
-        feature = xp.where(splits.feature >= 0, splits.feature, 0)
-        sign = xp.take(backend.asarray(rules.signs), feature)
-        if rules.criterion.medians:
-            means = backend.asarray(
-                slot_medians(training.target.y[:, 0], rows, weights, begin, end)
-            )
-        else:
-            means = rules.criterion.side_value(xp, sums)
-        bounds = bounds_below(xp, wide, means, sign)
-    return Frontier(
-        tree=xp.repeat(wide.tree, 2),
-        key=xp.reshape(hashing.hash_at(wide.key[:, None], sides[None, :]), (-1,)),
-        n_rows=end - begin,
-        begin=begin,
-        end=end,
-        sums=sums,
-        constant=all_equal(training, sums, rows, begin, end),
-        depth=xp.repeat(wide.depth + 1, 2),
-        rows=rows,
-        weights=weights,
-        n_held=wide.n_held,
-        bounds=bounds,
-        allowed=wide.allowed,
-    )
+    below = backend.children(training, wide, splits, rows, weights, n_left)
+    if wide.bounds is None:
+        return below
+    feature = xp.where(splits.feature >= 0, splits.feature, 0)
+    sign = xp.take(backend.asarray(rules.signs), feature)
+    if rules.criterion.medians:
+        y = training.target.y[:, 0]
+        means = backend.asarray(slot_medians(y, rows, weights, below.begin, below.end))
+    else:
+        means = rules.criterion.side_value(xp, below.sums)
+    return replace(below, bounds=bounds_below(xp, wide, means, sign))

@@ -1,63 +1,28 @@
 """Assembly: pieces in their positions, leaves in their canonical order, waves that join to one."""
 
-import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 from engine import DeepFrom, same_forest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from laws import some_task
 
-from gpuforest import assembly
-from gpuforest.assembly import distinct_rows, exclusive, leaf_table, pairs, spread, true_positions
+from gpuforest.assembly import leaf_table
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.nodes import LEAF_WORD, is_leaf
 from gpuforest.target import TargetCoding
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=50)
 CLASSES = TargetCoding(np.arange(2), np.zeros(1), 1.0)
 NUMBERS = TargetCoding(None, np.zeros(1), 1.0)
-
-
-def test_positions_and_pairs_by_hand():
-    mask = np.array([False, True, True, False, True])
-    assert exclusive(xp, mask).tolist() == [0, 0, 1, 2, 2]
-    assert true_positions(xp, np.cumsum(mask), 3).tolist() == [1, 2, 4]
-    assert pairs(xp, np.array([1, 2]), np.array([3, 4])).tolist() == [1, 3, 2, 4]
-    rank = np.array([0, 0, 1, 1, 2])
-    assert spread(xp, mask, rank, np.array([7, 8, 9])).tolist() == [0, 7, 8, 0, 9]
-
-
-@SETTINGS
-@given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=30))
-def test_distinct_rows_are_there_once_in_one_order(rows):
-    sums = np.array(rows)
-    table, number = distinct_rows(xp, sums)
-    assert np.array_equal(table[number], sums)
-    assert len(np.unique(table, axis=0)) == len(table)
-    again, _ = distinct_rows(xp, sums[::-1])
-    assert np.array_equal(again, table)  # whatever the order of the rows
-
-
-def test_rows_of_one_key_are_told_apart(monkeypatch):
-    monkeypatch.setattr(
-        assembly, "_row_keys", lambda xp, sums: xp.zeros(len(sums), dtype=xp.uint64)
-    )
-    sums = np.array([[2, 1], [0, 3], [2, 1], [2, 0]])
-    table, number = distinct_rows(xp, sums)
-    assert table.tolist() == [[0, 3], [2, 0], [2, 1]]
-    assert number.tolist() == [2, 0, 2, 1]
 
 
 def test_leaves_of_classes_share_rows_and_those_of_numbers_do_not():
     nodes = np.array([5, LEAF_WORD + 2, LEAF_WORD + 0, LEAF_WORD + 1], np.uint64)
     sums = np.array([[3, 1], [0, 2], [3, 1]])
-    numbered, table = leaf_table(xp, nodes, sums, CLASSES)
+    numbered, table = leaf_table(NumpyBackend(), nodes, sums, CLASSES)
     assert len(table) == 2
     assert numbered[1] == numbered[2] != numbered[3]
     at = (numbered[1:] - np.uint64(LEAF_WORD)).astype(int)
     assert table[at].tolist() == [[3, 1], [3, 1], [0, 2]]
-    numbered, table = leaf_table(xp, nodes, sums, NUMBERS)
+    numbered, table = leaf_table(NumpyBackend(), nodes, sums, NUMBERS)
     assert numbered.tolist() == [5, LEAF_WORD, LEAF_WORD + 1, LEAF_WORD + 2]  # as the nodes come
     assert table.tolist() == [[3, 1], [3, 1], [0, 2]]
 

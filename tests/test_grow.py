@@ -10,7 +10,6 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.forest import Forest
-from gpuforest.grow import all_equal
 from gpuforest.nodes import LEAF_WORD, is_leaf, unpack
 from gpuforest.predict import apply, predict
 from gpuforest.sampling import draw_bags
@@ -229,13 +228,3 @@ def test_one_row_and_one_class(grower):
     assert predict(forest, column(3, np.nan), grower).tolist() == [[1], [1]]
     assert Task(column(3, 4), np.array([1, 1])).grow(grower).n_nodes == 1
     assert Task(column(3, 4), np.array([0.1, 0.1]), "squared_error").grow(grower).n_nodes == 1
-
-
-def test_equal_moments_are_their_mean(engine):
-    # 0 and 2 have the mean of 1 and 1, a whole number, and (0, 1) has none
-    task = Task(column(*range(6)), np.array([1.0, 1, 0, 2, 0, 1]), "squared_error")
-    training, begin = task.training(engine), np.array([0, 2, 4])
-    rows, ones = np.arange(6, dtype=np.int32), np.ones(6, np.int32)
-    sums = engine.totals(training, rows, ones, begin, begin + 2)
-    found = all_equal(training, sums, rows, begin, begin + 2)
-    assert found.tolist() == [True, False, False]

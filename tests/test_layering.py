@@ -18,7 +18,8 @@ LAYERS = [
     {"criteria", "nodes"},
     {"kernels"},
     {"binning", "frontier", "sampling", "target"},
-    {"forest_check", "memory"},
+    {"forest_check", "leaf_rows", "memory", "slots"},
+    {"levels"},
     {"forest"},
     {"backends"},
     {"training"},
@@ -46,6 +47,8 @@ TESTED_IN = {
     "inspection/shape": "estimators/test_like_sklearn.py",  # beside scikit-learn's
     "kernels/grow_subtrees": "kernels/test_small_nodes.py",  # and test_grow.py, test_parity.py
     "kernels/level": "backends/test_parity.py",  # the same as its default, in every forest
+    "kernels/leaf_rows": "test_leaf_rows.py",  # beside the host's
+    "kernels/slots": "test_slots.py",  # beside the host's
     "kernels/shared/hashing": "common/test_hashing.py",  # beside the hashes of the host
 }
 TESTED = ("", "common", "pruning", "inspection", "export", "data")  # folders whose modules are

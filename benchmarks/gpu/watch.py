@@ -30,17 +30,21 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (ensembles, "grow", "grow"),
     (grow, "tree_weights", "bags"),
     (grow, "roots", "roots"),
-    (grow, "sort_out", "sort out"),
     (grow, "split_slots", "split"),
     (grow, "assemble", "assembly"),
     (grow, "merge_waves", "merge"),
 ]
 OPERATIONS = [
-    "asarray", "asnumpy", "encode", "bag", "in_bag", "totals", "differs", "level", "partition",
-    "grow_subtrees", "apply", "accumulate",
+    "asarray", "asnumpy", "encode", "bag", "in_bag", "totals", "differs", "sort_out", "level",
+    "partition", "children", "grow_subtrees", "apply", "accumulate",
 ]  # fmt: skip
 METHODS = [("_check_target", "check y"), ("_encode_target", "target")]
-SHOWN = {"asnumpy": "to host", "asarray": "to device", "grow_subtrees": "deep phase"}
+SHOWN = {
+    "asnumpy": "to host",
+    "asarray": "to device",
+    "grow_subtrees": "deep phase",
+    "sort_out": "sort out",
+}
 
 
 @dataclass

@@ -17,12 +17,16 @@ from gpuforest import binning
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
 from gpuforest.kernels.best_split.category_order import as_sets, in_order
+from gpuforest.leaf_rows import row_keys, rows_are
+from gpuforest.levels import Level, positions
 from gpuforest.memory import WorkingMemory
+from gpuforest.slots import Sorted, children, sort_out
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
     from gpuforest.criteria import Criterion
     from gpuforest.forest import Forest
+    from gpuforest.frontier import Rules
     from gpuforest.memory import Fit
     from gpuforest.sampling import Sampling
     from gpuforest.training import Training
@@ -194,6 +198,22 @@ class Backend(ABC):
         rows = xp.astype(xp.nonzero(some)[1], xp.int32)
         return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
 
+    def sort_out(self, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
+        """Sort the slots by kind; deep ones have at most `deep_rows` rows."""
+        return sort_out(self, slots, rules, deep_rows)
+
+    def children(
+        self,
+        training: Training,
+        wide: Frontier,
+        splits: Splits,
+        rows: Array,
+        weights: Array,
+        n_left: Array,
+    ) -> Frontier:
+        """The slots below `wide`, without bounds, from what `partition` returned."""
+        return children(training, wide, splits, rows, weights, n_left)
+
     def level(self, training: Training, slots: Frontier) -> Splits:
         """The best split of each slot, by chunks of slots whose histograms fit the budget."""
         if not slots.n_slots:
@@ -275,6 +295,18 @@ class Backend(ABC):
                 break
         assert best is not None
         return best
+
+    def positions(self, levels: list[Level], blocks: Array) -> tuple[Array, Array, Array]:
+        """The sizes of trees, the positions of nodes, and of what is below: see levels.py."""
+        return positions(levels, blocks, self.xp)
+
+    def row_keys(self, sums: Array) -> Array:
+        """A hash u64[V] of each row i64[V, C]."""
+        return row_keys(self.xp, sums)
+
+    def rows_are(self, table: Array, number: Array, sums: Array) -> bool:
+        """Whether table[number] equals `sums` i64[V, C]; number : i64[V]."""
+        return rows_are(self.xp, table, number, sums)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """The most rows of a slot that `grow_subtrees` takes; 0: it takes none.

@@ -12,20 +12,16 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
-from gpuforest.backends.cuda_kernels import (
-    CudaKernels,
-    codes_of,
-    histograms_of,
-    rows_of,
-    targets_of,
-)
+from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of, targets_of
+from gpuforest.backends.cuda_nodes import CudaNodes
+from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
 from gpuforest.frontier import Frontier, Splits, Subtrees
 from gpuforest.kernels.shared.constants import CUT_SUMS, EDGE_THREADS, THREADS
-from gpuforest.kernels.shared.structs import Growing, Roots, Tiles
+from gpuforest.kernels.shared.structs import Draws, Growing, Roots, Tiles
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -35,13 +31,13 @@ if TYPE_CHECKING:
 Array = Any
 
 
-class CudaBackend(CudaKernels):
-    """All kernels on a device. Work proportional to nodes is array-API code, as everywhere."""
+class CudaBackend(CudaNodes, CudaTraverse):
+    """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
 
     def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
         rows = self.empty(count, self.xp.int64)
         arguments = (np.uint64(seed), n_rows, count, rows)
-        self.launch("level", "draw_rows", (self.blocks(count, THREADS),), arguments)
+        self.launch("bag", "draw_rows", (self.blocks(count, THREADS),), arguments)
         return self.asnumpy(self.xp.sort(rows))
 
     def column_edges(
@@ -89,44 +85,46 @@ class CudaBackend(CudaKernels):
         return 1, self, evenly(n_trees, free // each)
 
     def level(self, training: Training, slots: Frontier) -> Splits:
-        """As the default, but the host does not wait to learn whether enough features were tried.
+        """As the default, in one round: features that do not vary are found without histograms.
 
-        All rounds are launched; a slot that needs no more features does nothing in them. With
-        categorical features it is the default, which puts their bins in order.
+        With categorical features it is the default, which puts their bins in order.
         """
         if training.n_words:
             return super().level(training, slots)
-        best, S = self.no_splits(slots), slots.n_slots
+        best, S, k = self.no_splits(slots), slots.n_slots, training.rules.n_tried
         if not S:
             return best
-        xp, k, F = self.xp, training.rules.n_tried, training.n_features
-        need = xp.full((S,), k, dtype=xp.int64, device=self.device)
-        tiles, n_tiles = self.tiles_of(slots.n_stored, slots.n_held)
+        tiles, n_tiles = self.slot_tiles(slots)
         B, channels = training.n_codes, training.hist_channels
-        size = max(1, min(S, self.memory_budget // (k * (8 * B * channels + 16))))
-        hist = self.empty((size, k, B, channels), xp.int64)
+        each = k * (8 * B * channels + 16) + 4 * training.n_features
+        size = max(1, min(S, self.memory_budget // each))
+        hist = self.empty((size, k, B, channels), self.xp.int64)
         for s in range(0, S, size):
             chunk = slice(s, min(s + size, S))
-            some, more, part = slots.part(chunk), need[chunk], best.part(chunk)
-            held = tiles.first[s : chunk.stop + 1]
-            part_tiles, own = Tiles(held, tiles.size, some.n_slots), hist[: chunk.stop - s, ...]
-            for position in range(0, F, k):
-                features = self.draw_features(training, some, position, more, own)
-                self.add_rows(training, some, features, part_tiles, n_tiles, own)
-                self.improve(training, some, own, features, more, part)
+            some, own = slots.part(chunk), hist[: chunk.stop - s, ...]
+            part_tiles = Tiles(tiles.first[s : chunk.stop + 1], tiles.size, some.n_slots)
+            features = self.draw_features(training, some, part_tiles, n_tiles, own)
+            self.add_rows(training, some, features, part_tiles, n_tiles, own)
+            self.cut(training, some, own, features, None, best.part(chunk))
         return best
 
     def draw_features(
-        self, training: Training, slots: Frontier, first: int, need: Array, hist: Array
+        self, training: Training, slots: Frontier, tiles: Tiles, n_tiles: int, hist: Array
     ) -> Array:
-        """Features to try next, i32[S, k], -1 for none; their histograms are cleared."""
-        S, k = hist.shape[:2]
-        features = self.empty((S, k), self.xp.int32)
-        arguments = (
-            histograms_of(training, hist), slots.key, first, training.n_features, need,
-            slots.tree, slots.allowed, features,
-        )  # fmt: skip
-        self.launch("level", "draw_features", (self.blocks(S * k, THREADS // 32),), arguments)
+        """The first k features of each slot's order that vary in it, i32[S, k], then -1; their
+        histograms are cleared where `add_rows` needs it."""
+        (S, k), F = hist.shape[:2], training.n_features
+        varies, features = (self.empty((S, n), self.xp.int32) for n in (F, k))
+        codes, rows = codes_of(training), rows_of(slots)
+        draws = Draws(slots.key, slots.tree, slots.allowed, varies, F, k)
+        macros, grid = self.macros(training.matrix), (self.blocks(S * F, THREADS),)
+        arguments: tuple[Any, ...] = codes, rows, S, varies
+        self.launch("level", "compare_samples", grid, arguments, macros=macros)
+        arguments, grid = (codes, rows, tiles, draws), (self.blocks(n_tiles),)
+        self.launch("level", "compare_rows", grid, arguments, macros=macros)
+        always = self.histogram_group(training, k)[0] == 0
+        arguments = histograms_of(training, hist), draws, tiles, int(always), features
+        self.launch("level", "draw_features", (self.blocks(S),), arguments, macros=macros)
         return features
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
@@ -141,13 +139,13 @@ class CudaBackend(CudaKernels):
         return self.deep_plan(training).rows
 
     def deep_plan(self, training: Training) -> DeepPlan:
-        """A block takes half of a multiprocessor's shared memory if many rows fit, else all of it.
-
-        Two blocks, the most that the registers allow, hide each other's latency. If rows are so
-        wide that few fit, their codes stay in global memory.
+        """Four small blocks share a multiprocessor if many rows fit, because few warps wait for
+        each other; else two, or one. Their warps, the most that the registers allow, hide each
+        other's latency. If rows are so wide that few fit, their codes stay in global memory.
         """
-        for share, least in ((2, 512), (1, 256), (2, 64)):
-            plan = plan_of(training, self.shared_share(share), share == 1 or least > 64)
+        for blocks, share, least in ((4, 4, 900), (2, 2, 512), (2, 1, 256), (2, 2, 64)):
+            limit = self.shared_share(share)
+            plan = plan_of(training, limit, blocks, share == 1 or least > 64)
             if plan.rows >= least:
                 return plan
         return NO_PLAN
@@ -165,15 +163,17 @@ class CudaBackend(CudaKernels):
         counts = self.empty((D, 2), xp.int64)
         arguments: tuple[Any, ...] = (
             codes_of(training), targets_of(training), rows_of(f),
-            Roots(f.key, f.depth, f.tree, f.allowed, first, D),
+            Roots(f.key, f.depth, f.tree, f.sums, f.allowed, first, D),
             Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
             self.cut_rules(training), plan.layout, sparse, sparse_sums, counts,
         )  # fmt: skip
         number, random = rules.criterion.number, int(rules.random)
-        macros = self.macros(matrix, CRITERION=str(number), SPECIAL=str(random))
+        macros = self.macros(
+            matrix, CRITERION=str(number), SPECIAL=str(random), BLOCKS=str(plan.blocks)
+        )
         self.launch(
             "grow_subtrees", "grow_subtrees", (self.blocks(D),), arguments,
-            macros=macros, shared=plan.bytes,
+            macros=macros, threads=32 * plan.warps, shared=plan.bytes,
         )  # fmt: skip
         offsets, leaf_offsets = (
             xp.cumulative_sum(counts[:, i], include_initial=True) for i in range(2)

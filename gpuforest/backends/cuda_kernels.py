@@ -18,6 +18,7 @@ from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
     GROUP_CHANNELS,
     GROUP_FEATURES,
+    HISTOGRAM_THREADS,
     SPLIT_THREADS,
     THREADS,
     XLOGX_TABLE_SIZE,
@@ -26,27 +27,20 @@ from gpuforest.kernels.shared.structs import Tiles
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges, BinnedMatrix
-    from gpuforest.forest import Forest
     from gpuforest.training import Training
 
 Array = Any
 
 RESERVED = 1536  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
 MOST_BLOCKS = 2**16  # of a grid; kernels loop over items beyond it
+LEAST_SPAN, MOST_SPANS = 2048, 512  # slots that a block counts, and blocks, in kernels/slots
 BAG_TILE = 4096  # rows that a block of in_bag takes
 LEAST_TILE, MOST_TILE = 1024, 16_384  # rows that a block takes in the kernels over slots
-
-# copies of forests on devices, by the device's number
-_forests: WeakKeyDictionary[Forest, dict[int, tuple[Array, ...]]] = WeakKeyDictionary()
 
 
 def padded(size: int) -> int:
     """Bytes of a row of codes in memory: whole sectors of 32 bytes, or 1/2, 1/4, ... of one."""
     return -(-size // 32) * 32 if size > 16 else max(4, 1 << (size - 1).bit_length())
-
-
-def traverse_macros(forest: Forest, codes: Array) -> dict[str, str]:
-    return {"CODE": "u8" if codes.itemsize == 1 else "u16", "SETS": str(int(len(forest.sets) > 0))}
 
 
 def codes_for(edges: BinEdges, codes: Array) -> structs.Codes:
@@ -63,6 +57,10 @@ def targets_of(training: Training) -> structs.Targets:
 
 def rows_of(slots: Frontier) -> structs.Slots:
     return structs.Slots(slots.rows, slots.weights, slots.begin, slots.end)
+
+
+def splits_of(splits: Splits) -> structs.Splits:
+    return structs.Splits(*(getattr(splits, name) for name in structs.Splits._fields))
 
 
 def histograms_of(training: Training, hist: Array) -> structs.Histograms:
@@ -90,6 +88,10 @@ class CudaKernels(Backend):
     @abstractmethod
     def free_bytes(self) -> int:
         """Bytes of device memory that are free, or unused in memory pools."""
+
+    @abstractmethod
+    def synchronise(self) -> None:
+        """Wait for the work of the current stream."""
 
     def launch(
         self,
@@ -170,24 +172,45 @@ class CudaKernels(Backend):
         self.launch("bag", "in_bag", grid, arguments)
         return rows, weights, xp.asarray(first[::tiles], copy=True)
 
-    def tiles_of(self, n_rows: Array, n_held: int) -> tuple[Tiles, int]:
-        """The tiles of slots of n_rows i64[S] rows, and an upper bound of their number.
+    def spans(self, S: int) -> tuple[int, int]:
+        """The number of slots in a block's span, and of blocks, in kernels/slots."""
+        span = max(LEAST_SPAN, -(-S // MOST_SPANS))
+        return span, -(-S // span)
+
+    def tiles_of(self, begin: Array, end: Array, n_held: int) -> tuple[Tiles, int]:
+        """The tiles of slots of rows begin .. end - 1, and an upper bound of their number.
 
         n_held : the slots have at most so many rows; the host does not know the exact number
         """
-        xp = self.xp
         tile = n_held // (8 * self.n_processors)
         tile = max(LEAST_TILE, min(MOST_TILE, tile // LEAST_TILE * LEAST_TILE))
-        first = xp.cumulative_sum((n_rows + (tile - 1)) // tile, include_initial=True)
-        S = n_rows.shape[0]
+        S = begin.shape[0]
+        (span, n_blocks), first = self.spans(S), self.empty(S + 1, self.xp.int64)
+        sums = None
+        if n_blocks > 1:
+            sums = self.empty(n_blocks, self.xp.int64)
+            arguments: tuple[Any, ...] = begin, end, S, tile, span, sums
+            self.launch("slots", "count_tiles", (n_blocks,), arguments)
+        arguments = begin, end, S, tile, span, sums, first
+        self.launch("slots", "number_tiles", (n_blocks,), arguments)
         return Tiles(first, tile, S), n_held // tile + S
+
+    def slot_tiles(self, slots: Frontier) -> tuple[Tiles, int]:
+        """`tiles_of` the rows that slots hold; kept as long as these slots."""
+        if self._tiles is None:
+            self._tiles = WeakKeyDictionary()
+        if slots not in self._tiles:
+            self._tiles[slots] = self.tiles_of(slots.begin, slots.end, slots.n_held)
+        return self._tiles[slots]
+
+    _tiles: WeakKeyDictionary[Frontier, tuple[Tiles, int]] | None = None
 
     def totals(
         self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
     ) -> Array:
         S, C, target = begin.shape[0], training.n_channels, training.target
         sums = self.zeros((S, C), self.xp.int64)
-        tiles, n_tiles = self.tiles_of(end - begin, rows.shape[0])
+        tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
         grid = (self.blocks(n_tiles) if S else 0, -(-C // GROUP_CHANNELS))
         slots = structs.Slots(rows, weights, begin, end)
         arguments = targets_of(training), slots, tiles, sums
@@ -200,7 +223,7 @@ class CudaKernels(Backend):
     ) -> Array:
         S = values.shape[0]
         found = self.zeros(S, self.xp.int32)
-        tiles, n_tiles = self.tiles_of(end - begin, rows.shape[0])
+        tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
         slots = structs.Slots(rows, None, begin, end)
         arguments = targets_of(training), slots, tiles, values, found
         grid = (self.blocks(n_tiles) if S else 0,)
@@ -211,7 +234,7 @@ class CudaKernels(Backend):
         features = self.xp.ascontiguousarray(features)
         shape = (*features.shape, training.n_codes, training.hist_channels)
         hist = self.zeros(shape, self.xp.int64)
-        tiles, n_tiles = self.tiles_of(slots.n_stored, slots.n_held)
+        tiles, n_tiles = self.slot_tiles(slots)
         self.add_rows(training, slots, features, tiles, n_tiles, hist)
         return hist
 
@@ -224,60 +247,72 @@ class CudaKernels(Backend):
         n_tiles: int,
         hist: Array,
     ) -> None:
-        """Add the slots' rows to `hist`; the histograms that are used hold zeros."""
-        (S, k), B, C = features.shape, training.n_codes, training.n_channels
-        is_classes = training.target.coding.is_classes
-        # 32-bit words of a bin: one for a class, the weight or the count, two for a moment
+        """Add the slots' rows to `hist`; the histograms that are used hold zeros. Those of slots of
+        one tile need not, if a block's memory holds one (see `histogram_group`)."""
+        S, k = features.shape
+        group, words, size = self.histogram_group(training, k)
+        rows = codes_of(training), targets_of(training), rows_of(slots), tiles, features
+        macros = self.macros(training.matrix, LABELS=str(int(training.target.coding.is_classes)))
+        blocks = self.blocks(n_tiles) if S else 0
+        if not group:
+            arguments: tuple[Any, ...] = *rows, histograms_of(training, hist)
+            grid = (blocks, min(k, 65535))
+            self.launch("histogram", "histogram_direct", grid, arguments, macros=macros)
+            return
+        shared = -(-group * size // 16) * 16  # cells are cleared and read by fours
+        # many threads hide each other's waiting: of few large blocks, or of more small ones
+        few = shared > self.shared_share(4)
+        arguments = *rows, group, words, histograms_of(training, hist)
+        self.launch(
+            "histogram", "histogram", (blocks, min(-(-k // group), 65535)), arguments,
+            macros=macros, threads=HISTOGRAM_THREADS if few else THREADS, shared=shared,
+        )  # fmt: skip
+
+    def histogram_group(self, training: Training, k: int) -> tuple[int, int, int]:
+        """How many of k histograms a block holds, 0: not even one; 32-bit words of a bin; bytes of
+        a histogram."""
+        C, is_classes = training.n_channels, training.target.coding.is_classes
+        # a word for a class, the weight or the count, two for a moment
         words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
-        size = 4 * B * words
+        size = 4 * training.n_codes * words
         # two blocks on a multiprocessor at once, if one feature fits half of its memory
         share = self.shared_share(2)
         share = share if size <= share else self.shared_limit
         group = min(k, GROUP_FEATURES, share // size)
-        group = -(-k // -(-k // group)) if group else 0  # groups of about one size
-        arguments = (
-            codes_of(training), targets_of(training), rows_of(slots), tiles, features, group, words,
-            histograms_of(training, hist),
-        )  # fmt: skip
-        grid = (self.blocks(n_tiles) if S else 0, min(-(-k // group) if group else k, 65535))
-        self.launch(
-            "histogram", "histogram", grid, arguments,
-            macros=self.macros(training.matrix, LABELS=str(int(is_classes))),
-            shared=group * size,
-        )  # fmt: skip
+        return -(-k // -(-k // group)) if group else 0, words, size  # groups of about one size
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         best = self.no_splits(slots)
-        need = self.xp.asarray(need, copy=True)
         # multiway splits pass the part of one feature
-        hist, features = (self.xp.ascontiguousarray(a) for a in (hist, features))
-        self.improve(training, slots, hist, features, need, best)
+        hist, features, need = (self.xp.ascontiguousarray(a) for a in (hist, features, need))
+        self.cut(training, slots, hist, features, need, best)
         return best
 
     def no_splits(self, frontier: Frontier) -> Splits:
+        """Splits that are not yet known."""
         xp, S = self.xp, frontier.n_slots
         return Splits(
-            xp.full((S,), -xp.inf, dtype=xp.float64, device=self.device),
-            xp.full((S,), -1, dtype=xp.int32, device=self.device),
-            self.zeros(S, xp.int32),
-            self.zeros(S, xp.bool),
-            xp.zeros_like(frontier.sums),
-            self.zeros(S, xp.int64),
+            self.empty(S, xp.float64),
+            self.empty(S, xp.int32),
+            self.empty(S, xp.int32),
+            self.empty(S, xp.bool),
+            xp.empty_like(frontier.sums),
+            self.empty(S, xp.int64),
             self.empty((S, 0), xp.uint64),
         )
 
-    def improve(
+    def cut(
         self,
         training: Training,
         slots: Frontier,
         hist: Array,
         features: Array,
-        need: Array,
+        need: Array | None,
         best: Splits,
     ) -> None:
-        """Improve on the splits `best` with these features; `need` is counted down."""
+        """Write the best splits by these features to `best`; `need` None: by all that vary."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
@@ -291,8 +326,7 @@ class CudaKernels(Backend):
             "best_split", "best_cut", (self.blocks(S * k, warps),), arguments,
             macros=macros, threads=32 * warps, shared=8 * CUT_SUMS * C * warps,
         )  # fmt: skip
-        splits = structs.Splits(*(getattr(best, name) for name in structs.Splits._fields))
-        arguments = hists, features, score, found, need, splits
+        arguments = hists, features, score, found, need, splits_of(best)
         self.launch(
             "best_split", "best_split", (self.blocks(S, SPLIT_THREADS // 32),), arguments,
             macros=macros, threads=SPLIT_THREADS,
@@ -302,60 +336,24 @@ class CudaKernels(Backend):
         self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
         xp, f, S, matrix = self.xp, slots, slots.n_slots, training.matrix
-        n_rows = xp.where(splits.feature >= 0, f.n_stored, 0)
-        tiles, n_tiles = self.tiles_of(n_rows, f.n_held)
-        n_left, grid = self.zeros(S, xp.int64), (self.blocks(n_tiles) if S else 0,)
-        goes_left = self.empty(n_tiles * tiles.size // 32, xp.uint32)
-        counts = self.zeros(n_tiles, xp.int64)
+        tiles, n_tiles = self.slot_tiles(f)
+        n_left, grid = self.empty(S, xp.int64), (self.blocks(n_tiles) if S else 0,)
+        half = f.rows.shape[0] // 2
+        goes_left = self.empty(half // 32 + S + 1, xp.uint32)
+        counts = self.empty(n_tiles, xp.int64)
         sides = structs.Sides(
             splits.feature, splits.bin, splits.missing_left, splits.sets, splits.sets.shape[1]
         )
-        macros = self.macros(matrix, SETS=str(int(sides.words > 0)))
+        macros, rows = self.macros(matrix, SETS=str(int(sides.words > 0))), rows_of(f)
         arguments: tuple[Any, ...] = (
-            codes_of(training), rows_of(f), tiles, sides, goes_left, counts,
+            codes_of(training), rows, tiles, sides, half, goes_left, counts, n_left,
         )  # fmt: skip
         self.launch("partition", "mark", grid, arguments, macros=macros)
-        before = xp.cumulative_sum(counts, include_initial=True)
         arguments = (
-            rows_of(f), tiles, f.rows.shape[0] // 2, goes_left, before, f.rows, f.weights, n_left,
+            rows, tiles, splits.feature, half, goes_left, counts, f.rows, f.weights, n_left,
         )  # fmt: skip
         self.launch("partition", "move", grid, arguments, macros=macros)
         return f.rows, f.weights, n_left
-
-    def apply(self, forest: Forest, codes: Array) -> Array:
-        N, T = codes.shape[0], forest.n_trees
-        nodes, offsets, _, set_at, sets = self.forest_here(forest)
-        out = self.empty((N, T), self.xp.int64)
-        trees = structs.Trees(nodes, offsets, set_at, sets, T)
-        arguments = trees, codes_for(forest.edges, codes), N, out
-        macros = traverse_macros(forest, codes)
-        self.launch("traverse", "apply", (self.blocks(N, 32),), arguments, macros=macros)
-        return out
-
-    def accumulate(
-        self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
-    ) -> Array:
-        N = codes.shape[0]
-        nodes, offsets, values, set_at, sets = self.forest_here(forest)
-        offsets = offsets[trees.start : trees.stop + 1]
-        own = structs.Trees(nodes, offsets, set_at, sets, len(trees))
-        arguments = (
-            own, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
-        )  # fmt: skip
-        macros = traverse_macros(forest, codes)
-        self.launch("traverse", "accumulate", (self.blocks(N, 32),), arguments, macros=macros)
-        return total
-
-    def forest_here(self, forest: Forest) -> tuple[Array, ...]:
-        """Nodes, offsets, values, `set_at` and sets of a forest on the device; they are copied
-        once and kept while the forest lives."""
-        copies = _forests.setdefault(forest, {})
-        if self.device_number not in copies:
-            f = forest
-            copies[self.device_number] = tuple(
-                self.asarray(a) for a in (f.nodes, f.tree_offsets, f.values, f.set_at, f.sets)
-            )
-        return copies[self.device_number]
 
     def macros(self, matrix: BinnedMatrix, **more: str) -> dict[str, str]:
         return {"CODE": "u8" if matrix.codes.itemsize == 1 else "u16", **more}

@@ -11,15 +11,20 @@ from typing import Any
 
 import array_api_compat.cupy
 import cupy
+import cupyx
 import numpy as np
 
 from gpuforest.backends.cuda import CudaBackend
 from gpuforest.common.errors import BackendError
+from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.source import OPTIONS, cuda_source
 
 Array = Any
 
 STATIC_SHARED = 512  # bytes: the most static shared memory of any kernel, rounded up
+# Bytes of an array that threads copy together, and of a part; the most threads of a copy. CuPy
+# keeps the pinned memory, a part for each thread
+LEAST_BY_THREADS, PART, MOST_COPYING = 2**23, 2**21, 8
 LEFT_FREE = 1 / 16  # of free memory, for other users of the device
 
 
@@ -59,13 +64,38 @@ class CupyBackend(CudaBackend):
         super().__init__(n_threads, max(memory_budget, self.free_bytes() // 8))
 
     def asnumpy(self, array: Array) -> np.ndarray:
+        is_large = isinstance(array, cupy.ndarray) and array.nbytes >= LEAST_BY_THREADS
+        if is_large and self.n_threads > 1:
+            return self._by_threads(cupy.ascontiguousarray(array))
         return np.asarray(cupy.asnumpy(array))
+
+    def _by_threads(self, array: Array) -> np.ndarray:
+        """A host copy, made by several threads through pinned memory.
+
+        A single thread takes most of the time to touch the new memory, page by page.
+        """
+        found = np.empty(array.shape, array.dtype)
+        there, here = array.reshape(-1).view(cupy.uint8), found.reshape(-1).view(np.uint8)
+        self.synchronise()  # the threads use another stream
+
+        def copy(begin: int) -> None:
+            with cupy.cuda.Device(self.device_number):
+                part = there[begin : begin + PART]
+                pinned = cupyx.empty_pinned(part.shape, np.uint8)
+                part.get(out=pinned)
+                here[begin : begin + PART] = pinned
+
+        parallel_map(copy, range(0, there.size, PART), min(self.n_threads, MOST_COPYING))
+        return found
 
     def asarray(self, host: Any) -> Array:
         return cupy.asarray(host)
 
     def address(self, array: Array) -> int:
         return int(array.data.ptr)
+
+    def synchronise(self) -> None:
+        cupy.cuda.get_current_stream().synchronize()
 
     def free_bytes(self) -> int:
         free, _ = cupy.cuda.runtime.memGetInfo()

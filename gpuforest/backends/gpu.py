@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from textwrap import shorten
 from typing import NamedTuple
 
 from gpuforest.common.errors import BackendError
@@ -23,6 +24,11 @@ DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 INSTALL = (
     "pip install 'gpuforest[cuda13]' (or 'gpuforest[cuda12]', where the driver is one of CUDA 12)"
 )
+CUDA_PACKAGES = ("cupy", "cupy_backends", "cuda")
+# of CuPy, and of the package by which it finds libraries
+COMPILER_ERRORS = (
+    "CompileException", "NVRTCError", "DynamicLibNotFoundError", "DynamicLibNotAvailableError",
+)  # fmt: skip
 LEAST_CUPY = (14, 1)  # before, `repeat` takes no counts on the device
 NOT_INITIALISED, NO_DEVICE = 3, 100  # error codes of cuInit: after a fork, and without a GPU
 
@@ -61,14 +67,18 @@ def usable() -> bool:
 
 
 @contextmanager
-def memory_errors() -> Iterator[None]:
-    """Turn the error of a failed allocation on the GPU into a BackendError."""
+def device_errors() -> Iterator[None]:
+    """Turn errors of CuPy that are no fault of this package into a BackendError: no memory is left,
+    a library or a header is missing, or the compiler of kernels fails."""
     try:
         yield
     except Exception as error:
-        if not _is_memory_error(error):
-            raise
-        raise BackendError(f"{_no_memory().text} ({_line(error)})") from error
+        if _is_memory_error(error):
+            raise BackendError(f"{_no_memory().text} ({_line(error)})") from error
+        if _is_of_installation(error):
+            text = f"CuPy or CUDA is not completely installed: {shorten(_line(error), 500)}"
+            raise BackendError(f"{text}; {INSTALL}") from error
+        raise
 
 
 def _reason() -> Reason | None:
@@ -156,6 +166,20 @@ def _is_memory_error(error: Exception) -> bool:
     if type(error).__module__.partition(".")[0] not in ("cupy", "cupy_backends"):
         return False
     return isinstance(error, MemoryError) or "out of memory" in str(error)
+
+
+def _is_of_installation(error: Exception) -> bool:
+    """Whether CuPy lacks a library or cannot compile; `RuntimeError` also is an error of Python's
+    own, which counts where CuPy raised it."""
+    kind = type(error)
+    if kind.__name__ in COMPILER_ERRORS and kind.__module__.partition(".")[0] in CUDA_PACKAGES:
+        return True
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    where = "" if at is None else str(at.tb_frame.f_globals.get("__name__"))
+    own = kind in (RuntimeError, OSError, FileNotFoundError, ImportError, ModuleNotFoundError)
+    return own and where.partition(".")[0] in CUDA_PACKAGES
 
 
 def _dotted(version: int) -> str:

@@ -173,9 +173,10 @@ def run_on_backend(
 ) -> R:
     """The result of `work` on the backend of that name.
 
-    If "auto" chose a GPU and it fails (it has too little memory), a log record says so and the
-    work starts again on the CPU; if kernels cannot be compiled, it starts again on NumPy. If the
-    user named the backend, its error is raised.
+    If "auto" chose a GPU and it fails (it has too little memory, or CUDA is not completely
+    installed), a log record says so and the work starts again on the CPU; if kernels for the CPU
+    cannot be compiled, it starts again on NumPy. If the user named the backend, its error is
+    raised.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def run_on_backend(
     with stage("checking"):
         backend = get_backend(name, n_threads, n_rows=n_rows, on_device=on_device)
     try:
-        with gpu.memory_errors():
+        with gpu.device_errors():
             return work(backend)
     except BackendError as error:
         if _asked(name) != "auto" or backend.name == "numpy":

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import estimators
-from gpuforest.assembly import leaf_table, pairs
+from gpuforest.assembly import leaf_table
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.common import hashing
@@ -28,6 +28,7 @@ from gpuforest.forest_check import check_forest
 from gpuforest.inspection.views import TreeView
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
 from gpuforest.sampling import Sampling, draw_bags
+from gpuforest.slots import pairs
 from gpuforest.target import TargetCoding, encode_moments, integer_weights
 
 HOMES = {  # in scikit-learn, of what has the same name there and here
@@ -259,7 +260,7 @@ def _forest(model: Any) -> Forest:
         coding, sums = _moments(leaves, criterion)
         # scikit-learn's may lie below zero by rounding
         spread = np.maximum(np.concatenate([at.impurity for at in leaves]), 0.0)
-    nodes, sums = leaf_table(xp, nodes, sums, coding)
+    nodes, sums = leaf_table(NumpyBackend(), nodes, sums, coding)
     offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
     forest = Forest(nodes, offsets, sums, edges, coding, _seed(model), spread)
     if criterion.medians:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.assembly import exclusive, pairs
 from gpuforest.criteria import Criterion
 from gpuforest.forest import Forest
+from gpuforest.levels import exclusive
 from gpuforest.nodes import is_leaf, unpack
+from gpuforest.slots import pairs
 
 Array = Any
 

@@ -25,13 +25,16 @@ from operator import sub
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.assembly import LEAF, WIDE, Level, assemble, exclusive, merge_waves, pairs
+from gpuforest.assembly import assemble, merge_waves
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.criteria import Criterion
 from gpuforest.forest import Forest, tree_groups
 from gpuforest.frontier import Subtrees
 from gpuforest.inspection.gains import gains_by_errors, gains_by_levels
+from gpuforest.kernels.shared.constants import LEAF, WIDE
+from gpuforest.levels import Level, exclusive
 from gpuforest.nodes import has_set, is_leaf, unpack
+from gpuforest.slots import pairs
 
 
 def split_gains(forest: Forest, criterion: Criterion) -> np.ndarray:

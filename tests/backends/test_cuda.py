@@ -52,6 +52,21 @@ def test_equal_features_go_as_they_are_drawn(cuda, n_tried, deep):
             assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
 
 
+@pytest.mark.parametrize("n_tried", [1, 3, 300])
+def test_features_that_vary_in_few_rows_are_found(cuda, n_tried):
+    # not in a sample of rows, in any of several tiles, and beyond the first 256 of an order
+    rng, n, F = np.random.default_rng(n_tried), 5000, 300
+    X = np.zeros((n, F), np.float32)
+    some = rng.permutation(F)[: 8 * n_tried]
+    X[rng.integers(0, n, len(some)), some] = 1.0
+    task = Task(X, rng.integers(0, 3, n), n_draws=n, n_tried=n_tried, n_trees=2, max_depth=2)
+    forest = task.grow(NumbaBackend())
+    assert len(forest.nodes) > 6
+    for seed in range(2):
+        with cuda.order(seed):
+            assert same_forest(forest, task.grow(cuda.backend(deep=0)))
+
+
 @SETTINGS
 @given(
     task=tasks(),

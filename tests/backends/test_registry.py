@@ -253,6 +253,51 @@ class TestMemory:
             RandomForestRegressor(2).fit(fake_cupy.asarray(self.X), self.y)
 
 
+class CompileException(Exception):
+    """What CuPy raises where NVRTC does not compile a kernel."""
+
+
+CompileException.__module__ = "cupy.cuda.compiler"
+
+
+def raised_by(module: str, error: str):
+    """A function of that module, which raises the error."""
+    own = {"__name__": module}
+    exec(f"def fail(*args):\n    raise {error}", own)
+    return own["fail"]
+
+
+def compiler(*args):
+    raise CompileException("cannot open source file 'cuda_fp16.h'\n1 error " + 999 * "and more ")
+
+
+@pytest.mark.parametrize("fail", [
+    compiler,
+    raised_by("cupy_backends.cuda._softlink", "RuntimeError('CuPy failed to load libnvrtc.so')"),
+    raised_by("cupy.cuda", "ImportError('libcublas.so.13: cannot open shared object file')"),
+])  # fmt: skip
+def test_what_cuda_lacks_is_found_out_late(fail, machine, monkeypatch, caplog):
+    monkeypatch.setattr(fake_cupy.FakeCupyBackend, "totals", fail)
+    X, y = fake_cupy.asarray(TestMemory.X), TestMemory.y
+    with pytest.raises(BackendError, match=r"not completely installed: .*pip install") as caught:
+        RandomForestClassifier(2, backend="cupy").fit(X, y)
+    assert len(str(caught.value)) < 700
+    assert RandomForestClassifier(2).fit(X, y).backend_ == CPU
+    (record,) = caplog.records
+    assert "starting again on the CPU" in record.message
+
+
+@pytest.mark.parametrize("fail", [
+    raised_by("cupy._core.core", "ValueError('shapes do not fit')"),
+    raised_by("gpuforest.grow", "RuntimeError('our own')"),
+])  # fmt: skip
+def test_our_own_mistakes_stay_what_they_are(fail, machine, monkeypatch):
+    monkeypatch.setattr(fake_cupy.FakeCupyBackend, "totals", fail)
+    with pytest.raises((ValueError, RuntimeError), match=r"do not fit|our own") as caught:
+        RandomForestClassifier(2).fit(fake_cupy.asarray(TestMemory.X), TestMemory.y)
+    assert not isinstance(caught.value, BackendError)
+
+
 def test_data_on_a_gpu_without_cupy(monkeypatch, caplog):
     monkeypatch.setattr(gpu, "find_spec", lambda name: None)
     monkeypatch.setattr("gpuforest.backends.arrays.find_spec", lambda name: None)

@@ -18,7 +18,7 @@ ARCHITECTURES = ["sm_75", "sm_90", "sm_100"]
 if "GPUFOREST_ALL_GPUS" in os.environ:  # each takes half a minute more
     ARCHITECTURES += ["sm_80"]
 ALL_MACROS = "sm_90"  # values that change few instructions once only, for the time it takes
-RARE = {("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1")}
+RARE = {("BLOCKS", "4"), ("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1")}
 
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
@@ -34,19 +34,32 @@ REGISTERS = {
     "apply": (24, 24),  # walks wait at every node: nothing but a row and a tree
     "bag": (32, 40),  # hashes of several draws at once
     "best_cut": (88, 112),  # both sides of a cut and the best one so far; 128 threads a block
-    "best_split": (64, 48),  # the winner, and its rival from another lane
+    "best_split": (48, 40),  # the winner, and its rival from another lane
+    "children": (48, 48),  # a hash, and quotients of 64 bits
     "collect": (48, 32),  # waits for memory
+    "compare_rows": (64, 64),  # the permutation, and eight loads under way
+    "compare_samples": (64, 48),  # eight loads under way
     "count_in_bag": (24, 32),  # waits for memory
+    "count_kinds": (48, 32),  # waits for memory
+    "count_tiles": (48, 40),  # quotients of 64 bits
     "differs": (40, 40),  # waits for memory
-    "draw_features": (40, 32),  # the four rounds of a permutation
+    "draw_features": (56, 48),  # the four rounds of a permutation
     "draw_rows": (32, 24),  # a hash
     "edges": (64, 64),  # blocks of 1,024 threads
     "encode": (24, 32),  # a search waits at every step
     "grow_subtrees": (128, 128),  # two blocks of 256 threads
-    "histogram": (64, 64),  # four blocks of 256 threads
+    "histogram": (64, 64),  # two blocks of 512 threads, or four of 256
+    "histogram_direct": (48, 32),  # waits for memory
     "in_bag": (56, 40),  # loads of several rounds under way
     "mark": (32, 32),  # waits for memory
-    "move": (56, 48),  # four positions in 64 bits
+    "move": (64, 40),  # four positions in 64 bits
+    "node_positions": (32, 32),  # waits for memory
+    "number_kinds": (48, 40),  # a scan waits at every step
+    "number_tiles": (32, 32),  # as these
+    "row_keys": (56, 40),  # a hash
+    "rows_differ": (32, 32),  # waits for memory
+    "subtree_sizes": (32, 32),  # waits for memory
+    "take_slots": (64, 64),  # addresses of sixteen arrays
     "totals": (64, 48),  # sums of eight channels in 64 bits
 }
 
@@ -57,6 +70,7 @@ NATIVE = {
     "bag": [r"REDG?\.E\.ADD\.STRONG"],
     "grow_subtrees": [SHARED_SUM],
     "histogram": [SHARED_SUM, GLOBAL_SUM],
+    "histogram_direct": [GLOBAL_SUM],
     "totals": [GLOBAL_SUM],
 }
 ATOMIC = r"\b(?:ATOM|RED)\w*\."

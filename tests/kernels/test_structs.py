@@ -24,7 +24,7 @@ def address(array):
 
 def test_a_struct_is_laid_out_as_in_c():
     # the compilers check it again, by the text
-    assert dtype_of(Open).itemsize == 8
+    assert dtype_of(Open).itemsize == 12
     assert dtype_of(Codes).fields["stride"][1] == 24
     assert "static_assert(sizeof(Codes) == 32" in text_of(Codes)
     assert "static_assert(alignof(decltype(Codes::stride)) == 8" in text_of(Codes)

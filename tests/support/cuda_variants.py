@@ -16,6 +16,7 @@ from gpuforest.kernels.source import CONSTANTS, cuda_source
 PACKAGE = Path(gpuforest.__file__).parent
 
 VALUES = {
+    "BLOCKS": ("2", "4"),
     "CODE": ("u8", "u16"),
     "CRITERION": tuple(sorted({str(c.number) for c in CRITERIA.values()} | {str(INFORMATION)})),
     "LABELS": ("0", "1"),
@@ -28,10 +29,12 @@ MACROS = {
     "best_split": ("CRITERION", "SPECIAL"),
     "edges": ("VALUE",),
     "encode": ("VALUE", "CODE"),
-    "grow_subtrees": ("CODE", "CRITERION", "SPECIAL"),
+    "grow_subtrees": ("CODE", "CRITERION", "SPECIAL", "BLOCKS"),
     "histogram": ("CODE", "LABELS"),
-    "level": (),
+    "leaf_rows": (),
+    "level": ("CODE",),
     "partition": ("CODE", "SETS"),
+    "slots": (),
     "totals": ("LABELS",),
     "traverse": ("CODE", "SETS"),
 }
@@ -46,8 +49,8 @@ def variants(operation: str) -> list[dict[str, str]]:
 @cache
 def most_threads(operation: str) -> dict[str, int]:
     """Threads of a block that each kernel's __launch_bounds__ allows."""
-    found = re.findall(r"__launch_bounds__\((\w+)[^()]*\)\s+(\w+)\(", cuda_source(operation))
-    return {name: CONSTANTS[threads] for threads, name in found}
+    found = re.findall(r"__launch_bounds__\(([^(),]+)[^()]*\)\s+(\w+)\(", cuda_source(operation))
+    return {name: eval(threads, {**CONSTANTS, "BLOCKS": 2}) for threads, name in found}
 
 
 @cache

@@ -1,4 +1,5 @@
-// Bags on the device. The specification is numpy.py beside this file.
+// Bags, and samples of rows, on the device. The specifications are numpy.py beside this file and
+// binning.draw_rows.
 #include "shared/cuda.cuh"
 #include "shared/hashing/cuda.cuh"
 
@@ -60,4 +61,11 @@ in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, const i64* first_posi
       position += total;
     }
   }
+}
+
+// The first `count` rows of a random order of n_rows, not yet sorted.
+extern "C" __global__ void __launch_bounds__(THREADS)
+draw_rows(u64 key, i64 n_rows, i64 count, i64* rows) {
+  Order order(key, n_rows);
+  for (i64 i = thread_number(); i < count; i += thread_count()) rows[i] = order.at(i);
 }

@@ -77,6 +77,7 @@ best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, doub
       continue;
     }
     Bins bins = {hist.cells + p * B * hist.channels, (int)hist.channels, (int)C};
+    int n_bins = min(rules.n_bins[f], last);  // those that may hold rows, but for missing values
     // 1. which bins hold rows; the feature varies if at least two do
     int occupied = 0, where = 0;
     for (int b = 0; b < B && occupied < 2; b += 32)
@@ -91,14 +92,14 @@ best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, doub
       Limits limits = limits_of(rules, nodes, s, f);
       Draw draw = {false, false, 0};
 #if SPECIAL
-      int low = rules.random ? bins.after(-1, last) : -1;
-      if (low >= 0) draw.between(nodes.key[s], f, low, bins.last(last), node.some_missing);
+      int low = rules.random ? bins.after(-1, n_bins) : -1;
+      if (low >= 0) draw.between(nodes.key[s], f, low, bins.last(n_bins), node.some_missing);
 #endif
-      cut = best_cut_of(bins, last, node, limits, draw, rules.table);
+      cut = best_cut_of<1>(bins, n_bins, node, limits, draw, rules.table);
       if (cut.item >= 0)
-        where = (draw.random && bins.after(draw.code, last) >= 0
+        where = (draw.random && bins.after(draw.code, n_bins) >= 0
                      ? draw.code
-                     : middle_of_gap(bins, last, cut.item, rules.n_bins[f])) |
+                     : middle_of_gap(bins, n_bins, cut.item, rules.n_bins[f])) |
                 missing_goes_left(cut, node) << FOUND_MISSING_LEFT;
       __syncwarp();
     }
@@ -121,52 +122,46 @@ __device__ __forceinline__ void first_of_best(double& score, int& at) {
   }
 }
 
-// A warp for each slot: the best split by the first `need` of its features that vary. It improves
-// on `best`, from features tried before; `tried` counts up and `need` down.
+// A warp for each slot: the best split by the first need[s] of its features that vary, or by all.
 extern "C" __global__ void __launch_bounds__(SPLIT_THREADS)
-best_split(Histograms hist, const i32* features, const double* score, const i32* found, i64* need,
-           Splits best) {
+best_split(Histograms hist, const i32* features, const double* score, const i32* found,
+           const i64* need, Splits best) {
   i64 warps = thread_count() >> 5, k = hist.k;
   for (i64 s = thread_number() >> 5; s < hist.S; s += warps) {
-    i64 more = need[s];
+    i64 most = need ? need[s] : k;
     int count = 0, winner = -1;
-    double highest = best.score[s];
+    double highest = MINUS_INFINITY;
     // a lane for each feature; those that vary are tried in the order of the draw, and of equal
     // scores the first wins
-    for (i64 first = 0; first < k && count < more; first += 32) {
+    for (i64 first = 0; first < k && count < most; first += 32) {
       i64 j = first + lane();
       int cut = j < k ? found[s * k + j] : -1, at = (int)j;
       u32 vary = __ballot_sync(ALL_LANES, cut >= 0 && cut >> FOUND_VARIES & 1);
-      bool own = vary >> lane() & 1 && count + __popc(vary & lanes_below()) < more;
+      bool own = vary >> lane() & 1 && count + __popc(vary & lanes_below()) < most;
       double mine = own ? score[s * k + j] : MINUS_INFINITY;
       first_of_best(mine, at);
       if (mine > highest) {
         highest = mine;
         winner = at;
       }
-      count += __popc(vary) < more - count ? __popc(vary) : (int)(more - count);
+      count += __popc(vary) < most - count ? __popc(vary) : (int)(most - count);
     }
-    __syncwarp();
-    if (lane() == 0) {
-      need[s] = more - count;
-      best.tried[s] += count;
-    }
-    if (winner < 0) continue;
     // the winner's left side: the bins for which goes_left is true
-    int cut = found[s * k + winner], bin = cut & FOUND_CUT;
+    int cut = winner < 0 ? 0 : found[s * k + winner], bin = cut & FOUND_CUT;
     bool missing_left = cut >> FOUND_MISSING_LEFT & 1;
     const i64* cells = hist.cells + (s * k + winner) * hist.B * hist.channels;
     for (i64 c = 0; c < hist.C; c++) {
       i64 sum = 0;
-      for (i64 b = lane(); b <= bin; b += 32) sum += cells[b * hist.channels + c];
+      for (i64 b = lane(); winner >= 0 && b <= bin; b += 32) sum += cells[b * hist.channels + c];
       sum = warp_sum(sum) + (missing_left ? cells[(hist.B - 1) * hist.channels + c] : 0);
       if (lane() == 0) best.left[s * hist.C + c] = sum;
     }
     if (lane() == 0) {
       best.score[s] = highest;
-      best.feature[s] = features[s * k + winner];
+      best.feature[s] = winner < 0 ? -1 : features[s * k + winner];
       best.bin[s] = bin;
       best.missing_left[s] = missing_left;
+      best.tried[s] = count;
     }
   }
 }

@@ -87,63 +87,108 @@ __device__ __forceinline__ Cut best_of_lanes(Cut cut, int width) {
   return cut;
 }
 
-// All lanes call it and get the same result.
-template <class Items>
+// The cuts behind EACH neighbouring items of a lane.
+template <int EACH>
+struct Cuts {
+  SUM n_before;       // the weight before the items
+  i64 a_left[EACH];   // the second channel of the left side
+  int n_left[EACH];   // the rows of the left side, if a side must hold more than one
+  Side left[EACH], right[EACH];
+
+  // Adds up the items from `first` on, of which the lanes take EACH; `with`: the left side holds the
+  // missing values.
+  template <class Items>
+  __device__ __forceinline__ void add(const Items& items, int n_items, int first, bool with,
+                                      const Node& node, const i64* table) {
+    int begin = first + lane() * EACH, width = lanes_for((n_items + EACH - 1) / EACH);
+    bool more = first + 32 * EACH < n_items;
+    n_before = 0;
+    for (int c = 0; c < node.C; c++) {
+      SUM own[EACH], here = 0;
+#pragma unroll
+      for (int j = 0; j < EACH; j++)
+        here += own[j] = begin + j < n_items ? items.at(begin + j).channel(c) : 0;
+      SUM before = first ? (SUM)node.so_far[c] : with ? (SUM)node.missing[c] : 0;
+      here = before + sum_to_here(here, width) - here;
+      if (LABELS || c == 0) n_before += here;
+#pragma unroll
+      for (int j = 0; j < EACH; j++) {
+        here += own[j];
+        if (c == 1) a_left[j] = (i64)here;
+        left[j].add(c, here, table);
+        right[j].add(c, (SUM)node.sums[c] - here, table);
+      }
+      if (more) {
+        __syncwarp();
+        if (lane() == 31) node.so_far[c] = here;
+      }
+    }
+    __syncwarp();
+  }
+
+  // Counts the rows of left sides, after `before` others. Returns how many there are in all.
+  template <class Items>
+  __device__ __forceinline__ int count(const Items& items, int n_items, int first, int before) {
+    int begin = first + lane() * EACH, here = 0;
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+      here += n_left[j] = begin + j < n_items ? items.rows(begin + j) : 0;
+    here = before + sum_to_here(here) - here;
+#pragma unroll
+    for (int j = 0; j < EACH; j++) n_left[j] = here += n_left[j];
+    return __shfl_sync(ALL_LANES, here, 31);
+  }
+
+  // Whether item i, the lane's j-th, is the last of its code, and both sides hold enough.
+  template <class Items>
+  __device__ __forceinline__ bool may_cut(const Items& items, int n_items, int i, int j, bool with,
+                                          const Node& node, const Limits& limits,
+                                          const Draw& draw) const {
+    bool inside = i < n_items && right[j].n > 0;
+    bool holds_rows = left[j].n > (j ? left[j ? j - 1 : 0].n : n_before);
+    bool ends = inside && holds_rows;
+#if SPECIAL
+    if (node.C > 1)
+      inside = inside && limits.allow(left[j].n, a_left[j], right[j].n, node.sums[1] - a_left[j]);
+    ends = ends && inside;
+    if (draw.random) {  // an empty bin is no candidate, but a cut may be drawn there
+      ends = inside && with == draw.missing_left && items.code(i) <= draw.code;
+      ends = ends && (i + 1 == n_items || items.code(i + 1) > draw.code);
+    } else
+#endif
+    if (!Items::BINS)
+      ends = ends && (i + 1 == n_items || items.code(i + 1) != items.code(i));
+    int least = limits.min_rows;
+    return ends && (least <= 1 || (n_left[j] >= least && node.n_rows - n_left[j] >= least));
+  }
+};
+
+// All lanes call it and get the same result. The more items a lane takes at a time, the fewer sums
+// over lanes.
+template <int EACH, class Items>
 __device__ Cut best_cut_of(const Items& items, int n_items, const Node& node, const Limits& limits,
                            const Draw& draw, const i64* table) {
   Cut best = {MINUS_INFINITY, -1, false, false};
-  int width = lanes_for(n_items), min_rows = limits.min_rows, C = node.C;
-  // 2. left sides: without the missing values, then with them
   for (int with = 0; with <= (int)node.some_missing; with++) {
     int rows_so_far = with ? node.rows_missing : 0;
-    for (int first = 0; first < n_items; first += 32) {
-      int i = first + lane();
-      bool inside = i < n_items, more = first + 32 < n_items;
-      auto item = items.at(inside ? i : first);
-      SUM weight = 0;
-      i64 a_left = 0;
-      Side left, right;
-      for (int c = 0; c < C; c++) {
-        SUM own = inside ? item.channel(c) : 0;
-        SUM before = first ? (SUM)node.so_far[c] : with ? (SUM)node.missing[c] : 0;
-        SUM here = before + sum_to_here(own, width);
-        if (LABELS || c == 0) weight += own;
-        if (c == 1) a_left = (i64)here;
-        left.add(c, here, table);
-        right.add(c, node.sums[c] - here, table);
-        if (more) {
-          __syncwarp();
-          if (lane() == 31) node.so_far[c] = here;
-        }
-      }
-      __syncwarp();
-      // 3. candidates: the item is the last of its code, and both sides hold enough rows
-      bool ends = inside && weight > 0 && right.n > 0;
-#if SPECIAL
-      bool parts = inside && right.n > 0;
-      if (C > 1) parts = parts && limits.allow(left.n, a_left, right.n, node.sums[1] - a_left);
-      ends = ends && parts;
-      if (draw.random) {  // an empty bin is no candidate, but a cut may be drawn there
-        ends = parts && with == (int)draw.missing_left && items.code(i) <= draw.code;
-        ends = ends && (i + 1 == n_items || items.code(i + 1) > draw.code);
-      } else
-#endif
-      if (!Items::BINS)
-        ends = ends && (i + 1 == n_items || items.code(i + 1) != items.code(i));
-      if (min_rows > 1) {
-        int n = rows_so_far + sum_to_here(inside ? items.rows(i) : 0, width);
-        rows_so_far = __shfl_sync(ALL_LANES, n, 31);
-        ends = ends && n >= min_rows && node.n_rows - n >= min_rows;
-      }
-      // 4. score them; the first of the highest
-      if (ends) {
+    for (int first = 0; first < n_items; first += 32 * EACH) {
+      // 2. left sides: without the missing values, then with them
+      Cuts<EACH> cuts;
+      cuts.add(items, n_items, first, with > 0, node, table);
+      if (limits.min_rows > 1) rows_so_far = cuts.count(items, n_items, first, rows_so_far);
+#pragma unroll
+      for (int j = 0; j < EACH; j++) {
+        // 3. candidates, and 4. their scores: the first of the highest
+        int i = first + lane() * EACH + j;
+        if (!cuts.may_cut(items, n_items, i, j, with > 0, node, limits, draw)) continue;
+        const Side &left = cuts.left[j], &right = cuts.right[j];
         double score = left.score(table) + right.score(table);
         if (score > best.score || (score == best.score && i < best.item))
           best = {score, i, with > 0, left.n > right.n};
       }
     }
   }
-  return best_of_lanes(best, width);
+  return best_of_lanes(best, lanes_for((n_items + EACH - 1) / EACH));
 }
 
 // Steps 5 and 6: the middle of the gap behind the cut, and where missing values go.

@@ -1,266 +1,17 @@
-// Grow subtrees on the device: a block takes a slot, copies its rows to shared memory once
-// and grows the whole subtree there, level by level, a warp a node. The specification is the
-// loop of grow.py: the trees are the same.
+// Grow subtrees on the device: a block takes a slot, copies its rows to shared memory once and
+// grows the whole subtree there. The specification is the loop of grow.py: the trees are the same.
+//
+//     nodes of many rows   the block splits one after another, level by level, by histograms
+//     nodes of few rows    a warp takes one and grows its subtree, by sorted rows
 //
 // A node of n rows has at most 2 n - 2 descendants, so the counts of rows alone determine the
 // positions of nodes, in the order of nodes.py:
 //
 //     root | pair | all below the left child: 2 n_left - 2 | all below the right child
 //
-// Nodes lie there with gaps (words 0) until `collect` moves them together. A child's key
-// waits at the position of its node.
-#include "grow_subtrees/cuda.cuh"
-
-
-// The rules of a subtree, and where it is written.
-struct Growth {
-  Growing may;
-  CutRules rules;
-  int F, B, C;
-  u64* nodes;           // [2 n] of this block
-  i64* leaf_sums;       // [n, C] of this block
-  const bool* allowed;  // [F], features that the tree drew; or null
-};
-
-// Open nodes of one level, in shared memory.
-struct Level {
-  Open* nodes;
-  int* count;
-};
-
-// The best split of a node so far.
-struct Best {
-  double score;
-  int feature, bin;
-  bool missing_left;
-};
-
-// Writes the channel sums of a node to `sums`; returns whether all its targets are equal.
-__device__ bool node_totals(const Block& block, int low, int n, int C, i64* sums) {
-  int K = outputs(C);
-  int first = block.order[low];
-  bool equal = true;
-  for (int c = lane(); c < C; c += 32) sums[c] = 0;
-  __syncwarp();
-  for (int i = lane(); i < n; i += 32) {
-    int position = block.order[low + i];
-    for (int m = 0; m < K; m++)
-      equal = equal && block.target[position * K + m] == block.target[first * K + m];
-#if LABELS
-    // totals stay below 2^31: the lower word is enough
-    atomicAdd((u32*)&sums[block.target[position]], (u32)block.weight[position]);
-#endif
-  }
-#if !LABELS
-  for (int c = 0; c < C; c++) {
-    i64 sum = 0;
-    for (int i = lane(); i < n; i += 32) {
-      int position = block.order[low + i];
-      i64 w = block.weight[position];
-      sum += c == 0 ? w : w * block.target[position * K + c - 1];
-    }
-    sum = warp_sum(sum);
-    if (lane() == 0) sums[c] = sum;
-  }
-#endif
-  __syncwarp();
-  return __all_sync(ALL_LANES, equal);
-}
-
-// Writes the keys code << 16 | position of a node's rows in one feature, and counts the missing
-// values. Returns false if all rows have the same code.
-__device__ __forceinline__ bool load_keys(const Block& block, int f, int low, int n, int missing,
-                                          int& n_missing) {
-  int first = block.code(block.order[low], f);
-  bool varies = false;
-  n_missing = 0;
-  for (int base = 0; base < n; base += 32) {
-    int i = base + lane(), code = first;
-    if (i < n) {
-      int position = block.order[low + i];
-      code = block.code(position, f);
-      block.keys[low + i] = (u32)code << 16 | position;
-    }
-    varies = varies || code != first;
-    n_missing += __popc(__ballot_sync(ALL_LANES, i < n && code == missing));
-  }
-  __syncwarp();
-  return __any_sync(ALL_LANES, varies);
-}
-
-// The channel sums of the sorted rows first .. n - 1, those with missing values.
-__device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, int n, int C,
-                                            i64* missing) {
-  for (int c = 0; c < C; c++) {
-    i64 sum = 0;
-    for (int i = first + lane(); i < n; i += 32) sum += rows.at(i).channel(c);
-    sum = warp_sum(sum);
-    if (lane() == 0) missing[c] = sum;
-  }
-  __syncwarp();
-}
-
-// Sorts a node's keys: a few in registers, and more by counting codes, or by comparisons if a
-// count for each code takes too much memory.
-__device__ __forceinline__ void sort_rows(const Block& block, int f, int low, int n, int B) {
-  u32* keys = block.keys + low;
-  if (n <= 32) {
-    u32 key = sort_lanes(lane() < n ? keys[lane()] : 0xffffffffu, lanes_for(n));
-    __syncwarp();
-    if (lane() < n) keys[lane()] = key;
-  } else if (!block.counts) {
-    sort_keys(keys, n);
-  } else {
-    u32* next = block.counts + warp() * B;  // where the next key goes, of each code
-    for (int b = lane(); b < B; b += 32) next[b] = 0;
-    __syncwarp();
-    for (int i = lane(); i < n; i += 32) atomicAdd(&next[keys[i] >> 16], 1u);
-    __syncwarp();
-    u32 before = 0;
-    for (int first = 0; first < B; first += 32) {
-      int b = first + lane();
-      u32 own = b < B ? next[b] : 0, here = before + sum_to_here(own);
-      if (b < B) next[b] = here - own;
-      before = __shfl_sync(ALL_LANES, here, 31);
-    }
-    __syncwarp();
-    for (int i = lane(); i < n; i += 32) {
-      int position = block.order[low + i];
-      u32 code = block.code(position, f);
-      keys[atomicAdd(&next[code], 1u)] = code << 16 | position;
-    }
-  }
-  __syncwarp();
-}
-
-// The best cut of one feature in one node. The keys of the node must be loaded.
-__device__ __forceinline__ Best feature_cut(const Block& block, const Growth& growth,
-                                            const Open& open, int f, int n_missing, i64* sums) {
-  int C = growth.C, n = open.n, present = n - n_missing;
-  Node node = {C, n, sums, n_missing > 0, n_missing, sums + C, sums + 2 * C};
-  sort_rows(block, f, open.low, n, growth.B);
-  SortedRows rows = {block, block.keys + open.low, outputs(C)};
-  if (n_missing) sum_missing(rows, present, n, C, node.missing);
-  Draw draw = {false, false, 0};
-#if SPECIAL  // here it means that cuts are random
-  u64 key = growth.nodes[open.position];
-  if (present) draw.between(key, f, rows.code(0), rows.code(present - 1), n_missing > 0);
-#endif
-  Limits limits = limits_of(growth.rules.min_rows);
-  Cut cut = best_cut_of(rows, present, node, limits, draw, growth.rules.table);
-  Best best = {cut.score, f, 0, missing_goes_left(cut, node)};
-  if (cut.item >= 0)
-    best.bin = draw.random && draw.code < rows.code(present - 1)
-                   ? draw.code
-                   : middle_of_gap(rows, present, cut.item, growth.rules.n_bins[f]);
-  __syncwarp();
-  return best;
-}
-
-// Moves a node's left rows before its right rows, both in their order, and returns how many go
-// left.
-__device__ __forceinline__ int split_rows(const Block& block, const Open& node,
-                                          const Best& split, int missing) {
-  int low = node.low, n = node.n, left = 0, right = 0;
-  for (int base = 0; base < n; base += 32) {
-    int i = base + lane();
-    bool inside = i < n, goes = false;
-    u16 position = 0;
-    if (inside) {
-      position = block.order[low + i];
-      goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing);
-    }
-    u32 go_left = __ballot_sync(ALL_LANES, goes);
-    u32 go_right = __ballot_sync(ALL_LANES, inside && !goes);
-    __syncwarp();  // all have read before any writes
-    if (goes) block.order[low + left + __popc(go_left & lanes_below())] = position;
-    if (inside && !goes) block.keys[low + right + __popc(go_right & lanes_below())] = position;
-    left += __popc(go_left);
-    right += __popc(go_right);
-    __syncwarp();
-  }
-  for (int i = lane(); i < right; i += 32) block.order[low + left + i] = block.keys[low + i];
-  __syncwarp();
-  return left;
-}
-
-__device__ __forceinline__ void write_leaf(const Growth& growth, int position, int low,
-                                           const i64* sums) {
-  for (int c = lane(); c < growth.C; c += 32) growth.leaf_sums[(i64)low * growth.C + c] = sums[c];
-  if (lane() == 0) growth.nodes[position] = LEAF_WORD | (u64)low;
-  __syncwarp();
-}
-
-// A new node is a leaf at once, or waits in the next level's list.
-__device__ __forceinline__ void open_node(const Block& block, const Growth& growth, Open node,
-                                          u64 key, int depth, Level next) {
-  i64* sums = block.scratch + warp() * NODE_SUMS * growth.C;
-  bool equal = node_totals(block, node.low, node.n, growth.C, sums);
-  if (equal || node.n < growth.may.fewest || depth >= growth.may.max_depth) {
-    write_leaf(growth, node.position, node.low, sums);
-    return;
-  }
-  if (lane() == 0) {
-    growth.nodes[node.position] = key;
-    next.nodes[atomicAdd(next.count, 1)] = node;
-  }
-  __syncwarp();
-}
-
-__device__ __forceinline__ int draw(const Growth& growth, u64 key, int position) {
-  if (growth.may.k >= growth.F || position >= growth.F) return position;
-  return (int)Order(key, growth.F).at(position);
-}
-
-// The best cut of the first k features that vary.
-__device__ __forceinline__ Best best_of_features(const Block& block, const Growth& growth,
-                                                 const Open& node, i64* sums) {
-  Best best = {MINUS_INFINITY, -1, 0, false};
-  int k = growth.may.k, F = growth.F, missing = growth.B - 1;
-  for (int tried = 0, position = 0, drawn = 0; tried < k && position < F; position++) {
-    // each lane draws one of the next 32 features
-    if ((position & 31) == 0) drawn = draw(growth, growth.nodes[node.position], position + lane());
-    int f = __shfl_sync(ALL_LANES, drawn, position & 31), n_missing;
-    if (growth.allowed && !growth.allowed[f]) continue;
-    if (!load_keys(block, f, node.low, node.n, missing, n_missing)) continue;
-    tried++;
-    Best found = feature_cut(block, growth, node, f, n_missing, sums);
-    if (found.score > best.score) best = found;
-  }
-  return best;
-}
-
-// Grows one open node: a leaf, or a split with two new nodes. The node stays in shared memory, to
-// save registers.
-__device__ void grow_node(const Block& block, const Growth& growth, const Open& node,
-                          int depth, Level next) {
-  int low = node.low, n = node.n;
-  i64* sums = block.scratch + warp() * NODE_SUMS * growth.C;
-  node_totals(block, low, n, growth.C, sums);
-  // 1. the best cut
-  Best best = best_of_features(block, growth, node, sums);
-  Side whole;
-  for (int c = 0; c < growth.C; c++) whole.add(c, sums[c], growth.rules.table);
-  __syncwarp();
-  // 2. a leaf
-  if (best.feature < 0 ||
-      best.score - whole.score(growth.rules.table) < growth.may.min_gain) {
-    write_leaf(growth, node.position, low, sums);
-    return;
-  }
-  // 3. or a split; the key is read again, to save registers
-  u64 key = growth.nodes[node.position];
-  int left = split_rows(block, node, best, growth.B - 1);
-  if (lane() == 0)
-    growth.nodes[node.position] =
-        (u64)best.feature << FEATURE_SHIFT | (u64)best.missing_left << MISSING_SHIFT |
-        (u64)node.below << CHILD_SHIFT | (u64)best.bin;
-  __syncwarp();
-  Open child = {node.low, (u16)left, node.below, (u16)(node.below + 2)};
-  open_node(block, growth, child, hash_at(key, 0), depth + 1, next);
-  child = {(u16)(low + left), (u16)(n - left), (u16)(node.below + 1), (u16)(node.below + 2 * left)};
-  open_node(block, growth, child, hash_at(key, 1), depth + 1, next);
-}
+// Nodes lie there with gaps (words 0) until `collect` moves them together.
+#include "grow_subtrees/by_block.cuh"
+#include "grow_subtrees/by_warp.cuh"
 
 // Copies the n rows of a slot, from rows[begin] on.
 __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
@@ -285,48 +36,82 @@ __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
       to_words[i * to + w] = ((const u32*)block.matrix.at)[rows[i] * from + w];
 }
 
-// Grows the subtree of a slot of n rows level by level. The rows must be loaded.
-__device__ __forceinline__ void grow_levels(const Block& block, const Growth& growth, i64 n,
-                                            u64 key, int depth, int rows, int* n_open) {
-  if (warp() == 0) {
-    Open root = {0, (u16)n, 0, 1};
-    open_node(block, growth, root, key, depth, {block.open, &n_open[0]});
+// Counts of nodes, in shared memory.
+struct Counts {
+  int open[2], roots, taken;
+};
+
+// Splits the nodes of many rows, level by level.
+__device__ __forceinline__ void grow_large(const Block& block, const Growth& growth,
+                                           const Histogram& hist, Counts& counts, Table& table,
+                                           u32* ranks) {
+  for (int level = 0; counts.open[level & 1] > 0; level++) {
+    int now = level & 1, n = counts.open[now];
+    Open* nodes = block.open + now * block.most_open;
+    Lists lists = {block.open + (1 - now) * block.most_open, &counts.open[1 - now], &counts.roots};
+    if (hist.group)
+      for (int i = 0; i < n; i++)
+        split_by_block(block, growth, nodes[i], hist, lists, table, ranks);
+    else
+      for (int i = warp(); i < n; i += blockDim.x >> 5)
+        split_large_by_warp(block, growth, nodes[i], lists);
+    __syncthreads();
+    if (threadIdx.x == 0) counts.open[now] = 0;
+    __syncthreads();
   }
-  __syncthreads();
-  for (int level = 0; n_open[level & 1] > 0; level++) {
-    int now = level & 1;
-    Open* nodes = block.open + now * (rows / 2 + 1);
-    Level next = {block.open + (1 - now) * (rows / 2 + 1), &n_open[1 - now]};
-    for (int i = warp(); i < n_open[now]; i += blockDim.x >> 5)
-      grow_node(block, growth, nodes[i], depth + level, next);
-    __syncthreads();
-    if (threadIdx.x == 0) n_open[now] = 0;
-    __syncthreads();
+}
+
+// Warps take the nodes of few rows, and grow their subtrees.
+__device__ __forceinline__ void grow_small(const Block& block, const Growth& growth,
+                                           Counts& counts) {
+  for (;;) {
+    int i = 0;
+    if (lane() == 0) i = atomicAdd(&counts.taken, 1);
+    i = __shfl_sync(ALL_LANES, i, 0);
+    if (i >= counts.roots) return;
+    grow_by_warp(block, growth, block.roots[i]);
+  }
+}
+
+// Opens the root of slot d, which has to be split.
+__device__ __forceinline__ void open_root(const Block& block, const Growth& growth,
+                                          const Roots& roots, i64 d, i64 n, Counts& counts) {
+  for (int c = threadIdx.x; c < growth.C; c += blockDim.x)
+    growth.leaf_sums[c] = roots.sums[d * growth.C + c];
+  if (threadIdx.x == 0) {
+    growth.nodes[0] = roots.key[d];
+    Lists lists = {block.open, &counts.open[0], &counts.roots};
+    lists.put(block, {0, (u16)n, 0, 1, 0, NO_NODE});
   }
 }
 
 // Writes the nodes of slot d to `nodes` from 2 first[d] on, where it holds zeros, the sums of its
 // leaves to leaf_sums[first[d] ..., C], and its numbers of nodes and leaves to counts i64[D, 2].
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
+extern "C" __global__ void __launch_bounds__(32 * DEEP_WARPS / BLOCKS, BLOCKS)
 grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, CutRules rules,
               Layout layout, u64* nodes, i64* leaf_sums, i64* counts) {
   DYNAMIC_SHARED(bytes);
-  __shared__ int n_open[2];
+  __shared__ Counts waiting;
   __shared__ Block block;
   __shared__ Growth growth;
+  __shared__ Table table;
+  __shared__ u32 ranks[DEEP_WARPS / BLOCKS];
   for (i64 d = blockIdx.x; d < roots.D; d += gridDim.x) {
     i64 n = slots.end[d] - slots.begin[d], first = roots.first[d];
     if (threadIdx.x == 0) {
-      n_open[0] = n_open[1] = 0;
+      waiting = {{0, 0}, 0, 0};
       block = block_of(bytes, layout, codes);
-      growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, nodes + 2 * first,
-                leaf_sums + first * y.C,
+      growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, roots.depth[d],
+                nodes + 2 * first, leaf_sums + first * y.C,
                 roots.allowed ? roots.allowed + roots.tree[d] * codes.F : nullptr};
     }
     __syncthreads();
     load_block(block, y, slots, slots.begin[d], n, codes.F);
+    open_root(block, growth, roots, d, n, waiting);
     __syncthreads();
-    grow_levels(block, growth, n, roots.key[d], roots.depth[d], layout.rows, n_open);
+    grow_large(block, growth, histogram_of(growth, layout.n_cells), waiting, table, ranks);
+    grow_small(block, growth, waiting);
+    __syncthreads();
     i64 n_nodes = 0, n_leaves = 0;
     for (i64 i = 0; i < 2 * n; i += blockDim.x) {
       u64 word = i + threadIdx.x < 2 * n ? growth.nodes[i + threadIdx.x] : 0;

@@ -30,16 +30,20 @@ struct Shared {
 // Shared memory of a block, laid out by backends/deep_plan.py.
 struct Block {
   Shared<TARGET> target;  // [rows, K]
-  Shared<i64> scratch;    // [warps][NODE_SUMS][C]: sums, missing, so_far
-  Shared<Open> open;      // [2][rows / 2 + 1] nodes of this level and of the next: their rows
-                          // are order[low .. low + n - 1]
+  Shared<i64> scratch;    // [warps][NODE_SUMS][C]: sums, missing, so_far; then [C]: left
+  Shared<Open> open;      // [2][most_open] nodes of many rows, of this level and of the next: their
+                          // rows are order[low .. low + n - 1]
+  Shared<Open> waiting;   // [rows / 2 + 1] nodes of few rows, at low / 2
+  Shared<u16> roots;      // [rows / 2 + 1] those above which there are more rows: their low / 2
   Shared<u32> keys;       // [rows] code << 16 | position, sorted; or rows on their way to the right
   Shared<i32> weight;     // [rows]
   Shared<i32> row;        // [rows] row numbers, where codes stay in global memory
-  Shared<u32> counts;     // [warps][B] rows of each code, to sort by; or nothing
+  Shared<u32> cells;      // [group][words][size] histograms of a node of many rows
+  Shared<u32> counts;     // [warps][B] rows of each code, to sort by, in the same memory; or nothing
   Shared<u16> order;      // [rows] positions of rows in the block, by node
   Shared<CODE> codes;     // [rows, stride], where they are here
   int stride;             // codes of a row and its padding
+  int most_open;
   Codes matrix;           // all codes
 
   __device__ __forceinline__ int code(int position, int f) const {
@@ -53,16 +57,83 @@ __device__ __forceinline__ Block block_of(unsigned char* bytes, const Layout& at
   block.target = (TARGET*)(bytes + at.target);
   block.scratch = (i64*)(bytes + at.scratch);
   block.open = (Open*)(bytes + at.open);
+  block.waiting = (Open*)(bytes + at.waiting);
+  block.roots = (u16*)(bytes + at.roots);
   block.keys = (u32*)(bytes + at.keys);
   block.weight = (i32*)(bytes + at.weight);
   block.row = at.row ? (i32*)(bytes + at.row) : nullptr;
-  block.counts = at.counts ? (u32*)(bytes + at.counts) : nullptr;
+  block.cells = (u32*)(bytes + at.cells);
+  block.counts = at.n_cells >= (int)(blockDim.x >> 5) * matrix.B ? (u32*)block.cells : nullptr;
   block.order = (u16*)(bytes + at.order);
   block.codes = (CODE*)(bytes + at.codes);
   block.stride = at.stride;
+  block.most_open = at.rows / (FEW_ROWS + 1) + 1;
   block.matrix = matrix;
   return block;
 }
+
+// Bins of a histogram in shared memory: u32[words][size], a word for each class, or one for the
+// weight and two for each moment, and one for the count of rows if they are counted. Bins that a
+// lane takes together lie 32 apart, in different banks for all lanes.
+struct Cells {
+  static const bool BINS = true;
+  u32* cells;
+  int size, C;
+
+  struct Item {
+    const u32* cell;
+    int size;
+    __device__ SUM channel(int c) const {
+#if LABELS
+      return (SUM)cell[c * size];
+#else
+      if (c == 0) return cell[0];
+      return (i64)((u64)cell[2 * c * size] << 32 | cell[(2 * c - 1) * size]);
+#endif
+    }
+  };
+  static __device__ __forceinline__ int place(int b) {
+    return (b & ~127) | (b & 3) << 5 | (b >> 2 & 31);
+  }
+  __device__ Item at(int i) const { return {cells + place(i), size}; }
+  __device__ int rows(int i) const { return cells[(LABELS ? C : 2 * C - 1) * size + place(i)]; }
+  __device__ int code(int i) const { return i; }
+  __device__ bool holds_rows(int i) const {
+    u32 weight = 0;
+    for (int c = 0; c < (LABELS ? C : 1); c++) weight += cells[c * size + place(i)];
+    return weight > 0;
+  }
+  __device__ int after(int i, int n) const {
+    for (int first = i + 1; first < n; first += 32) {
+      int b = first + lane();
+      u32 some = __ballot_sync(ALL_LANES, b < n && holds_rows(b));
+      if (some) return first + __ffs(some) - 1;
+    }
+    return -1;
+  }
+  __device__ int last(int n) const {
+    for (int first = (n - 1) & ~31; first >= 0; first -= 32) {
+      int b = first + lane();
+      u32 some = __ballot_sync(ALL_LANES, b < n && holds_rows(b));
+      if (some) return first + 31 - __clz(some);
+    }
+    return -1;
+  }
+  // Adds a row.
+  __device__ __forceinline__ void add(int code, const TARGET* target, i32 w, bool count) const {
+    u32* cell = cells + place(code);
+#if LABELS
+    atomicAdd(cell + *target * size, (u32)w);
+#else
+    atomicAdd(cell, (u32)w);
+    for (int c = 1; c < C; c++) {
+      u32 more = add_low(cell + (2 * c - 1) * size, w * target[c - 1]);
+      if (more) atomicAdd(cell + 2 * c * size, more);
+    }
+#endif
+    if (count) atomicAdd(cell + (LABELS ? C : 2 * C - 1) * size, 1u);
+  }
+};
 
 // Present rows of a node in the order of their codes.
 struct SortedRows {
@@ -91,12 +162,13 @@ struct SortedRows {
   __device__ int after(int i, int n) const { return i + 1 < n ? code(i + 1) : -1; }
 };
 
-// Sorts the keys of the first `width` lanes, a power of two, by a bitonic network.
+// Sorts the keys of each group of `width` lanes, a power of two, by a bitonic network.
 __device__ __forceinline__ u32 sort_lanes(u32 key, int width) {
+  int i = lane() & (width - 1);
   for (int size = 2; size <= width; size <<= 1)
     for (int d = size >> 1; d > 0; d >>= 1) {
       u32 other = __shfl_xor_sync(ALL_LANES, key, d);
-      bool smaller = ((lane() & d) == 0) == ((lane() & size) == 0);
+      bool smaller = ((i & d) == 0) == ((i & size) == 0);
       key = smaller == (other < key) ? other : key;
     }
   return key;

@@ -5,84 +5,198 @@
 #include "generated/Histograms.cuh"
 #include "generated/Targets.cuh"
 
+// Rows that a thread takes at once, and features of each: so many codes are read before any is
+// added, because a read of memory takes far longer than an addition.
+#define ROWS 2
+#define FEATURES 4
+
 // A bin in shared memory, in `words` of 32 bits: one for each of C classes, or one for the weight
 // and two for each moment; then one for the count of rows, if they are counted.
 struct Bin {
   int C, words;
   bool count_rows;
 
-  // Adds 2. a row's weight, or weight and moments, and 3. its count.
-  __device__ __forceinline__ void add(u32* cell, const TARGET* target, i64 w) const {
-#if LABELS
-    atomicAdd(cell + *target, (u32)w);
-#else
-    atomicAdd(cell, (u32)w);
-    for (int m = 0; m < C - 1; m++) add_64(cell + 1 + 2 * m, w * target[m]);
-#endif
-    if (count_rows) atomicAdd(cell + words - 1, 1u);
-  }
-
-  // As add, to a bin i64[channels] in global memory.
-  __device__ __forceinline__ void add_direct(i64* cell, const TARGET* target, i64 w) const {
-#if LABELS
-    add_global(cell + *target, w);
-#else
-    add_global(cell, w);
-    for (int m = 0; m < C - 1; m++) add_global(cell + 1 + m, w * target[m]);
-#endif
-    if (count_rows) add_global(cell + C, 1);
-  }
-
-  // Adds n bins in shared memory, where they are not zero, to those in global memory.
-  __device__ __forceinline__ void flush(const u32* cells, i64 n, i64* hist) const {
-    int channels = C + count_rows;
-    for (i64 i = threadIdx.x; i < n * channels; i += blockDim.x) {
-      i64 bin = i / channels;
-      int c = (int)(i - bin * channels);
-      const u32* cell = cells + bin * words;
-      i64 value;
-      if (c == C) value = cell[words - 1];
-      else value = LABELS || c == 0 ? cell[c] : value_64(cell + 2 * c - 1);
-      if (value) add_global(hist + i, value);
+  // Adds n bins in shared memory, where they are not zero, to those in global memory; if they hold
+  // all rows of their slot, they replace those.
+  __device__ __forceinline__ void flush(const u32* cells, int n, i64* hist, bool alone) const {
+#if LABELS  // a word for each channel; past the last bin are zeros
+    for (int i = threadIdx.x; alone && i < n * words; i += blockDim.x) hist[i] = cells[i];
+    for (int i = 4 * threadIdx.x; !alone && i < n * words; i += 4 * blockDim.x) {
+      uint4 four = *(const uint4*)(cells + i);
+      if (four.x) add_global(hist + i, four.x);
+      if (four.y) add_global(hist + i + 1, four.y);
+      if (four.z) add_global(hist + i + 2, four.z);
+      if (four.w) add_global(hist + i + 3, four.w);
     }
+#else
+    int channels = C + count_rows;
+    for (int b = threadIdx.x; b < n; b += blockDim.x) {
+      const u32* cell = cells + b * words;
+      if (!alone && !cell[0]) continue;  // no row
+#pragma unroll 1
+      for (int c = 0; c < channels; c++) {
+        i64 sum = c == 0 ? cell[0] : c < C ? value_64(cell + 2 * c - 1) : cell[words - 1];
+        if (alone) hist[(i64)b * channels + c] = sum;
+        else add_global(hist + (i64)b * channels + c, sum);
+      }
+    }
+#endif
   }
 };
 
+// Rows that a thread adds together. Beyond the tile's end they add nothing.
+struct Rows {
+  i32 row[ROWS];
+  TARGET first[ROWS];  // the class, or the first moment, weighted
+  i32 weight[ROWS];
+
+  __device__ __forceinline__ Rows(const Targets& y, const Slots& slots, i64 i, i64 end) {
+#pragma unroll
+    for (int q = 0; q < ROWS; q++) {
+      i64 at = i + q * blockDim.x;
+      row[q] = slots.rows[at < end ? at : i];
+      weight[q] = at < end ? slots.weights[at] : 0;
+      first[q] = y.at[(i64)row[q] * outputs(y.C)] * (LABELS ? 1 : weight[q]);
+    }
+  }
+
+  // Adds 2. the rows' weights, or weights and moments, and 3. counts, to the bins of N features
+  // that begin at the words `at`.
+  template <int N>
+  __device__ __forceinline__ void add(u32* cells, const int (&at)[ROWS * N], const Targets& y,
+                                      const Bin& bin) const {
+#pragma unroll
+    for (int i = 0; i < ROWS * N; i++)
+      atomicAdd(cells + at[i] + (LABELS ? (int)first[i / N] : 0), (u32)weight[i / N]);
+#if !LABELS
+    i64 value[ROWS];
+#pragma unroll
+    for (int q = 0; q < ROWS; q++) value[q] = first[q];
+#pragma unroll 1
+    for (int m = 0; m < bin.C - 1; m++) {
+      u32 high[ROWS * N];
+#pragma unroll
+      for (int i = 0; i < ROWS * N; i++)
+        high[i] = add_low(cells + at[i] + 1 + 2 * m, value[i / N]);
+#pragma unroll
+      for (int i = 0; i < ROWS * N; i++)
+        atomicAdd(cells + at[i] + 2 + 2 * m, high[i]);
+#pragma unroll
+      for (int q = 0; q < ROWS && m + 2 < bin.C; q++)
+        value[q] = weight[q] * y.at[row[q] * (y.C - 1) + m + 1];
+    }
+#endif
+#pragma unroll
+    for (int i = 0; i < ROWS * N && bin.count_rows; i++)
+      atomicAdd(cells + at[i] + bin.words - 1, (u32)(weight[i / N] > 0));
+  }
+};
+
+// Adds rows to the histograms in shared memory of N features, whose numbers and first words `own`
+// holds: those from position j on; after position n - 1 comes 0.
+template <int N>
+__device__ __forceinline__ void add_features(const Codes& codes, const Targets& y,
+                                             const Rows& rows, const int2* own, int j, int n,
+                                             u32* cells, const Bin& bin) {
+  int at[ROWS * N], stride = (int)codes.stride;
+#pragma unroll
+  for (int u = 0; u < N; u++) {
+    int2 one = own[j + u < n ? j + u : j + u - n];
+    // 1. each row's bin
+#pragma unroll
+    for (int q = 0; q < ROWS; q++)
+      at[q * N + u] = one.y + codes.at[(i64)rows.row[q] * stride + one.x] * bin.words;
+  }
+  rows.add<N>(cells, at, y, bin);
+}
+
+// Lists which of n features are tried, -1: not: their numbers, and the words where their
+// histograms of `width` words begin. The block calls it, and gets how many they are.
+__device__ __forceinline__ int list_features(const i32* features, int n, int width, int2* own) {
+  __shared__ u32 used[2];
+  int f = threadIdx.x < n ? features[threadIdx.x] : -1;
+  u32 mine = __ballot_sync(ALL_LANES, f >= 0);
+  __syncthreads();
+  if (threadIdx.x < 64 && lane() == 0) used[warp()] = mine;
+  __syncthreads();
+  int at = __popc(mine & lanes_below()) + (warp() ? __popc(used[0]) : 0);
+  if (f >= 0) own[at] = make_int2(f, threadIdx.x * width);
+  return __popc(used[0]) + __popc(used[1]);
+}
+
+// Adds a tile's rows to the histograms of n features in shared memory.
+__device__ __forceinline__ void add_tile(const Codes& codes, const Targets& y, const Slots& slots,
+                                         const Tile& tile, const int2* own, int n, u32* cells,
+                                         const Bin& bin) {
+  // neighbouring lanes begin with different features, so they meet in fewer cells
+  int begin = lane() % n;
+  for (i64 i = tile.low + threadIdx.x; i < tile.high; i += ROWS * blockDim.x) {
+    Rows rows(y, slots, i, tile.high);
+    int c = begin, end = begin + n;
+    for (; c + FEATURES <= end; c += FEATURES)
+      add_features<FEATURES>(codes, y, rows, own, c, n, cells, bin);
+    if (c + 2 <= end) {
+      add_features<2>(codes, y, rows, own, c, n, cells, bin);
+      c += 2;
+    }
+    for (; c < end; c++) add_features<1>(codes, y, rows, own, c, n, cells, bin);
+  }
+}
+
 // A block fills the histograms of `group` features (blockIdx.y counts groups) from a tile of a
 // slot's rows in its shared memory, u32[group][B][words], and adds them to `hist`, where those that
-// are used hold zeros. Group 0 means that no histogram fits: each block adds the rows of one
-// feature to `hist` directly.
-extern "C" __global__ void __launch_bounds__(THREADS, 4)
+// are used hold zeros, unless the slot has one tile only.
+extern "C" __global__ void __launch_bounds__(HISTOGRAM_THREADS, 2)
 histogram(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* features, i64 group,
           i64 words, Histograms hist) {
   DYNAMIC_SHARED(bytes);
-  __shared__ i32 own[GROUP_FEATURES];
+  __shared__ int2 own[GROUP_FEATURES];
   u32* cells = (u32*)bytes;
   Bin bin = {(int)hist.C, (int)words, hist.channels > hist.C};
-  i64 each = group ? group : 1, B = hist.B, k = hist.k;
-  for (i64 first = blockIdx.y * each; first < k; first += gridDim.y * each)
+  i64 k = hist.k;
+  int B = (int)hist.B, width = B * bin.words;
+  for (i64 first = blockIdx.y * group; first < k; first += gridDim.y * group)
     for (i64 p = tiles.first[0] + blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
       Tile tile = tile_of(slots, tiles, p);
       i64 at = tile.slot * k + first;
-      int n = (int)(first + each < k ? each : k - first), f = -1;
-      if (threadIdx.x < n) own[threadIdx.x] = f = features[at + threadIdx.x];
-      if (!__syncthreads_or(f >= 0)) continue;  // this slot has no more features to try
-      for (i64 i = threadIdx.x; group && i < n * B * words; i += blockDim.x) cells[i] = 0;
+      int size = (int)(first + group < k ? group : k - first);
+      int n = list_features(features + at, size, width, own);
+      if (!n) continue;  // this slot has no more features to try
+      for (int i = 4 * threadIdx.x; i < size * width; i += 4 * blockDim.x)
+        *(uint4*)(cells + i) = make_uint4(0, 0, 0, 0);
       __syncthreads();
-      for (i64 i = tile.low + threadIdx.x; i < tile.high; i += blockDim.x) {
+      add_tile(codes, y, slots, tile, own, n, cells, bin);
+      __syncthreads();
+      bool alone = tiles.first[tile.slot + 1] - tiles.first[tile.slot] == 1;
+      bin.flush(cells, size * B, hist.cells + at * B * hist.channels, alone);
+    }
+}
+
+// The same where not even one histogram fits shared memory: a block adds the rows of one feature
+// (blockIdx.y counts features) to `hist` directly.
+extern "C" __global__ void __launch_bounds__(THREADS)
+histogram_direct(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* features,
+                 Histograms hist) {
+  for (i64 j = blockIdx.y; j < hist.k; j += gridDim.y)
+    for (i64 p = tiles.first[0] + blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
+      Tile tile = tile_of(slots, tiles, p);
+      i64 at = tile.slot * hist.k + j;
+      int f = features[at];
+      for (i64 i = tile.low + threadIdx.x; f >= 0 && i < tile.high; i += blockDim.x) {
         i64 r = slots.rows[i], w = slots.weights[i];
         const TARGET* target = y.at + r * outputs(y.C);
-        // neighbouring lanes begin with different features, so they meet in fewer cells
-        for (int step = 0, j = lane() % n; step < n; step++, j = j + 1 == n ? 0 : j + 1) {
-          if (own[j] < 0) continue;
-          // 1. the row's bin
-          i64 b = codes.at[r * codes.stride + own[j]];
-          if (group) bin.add(cells + (j * B + b) * words, target, w);
-          else bin.add_direct(hist.cells + ((at + j) * B + b) * hist.channels, target, w);
-        }
+        // 1. the row's bin
+        i64 b = codes.at[r * codes.stride + f];
+        i64* cell = hist.cells + (at * hist.B + b) * hist.channels;
+        // 2. add its weight, or weight and moments
+#if LABELS
+        add_global(cell + *target, w);
+#else
+        add_global(cell, w);
+        for (int m = 0; m < outputs(y.C); m++) add_global(cell + 1 + m, w * target[m]);
+#endif
+        // 3. count it
+        if (hist.channels > hist.C) add_global(cell + hist.C, 1);
       }
-      __syncthreads();
-      if (group) bin.flush(cells, n * B, hist.cells + at * B * hist.channels);
-      __syncthreads();
     }
 }

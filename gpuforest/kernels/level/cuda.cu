@@ -1,29 +1,119 @@
-// Drawing features and rows on the device. The specifications are frontier.draw_features
-// and binning.draw_rows.
-#include "shared/cuda.cuh"
+// Drawing the features that a level tries: the first k of each slot's order that vary among its
+// rows. The specification is `Backend.level`, which learns from histograms which features vary.
 #include "shared/hashing/cuda.cuh"
+#include "shared/slots.cuh"
+#include "generated/Codes.cuh"
+#include "generated/Draws.cuh"
 #include "generated/Histograms.cuh"
 
-// Writes the elements first .. first + k - 1 of each slot's order, i32[S, k]; -1 past its end, for
-// slots that need no more, and for features that the slot's tree did not draw (`allowed`
-// bool[T, F], or null: trees have all). A warp takes an element, and clears its histogram.
-extern "C" __global__ void __launch_bounds__(THREADS)
-draw_features(Histograms hist, const u64* keys, i64 first, i64 F, const i64* need,
-              const i32* tree, const bool* allowed, i32* features) {
-  i64 warps = thread_count() >> 5, k = hist.k, width = (i64)hist.B * hist.channels;
-  for (i64 i = thread_number() >> 5; i < hist.S * k; i += warps) {
-    i64 s = i / k, position = first + i - s * k;
-    bool none = need[s] <= 0 || position >= F;
-    int f = none ? -1 : (i32)(k >= F ? position : Order(keys[s], F).at(position));
-    none = none || (allowed && !allowed[tree[s] * F + f]);
-    if (lane() == 0) features[i] = none ? -1 : f;
-    for (i64 cell = lane(); !none && cell < width; cell += 32) hist.cells[i * width + cell] = 0;
+#define SAMPLE 32  // rows of a slot in which features that vary are looked for first
+#define LOADS 8    // codes that a thread reads at once where it compares rows
+
+// Compares the codes of few rows of each slot, all over it. A thread takes a feature of a slot:
+// neighbours read the same rows. Most features that vary show it here.
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
+compare_samples(Codes codes, Slots slots, i64 S, i32* varies) {
+  int stride = (int)codes.stride;
+  for (i64 i = thread_number(); i < S * codes.F; i += thread_count()) {
+    i64 s = i / codes.F, low = slots.begin[s], n = slots.end[s] - low;
+    const CODE* column = codes.at + (i - s * codes.F);
+    const i32* rows = slots.rows + low;
+    CODE first = column[(i64)rows[0] * stride];
+    bool differs = false;
+    for (int begin = 1; begin < SAMPLE && begin < n; begin += LOADS) {
+      i32 row[LOADS];
+#pragma unroll
+      for (int u = 0; u < LOADS; u++) {
+        i64 j = min(begin + u, SAMPLE - 1);
+        row[u] = rows[n > SAMPLE ? j * n / SAMPLE : min(j, n - 1)];
+      }
+#pragma unroll
+      for (int u = 0; u < LOADS; u++) differs |= column[(i64)row[u] * stride] != first;
+    }
+    varies[i] = differs;
   }
 }
 
-// The first `count` rows of a random order of n_rows, not yet sorted.
+// The feature at a position of slot s's order; -1 past its end, and if the slot's tree did not
+// draw it.
+__device__ __forceinline__ int feature_at(const Draws& draws, const Order& order, i64 s,
+                                          i64 position) {
+  if (position >= draws.F) return -1;
+  int f = (int)(draws.k >= draws.F ? position : order.at(position));
+  return draws.allowed && !draws.allowed[draws.tree[s] * draws.F + f] ? -1 : f;
+}
+
+// Notes which of n features vary in a tile, `own` in shared memory. Neighbouring threads take the
+// features of one row. A feature is -1 as soon as it is known to vary.
+__device__ __forceinline__ void compare_tile(const Codes& codes, const Slots& slots,
+                                             const Tile& tile, i32* own, int n, i32* varies) {
+  int at_once = blockDim.x / n, j = threadIdx.x % n, f = own[j], stride = (int)codes.stride;
+  int size = (int)(tile.high - tile.low), i = threadIdx.x / n;
+  const CODE* column = codes.at + f;
+  const i32* rows = slots.rows + tile.low;
+  CODE first = column[(i64)slots.rows[slots.begin[tile.slot]] * stride];
+  if (i >= at_once) i = size;
+  __syncthreads();
+  for (; i < size && atomicOr(own + j, 0) >= 0; i += LOADS * at_once) {
+    i32 row[LOADS];
+#pragma unroll
+    for (int u = 0; u < LOADS; u++) row[u] = rows[min(i + u * at_once, size - 1)];
+    bool differs = false;
+#pragma unroll
+    for (int u = 0; u < LOADS; u++) differs |= column[(i64)row[u] * stride] != first;
+    if (differs && atomicExch(own + j, -1) >= 0) atomicExch(varies + f, 1);
+  }
+  __syncthreads();
+}
+
+// Compares all rows of a slot, where the sample leaves open which features are the first k that
+// vary. A block takes a tile. What blocks of the same slot find meanwhile saves work only.
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
+compare_rows(Codes codes, Slots slots, Tiles tiles, Draws draws) {
+  __shared__ u32 counts[THREADS / 32];
+  __shared__ i32 own[THREADS];
+  for (i64 p = tiles.first[0] + blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
+    Tile tile = tile_of(slots, tiles, p);
+    i64 s = tile.slot;
+    if (slots.end[s] - slots.begin[s] <= SAMPLE) continue;
+    Order order(draws.key[s], draws.F);
+    i32* varies = draws.varies + s * draws.F;
+    i64 found = 0;
+    for (i64 first = 0; first < draws.F && found < draws.k; first += blockDim.x) {
+      int f = feature_at(draws, order, s, first + threadIdx.x), n_known, n;
+      bool known = f >= 0 && atomicOr(varies + f, 0);  // other blocks may note it now
+      i64 before = found + block_rank(known, counts, n_known);
+      bool open = f >= 0 && !known && before < draws.k;
+      int at = block_rank(open, counts, n);
+      if (open) own[at] = f;
+      __syncthreads();
+      if (n) compare_tile(codes, slots, tile, own, n, varies);
+      found += n_known;
+    }
+  }
+}
+
+// Writes the first k features that vary in each slot, i32[S, k], then -1, and clears their
+// histograms where rows are added to them: those of slots of one tile are written as a whole, unless
+// `always`. A block takes a slot.
 extern "C" __global__ void __launch_bounds__(THREADS)
-draw_rows(u64 key, i64 n_rows, i64 count, i64* rows) {
-  Order order(key, n_rows);
-  for (i64 i = thread_number(); i < count; i += thread_count()) rows[i] = order.at(i);
+draw_features(Histograms hist, Draws draws, Tiles tiles, i64 always, i32* features) {
+  __shared__ u32 counts[THREADS / 32];
+  i64 k = hist.k, width = (i64)hist.B * hist.channels;
+  for (i64 s = blockIdx.x; s < hist.S; s += gridDim.x) {
+    Order order(draws.key[s], draws.F);
+    i64 found = 0;
+    for (i64 first = 0; first < draws.F && found < k; first += blockDim.x) {
+      int f = feature_at(draws, order, s, first + threadIdx.x), n;
+      bool varies = f >= 0 && draws.varies[s * draws.F + f];
+      i64 j = found + block_rank(varies, counts, n);
+      if (varies && j < k) features[s * k + j] = f;
+      found += n;
+    }
+    found = found < k ? found : k;
+    for (i64 j = found + threadIdx.x; j < k; j += blockDim.x) features[s * k + j] = -1;
+    if (!always && tiles.first[s + 1] - tiles.first[s] == 1) continue;
+    i64* cells = hist.cells + s * k * width;
+    for (i64 i = threadIdx.x; i < found * width; i += blockDim.x) cells[i] = 0;
+  }
 }

@@ -1,19 +1,31 @@
 // Partition on the device. The specification is numpy.py beside this file.
 //
 // Two passes over tiles of rows: the first reads codes, keeps a bit for each row and counts; the
-// second reads the bits and moves the rows to positions that follow from the counts.
+// second reads the bits and moves the rows to positions that follow from the counts. Slots whose
+// feature is -1 have tiles too, and are passed over. The slots are in the order of their rows,
+// all in one half, so each has words of its own for its bits.
 #include "shared/goes_left/cuda.cuh"
+#include "shared/scans.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Sides.cuh"
 
-// 1. which side each row goes to: left u32[tiles, tile / 32], counts i64[tiles]. With SETS 1, slots
-// of bin SET_BIN have a set.
+// Where the bits of a tile begin: words of 32 bits.
+__device__ __forceinline__ i64 first_word(const Tile& tile, i64 half) {
+  i64 begin = tile.low - tile.before;
+  return ((begin < half ? begin : begin - half) >> 5) + tile.slot + (tile.before >> 5);
+}
+
+// 1. which side each row goes to: left u32[half / 32 + S + 1], counts i64[tiles], and n_left i64[S]
+// becomes zero. With SETS 1, slots of bin SET_BIN have a set.
 extern "C" __global__ void __launch_bounds__(THREADS)
-mark(Codes codes, Slots slots, Tiles tiles, Sides sides, u32* left, i64* counts) {
+mark(Codes codes, Slots slots, Tiles tiles, Sides sides, i64 half, u32* left, i64* counts,
+     i64* n_left) {
+  for (i64 s = thread_number(); s < tiles.S; s += thread_count()) n_left[s] = 0;
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
-    i64 s = tile.slot, f = sides.feature[s];
+    i64 s = tile.slot, f = sides.feature[s], word = first_word(tile, half);
+    if (f < 0) continue;
     int bin = sides.bin[s], missing = (int)codes.B - 1;
     bool missing_left = sides.missing_left[s];
     auto set = [&] { return sides.sets + s * sides.words; };
@@ -25,32 +37,40 @@ mark(Codes codes, Slots slots, Tiles tiles, Sides sides, u32* left, i64* counts)
         int code = codes.at[slots.rows[i] * codes.stride + f];
         goes = goes_left(code, bin, missing_left, missing, set);
       }
-      u32 word = __ballot_sync(ALL_LANES, goes);
-      if (lane() == 0) left[(p * tiles.size + i - tile.low) >> 5] = word;
+      u32 bits = __ballot_sync(ALL_LANES, goes);
+      if (lane() == 0 && i < tile.high) left[word + ((i - tile.low) >> 5)] = bits;
       count += __syncthreads_count(goes);
     }
     if (threadIdx.x == 0) counts[p] = count;
   }
 }
 
-// 2. stable; left_before i64[tiles + 1] counts the left rows of all earlier tiles; n_left i64[S].
-// Rows move to the other half, `half` rows on or back.
+// 2. stable; n_left i64[S]. Rows move to the other half, `half` rows on or back.
 extern "C" __global__ void __launch_bounds__(THREADS)
-move(Slots slots, Tiles tiles, i64 half, const u32* bits, const i64* left_before, i32* rows,
-     i32* weights, i64* n_left) {
-  __shared__ u32 counts[THREADS / 32];
+move(Slots slots, Tiles tiles, const i32* feature, i64 half, const u32* bits, const i64* counts,
+     i32* rows, i32* weights, i64* n_left) {
+  __shared__ u32 shared[THREADS / 32];
+  __shared__ i64 sums[THREADS / 32];
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
-    i64 s = tile.slot, begin = slots.begin[s], before = left_before[tiles.first[s]];
-    i64 all_left = left_before[tiles.first[s + 1]] - before;
-    i64 left = left_before[p] - before, right = all_left + tile.before - left;
+    i64 s = tile.slot, begin = slots.begin[s], left = 0, all_left = 0;
+    if (feature[s] < 0) continue;
+    // the slot's tiles before this one, and all of them
+    i64 end = tiles.first[s + 1];
+    for (i64 q = tiles.first[s] + threadIdx.x; q < end; q += blockDim.x) {
+      all_left += counts[q];
+      left += q < p ? counts[q] : 0;
+    }
+    left = block_sum(left, sums);
+    all_left = block_sum(all_left, sums);
+    i64 right = all_left + tile.before - left, word = first_word(tile, half);
     i64 there = begin + (begin < half ? half : -half);
     if (tile.before == 0 && threadIdx.x == 0) n_left[s] = all_left;
     for (i64 first = tile.low; first < tile.high; first += blockDim.x) {
       i64 i = first + threadIdx.x;
       bool inside = i < tile.high;
-      bool goes = inside && bits[(p * tiles.size + i - tile.low) >> 5] >> lane() & 1;
-      int total, rank = block_rank(goes, counts, total);
+      bool goes = inside && bits[word + ((i - tile.low) >> 5)] >> lane() & 1;
+      int total, rank = block_rank(goes, shared, total);
       if (inside) {
         i64 position = there + (goes ? left + rank : right + threadIdx.x - rank);
         rows[position] = rows[i];

@@ -4,11 +4,19 @@ XLOGX_TABLE_SIZE = 4096  # n ln n of n below this comes from a table
 
 THREADS = 256  # threads of a block in most kernels
 SPLIT_THREADS = 128  # in best_split, whose warps work independently
+DEEP_WARPS = 16  # of grow_subtrees on a multiprocessor, in two blocks or four
 EDGE_THREADS = 1024  # in edges, where few blocks must fill a device, and each has much to read
 
-GROUP_FEATURES = 64  # the most features whose histograms share a block's memory
+HISTOGRAM_THREADS = 512  # the most in histogram, where few blocks may fit a multiprocessor
+
+GROUP_FEATURES = 60  # the most features whose histograms share a block's memory
 GROUP_CHANNELS = 8  # channels that a thread of totals adds up in registers
 
 # number of arrays i64[C] of channel sums in shared memory that a warp needs
 CUT_SUMS = 2  # to cut one feature: those of missing values, and those before an item
+FEW_ROWS = 32  # of a node whose subtree one warp grows; the block splits those of more together
 NODE_SUMS = 3  # to split a node in the deep phase: also those of the node
+
+# The kinds of slots. A wide slot whose split was refused becomes a leaf. NONE marks the two
+# entries below such a leaf, which are no slots
+NONE, LEAF, DEEP, WIDE = range(4)

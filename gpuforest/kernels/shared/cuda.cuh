@@ -45,12 +45,13 @@ __device__ __forceinline__ i64 thread_number() {
 }
 __device__ __forceinline__ i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 
-// The sum over the lanes up to this one, among the first `width` lanes, a power of two.
+// The sum over the lanes up to this one, in each group of `width` lanes, a power of two.
 template <class T>
 __device__ __forceinline__ T sum_to_here(T x, int width = 32) {
+  int i = lane() & (width - 1);
   for (int d = 1; d < width; d <<= 1) {
-    T before = __shfl_up_sync(ALL_LANES, x, d);
-    if (lane() >= d) x += before;
+    T before = __shfl_up_sync(ALL_LANES, x, d, width);
+    if (i >= d) x += before;
   }
   return x;
 }
@@ -82,12 +83,11 @@ __device__ __forceinline__ int lanes_for(int n) {
   return n > 16 ? 32 : n < 2 ? 1 : 1 << (32 - __clz(n - 1));
 }
 
-// Adds to a 64-bit sum in shared memory by two native 32-bit adds; a 64-bit add is a loop there.
-__device__ __forceinline__ void add_64(u32* cell, i64 value) {
-  u32 low = (u32)value, high = (u32)((u64)value >> 32);
-  u32 old = atomicAdd(cell, low);
-  high += (u32)(old + low) < low;
-  if (high) atomicAdd(cell + 1, high);
+// Adds to the lower word of a 64-bit sum in shared memory, and returns what is to be added to the
+// higher word: two native 32-bit adds, because a 64-bit add is a loop there.
+__device__ __forceinline__ u32 add_low(u32* cell, i64 value) {
+  u32 low = (u32)value;
+  return (u32)((u64)value >> 32) + ((u32)(atomicAdd(cell, low) + low) < low);
 }
 
 __device__ __forceinline__ i64 value_64(const u32* cell) {

@@ -31,6 +31,7 @@ F64s = Annotated[Array, "const double*"]
 BoolsOut = Annotated[Array, "bool*"]
 I32sOut = Annotated[Array, "i32*"]
 I64sOut = Annotated[Array, "i64*"]
+U64sOut = Annotated[Array, "u64*"]
 F64sOut = Annotated[Array, "double*"]
 
 DTYPES = {
@@ -73,6 +74,27 @@ class Slots(NamedTuple):
     end: I64s
 
 
+class Fields(NamedTuple):
+    """What is known of S slots, as in frontier.Frontier; sums i64[S, C]."""
+
+    tree: I32sOut
+    key: U64sOut
+    n_rows: I64sOut
+    begin: I64sOut
+    end: I64sOut
+    sums: I64sOut
+    constant: BoolsOut
+    depth: I32sOut
+
+
+class Ends(NamedTuple):
+    """A slot of fewer rows, or as deep, is a leaf; one of at most `deep_rows` rows is deep."""
+
+    fewest: I64
+    max_depth: I64
+    deep_rows: I64
+
+
 class Tiles(NamedTuple):
     """The rows of S slots in tiles of `size`; first i64[S + 1] counts the tiles before a slot's."""
 
@@ -92,6 +114,18 @@ class Histograms(NamedTuple):
     channels: I64
 
 
+class Draws(NamedTuple):
+    """How S slots draw k of F features. varies i32[S, F]: 1 if a feature is known to vary,
+    else 0; `allowed` bool[T, F] holds the features that the trees drew, None: they have all."""
+
+    key: U64s
+    tree: I32s
+    allowed: Bools
+    varies: I32sOut
+    F: I64
+    k: I64
+
+
 class Nodes(NamedTuple):
     """The nodes of S slots, as cuts need them; bounds f64[S, 2], or None if there are none."""
 
@@ -102,7 +136,8 @@ class Nodes(NamedTuple):
 
 
 class CutRules(NamedTuple):
-    """The limits on cuts: n_bins i32[F]; signs i8[F] or None; and the table of n ln n."""
+    """The limits on cuts: n_bins i32[F], bins that may hold rows, but for missing values; signs
+    i8[F] or None; and the table of n ln n."""
 
     n_bins: I32s
     signs: Signs
@@ -144,12 +179,13 @@ class Trees(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `allowed`
-    bool[T, F] holds the features that the trees drew, None: they have all."""
+    """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `sums`
+    i64[D, C]; `allowed` bool[T, F] holds the features that the trees drew, None: they have all."""
 
     key: U64s
     depth: I32s
     tree: I32s
+    sums: I64s
     allowed: Bools
     first: I64s
     D: I64
@@ -167,38 +203,44 @@ class Growing(NamedTuple):
 class Layout(NamedTuple):
     """Where the parts of a block's shared memory begin, in bytes.
 
-    row and counts are 0 if there is no such part. `rows` is the number of rows that fit, and
-    `stride` the number of codes of a row and its padding, 0 if codes are not copied.
+    row is 0 if there is no such part. `rows` is the number of rows that fit, `stride` the number
+    of codes of a row and its padding, 0 if codes are not copied, and `n_cells` the number of words
+    for histograms.
     """
 
     target: I32
     scratch: I32
     open: I32
+    waiting: I32
+    roots: I32
     keys: I32
     weight: I32
     row: I32
-    counts: I32
+    cells: I32
     order: I32
     codes: I32
     rows: I32
     stride: I32
+    n_cells: I32
 
 
 class Open(NamedTuple):
-    """An open node of a subtree: its n rows from `low` on, its node's position, and the position
-    where its descendants begin."""
+    """An open node of a subtree: its n rows from `low` on, its node's position, the position where
+    its descendants begin, its depth below the subtree's root, and the next node that waits."""
 
     low: U16
     n: U16
     position: U16
     below: U16
+    depth: U16
+    next: U16
 
 
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Targets, Slots, Tiles, Histograms, Nodes, CutRules, Splits, Sides, Trees, Roots,
-        Growing, Layout, Open,
+        Codes, Targets, Slots, Fields, Ends, Tiles, Histograms, Draws, Nodes, CutRules, Splits,
+        Sides, Trees, Roots, Growing, Layout, Open,
     )
 }  # fmt: skip
 
@@ -243,16 +285,28 @@ def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int])
     ------
     TypeError : an array's dtype is not the one that the kernel reads
     """
-    kind, values = record.__class__, []
-    for (field, type), value in zip(c_types(kind).items(), record, strict=True):
-        if type[-1] == "*" and value is not None:
-            dtype = _pointed(type.removeprefix("const ").removesuffix("*"), macros)
+    kind = record.__class__
+    values: list[Any] = []
+    for value, dtype in zip(record, _dtypes(kind, tuple(macros.items())), strict=True):
+        if dtype is not None and value is not None:
             if value.dtype != dtype or not value.flags.c_contiguous:
+                field = kind._fields[len(values)]
                 found = f"{value.dtype}{'' if value.flags.c_contiguous else ', not C-contiguous'}"
                 raise TypeError(f"{kind.__name__}.{field} is an array of {found}, not {dtype}")
             value = address(value)
         values.append(value or 0)
     return np.array(tuple(values), dtype=dtype_of(kind))
+
+
+@cache
+def _dtypes(record: type, macros: tuple[tuple[str, str], ...]) -> list[np.dtype[Any] | None]:
+    """The dtype of each field that is an array, for a kernel with these macros."""
+    return [
+        _pointed(type.removeprefix("const ").removesuffix("*"), dict(macros))
+        if type[-1] == "*"
+        else None
+        for type in c_types(record).values()
+    ]
 
 
 def _pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:

@@ -25,7 +25,7 @@ __device__ __forceinline__ i64 xlogx(i64 n, const i64* table) {
 
 // One side of a split: its channel sums are added one channel after another, then scored.
 struct Side {
-  i64 n = 0;
+  SUM n = 0;
 #if LABELS
   i64 sum = 0;  // of squares or of n ln n; the largest
 #else
@@ -33,11 +33,11 @@ struct Side {
   bool allowed = true;
 #endif
 
-  __device__ __forceinline__ void add(int channel, i64 s, const i64* table) {
+  __device__ __forceinline__ void add(int channel, SUM s, const i64* table) {
 #if LABELS
     n += s;
 #if CRITERION == GINI
-    sum += s * s;
+    sum += (i64)s * s;
 #elif CRITERION == ENTROPY
     sum += xlogx(s, table);
 #else

@@ -1,0 +1,244 @@
+// A warp splits a node: it puts the rows in the order of their codes, one feature after another.
+#include "grow_subtrees/by_lanes.cuh"
+
+// Writes the channel sums of a node's rows to `sums`.
+__device__ __forceinline__ void sum_rows(const Block& block, int low, int n, int C, i64* sums) {
+#if LABELS
+  for (int c = lane(); c < C; c += 32) sums[c] = 0;
+  __syncwarp();
+  for (int i = lane(); i < n; i += 32) {
+    int position = block.order[low + i];
+    // totals stay below 2^31: the lower word is enough
+    atomicAdd((u32*)&sums[block.target[position]], (u32)block.weight[position]);
+  }
+#else
+  for (int c = 0; c < C; c++) {
+    i64 sum = 0;
+    for (int i = lane(); i < n; i += 32) {
+      int position = block.order[low + i];
+      i64 w = block.weight[position];
+      sum += c == 0 ? w : w * block.target[position * (C - 1) + c - 1];
+    }
+    sum = warp_sum(sum);
+    if (lane() == 0) sums[c] = sum;
+  }
+#endif
+  __syncwarp();
+}
+
+// Whether the targets of n rows are equal.
+__device__ __forceinline__ bool all_equal(const Block& block, int low, int n, int C) {
+  int first = block.order[low];
+  bool equal = true;
+  for (int i = lane(); i < n && equal; i += 32)
+    equal = same_target(block, block.order[low + i], first, outputs(C));
+  return __all_sync(ALL_LANES, equal);
+}
+
+// Writes the keys code << 16 | position of a node's rows in one feature, and counts the missing
+// values. Returns false if all rows have the same code.
+__device__ __forceinline__ bool load_keys(const Block& block, int f, int low, int n, int missing,
+                                          int& n_missing) {
+  int first = block.code(block.order[low], f);
+  bool varies = false;
+  n_missing = 0;
+  for (int base = 0; base < n; base += 32) {
+    int i = base + lane(), code = first;
+    if (i < n) {
+      int position = block.order[low + i];
+      code = block.code(position, f);
+      block.keys[low + i] = (u32)code << 16 | position;
+    }
+    varies = varies || code != first;
+    n_missing += __popc(__ballot_sync(ALL_LANES, i < n && code == missing));
+  }
+  __syncwarp();
+  return __any_sync(ALL_LANES, varies);
+}
+
+// The channel sums of the sorted rows first .. n - 1, those with missing values.
+__device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, int n, int C,
+                                            i64* missing) {
+  for (int c = 0; c < C; c++) {
+    i64 sum = 0;
+    for (int i = first + lane(); i < n; i += 32) sum += rows.at(i).channel(c);
+    sum = warp_sum(sum);
+    if (lane() == 0) missing[c] = sum;
+  }
+  __syncwarp();
+}
+
+// Sorts a node's keys by counting codes, or by comparisons if a count for each code takes too much
+// memory.
+__device__ __forceinline__ void sort_rows(const Block& block, int f, int low, int n, int B) {
+  u32* keys = block.keys + low;
+  if (!block.counts) {
+    sort_keys(keys, n);
+  } else {
+    u32* next = block.counts + warp() * B;  // where the next key goes, of each code
+    for (int b = lane(); b < B; b += 32) next[b] = 0;
+    __syncwarp();
+    for (int i = lane(); i < n; i += 32) atomicAdd(&next[keys[i] >> 16], 1u);
+    __syncwarp();
+    u32 before = 0;
+    for (int first = 0; first < B; first += 32) {
+      int b = first + lane();
+      u32 own = b < B ? next[b] : 0, here = before + sum_to_here(own);
+      if (b < B) next[b] = here - own;
+      before = __shfl_sync(ALL_LANES, here, 31);
+    }
+    __syncwarp();
+    for (int i = lane(); i < n; i += 32) {
+      int position = block.order[low + i];
+      u32 code = block.code(position, f);
+      keys[atomicAdd(&next[code], 1u)] = code << 16 | position;
+    }
+  }
+  __syncwarp();
+}
+
+// The best cut of one feature in one node. The keys of the node must be loaded.
+__device__ __forceinline__ Best feature_cut(const Block& block, const Growth& growth,
+                                            const Open& open, u64 key, int f, int n_missing,
+                                            i64* sums) {
+  int C = growth.C, n = open.n, present = n - n_missing;
+  Node node = {C, n, sums, n_missing > 0, n_missing, sums + C, sums + 2 * C};
+  sort_rows(block, f, open.low, n, growth.B);
+  SortedRows rows = {block, block.keys + open.low, outputs(C)};
+  if (n_missing) sum_missing(rows, present, n, C, node.missing);
+  Draw draw = {false, false, 0};
+#if SPECIAL  // here it means that cuts are random
+  if (present) draw.between(key, f, rows.code(0), rows.code(present - 1), n_missing > 0);
+#endif
+  Limits limits = limits_of(growth.rules.min_rows);
+  Cut cut = best_cut_of<1>(rows, present, node, limits, draw, growth.rules.table);
+  Best best = {cut.score, f, 0, missing_goes_left(cut, node)};
+  if (cut.item >= 0)
+    best.bin = draw.random && draw.code < rows.code(present - 1)
+                   ? draw.code
+                   : middle_of_gap(rows, present, cut.item, growth.rules.n_bins[f]);
+  __syncwarp();
+  return best;
+}
+
+// The best cut of the first k features that vary.
+__device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth,
+                                                 const Open& node, u64 key, i64* sums) {
+  Best best = {MINUS_INFINITY, -1, 0, false};
+  int k = growth.may.k, F = growth.F, missing = growth.B - 1;
+  for (int tried = 0, position = 0, drawn = 0; tried < k && position < F; position++) {
+    // each lane draws one of the next 32 features
+    if ((position & 31) == 0) drawn = draw(growth, key, position + lane());
+    int f = __shfl_sync(ALL_LANES, drawn, position & 31), n_missing;
+    if (growth.allowed && !growth.allowed[f]) continue;
+    if (!load_keys(block, f, node.low, node.n, missing, n_missing)) continue;
+    tried++;
+    Best found = feature_cut(block, growth, node, key, f, n_missing, sums);
+    if (found.score > best.score) best = found;
+  }
+  return best;
+}
+
+// Moves a node's left rows before its right rows, both in their order, and returns how many go
+// left.
+__device__ __forceinline__ int split_rows(const Block& block, const Open& node,
+                                          const Best& split, int missing) {
+  int low = node.low, n = node.n, left = 0, right = 0;
+  for (int base = 0; base < n; base += 32) {
+    int i = base + lane();
+    bool inside = i < n, goes = false;
+    u16 position = 0;
+    if (inside) {
+      position = block.order[low + i];
+      goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing);
+    }
+    u32 go_left = __ballot_sync(ALL_LANES, goes);
+    u32 go_right = __ballot_sync(ALL_LANES, inside && !goes);
+    __syncwarp();  // all have read before any writes
+    if (goes) block.order[low + left + __popc(go_left & lanes_below())] = position;
+    if (inside && !goes) block.keys[low + right + __popc(go_right & lanes_below())] = position;
+    left += __popc(go_left);
+    right += __popc(go_right);
+    __syncwarp();
+  }
+  for (int i = lane(); i < right; i += 32) block.order[low + left + i] = block.keys[low + i];
+  __syncwarp();
+  return left;
+}
+
+#define LEFT_WAITS 1
+#define RIGHT_WAITS 2
+
+// Splits an open node of these `sums`, or makes it a leaf, and says which children wait. The
+// children's sums are in the next two arrays of the warp's scratch then.
+__device__ __noinline__ int split_by_warp(const Block& block, const Growth& growth,
+                                             const Open& node, i64* sums, int& left) {
+  int C = growth.C;
+  u64 key = growth.nodes[node.position];
+  Best best = node.n <= 32 ? best_of_few(block, growth, node, key, sums)
+                           : best_of_features(block, growth, node, key, sums);
+  __syncwarp();
+  if (refused(growth, best, sums)) {
+    if (lane() == 0) growth.nodes[node.position] = LEAF_WORD | (u64)node.low;
+    return 0;
+  }
+  left = split_rows(block, node, best, growth.B - 1);
+  if (lane() == 0) write_split(growth, node, best);
+  i64 *left_sums = sums + C, *right_sums = left_sums + C;
+  sum_rows(block, node.low, left, C, left_sums);
+  for (int c = lane(); c < C; c += 32) right_sums[c] = sums[c] - left_sums[c];
+  __syncwarp();
+  bool left_equal = all_equal(block, node.low, left, C);
+  bool right_equal = all_equal(block, node.low + left, node.n - left, C);
+  bool left_waits =
+      add_node(growth, left_child(node, left), hash_at(key, 0), left_sums, left_equal);
+  bool right_waits =
+      add_node(growth, right_child(node, left), hash_at(key, 1), right_sums, right_equal);
+  __syncwarp();
+  return left_waits * LEFT_WAITS | right_waits * RIGHT_WAITS;
+}
+
+__device__ __forceinline__ void read_sums(const Growth& growth, const Open& node, i64* sums) {
+  for (int c = lane(); c < growth.C; c += 32)
+    sums[c] = growth.leaf_sums[(i64)node.low * growth.C + c];
+  __syncwarp();
+}
+
+// A warp splits a node of many rows, where no histogram fits.
+__device__ __forceinline__ void split_large_by_warp(const Block& block, const Growth& growth,
+                                                    const Open& node, const Lists& lists) {
+  i64* sums = scratch_of(block, growth);
+  int left = 0;
+  read_sums(growth, node, sums);
+  int wait = split_by_warp(block, growth, node, sums, left);
+  if (lane() == 0 && wait & LEFT_WAITS) lists.put(block, left_child(node, left));
+  if (lane() == 0 && wait & RIGHT_WAITS) lists.put(block, right_child(node, left));
+  __syncwarp();
+}
+
+// A warp grows the subtree of block.waiting[at], left before right: where both children of a node
+// wait, it goes on with the left one, and the right one is the first of those that wait.
+__device__ __forceinline__ void grow_by_warp(const Block& block, const Growth& growth, int at) {
+  i64* sums = scratch_of(block, growth);
+  int C = growth.C;
+  while (at != NO_NODE) {
+    Open node = block.waiting[at];
+    at = node.next;
+    read_sums(growth, node, sums);
+    for (;;) {
+      int left = 0, wait = split_by_warp(block, growth, node, sums, left);
+      if (!wait) break;
+      if (wait == (LEFT_WAITS | RIGHT_WAITS)) {
+        Open right = right_child(node, left);
+        right.next = at;
+        at = right.low >> 1;
+        if (lane() == 0) block.waiting[at] = right;
+      }
+      int from = wait & LEFT_WAITS ? C : 2 * C;
+      node = wait & LEFT_WAITS ? left_child(node, left) : right_child(node, left);
+      for (int c = lane(); c < C; c += 32) sums[c] = sums[from + c];
+      __syncwarp();
+    }
+    __syncwarp();
+  }
+}

@@ -1,0 +1,94 @@
+// The nodes of a subtree: their sums, their features, and what a new node becomes.
+//
+// A node that waits has its key at its position among the nodes, and its sums among those of the
+// leaves, where they stay if it becomes one.
+#include "grow_subtrees/cuda.cuh"
+
+#define NO_NODE 0xffff
+
+// The rules of a subtree, and where it is written.
+struct Growth {
+  Growing may;
+  CutRules rules;
+  int F, B, C, depth;   // of the root
+  u64* nodes;           // [2 n] of this block
+  i64* leaf_sums;       // [n, C] of this block
+  const bool* allowed;  // [F], features that the tree drew; or null
+};
+
+// The best split of a node so far.
+struct Best {
+  double score;
+  int feature, bin;
+  bool missing_left;
+};
+
+__device__ __forceinline__ i64* scratch_of(const Block& block, const Growth& growth) {
+  return block.scratch + warp() * NODE_SUMS * growth.C;
+}
+
+__device__ __forceinline__ int draw(const Growth& growth, u64 key, int position) {
+  if (growth.may.k >= growth.F || position >= growth.F) return position;
+  return (int)Order(key, growth.F).at(position);
+}
+
+// Whether the targets of the rows at two positions are equal.
+__device__ __forceinline__ bool same_target(const Block& block, int a, int b, int K) {
+  for (int m = 0; m < K; m++)
+    if (block.target[a * K + m] != block.target[b * K + m]) return false;
+  return true;
+}
+
+// Writes the split of a node, with its children at `below` and `below` + 1.
+__device__ __forceinline__ void write_split(const Growth& growth, const Open& node,
+                                            const Best& best) {
+  growth.nodes[node.position] =
+      (u64)best.feature << FEATURE_SHIFT | (u64)best.missing_left << MISSING_SHIFT |
+      (u64)node.below << CHILD_SHIFT | (u64)best.bin;
+}
+
+// The children of a node whose first `left` rows go left.
+__device__ __forceinline__ Open left_child(const Open& node, int left) {
+  return {node.low, (u16)left, node.below, (u16)(node.below + 2), (u16)(node.depth + 1), NO_NODE};
+}
+
+__device__ __forceinline__ Open right_child(const Open& node, int left) {
+  return {(u16)(node.low + left), (u16)(node.n - left), (u16)(node.below + 1),
+          (u16)(node.below + 2 * left), (u16)(node.depth + 1), NO_NODE};
+}
+
+// A warp writes a new node, a leaf or one that waits, and returns whether it waits. `equal`: all
+// its targets are equal.
+__device__ __forceinline__ bool add_node(const Growth& growth, const Open& node, u64 key,
+                                         const i64* sums, bool equal) {
+  bool waits = !equal && node.n >= growth.may.fewest &&
+               growth.depth + node.depth < growth.may.max_depth;
+  for (int c = lane(); c < growth.C; c += 32)
+    growth.leaf_sums[(i64)node.low * growth.C + c] = sums[c];
+  if (lane() == 0) growth.nodes[node.position] = waits ? key : LEAF_WORD | (u64)node.low;
+  return waits;
+}
+
+// Whether the best split is none, or gains too little.
+__device__ __forceinline__ bool refused(const Growth& growth, const Best& best, const i64* sums) {
+  if (best.feature < 0) return true;
+  Side whole;
+  for (int c = 0; c < growth.C; c++) whole.add(c, sums[c], growth.rules.table);
+  return best.score - whole.score(growth.rules.table) < growth.may.min_gain;
+}
+
+// The lists of open nodes of a level, and the subtrees that warps will grow, in shared memory.
+struct Lists {
+  Open* next;
+  int *n_next, *n_roots;
+
+  // A lane puts a node into the one or the other.
+  __device__ __forceinline__ void put(const Block& block, const Open& node) const {
+    if (node.n > FEW_ROWS) {
+      next[atomicAdd(n_next, 1)] = node;
+    } else {
+      block.waiting[node.low >> 1] = node;
+      block.roots[atomicAdd(n_roots, 1)] = node.low >> 1;
+    }
+  }
+};
