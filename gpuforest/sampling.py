@@ -3,6 +3,7 @@ the seed and never stored."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,19 @@ class Sampling:
     def bag_rows(self) -> int:
         """The greatest number of rows that a bag can hold."""
         return min(self.n_rows, self.n_draws) if self.n_draws else self.n_rows
+
+    @property
+    def likely_rows(self) -> int:
+        """A number of rows that a bag exceeds with a chance below 10**-15.
+
+        Draws of unequal weights hit fewer rows. The number of rows that are hit has a variance
+        below n / 4.
+        """
+        n, draws = self.n_rows, self.n_draws
+        if not draws or n < 2:
+            return self.bag_rows
+        expected = -n * math.expm1(draws * math.log1p(-1 / n))
+        return min(self.bag_rows, math.ceil(expected + 4.5 * math.sqrt(n)))
 
 
 def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:

@@ -73,7 +73,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
     def waves(self, sampling: Sampling, n_channels: int, n_trees: int) -> tuple[int, Backend, int]:
         """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps."""
         free = self.free_bytes() - self.memory_budget
-        each = 4 * sampling.n_rows + (56 + 12 * n_channels) * sampling.bag_rows
+        each = 4 * sampling.n_rows + (56 + 12 * n_channels) * sampling.likely_rows
         if each > free:
             raise BackendError(
                 f"one tree of {sampling.n_rows} rows needs about {each + self.memory_budget} "

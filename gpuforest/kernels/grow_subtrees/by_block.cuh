@@ -37,6 +37,12 @@ __device__ __noinline__ int next_features(const Block& block, const Growth& grow
                                              const Open& node, u64 key, int most, int& position,
                                              Table& table) {
   int found = 0, warps = blockDim.x >> 5;
+  if (growth.may.k >= growth.F && !growth.allowed) {  // all are tried: the others have no cut
+    found = min(most, growth.F - position);
+    if ((int)threadIdx.x < found) table.features[threadIdx.x] = position + threadIdx.x;
+    position += found;
+    return found;
+  }
   while (found < most && position < growth.F) {
     int f = position + warp() < growth.F ? draw(growth, key, position + warp()) : -1;
     if (f >= 0 && growth.allowed && !growth.allowed[f]) f = -1;
@@ -59,7 +65,8 @@ __device__ __forceinline__ void fill(const Block& block, const Growth& growth, c
   int K = outputs(growth.C), each = hist.words * hist.size;
   bool count = growth.rules.min_rows > 1;
   u32* cells = block.cells;
-  for (int i = threadIdx.x; i < n_features * each; i += blockDim.x) cells[i] = 0;
+  for (int i = threadIdx.x; i < n_features * each / 4; i += blockDim.x)
+    ((uint4*)cells)[i] = {0, 0, 0, 0};
   __syncthreads();
   for (int i = threadIdx.x; i < node.n; i += blockDim.x) {
     int position = block.order[node.low + i];
