@@ -10,6 +10,9 @@
 #include "generated/Codes.cuh"
 #include "generated/Sides.cuh"
 
+// Rows that a thread has under way at once: a read of memory takes far longer than what follows it.
+#define ROWS 4
+
 // Where the bits of a tile begin: words of 32 bits.
 __device__ __forceinline__ i64 first_word(const Tile& tile, i64 half) {
   i64 begin = tile.low - tile.before;
@@ -21,6 +24,7 @@ __device__ __forceinline__ i64 first_word(const Tile& tile, i64 half) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 mark(Codes codes, Slots slots, Tiles tiles, Sides sides, i64 half, u32* left, i64* counts,
      i64* n_left) {
+  __shared__ int total;
   for (i64 s = thread_number(); s < tiles.S; s += thread_count()) n_left[s] = 0;
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
@@ -30,26 +34,66 @@ mark(Codes codes, Slots slots, Tiles tiles, Sides sides, i64 half, u32* left, i6
     bool missing_left = sides.missing_left[s];
     auto set = [&] { return sides.sets + s * sides.words; };
     int count = 0;
-    for (i64 first = tile.low; first < tile.high; first += blockDim.x) {
-      i64 i = first + threadIdx.x;
-      bool goes = false;
-      if (i < tile.high) {
-        int code = codes.at[slots.rows[i] * codes.stride + f];
-        goes = goes_left(code, bin, missing_left, missing, set);
+    if (threadIdx.x == 0) total = 0;
+    for (i64 first = tile.low + threadIdx.x; first - threadIdx.x < tile.high;
+         first += ROWS * blockDim.x) {
+      i64 row[ROWS];
+      int code[ROWS];
+#pragma unroll
+      for (int q = 0; q < ROWS; q++) {
+        i64 i = first + q * blockDim.x;
+        row[q] = i < tile.high ? slots.rows[i] : -1;
       }
-      u32 bits = __ballot_sync(ALL_LANES, goes);
-      if (lane() == 0 && i < tile.high) left[word + ((i - tile.low) >> 5)] = bits;
-      count += __syncthreads_count(goes);
+#pragma unroll
+      for (int q = 0; q < ROWS; q++) code[q] = row[q] < 0 ? 0 : codes.at[row[q] * codes.stride + f];
+#pragma unroll
+      for (int q = 0; q < ROWS; q++) {
+        bool goes = row[q] >= 0 && goes_left(code[q], bin, missing_left, missing, set);
+        u32 bits = __ballot_sync(ALL_LANES, goes);
+        i64 i = first + q * blockDim.x - tile.low;
+        if (lane() == 0 && row[q] >= 0) left[word + (i >> 5)] = bits;
+        count += __popc(bits);
+      }
     }
-    if (threadIdx.x == 0) counts[p] = count;
+    __syncthreads();
+    if (lane() == 0) atomicAdd(&total, count);
+    __syncthreads();
+    if (threadIdx.x == 0) counts[p] = total;
   }
 }
+
+// The rows of a thread that go left, and their ranks among those of the block: first the first row
+// of all threads, then the second. `shared` has THREADS / 32 * ROWS elements.
+struct Ranks {
+  bool goes[ROWS];
+  int rank[ROWS], total;
+
+  __device__ __forceinline__ void count(u32* shared) {
+    u32 mine[ROWS];
+    int warps = blockDim.x >> 5;
+#pragma unroll
+    for (int q = 0; q < ROWS; q++) {
+      mine[q] = __ballot_sync(ALL_LANES, goes[q]);
+      if (lane() == 0) shared[q * warps + warp()] = __popc(mine[q]);
+    }
+    __syncthreads();
+    int own = shared[lane()], here = sum_to_here(own);  // an element for each lane
+#pragma unroll
+    for (int q = 0; q < ROWS; q++) {
+      int before = __shfl_sync(ALL_LANES, here - own, q * warps + warp());
+      rank[q] = before + __popc(mine[q] & lanes_below());
+    }
+    total = __shfl_sync(ALL_LANES, here, 31);
+    __syncthreads();
+  }
+};
+static_assert(THREADS / 32 * ROWS == 32, "");
 
 // 2. stable; n_left i64[S]. Rows move to the other half, `half` rows on or back.
 extern "C" __global__ void __launch_bounds__(THREADS)
 move(Slots slots, Tiles tiles, const i32* feature, i64 half, const u32* bits, const i64* counts,
      i32* rows, i32* weights, i64* n_left) {
-  __shared__ u32 shared[THREADS / 32];
+  __shared__ u32 shared[THREADS / 32 * ROWS];
   __shared__ i64 sums[THREADS / 32];
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
@@ -66,18 +110,29 @@ move(Slots slots, Tiles tiles, const i32* feature, i64 half, const u32* bits, co
     i64 right = all_left + tile.before - left, word = first_word(tile, half);
     i64 there = begin + (begin < half ? half : -half);
     if (tile.before == 0 && threadIdx.x == 0) n_left[s] = all_left;
-    for (i64 first = tile.low; first < tile.high; first += blockDim.x) {
-      i64 i = first + threadIdx.x;
-      bool inside = i < tile.high;
-      bool goes = inside && bits[word + ((i - tile.low) >> 5)] >> lane() & 1;
-      int total, rank = block_rank(goes, shared, total);
-      if (inside) {
-        i64 position = there + (goes ? left + rank : right + threadIdx.x - rank);
-        rows[position] = rows[i];
-        weights[position] = weights[i];
+    for (i64 first = tile.low; first < tile.high; first += ROWS * blockDim.x) {
+      i32 row[ROWS], weight[ROWS];
+      Ranks ranks;
+#pragma unroll
+      for (int q = 0; q < ROWS; q++) {
+        i64 i = first + q * blockDim.x + threadIdx.x;
+        bool inside = i < tile.high;
+        row[q] = inside ? slots.rows[i] : -1;
+        weight[q] = inside ? slots.weights[i] : 0;
+        ranks.goes[q] = inside && bits[word + ((i - tile.low) >> 5)] >> lane() & 1;
       }
-      left += total;
-      right += blockDim.x - total;
+      ranks.count(shared);
+#pragma unroll
+      for (int q = 0; q < ROWS; q++) {
+        int rank = ranks.rank[q];
+        i64 to_right = right + q * blockDim.x + threadIdx.x - rank;
+        i64 position = there + (ranks.goes[q] ? left + rank : to_right);
+        if (row[q] < 0) continue;
+        rows[position] = row[q];
+        weights[position] = weight[q];
+      }
+      left += ranks.total;
+      right += ROWS * blockDim.x - ranks.total;
     }
   }
 }
