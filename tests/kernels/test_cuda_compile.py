@@ -45,9 +45,9 @@ REGISTERS = {
     "differs": (40, 40),  # waits for memory
     "draw_features": (56, 48),  # the four rounds of a permutation
     "draw_rows": (32, 24),  # a hash
-    "edges": (56, 56),  # as these
+    "edges": (56, 56),  # a sum and a quotient in 64 bits
     "encode": (24, 32),  # a search waits at every step
-    "find_gaps": (40, 32),  # blocks of 1,024 threads
+    "find_gaps": (56, 48),  # eight loads under way
     "grow_subtrees": (128, 128),  # two blocks of 256 threads
     "histogram": (64, 64),  # two blocks of 512 threads, or four of 256
     "histogram_direct": (48, 32),  # waits for memory

@@ -10,12 +10,25 @@
 struct Span {
   int begin, end;
 
+  __device__ int clamped(int i) const { return i < end ? i : end > 0 ? end - 1 : 0; }
   __device__ Span(int n) {
     int size = (n + EDGE_THREADS - 1) / EDGE_THREADS * 32;
     begin = warp() * size < n ? warp() * size : n;
     end = n - begin < size ? n : begin + size;
   }
 };
+
+// Values at every 32nd place from i on, and those before them, all loaded at once; beyond the end,
+// the last.
+constexpr int AT_ONCE = 4;
+__device__ __forceinline__ void load_some(const VALUE* __restrict__ sorted, int i, int end,
+                                          VALUE* here, VALUE* previous) {
+  for (int j = 0; j < AT_ONCE; j++, i += 32) {
+    int at = i < end ? i : end - 1;
+    here[j] = sorted[at];
+    previous[j] = sorted[at > 0 ? at - 1 : 0];
+  }
+}
 
 // The sum of x over the warps before this one, and over all in `total`. x is the same in all lanes
 // of a warp; all threads call it. `parts` is shared, with an element for each lane.
@@ -49,6 +62,15 @@ __device__ __forceinline__ double block_max(double x, double* parts) {
   return warp_max(part);
 }
 
+// What the measures of a gap follow from: values on both sides, and the range of rows of both.
+struct Gap {
+  VALUE low, high;
+  i32 begin, end;
+
+  __device__ double width() const { return widened(high) / 2 - widened(low) / 2; }
+  __device__ double rank() const { return end - begin; }
+};
+
 // The distinct values of a column, and the index of each one's first occurrence.
 struct Gaps {
   VALUE* values;
@@ -56,7 +78,9 @@ struct Gaps {
 
   __device__ double low(int i) const { return widened(values[i]); }
   __device__ double high(int i) const { return low(i + 1); }
-  __device__ double width(int i) const { return high(i) / 2 - low(i) / 2; }
+  __device__ Gap operator[](int i) const {
+    return {values[i], values[i + 1], first[i], first[i + 2]};
+  }
   __device__ double middle(int i) const {
     double between = low(i) / 2 + high(i) / 2;
     return between >= low(i) && between < high(i) ? between : low(i);
@@ -73,7 +97,7 @@ __device__ __forceinline__ Gaps gaps_of(VALUE* columns, VALUE* spare, const i32*
 // Measures of gaps: their rank, or any numbers.
 struct Ranks {
   const i32* first;
-  __device__ double operator[](int i) const { return first[i + 2] - first[i]; }
+  __device__ i32 operator[](int i) const { return first[i + 2] - first[i]; }
 };
 typedef const double* Measures;
 
@@ -141,28 +165,35 @@ find_gaps(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins,
   Span own((int)n);
   int starting = 0, present = 0;
   double width = TINY, total;
-#pragma unroll 4
-  for (int i = own.begin + lane(); i < own.end; i += 32) {
-    double x = widened(sorted[i]), before = widened(sorted[i > 0 ? i - 1 : 0]);
-    present += x == x;
-    starting += x == x && (i == 0 || x != before);
-    if (x == x) width = fmax(width, x / 2 - before / 2);
+  VALUE here[AT_ONCE], previous[AT_ONCE];
+  for (int i = own.begin + lane(); i < own.end; i += 32 * AT_ONCE) {
+    load_some(sorted, i, own.end, here, previous);
+    for (int j = 0; j < AT_ONCE; j++) {
+      double x = widened(here[j]), before = widened(previous[j]);
+      bool some = i + 32 * j < own.end && x == x;
+      present += some;
+      starting += some & (i + j == 0 | x != before);
+      width = fmax(width, some ? x / 2 - before / 2 : TINY);
+    }
   }
   width = block_max(width, parts);
   int n_present = (int)block_sum(present, parts);
   int at = (int)sum_of_warps(warp_sum(starting), parts, total);
   Gaps gaps = gaps_of(columns, spare, swapped, n, all_first);
-#pragma unroll 4
-  for (int begin = own.begin; begin < own.end; begin += 32) {
-    int i = begin + lane();
-    bool starts = i < n_present && (i == 0 || widened(sorted[i]) != widened(sorted[i - 1]));
-    u32 some = __ballot_sync(ALL_LANES, starts);
-    if (starts) {
-      int to = at + __popc(some & lanes_below());
-      gaps.first[to] = i;
-      gaps.values[to] = sorted[i];
+  for (int begin = own.begin; begin < own.end; begin += 32 * AT_ONCE) {
+    load_some(sorted, begin + lane(), own.end, here, previous);
+    for (int j = 0; j < AT_ONCE; j++) {
+      int i = begin + 32 * j + lane();
+      bool starts = i < own.end && i < n_present;
+      starts = starts && (i == 0 || widened(here[j]) != widened(previous[j]));
+      u32 some = __ballot_sync(ALL_LANES, starts);
+      if (starts) {
+        int to = at + __popc(some & lanes_below());
+        gaps.first[to] = i;
+        gaps.values[to] = here[j];
+      }
+      at += __popc(some);
     }
-    at += __popc(some);
   }
   int G = (int)total - 1;
   if (threadIdx.x == 0) {
@@ -173,7 +204,8 @@ find_gaps(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins,
   }
   __syncthreads();
   if (G >= max_bins) return;
-  for (int i = threadIdx.x; i < G; i += EDGE_THREADS) all_edges[f * most_edges + i] = gaps.middle(i);
+  double* out = all_edges + f * most_edges;
+  for (int i = threadIdx.x; i < G; i += EDGE_THREADS) out[i] = gaps.middle(i);
 }
 
 // Shares of gaps, f64[F, n], of columns of more values than bins: two measures of each gap, each
@@ -189,10 +221,13 @@ share_gaps(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins
   Ranks ranks = {gaps.first};
   Span own(G);
   double *share = shares + f * n, width = widest[f], top_rank = 0, top = 0;
+  Gap next = gaps[own.clamped(own.begin + lane())];  // loaded while another is computed
   for (int i = own.begin + lane(); i < own.end; i += 32) {
-    double rank = ranks[i], half = sqrt(fmax(gaps.width(i) / width, TINY));
-    double spread = half * sqrt(half * sqrt(rank));
-    top_rank = fmax(top_rank, rank);
+    Gap gap = next;
+    next = gaps[own.clamped(i + 32)];
+    double half = sqrt(fmax(gap.width() / width, TINY));
+    double spread = half * sqrt(half * sqrt(gap.rank()));
+    top_rank = fmax(top_rank, gap.rank());
     top = fmax(top, spread);
     share[i] = spread;
   }
@@ -203,8 +238,16 @@ share_gaps(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins
   double all_spreads = block_sum(own_sum((Measures)share, G, of_spread), parts);
   double all_ranks = block_sum(own_sum(ranks, G, of_rank), parts);
   top = 0;
-  for (int i = own.begin + lane(); i < own.end; i += 32) {
-    double x = of_rank.of(ranks[i]) / all_ranks + of_spread.of(share[i]) / all_spreads;
+  i32 next_rank = 0;
+  double next_spread = 0;
+  for (int i = own.begin + lane() - 32; i < own.end; i += 32) {
+    double rank = next_rank, spread = next_spread;
+    if (i + 32 < own.end) {
+      next_rank = ranks[i + 32];
+      next_spread = share[i + 32];
+    }
+    if (i < own.begin) continue;
+    double x = of_rank.of(rank) / all_ranks + of_spread.of(spread) / all_spreads;
     share[i] = x;
     top = fmax(top, x);
   }
@@ -228,10 +271,11 @@ edges(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins, i64
   const double* __restrict__ share = shares + f * n;
   double all, before = sum_of_warps(warp_sum(own_sum(share, G, cap)), parts, all), total;
   double E = (double)(max_bins - 1), last = floor(before / all * E + 0.5);
-#pragma unroll 4
+  double next = share[own.clamped(own.begin + lane())];  // loaded while another is computed
   for (int begin = own.begin; begin < own.end; begin += 32) {
     int i = begin + lane();
-    double sum = before + sum_to_here(i < own.end ? cap.of(share[i]) : 0.0);
+    double sum = before + sum_to_here(i < own.end ? cap.of(next) : 0.0);
+    next = share[own.clamped(i + 32)];
     double step = floor(sum / all * E + 0.5), step_before = __shfl_up_sync(ALL_LANES, step, 1);
     u32 some = __ballot_sync(ALL_LANES, step != (lane() ? step_before : last));
     if (some >> lane() & 1) gaps.first[own.begin + found + __popc(some & lanes_below())] = i;
