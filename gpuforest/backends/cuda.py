@@ -20,7 +20,7 @@ from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
 from gpuforest.frontier import Frontier, Splits, Subtrees
-from gpuforest.kernels.shared.constants import CUT_SUMS, EDGE_THREADS, THREADS
+from gpuforest.kernels.shared.constants import CUT_SUMS, EDGE_THREADS, SORT_THREADS, THREADS
 from gpuforest.kernels.shared.structs import Draws, Growing, Roots, Tiles
 
 if TYPE_CHECKING:
@@ -50,25 +50,39 @@ class CudaBackend(CudaNodes, CudaTraverse):
         sample = self._rows_of(X, rows)
         xp, (n, F), dtype = self.xp, sample.shape, value_dtype(sample)
         most_edges = min(max_bins, n)
-        # bytes of a column: it and the copies of its sort; a number and two measures of each value
-        each = n * (4 * np.dtype(dtype).itemsize + 20) + 8 * most_edges
+        # bytes of a column: three copies of it; a number and a measure of each value; edges
+        each = n * (3 * np.dtype(dtype).itemsize + 12) + 8 * most_edges
         size, found = max(1, self.memory_budget // each), []
         for f in range(0, F, size):
-            part = self.asarray(sample[:, f : f + size])
-            columns = xp.sort(xp.ascontiguousarray(part.T, dtype=dtype), axis=1)
-            k = columns.shape[0]
-            first, n_edges = self.empty((k, n + 1), xp.int32), self.empty(k, xp.int64)
-            rank, spread = (self.empty((k, n), xp.float64) for _ in range(2))
-            edges = self.empty((k, most_edges), xp.float64)
-            arguments = (columns, n, max_bins, most_edges, first, rank, spread, edges, n_edges)
-            self.launch(
-                "edges", "edges", (k,), arguments,
-                macros={"VALUE": "float" if dtype == np.float32 else "double"},
-                threads=EDGE_THREADS,
-            )  # fmt: skip
-            counts = self.asnumpy(n_edges).tolist()
-            found += [e[:c] for e, c in zip(self.asnumpy(edges), counts, strict=True)]
+            part = xp.astype(self.asarray(sample[:, f : f + size]), dtype, copy=False)
+            columns = self.empty((part.shape[1], n), dtype)
+            columns[...] = part.T  # always a copy: X itself must not be sorted
+            found += self.edges_of(columns, max_bins, most_edges)
         return found
+
+    def edges_of(self, columns: Array, max_bins: int, most_edges: int) -> list[np.ndarray]:
+        """The edges of columns f32 or f64 [k, n], which are scratch afterwards."""
+        xp, (k, n) = self.xp, columns.shape
+        spare, swapped = self.empty((k, n), columns.dtype), self.empty(k, xp.int32)
+        first, shares = self.empty((k, n + 1), xp.int32), self.empty((k, n), xp.float64)
+        widest, most = (self.empty(k, xp.float64) for _ in range(2))
+        edges = self.empty((k, most_edges), xp.float64)
+        n_values, n_edges = (self.empty(k, xp.int64) for _ in range(2))
+        macros = {"VALUE": "float" if columns.dtype == xp.float32 else "double"}
+        sizes: dict[str, Any] = {"macros": macros, "threads": EDGE_THREADS}
+        arguments: tuple[Any, ...] = columns, spare, n, swapped
+        self.launch(
+            "edges", "sort_columns", (k,), arguments, macros=macros, threads=SORT_THREADS
+        )  # fmt: skip
+        there = columns, spare, swapped, n, max_bins
+        arguments = *there, most_edges, first, widest, edges, n_values, n_edges
+        self.launch("edges", "find_gaps", (k,), arguments, **sizes)
+        arguments = *there, first, widest, n_values, shares, most
+        self.launch("edges", "share_gaps", (k,), arguments, **sizes)
+        arguments = *there, most_edges, first, n_values, shares, most, edges, n_edges
+        self.launch("edges", "edges", (k,), arguments, **sizes)
+        counts = self.asnumpy(n_edges).tolist()
+        return [e[:c] for e, c in zip(self.asnumpy(edges), counts, strict=True)]
 
     def waves(self, sampling: Sampling, n_channels: int, n_trees: int) -> tuple[int, Backend, int]:
         """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps."""

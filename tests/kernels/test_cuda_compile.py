@@ -45,8 +45,9 @@ REGISTERS = {
     "differs": (40, 40),  # waits for memory
     "draw_features": (56, 48),  # the four rounds of a permutation
     "draw_rows": (32, 24),  # a hash
-    "edges": (64, 64),  # blocks of 1,024 threads
+    "edges": (56, 56),  # a sum and a quotient in 64 bits
     "encode": (24, 32),  # a search waits at every step
+    "find_gaps": (56, 48),  # eight loads under way
     "grow_subtrees": (128, 128),  # two blocks of 256 threads
     "histogram": (64, 64),  # two blocks of 512 threads, or four of 256
     "histogram_direct": (48, 32),  # waits for memory
@@ -58,6 +59,8 @@ REGISTERS = {
     "number_tiles": (32, 32),  # as these
     "row_keys": (56, 40),  # a hash
     "rows_differ": (32, 32),  # waits for memory
+    "share_gaps": (64, 64),  # blocks of 1,024 threads
+    "sort_columns": (64, 64),  # values and their places, of several at once
     "subtree_sizes": (32, 32),  # waits for memory
     "take_slots": (64, 64),  # addresses of sixteen arrays
     "totals": (64, 48),  # sums of eight channels in 64 bits

@@ -6,6 +6,8 @@ THREADS = 256  # threads of a block in most kernels
 SPLIT_THREADS = 128  # in best_split, whose warps work independently
 DEEP_WARPS = 16  # of grow_subtrees on a multiprocessor, in two blocks or four
 EDGE_THREADS = 1024  # in edges, where few blocks must fill a device, and each has much to read
+SORT_THREADS = 1024  # of a block that sorts a column for it, 256 at the least
+SORT_BYTES = 32  # of values that such a thread takes at once, 32 at the least
 
 HISTOGRAM_THREADS = 512  # the most in histogram, where few blocks may fit a multiprocessor
 
