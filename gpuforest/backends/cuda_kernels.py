@@ -72,7 +72,7 @@ def label_fits(training: Training) -> bool:
     codes, F = training.matrix.codes, training.n_features
     beside = F % (32 // codes.itemsize)  # features in the sector of the padding
     room = codes.shape[1] > F and training.n_channels <= 256**codes.itemsize
-    return room and training.rules.n_tried * beside >= F
+    return bool(room and training.rules.n_tried * beside >= F)
 
 
 def rows_of(slots: Frontier) -> structs.Slots:
