@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import issparse
@@ -124,11 +125,16 @@ class BinnedMatrix:
     """The training data as the engine sees them: codes u8 or u16 [N, F].
 
     Their order in memory is the backend's, which may pad rows to more than F codes.
+
+    n_bins : i32[F], on the backend's device
+    targets : what the backend keeps of each target whose trees grow from these codes, such as
+        class codes in the padding
     """
 
     codes: Array
-    n_bins: Array  # i32[F], on the backend's device
+    n_bins: Array
     edges: BinEdges
+    targets: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary)
 
     @property
     def n_rows(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
-from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of, targets_of
+from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of, target_type
 from gpuforest.backends.cuda_nodes import CudaNodes
 from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
@@ -157,9 +157,10 @@ class CudaBackend(CudaNodes, CudaTraverse):
         each other; else two, or one. Their warps, the most that the registers allow, hide each
         other's latency. If rows are so wide that few fit, their codes stay in global memory.
         """
+        size = self.targets_of(training).at.itemsize
         for blocks, share, least in ((4, 4, 900), (2, 2, 512), (2, 1, 256), (2, 2, 64)):
             limit = self.shared_share(share)
-            plan = plan_of(training, limit, blocks, share == 1 or least > 64)
+            plan = plan_of(training, size, limit, blocks, share == 1 or least > 64)
             if plan.rows >= least:
                 return plan
         return NO_PLAN
@@ -169,21 +170,25 @@ class CudaBackend(CudaNodes, CudaTraverse):
         if not D:
             return super().grow_subtrees(training, slots)
         matrix, rules = training.matrix, training.rules
-        plan, C = self.deep_plan(training), training.n_channels
+        plan, C, y = self.deep_plan(training), training.n_channels, self.targets_of(training)
         fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS)
         first = xp.cumulative_sum(f.n_stored, include_initial=True)
         sparse = self.zeros(2 * f.n_held, xp.uint64)
         sparse_sums = self.empty((f.n_held, C), xp.int64)
         counts = self.empty((D, 2), xp.int64)
         arguments: tuple[Any, ...] = (
-            codes_of(training), targets_of(training), rows_of(f),
+            codes_of(training), y, rows_of(f),
             Roots(f.key, f.depth, f.tree, f.sums, f.allowed, first, D),
             Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
             self.cut_rules(training), plan.layout, sparse, sparse_sums, counts,
         )  # fmt: skip
         number, random = rules.criterion.number, int(rules.random)
         macros = self.macros(
-            matrix, CRITERION=str(number), SPECIAL=str(random), BLOCKS=str(plan.blocks)
+            matrix,
+            CRITERION=str(number),
+            TARGET=target_type(training, y),
+            SPECIAL=str(random),
+            BLOCKS=str(plan.blocks),
         )
         self.launch(
             "grow_subtrees", "grow_subtrees", (self.blocks(D),), arguments,

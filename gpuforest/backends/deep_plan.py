@@ -42,9 +42,12 @@ class DeepPlan:
 NO_PLAN = DeepPlan(0, 0, 2, Layout(*[0] * len(Layout._fields)))
 
 
-def plan_of(training: Training, limit: int, blocks: int, copy_codes: bool) -> DeepPlan:
+def plan_of(
+    training: Training, target_size: int, limit: int, blocks: int, copy_codes: bool
+) -> DeepPlan:
     """The plan with the most rows that fit `limit` bytes of shared memory; rows <= 0 if none do.
 
+    target_size : bytes of a class code, or of a moment
     blocks : see `DeepPlan`
     copy_codes : whether codes are copied to shared memory, or read from global memory
     """
@@ -56,7 +59,7 @@ def plan_of(training: Training, limit: int, blocks: int, copy_codes: bool) -> De
     node = dtype_of(Open).itemsize
     cells = cells_of(training, limit, warps)
     parts = {
-        "target": (0, 4 if coding.is_classes else 8 * (C - 1)),
+        "target": (0, target_size * (1 if coding.is_classes else C - 1)),
         "scratch": (8 * C * (NODE_SUMS * warps + 1), 0),
         "open": (2 * node, 2 * node / (FEW_ROWS + 1)),
         "waiting": (node, node / 2),

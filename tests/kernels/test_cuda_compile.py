@@ -18,7 +18,9 @@ ARCHITECTURES = ["sm_75", "sm_90", "sm_100"]
 if "GPUFOREST_ALL_GPUS" in os.environ:  # each takes half a minute more
     ARCHITECTURES += ["sm_80"]
 ALL_MACROS = "sm_90"  # values that change few instructions once only, for the time it takes
-RARE = {("BLOCKS", "4"), ("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1")}
+RARE = {
+    ("BLOCKS", "4"), ("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1"), ("TARGET", "u16"),
+}  # fmt: skip
 
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own

@@ -48,8 +48,8 @@ def test_the_bytes_are_those_of_the_fields():
     [
         (Codes(np.zeros((3, 4), np.uint8), 3, 7, 4), {"CODE": "u16"}, "uint8, not uint16"),
         (Codes(np.zeros((3, 4), np.uint8, "F"), 3, 7, 4), {"CODE": "u8"}, "not C-contiguous"),
-        (Targets(np.zeros((3, 1), np.int32), 2), {"LABELS": "0"}, "int32, not int64"),
-        (Targets(np.zeros((3, 1), np.int64), 2), {"CRITERION": "0"}, "int64, not int32"),
+        (Targets(np.zeros((3, 1), np.int32), 0, 1, 2), {"TARGET": "i64"}, "int32, not int64"),
+        (Targets(np.zeros((3, 8), np.uint8)[:, 4:5], 0, 8, 2), {"TARGET": "u8"}, "not C-cont"),
     ],
 )
 def test_wrong_arrays_are_refused(struct, macros, fault):

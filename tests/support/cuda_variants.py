@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import gpuforest
-from gpuforest.criteria import CRITERIA, INFORMATION
+from gpuforest.criteria import CRITERIA, INFORMATION, SQUARED_ERROR
 from gpuforest.kernels.source import CONSTANTS, cuda_source
 
 PACKAGE = Path(gpuforest.__file__).parent
@@ -22,6 +22,7 @@ VALUES = {
     "LABELS": ("0", "1"),
     "SETS": ("0", "1"),
     "SPECIAL": ("0", "1"),
+    "TARGET": ("u8", "u16", "i32", "i64"),
     "VALUE": ("float", "double"),
 }
 MACROS = {
@@ -29,21 +30,32 @@ MACROS = {
     "best_split": ("CRITERION", "SPECIAL"),
     "edges": ("VALUE",),
     "encode": ("VALUE", "CODE"),
-    "grow_subtrees": ("CODE", "CRITERION", "SPECIAL", "BLOCKS"),
-    "histogram": ("CODE", "LABELS"),
+    "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS"),
+    "histogram": ("CODE", "LABELS", "TARGET"),
     "leaf_rows": (),
     "level": ("CODE",),
     "partition": ("CODE", "SETS"),
     "slots": (),
-    "totals": ("LABELS",),
+    "totals": ("LABELS", "TARGET"),
     "traverse": ("CODE", "SETS"),
 }
 
 
 def variants(operation: str) -> list[dict[str, str]]:
-    """Macros and their values, in all combinations."""
+    """Macros and their values, in all combinations that occur."""
     names = MACROS[operation]
-    return [dict(zip(names, v, strict=True)) for v in product(*(VALUES[n] for n in names))]
+    found = [dict(zip(names, v, strict=True)) for v in product(*(VALUES[n] for n in names))]
+    return [macros for macros in found if types_of_targets(operation, macros)]
+
+
+def types_of_targets(operation: str, macros: dict[str, str]) -> bool:
+    """Whether TARGET, if there is one, suits the other macros."""
+    target, is_classes = macros.get("TARGET"), macros.get("LABELS") == "1"
+    if operation == "grow_subtrees":
+        is_classes = int(macros["CRITERION"]) < SQUARED_ERROR
+        if target == "i32":  # sums of so many classes leave no room
+            return False
+    return target is None or (target == "i64") != is_classes
 
 
 @cache

@@ -23,7 +23,7 @@ __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
     block.order[i] = (u16)i;
     block.weight[i] = slots.weights[begin + i];
     if (block.row) block.row[i] = (i32)r;
-    for (i64 m = 0; m < K; m++) block.target[i * K + m] = y.at[r * K + m];
+    for (i64 m = 0; m < K; m++) block.target[i * K + m] = target_of(y, r)[m];
   }
   if (block.row) return;
   // a warp copies a row, so that neighbouring lanes read neighbouring words; rows begin and

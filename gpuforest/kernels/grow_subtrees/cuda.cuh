@@ -3,13 +3,13 @@
 #include "best_split/cuda.cuh"
 #include "shared/goes_left/cuda.cuh"
 #include "shared/hashing/cuda.cuh"
+#include "shared/targets.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Growing.cuh"
 #include "generated/Layout.cuh"
 #include "generated/Open.cuh"
 #include "generated/Roots.cuh"
 #include "generated/Slots.cuh"
-#include "generated/Targets.cuh"
 
 // A pointer into shared memory. If a pointer was itself kept in memory, the compiler does not know
 // what it points into, and would use the slower loads and adds for any address.

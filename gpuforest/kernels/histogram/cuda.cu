@@ -1,9 +1,9 @@
 // Histograms on the device. The specification is numpy.py beside this file.
 #include "shared/cuda.cuh"
 #include "shared/slots.cuh"
+#include "shared/targets.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Histograms.cuh"
-#include "generated/Targets.cuh"
 
 // Rows that a thread takes at once, and features of each: so many codes are read before any is
 // added, because a read of memory takes far longer than an addition.
@@ -47,7 +47,7 @@ struct Bin {
 // Rows that a thread adds together. Beyond the tile's end they add nothing.
 struct Rows {
   i32 row[ROWS];
-  TARGET first[ROWS];  // the class, or the first moment, weighted
+  SUM first[ROWS];  // the class, or the first moment, weighted
   i32 weight[ROWS];
 
   __device__ __forceinline__ Rows(const Targets& y, const Slots& slots, i64 i, i64 end) {
@@ -56,7 +56,7 @@ struct Rows {
       i64 at = i + q * blockDim.x;
       row[q] = slots.rows[at < end ? at : i];
       weight[q] = at < end ? slots.weights[at] : 0;
-      first[q] = y.at[(i64)row[q] * outputs(y.C)] * (LABELS ? 1 : weight[q]);
+      first[q] = *target_of(y, row[q]) * (LABELS ? 1 : weight[q]);
     }
   }
 
@@ -82,7 +82,7 @@ struct Rows {
       for (int i = 0; i < ROWS * N; i++)
         atomicAdd(cells + at[i] + 2 + 2 * m, high[i]);
 #pragma unroll
-      for (int q = 0; q < ROWS && m + 2 < bin.C; q++)
+      for (int q = 0; q < ROWS && m + 2 < bin.C; q++)  // target_of's address would stay in registers
         value[q] = weight[q] * y.at[row[q] * (y.C - 1) + m + 1];
     }
 #endif
@@ -184,7 +184,7 @@ histogram_direct(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* fe
       int f = features[at];
       for (i64 i = tile.low + threadIdx.x; f >= 0 && i < tile.high; i += blockDim.x) {
         i64 r = slots.rows[i], w = slots.weights[i];
-        const TARGET* target = y.at + r * outputs(y.C);
+        const TARGET* target = target_of(y, r);
         // 1. the row's bin
         i64 b = codes.at[r * codes.stride + f];
         i64* cell = hist.cells + (at * hist.B + b) * hist.channels;

@@ -1,7 +1,8 @@
 // What all CUDA kernels share: names of types, and functions of a whole warp or block.
 //
 // Kernels are specialised by macros: CODE (u8 or u16), LABELS (1: class codes, 0: moments)
-// or CRITERION (the number in criteria.py, which decides LABELS), SETS (1: some features are
+// or CRITERION (the number in criteria.py, which decides LABELS), TARGET (the type of targets in
+// memory: u8, u16 or i32 of class codes, i64 of moments), SETS (1: some features are
 // categorical). Blocks have one dimension. Products and sums of doubles must not be fused:
 // compile with --fmad=false.
 #include "generated/constants.cuh"
@@ -19,11 +20,9 @@ typedef long long i64;
 #endif
 #ifdef LABELS
 #if LABELS
-typedef i32 TARGET;  // y i32[N, 1], a class code, which is its channel
-typedef i32 SUM;     // of a channel: total weights stay below 2^31
+typedef i32 SUM;  // of a channel, the class code: total weights stay below 2^31
 #else
-typedef i64 TARGET;  // y i64[N, K], fixed-point numbers; channel 0 is the weight
-typedef i64 SUM;
+typedef i64 SUM;  // of fixed-point numbers; channel 0 is the weight
 #endif
 #endif
 

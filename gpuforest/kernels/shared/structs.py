@@ -12,8 +12,6 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from gpuforest.criteria import SQUARED_ERROR
-
 Array = Any
 
 I32 = Annotated[int, "i32"]
@@ -59,9 +57,12 @@ class Codes(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """Targets [N, K] of C channels: a class code (K = 1), or K = C - 1 moments."""
+    """Targets of C channels: a class code of each row, or C - 1 moments. Those of row r begin at
+    at[first + r * stride]; rows of codes may hold class codes, see `CudaKernels.targets_of`."""
 
     at: TargetArray
+    first: I64
+    stride: I64
     C: I64
 
 
@@ -311,7 +312,4 @@ def _dtypes(record: type, macros: tuple[tuple[str, str], ...]) -> list[np.dtype[
 
 def _pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
     """The dtype of a C++ type in a kernel with these macros."""
-    if type == "TARGET":
-        is_classes = macros.get("LABELS") == "1" or int(macros.get("CRITERION", 99)) < SQUARED_ERROR
-        return DTYPES["i32" if is_classes else "i64"]
     return DTYPES[macros.get(type, type)]

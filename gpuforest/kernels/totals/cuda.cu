@@ -1,7 +1,7 @@
 // Totals on the device. The specification is numpy.py beside this file.
 #include "shared/cuda.cuh"
 #include "shared/slots.cuh"
-#include "generated/Targets.cuh"
+#include "shared/targets.cuh"
 
 // A block for each tile of a slot's rows; blockIdx.y counts groups of channels. sums i64[S, C]
 // holds zeros.
@@ -14,9 +14,9 @@ totals(Targets y, Slots slots, Tiles tiles, i64* sums) {
     for (i64 i = tile.low + threadIdx.x; i < tile.high; i += blockDim.x) {
       i64 r = slots.rows[i], w = slots.weights[i];
 #if LABELS
-      int own = y.at[r] - channel;
+      int own = *target_of(y, r) - channel;
 #else
-      const TARGET* target = y.at + r * (C - 1);
+      const TARGET* target = target_of(y, r);
 #endif
 #pragma unroll
       for (int c = 0; c < GROUP_CHANNELS; c++) {
@@ -46,7 +46,7 @@ differs(Targets y, Slots slots, Tiles tiles, const i64* values, i32* found) {
     bool other = false;
     for (i64 i = tile.low + threadIdx.x; i < tile.high; i += blockDim.x) {
       i64 r = slots.rows[i];
-      for (i64 k = 0; k < K; k++) other = other || y.at[r * K + k] != values[s * K + k];
+      for (i64 k = 0; k < K; k++) other = other || target_of(y, r)[k] != values[s * K + k];
     }
     if (__any_sync(ALL_LANES, other) && lane() == 0) atomicOr(&found[s], 1);
   }

@@ -1,0 +1,109 @@
+"""Where class codes lie on a device: in the padding of rows of codes, or in few bytes."""
+
+import gc
+
+import numpy as np
+import pytest
+from engine import Task, same_forest
+
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.grow import grow
+from gpuforest.target import Target, encode_classes
+from gpuforest.training import Training
+
+
+def task_of(n_features, n_classes, *, n_tried=None, max_bins=255, n=800):
+    rng = np.random.default_rng(n_features)
+    X = rng.normal(size=(n, n_features)).astype(np.float32)
+    y = rng.integers(0, n_classes, n)
+    y[:n_classes] = np.arange(n_classes)
+    return Task(X, y, n_draws=n, n_tried=n_tried, max_bins=max_bins, n_trees=2, max_depth=5)
+
+
+# features, classes, features tried, bins; whether class codes lie beside codes; their type
+PLACES = {
+    "four bytes left": (28, 2, 5, 255, True, "uint8"),
+    "as many classes as a byte holds": (5, 256, None, 255, True, "uint8"),
+    "more": (5, 257, None, 255, False, "uint16"),
+    "codes of two bytes": (5, 257, None, 400, True, "uint16"),
+    "no room": (16, 2, 4, 255, False, "uint8"),
+    "no room, codes of two bytes": (8, 2, None, 400, False, "uint8"),
+    "a sector that is mostly read": (54, 7, 7, 255, True, "uint8"),
+    "one that is mostly not read": (100, 7, 10, 255, False, "uint8"),
+}
+
+
+@pytest.mark.parametrize("deep", [0, None])
+@pytest.mark.parametrize("name", PLACES)
+def test_class_codes_lie_where_they_are_read_best(cuda, name, deep):
+    n_features, n_classes, n_tried, max_bins, beside, dtype = PLACES[name]
+    task = task_of(n_features, n_classes, n_tried=n_tried, max_bins=max_bins)
+    backend = cuda.backend(deep=deep)
+    training = task.training(backend)
+    y, codes = backend.targets_of(training), training.matrix.codes
+    assert (y.at is codes) == beside
+    assert y.at.dtype == dtype
+    flat = backend.asnumpy(y.at).reshape(-1)
+    assert np.array_equal(flat[y.first :: y.stride], task.y)
+    assert backend.targets_of(training) is y
+    assert same_forest(task.grow(NumbaBackend()), grow(training, task.n_trees))
+
+
+@pytest.mark.parametrize("deep", [0, None])
+def test_trainings_of_one_matrix_keep_their_own_targets(cuda, deep):
+    task, rng = task_of(28, 3, n_tried=5), np.random.default_rng(0)
+    tasks = [task, task.but(y=rng.permutation(task.y)), task.but(y=task.y[::-1])]
+    expected = [one.grow(NumbaBackend()) for one in tasks]
+    assert not same_forest(*expected[:2])
+    backend = cuda.backend(deep=deep)
+    matrix = task.prepared(backend)[0]
+
+    def training(one):
+        target = Target.of(*one.coded(), backend)
+        return Training(matrix, target, one.sampling, one.rules, one.seed, backend)
+
+    # all at the same time: only the first has the padding
+    several = [training(one) for one in tasks]
+    assert [backend.targets_of(t).at is matrix.codes for t in several] == [True, False, False]
+    for _ in range(2):
+        for one, forest in zip(several, expected, strict=True):
+            assert same_forest(forest, grow(one, task.n_trees))
+    # one after another
+    several.clear()
+    for one, forest in zip(tasks, expected, strict=True):
+        gc.collect()
+        alone = training(one)
+        assert backend.targets_of(alone).at is matrix.codes
+        assert same_forest(forest, grow(alone, task.n_trees))
+        del alone
+
+
+def test_moments_stay_where_they_are(cuda):
+    task = task_of(28, 2).but(y=np.arange(800.0), criterion="squared_error")
+    backend = cuda.backend()
+    training = task.training(backend)
+    assert backend.targets_of(training).at is training.target.y
+    assert not training.matrix.targets
+    assert same_forest(task.grow(NumbaBackend()), grow(training, task.n_trees))
+
+
+def test_more_classes_than_two_bytes_hold(cuda):
+    # of which few rows are seen
+    backend = cuda.backend()
+    task = task_of(5, 4)
+    matrix, target = task.prepared(backend)
+    coding, codes = encode_classes(task.y * 20_000, np.arange(70_000))
+    target = Target.of(coding, codes, backend)
+    training = Training(matrix, target, task.sampling, task.rules, 0, backend)
+    y = backend.targets_of(training)
+    assert y.at.dtype == np.int32
+    assert np.array_equal(backend.asnumpy(y.at), codes)
+    rows, weights = (backend.asarray(a.astype(np.int32)) for a in (np.arange(3), np.ones(3)))
+    begin, end = (backend.asarray(np.array([i])) for i in (0, 3))
+    sums = backend.asnumpy(backend.totals(training, rows, weights, begin, end))
+    host = Training(matrix, Target.of(coding, codes, NumpyBackend()), *[None] * 4)
+    expected = NumpyBackend().totals(
+        host, np.arange(3), np.ones(3, np.int32), np.array([0]), np.array([3])
+    )
+    assert np.array_equal(sums, expected)
