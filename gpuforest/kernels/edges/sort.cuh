@@ -34,7 +34,8 @@ __device__ __forceinline__ u32 lanes_of(int digit) {
 
 // How many values of the column have each digit at each place.
 __device__ __forceinline__ void count_digits(const BITS* from, int n, u32 (*counts)[DIGITS]) {
-  for (int d = threadIdx.x; d < PLACES * DIGITS; d += SORT_THREADS) counts[0][d] = 0;
+  for (int d = threadIdx.x; d < PLACES * DIGITS; d += SORT_THREADS)
+    counts[d / DIGITS][d % DIGITS] = 0;
   __syncthreads();
 #pragma unroll 4
   for (int i = threadIdx.x; i < n; i += SORT_THREADS) {
