@@ -12,8 +12,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
-from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of, target_type
+from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of
 from gpuforest.backends.cuda_nodes import CudaNodes
+from gpuforest.backends.cuda_targets import target_type, targets_of
 from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.binning import value_dtype
@@ -157,7 +158,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
         each other; else two, or one. Their warps, the most that the registers allow, hide each
         other's latency. If rows are so wide that few fit, their codes stay in global memory.
         """
-        size = self.targets_of(training).at.itemsize
+        size = targets_of(self.xp, training).at.itemsize
         for blocks, share, least in ((4, 4, 900), (2, 2, 512), (2, 1, 256), (2, 2, 64)):
             limit = self.shared_share(share)
             plan = plan_of(training, size, limit, blocks, share == 1 or least > 64)
@@ -170,7 +171,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
         if not D:
             return super().grow_subtrees(training, slots)
         matrix, rules = training.matrix, training.rules
-        plan, C, y = self.deep_plan(training), training.n_channels, self.targets_of(training)
+        plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
         fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS)
         first = xp.cumulative_sum(f.n_stored, include_initial=True)
         sparse = self.zeros(2 * f.n_held, xp.uint64)

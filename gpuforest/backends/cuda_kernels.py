@@ -10,6 +10,7 @@ import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.backends.base import Backend
+from gpuforest.backends.cuda_targets import own_targets, target_macros, targets_of
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.criteria import xlogx
 from gpuforest.frontier import Frontier, Splits
@@ -49,30 +50,6 @@ def codes_for(edges: BinEdges, codes: Array) -> structs.Codes:
 
 def codes_of(training: Training) -> structs.Codes:
     return codes_for(training.matrix.edges, training.matrix.codes)
-
-
-def own_targets(training: Training, y: Array) -> structs.Targets:
-    """Targets [N, K] in an array of their own."""
-    return structs.Targets(y, 0, y.shape[1], training.n_channels)
-
-
-def target_type(training: Training, y: structs.Targets) -> str:
-    """The macro TARGET. Moments have one type, and a launch refuses another."""
-    of_size = {1: "u8", 2: "u16", 4: "i32"}
-    return of_size[y.at.itemsize] if training.target.coding.is_classes else "i64"
-
-
-def label_fits(training: Training) -> bool:
-    """Whether a row's class code fits the padding of its codes, and is read along with them.
-
-    A read takes a sector of 32 bytes. That of the padding should hold one of the features that a
-    node tries, on average. Else the code is better off in an array of its own: it is small, and
-    more of it stays in the cache.
-    """
-    codes, F = training.matrix.codes, training.n_features
-    beside = F % (32 // codes.itemsize)  # features in the sector of the padding
-    room = codes.shape[1] > F and training.n_channels <= 256**codes.itemsize
-    return bool(room and training.rules.n_tried * beside >= F)
 
 
 def rows_of(slots: Frontier) -> structs.Slots:
@@ -225,33 +202,6 @@ class CudaKernels(Backend):
 
     _tiles: WeakKeyDictionary[Frontier, tuple[Tiles, int]] | None = None
 
-    def targets_of(self, training: Training) -> structs.Targets:
-        """The targets where random rows are best read; class codes in few bytes, in the rows of
-        codes if they fit (see `label_fits`).
-
-        They are kept as long as the target. The padding holds the codes of one target at a time:
-        if other trees still grow from the same matrix, a second target has its own array.
-        """
-        target, matrix = training.target, training.matrix
-        if not target.coding.is_classes:
-            return own_targets(training, target.y)
-        kept = matrix.targets.get(target)
-        if kept is None:
-            free = all(other.at is not matrix.codes for other in matrix.targets.values())
-            kept = self._labels(training, label_fits(training) and free)
-            matrix.targets[target] = kept
-        return kept
-
-    def _labels(self, training: Training, in_rows: bool) -> structs.Targets:
-        """Class codes, copied to the rows of codes, or to an array of as few bytes as suffice."""
-        xp, y, codes, C = self.xp, training.target.y, training.matrix.codes, training.n_channels
-        if not in_rows:
-            small = xp.uint8 if C <= 2**8 else xp.uint16 if C <= 2**16 else xp.int32
-            return own_targets(training, xp.astype(y, small))
-        F = training.n_features
-        codes[:, F : F + 1] = xp.astype(y, codes.dtype)
-        return structs.Targets(codes, F, codes.shape[1], C)
-
     def totals(
         self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
     ) -> Array:
@@ -262,7 +212,7 @@ class CudaKernels(Backend):
         slots = structs.Slots(rows, weights, begin, end)
         # the rows of a tree are in order, so the array in order is read fastest
         y = own_targets(training, target.y)
-        arguments, macros = (y, slots, tiles, sums), self.target_macros(training, y)
+        arguments, macros = (y, slots, tiles, sums), target_macros(training, y)
         self.launch("totals", "totals", grid, arguments, macros=macros)
         return sums
 
@@ -275,7 +225,7 @@ class CudaKernels(Backend):
         slots = structs.Slots(rows, None, begin, end)
         y = own_targets(training, training.target.y)
         arguments, grid = (y, slots, tiles, values, found), (self.blocks(n_tiles) if S else 0,)
-        macros = self.target_macros(training, y)
+        macros = target_macros(training, y)
         self.launch("totals", "differs", grid, arguments, macros=macros)
         return found > 0
 
@@ -300,9 +250,9 @@ class CudaKernels(Backend):
         one tile need not, if a block's memory holds one (see `histogram_group`)."""
         S, k = features.shape
         group, words, size = self.histogram_group(training, k)
-        y = self.targets_of(training)
+        y = targets_of(self.xp, training)
         rows = codes_of(training), y, rows_of(slots), tiles, features
-        macros = self.macros(training.matrix, **self.target_macros(training, y))
+        macros = self.macros(training.matrix, **target_macros(training, y))
         blocks = self.blocks(n_tiles) if S else 0
         if not group:
             arguments: tuple[Any, ...] = *rows, histograms_of(training, hist)
@@ -407,10 +357,6 @@ class CudaKernels(Backend):
 
     def macros(self, matrix: BinnedMatrix, **more: str) -> dict[str, str]:
         return {"CODE": "u8" if matrix.codes.itemsize == 1 else "u16", **more}
-
-    def target_macros(self, training: Training, y: structs.Targets) -> dict[str, str]:
-        is_classes = training.target.coding.is_classes
-        return {"LABELS": str(int(is_classes)), "TARGET": target_type(training, y)}
 
     def table(self) -> Array:
         """n ln n of small n, for entropy's kernels."""

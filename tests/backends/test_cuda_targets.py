@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from engine import Task, same_forest
 
+from gpuforest.backends.cuda_targets import targets_of
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.grow import grow
@@ -41,12 +42,12 @@ def test_class_codes_lie_where_they_are_read_best(cuda, name, deep):
     task = task_of(n_features, n_classes, n_tried=n_tried, max_bins=max_bins)
     backend = cuda.backend(deep=deep)
     training = task.training(backend)
-    y, codes = backend.targets_of(training), training.matrix.codes
+    y, codes = targets_of(backend.xp, training), training.matrix.codes
     assert (y.at is codes) == beside
     assert y.at.dtype == dtype
     flat = backend.asnumpy(y.at).reshape(-1)
     assert np.array_equal(flat[y.first :: y.stride], task.y)
-    assert backend.targets_of(training) is y
+    assert targets_of(backend.xp, training) is y
     assert same_forest(task.grow(NumbaBackend()), grow(training, task.n_trees))
 
 
@@ -65,7 +66,7 @@ def test_trainings_of_one_matrix_keep_their_own_targets(cuda, deep):
 
     # all at the same time: only the first has the padding
     several = [training(one) for one in tasks]
-    assert [backend.targets_of(t).at is matrix.codes for t in several] == [True, False, False]
+    assert [targets_of(backend.xp, t).at is matrix.codes for t in several] == [True, False, False]
     for _ in range(2):
         for one, forest in zip(several, expected, strict=True):
             assert same_forest(forest, grow(one, task.n_trees))
@@ -74,7 +75,7 @@ def test_trainings_of_one_matrix_keep_their_own_targets(cuda, deep):
     for one, forest in zip(tasks, expected, strict=True):
         gc.collect()
         alone = training(one)
-        assert backend.targets_of(alone).at is matrix.codes
+        assert targets_of(backend.xp, alone).at is matrix.codes
         assert same_forest(forest, grow(alone, task.n_trees))
         del alone
 
@@ -83,7 +84,7 @@ def test_moments_stay_where_they_are(cuda):
     task = task_of(28, 2).but(y=np.arange(800.0), criterion="squared_error")
     backend = cuda.backend()
     training = task.training(backend)
-    assert backend.targets_of(training).at is training.target.y
+    assert targets_of(backend.xp, training).at is training.target.y
     assert not training.matrix.targets
     assert same_forest(task.grow(NumbaBackend()), grow(training, task.n_trees))
 
@@ -96,7 +97,7 @@ def test_more_classes_than_two_bytes_hold(cuda):
     coding, codes = encode_classes(task.y * 20_000, np.arange(70_000))
     target = Target.of(coding, codes, backend)
     training = Training(matrix, target, task.sampling, task.rules, 0, backend)
-    y = backend.targets_of(training)
+    y = targets_of(backend.xp, training)
     assert y.at.dtype == np.int32
     assert np.array_equal(backend.asnumpy(y.at), codes)
     rows, weights = (backend.asarray(a.astype(np.int32)) for a in (np.arange(3), np.ones(3)))

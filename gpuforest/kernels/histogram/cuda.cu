@@ -82,7 +82,7 @@ struct Rows {
       for (int i = 0; i < ROWS * N; i++)
         atomicAdd(cells + at[i] + 2 + 2 * m, high[i]);
 #pragma unroll
-      for (int q = 0; q < ROWS && m + 2 < bin.C; q++)  // target_of's address would stay in registers
+      for (int q = 0; q < ROWS && m + 2 < bin.C; q++)  // not target_of, to save registers
         value[q] = weight[q] * y.at[row[q] * (y.C - 1) + m + 1];
     }
 #endif

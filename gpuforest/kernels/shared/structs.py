@@ -58,7 +58,7 @@ class Codes(NamedTuple):
 
 class Targets(NamedTuple):
     """Targets of C channels: a class code of each row, or C - 1 moments. Those of row r begin at
-    at[first + r * stride]; rows of codes may hold class codes, see `CudaKernels.targets_of`."""
+    at[first + r * stride]; rows of codes may hold class codes, see `cuda_targets.targets_of`."""
 
     at: TargetArray
     first: I64
