@@ -54,7 +54,7 @@ REGISTERS = {
     "histogram": (64, 64),  # two blocks of 512 threads, or four of 256
     "histogram_direct": (48, 32),  # waits for memory
     "in_bag": (56, 40),  # loads of several rounds under way
-    "mark": (48, 32),  # four rows under way
+    "mark": (32, 32),  # waits for memory
     "move": (64, 40),  # four positions in 64 bits
     "node_positions": (32, 32),  # waits for memory
     "number_kinds": (48, 40),  # a scan waits at every step

@@ -10,7 +10,8 @@
 #include "generated/Codes.cuh"
 #include "generated/Sides.cuh"
 
-// Rows that a thread has under way at once: a read of memory takes far longer than what follows it.
+// Rows that a thread has under way at once in `move`. In `mark` one is as fast: its reads are at
+// random, and limited by the memory.
 #define ROWS 4
 
 // Where the bits of a tile begin: words of 32 bits.
@@ -24,7 +25,6 @@ __device__ __forceinline__ i64 first_word(const Tile& tile, i64 half) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 mark(Codes codes, Slots slots, Tiles tiles, Sides sides, i64 half, u32* left, i64* counts,
      i64* n_left) {
-  __shared__ int total;
   for (i64 s = thread_number(); s < tiles.S; s += thread_count()) n_left[s] = 0;
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
@@ -34,31 +34,18 @@ mark(Codes codes, Slots slots, Tiles tiles, Sides sides, i64 half, u32* left, i6
     bool missing_left = sides.missing_left[s];
     auto set = [&] { return sides.sets + s * sides.words; };
     int count = 0;
-    if (threadIdx.x == 0) total = 0;
-    for (i64 first = tile.low + threadIdx.x; first - threadIdx.x < tile.high;
-         first += ROWS * blockDim.x) {
-      i64 row[ROWS];
-      int code[ROWS];
-#pragma unroll
-      for (int q = 0; q < ROWS; q++) {
-        i64 i = first + q * blockDim.x;
-        row[q] = i < tile.high ? slots.rows[i] : -1;
+    for (i64 first = tile.low; first < tile.high; first += blockDim.x) {
+      i64 i = first + threadIdx.x;
+      bool goes = false;
+      if (i < tile.high) {
+        int code = codes.at[slots.rows[i] * codes.stride + f];
+        goes = goes_left(code, bin, missing_left, missing, set);
       }
-#pragma unroll
-      for (int q = 0; q < ROWS; q++) code[q] = row[q] < 0 ? 0 : codes.at[row[q] * codes.stride + f];
-#pragma unroll
-      for (int q = 0; q < ROWS; q++) {
-        bool goes = row[q] >= 0 && goes_left(code[q], bin, missing_left, missing, set);
-        u32 bits = __ballot_sync(ALL_LANES, goes);
-        i64 i = first + q * blockDim.x - tile.low;
-        if (lane() == 0 && row[q] >= 0) left[word + (i >> 5)] = bits;
-        count += __popc(bits);
-      }
+      u32 bits = __ballot_sync(ALL_LANES, goes);
+      if (lane() == 0 && i < tile.high) left[word + ((i - tile.low) >> 5)] = bits;
+      count += __syncthreads_count(goes);
     }
-    __syncthreads();
-    if (lane() == 0) atomicAdd(&total, count);
-    __syncthreads();
-    if (threadIdx.x == 0) counts[p] = total;
+    if (threadIdx.x == 0) counts[p] = count;
   }
 }
 
