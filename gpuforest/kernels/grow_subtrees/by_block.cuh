@@ -32,16 +32,15 @@ __device__ __forceinline__ bool varies(const Block& block, int f, int low, int n
 }
 
 // Puts the next features that vary into the table, at most `most`, from a position of the node's
-// order on, and returns their number. Each warp looks at one.
-__device__ __noinline__ int next_features(const Block& block, const Growth& growth,
-                                             const Open& node, u64 key, int most, int& position,
-                                             Table& table) {
+// order on, and returns their number and the position after them. Each warp looks at one.
+__device__ __noinline__ int2 next_features(const Block& block, const Growth& growth,
+                                           const Open& node, u64 key, int most, int position,
+                                           Table& table) {
   int found = 0, warps = blockDim.x >> 5;
   if (growth.may.k >= growth.F && !growth.allowed) {  // all are tried: the others have no cut
     found = min(most, growth.F - position);
     if ((int)threadIdx.x < found) table.features[threadIdx.x] = position + threadIdx.x;
-    position += found;
-    return found;
+    return {found, position + found};
   }
   while (found < most && position < growth.F) {
     int f = position + warp() < growth.F ? draw(growth, key, position + warp()) : -1;
@@ -56,7 +55,7 @@ __device__ __noinline__ int next_features(const Block& block, const Growth& grow
     }
     __syncthreads();
   }
-  return found;
+  return {found, position};
 }
 
 // Fills the histograms of the table's first n_features features.
@@ -78,6 +77,13 @@ __device__ __forceinline__ void fill(const Block& block, const Growth& growth, c
   __syncthreads();
 }
 
+// Neighbouring bins that a lane takes: as many as the registers allow.
+#if CRITERION == GINI || CRITERION == SQUARED_ERROR || CRITERION == MISCLASSIFICATION
+#define CUT_ITEMS 4
+#else
+#define CUT_ITEMS 1
+#endif
+
 // The best cut of a histogram of a feature. A warp calls it; its scratch holds the sums of rows
 // with missing values then.
 __device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& open, u64 key,
@@ -95,7 +101,7 @@ __device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& 
   if (low >= 0) draw.between(key, f, low, cells.last(n_bins), node.some_missing);
 #endif
   Limits limits = limits_of(growth.rules.min_rows);
-  Cut cut = best_cut_of<4>(cells, n_bins, node, limits, draw, growth.rules.table);
+  Cut cut = best_cut_of<CUT_ITEMS>(cells, n_bins, node, limits, draw, growth.rules.table);
   score = cut.score;
   where = missing_goes_left(cut, node) << WHERE_MISSING_LEFT;
   if (cut.item >= 0)
@@ -113,9 +119,11 @@ __device__ __forceinline__ Best best_by_block(const Block& block, const Growth& 
   int C = growth.C, each = hist.words * hist.size;
   i64* scratch = block.scratch + warp() * NODE_SUMS * C;
   for (int tried = 0, position = 0; tried < growth.may.k && position < growth.F;) {
-    int left_to_try = growth.may.k - tried;
-    int n = next_features(block, growth, node, key, min(hist.group, left_to_try), position, table);
+    int most = min(hist.group, growth.may.k - tried);
+    int2 next = next_features(block, growth, node, key, most, position, table);
+    int n = next.x;
     tried += n;
+    position = next.y;
     fill(block, growth, node, hist, n, table);
     Cells cells = {block.cells + warp() * each, hist.size, C};
     if (warp() < n) {

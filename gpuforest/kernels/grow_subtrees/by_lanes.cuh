@@ -92,7 +92,7 @@ __device__ __forceinline__ Found cut_behind_rows(const Growth& growth, const Row
     SUM here = sum_to_here(inside ? sorted.channel(c) : (SUM)0, row.width);
     without.add(c, here, all, table);
     if (some_missing) {
-      SUM present = __shfl_sync(ALL_LANES, here, takes ? sorted.present - 1 : 0, row.width);
+      SUM present = __shfl_sync(ALL_LANES, here, row.width - 1, row.width);
       with.add(c, here + all - present, all, table);
     }
   }
@@ -157,7 +157,7 @@ __device__ __forceinline__ Best best_of_few(const Block& block, const Growth& gr
     Found found = cut_behind_rows(growth, row, sorted, takes, draw, sums);
     if (!(found.score > best.score)) continue;
     // 3. the middle of the gap behind the cut, and where missing values go
-    int last = row.i + 1 == sorted.present, n_bins = growth.rules.n_bins[f];
+    int last = row.i + 1 == sorted.present, n_bins = drawn_too ? growth.rules.n_bins[f] : 0;
     int bin = last ? n_bins - 1 : (sorted.code + sorted.next - 1) >> 1;
 #if SPECIAL
     if (draw.code < high) bin = draw.code;

@@ -123,7 +123,7 @@ __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& gr
 
 // The best cut of the first k features that vary.
 __device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth,
-                                                 const Open& node, u64 key, i64* sums) {
+                                                 Open node, u64 key, i64* sums) {
   Best best = {MINUS_INFINITY, -1, 0, false};
   int k = growth.may.k, F = growth.F, missing = growth.B - 1;
   for (int tried = 0, position = 0, drawn = 0; tried < k && position < F; position++) {
@@ -169,10 +169,15 @@ __device__ __forceinline__ int split_rows(const Block& block, const Open& node,
 #define LEFT_WAITS 1
 #define RIGHT_WAITS 2
 
-// Splits an open node of these `sums`, or makes it a leaf, and says which children wait. The
-// children's sums are in the next two arrays of the warp's scratch then.
-__device__ __noinline__ int split_by_warp(const Block& block, const Growth& growth,
-                                             const Open& node, i64* sums, int& left) {
+// How a node was split: how many rows go left, and which children wait.
+struct Split {
+  int left, wait;
+};
+
+// Splits an open node of these `sums`, or makes it a leaf. The children's sums are in the next two
+// arrays of the warp's scratch then.
+__device__ __noinline__ Split split_by_warp(const Block& block, const Growth& growth, Open node,
+                                            i64* sums) {
   int C = growth.C;
   u64 key = growth.nodes[node.position];
   Best best = node.n <= 32 ? best_of_few(block, growth, node, key, sums)
@@ -180,9 +185,9 @@ __device__ __noinline__ int split_by_warp(const Block& block, const Growth& grow
   __syncwarp();
   if (refused(growth, best, sums)) {
     if (lane() == 0) growth.nodes[node.position] = LEAF_WORD | (u64)node.low;
-    return 0;
+    return {0, 0};
   }
-  left = split_rows(block, node, best, growth.B - 1);
+  int left = split_rows(block, node, best, growth.B - 1);
   if (lane() == 0) write_split(growth, node, best);
   i64 *left_sums = sums + C, *right_sums = left_sums + C;
   sum_rows(block, node.low, left, C, left_sums);
@@ -195,7 +200,7 @@ __device__ __noinline__ int split_by_warp(const Block& block, const Growth& grow
   bool right_waits =
       add_node(growth, right_child(node, left), hash_at(key, 1), right_sums, right_equal);
   __syncwarp();
-  return left_waits * LEFT_WAITS | right_waits * RIGHT_WAITS;
+  return {left, left_waits * LEFT_WAITS | right_waits * RIGHT_WAITS};
 }
 
 __device__ __forceinline__ void read_sums(const Growth& growth, const Open& node, i64* sums) {
@@ -208,11 +213,10 @@ __device__ __forceinline__ void read_sums(const Growth& growth, const Open& node
 __device__ __forceinline__ void split_large_by_warp(const Block& block, const Growth& growth,
                                                     const Open& node, const Lists& lists) {
   i64* sums = scratch_of(block, growth);
-  int left = 0;
   read_sums(growth, node, sums);
-  int wait = split_by_warp(block, growth, node, sums, left);
-  if (lane() == 0 && wait & LEFT_WAITS) lists.put(block, left_child(node, left));
-  if (lane() == 0 && wait & RIGHT_WAITS) lists.put(block, right_child(node, left));
+  Split split = split_by_warp(block, growth, node, sums);
+  if (lane() == 0 && split.wait & LEFT_WAITS) lists.put(block, left_child(node, split.left));
+  if (lane() == 0 && split.wait & RIGHT_WAITS) lists.put(block, right_child(node, split.left));
   __syncwarp();
 }
 
@@ -226,7 +230,8 @@ __device__ __forceinline__ void grow_by_warp(const Block& block, const Growth& g
     at = node.next;
     read_sums(growth, node, sums);
     for (;;) {
-      int left = 0, wait = split_by_warp(block, growth, node, sums, left);
+      Split split = split_by_warp(block, growth, node, sums);
+      int left = split.left, wait = split.wait;
       if (!wait) break;
       if (wait == (LEFT_WAITS | RIGHT_WAITS)) {
         Open right = right_child(node, left);

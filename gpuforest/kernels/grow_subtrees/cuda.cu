@@ -90,7 +90,6 @@ __device__ __forceinline__ void open_root(const Block& block, const Growth& grow
 extern "C" __global__ void __launch_bounds__(32 * DEEP_WARPS / BLOCKS, BLOCKS)
 grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, CutRules rules,
               Layout layout, u64* nodes, i64* leaf_sums, i64* counts) {
-  DYNAMIC_SHARED(bytes);
   __shared__ Counts waiting;
   __shared__ Block block;
   __shared__ Growth growth;
@@ -100,7 +99,7 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
     i64 n = slots.end[d] - slots.begin[d], first = roots.first[d];
     if (threadIdx.x == 0) {
       waiting = {{0, 0}, 0, 0};
-      block = block_of(bytes, layout, codes);
+      block = block_of(layout, codes);
       growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, roots.depth[d],
                 nodes + 2 * first, leaf_sums + first * y.C,
                 roots.allowed ? roots.allowed + roots.tree[d] * codes.F : nullptr};

@@ -11,19 +11,15 @@
 #include "generated/Roots.cuh"
 #include "generated/Slots.cuh"
 
-// A pointer into shared memory. If a pointer was itself kept in memory, the compiler does not know
-// what it points into, and would use the slower loads and adds for any address.
+// A part of a block's shared memory, by its offset: a pointer takes twice as many registers.
 template <class T>
 struct Shared {
-  T* to;
+  u32 at;
 
-  __device__ __forceinline__ void operator=(T* address) { to = address; }
-  __device__ __forceinline__ explicit operator bool() const { return to != nullptr; }
+  __device__ __forceinline__ explicit operator bool() const { return at != ~0u; }
   __device__ __forceinline__ operator T*() const {
-#ifndef CUDA_ON_CPU
-    __builtin_assume(__isShared(to));
-#endif
-    return to;
+    DYNAMIC_SHARED(parts);
+    return (T*)(parts + at);
   }
 };
 
@@ -51,21 +47,21 @@ struct Block {
   }
 };
 
-__device__ __forceinline__ Block block_of(unsigned char* bytes, const Layout& at,
-                                          const Codes& matrix) {
+__device__ __forceinline__ Block block_of(const Layout& at, const Codes& matrix) {
   Block block;
-  block.target = (TARGET*)(bytes + at.target);
-  block.scratch = (i64*)(bytes + at.scratch);
-  block.open = (Open*)(bytes + at.open);
-  block.waiting = (Open*)(bytes + at.waiting);
-  block.roots = (u16*)(bytes + at.roots);
-  block.keys = (u32*)(bytes + at.keys);
-  block.weight = (i32*)(bytes + at.weight);
-  block.row = at.row ? (i32*)(bytes + at.row) : nullptr;
-  block.cells = (u32*)(bytes + at.cells);
-  block.counts = at.n_cells >= (int)(blockDim.x >> 5) * matrix.B ? (u32*)block.cells : nullptr;
-  block.order = (u16*)(bytes + at.order);
-  block.codes = (CODE*)(bytes + at.codes);
+  block.target = {(u32)at.target};
+  block.scratch = {(u32)at.scratch};
+  block.open = {(u32)at.open};
+  block.waiting = {(u32)at.waiting};
+  block.roots = {(u32)at.roots};
+  block.keys = {(u32)at.keys};
+  block.weight = {(u32)at.weight};
+  block.row = {at.row ? (u32)at.row : ~0u};
+  block.cells = {(u32)at.cells};
+  bool counts = at.n_cells >= (int)(blockDim.x >> 5) * matrix.B;
+  block.counts = {counts ? (u32)at.cells : ~0u};
+  block.order = {(u32)at.order};
+  block.codes = {(u32)at.codes};
   block.stride = at.stride;
   block.most_open = at.rows / (FEW_ROWS + 1) + 1;
   block.matrix = matrix;
