@@ -22,7 +22,7 @@ from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
 from gpuforest.frontier import Frontier, Splits, Subtrees
 from gpuforest.kernels.shared.constants import CUT_SUMS, EDGE_THREADS, SORT_THREADS, THREADS
-from gpuforest.kernels.shared.structs import Draws, Growing, Roots, Tiles
+from gpuforest.kernels.shared.structs import Columns, Draws, Growing, Roots, Tiles
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -75,7 +75,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
         self.launch(
             "edges", "sort_columns", (k,), arguments, macros=macros, threads=SORT_THREADS
         )  # fmt: skip
-        there = columns, spare, swapped, n, max_bins
+        there = Columns(columns, spare, swapped, n), max_bins
         arguments = *there, most_edges, first, widest, edges, n_values, n_edges
         self.launch("edges", "find_gaps", (k,), arguments, **sizes)
         arguments = *there, first, widest, n_values, shares, most

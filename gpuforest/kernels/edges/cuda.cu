@@ -3,6 +3,7 @@
 // they add up are whole numbers, so the order of threads does not change a sum.
 #include "edges/sort.cuh"
 #include "encode/cuda.cuh"
+#include "generated/Columns.cuh"
 
 #define NO_CAP (1.0 / 0.0)
 
@@ -88,10 +89,9 @@ struct Gaps {
 };
 
 // Those of a block's column, as `find_gaps` writes them.
-__device__ __forceinline__ Gaps gaps_of(VALUE* columns, VALUE* spare, const i32* swapped, i64 n,
-                                        i32* all_first) {
+__device__ __forceinline__ Gaps gaps_of(const Columns& data, i32* all_first) {
   i64 f = blockIdx.x;
-  return {(swapped[f] ? columns : spare) + f * n, all_first + f * (n + 1)};
+  return {(data.swapped[f] ? data.at : data.spare) + f * data.n, all_first + f * (data.n + 1)};
 }
 
 // Measures of gaps: their rank, or any numbers.
@@ -152,17 +152,17 @@ __device__ __forceinline__ double own_sum(M measure, int G, const Cap& cap) {
   return sum;
 }
 
-// Distinct values of columns [F, n], each sorted, NaN last; where swapped[f], the column is in
-// `spare` instead, and the other array gets the values. Their numbers are n_values[f]; all_first
+// Distinct values of the columns, which are sorted, NaN last; the array where a column is not gets
+// its values. Their numbers are n_values[f]; all_first
 // i32[F, n + 1], their first rows, ends with the number of values that are not NaN; widest[f] is
 // the widest gap. It fills n_edges[f] of the edges f64[F, most_edges] if each gap has one.
 extern "C" __global__ void __launch_bounds__(EDGE_THREADS)
-find_gaps(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins, i64 most_edges,
+find_gaps(Columns data, i64 max_bins, i64 most_edges,
           i32* all_first, double* widest, double* all_edges, i64* n_values, i64* n_edges) {
   __shared__ double parts[32];
   i64 f = blockIdx.x;
-  const VALUE* __restrict__ sorted = (swapped[f] ? spare : columns) + f * n;
-  Span own((int)n);
+  const VALUE* __restrict__ sorted = (data.swapped[f] ? data.spare : data.at) + f * data.n;
+  Span own((int)data.n);
   int starting = 0, present = 0;
   double width = TINY, total;
   VALUE here[AT_ONCE], previous[AT_ONCE];
@@ -179,7 +179,7 @@ find_gaps(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins,
   width = block_max(width, parts);
   int n_present = (int)block_sum(present, parts);
   int at = (int)sum_of_warps(warp_sum(starting), parts, total);
-  Gaps gaps = gaps_of(columns, spare, swapped, n, all_first);
+  Gaps gaps = gaps_of(data, all_first);
   for (int begin = own.begin; begin < own.end; begin += 32 * AT_ONCE) {
     load_some(sorted, begin + lane(), own.end, here, previous);
     for (int j = 0; j < AT_ONCE; j++) {
@@ -211,16 +211,16 @@ find_gaps(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins,
 // Shares of gaps, f64[F, n], of columns of more values than bins: two measures of each gap, each
 // capped, then both together. most[f] is to cap the shares.
 extern "C" __global__ void __launch_bounds__(EDGE_THREADS)
-share_gaps(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins, i32* all_first,
+share_gaps(Columns data, i64 max_bins, i32* all_first,
            const double* widest, const i64* n_values, double* shares, double* most) {
   __shared__ double parts[32];
   i64 f = blockIdx.x;
   if (n_values[f] <= max_bins) return;
   int G = (int)n_values[f] - 1, E = (int)max_bins - 1, half_of_them = E / 2 > 1 ? E / 2 : 1;
-  Gaps gaps = gaps_of(columns, spare, swapped, n, all_first);
+  Gaps gaps = gaps_of(data, all_first);
   Ranks ranks = {gaps.first};
   Span own(G);
-  double *share = shares + f * n, width = widest[f], top_rank = 0, top = 0;
+  double *share = shares + f * data.n, width = widest[f], top_rank = 0, top = 0;
   Gap next = gaps[own.clamped(own.begin + lane())];  // loaded while another is computed
   for (int i = own.begin + lane(); i < own.end; i += 32) {
     Gap gap = next;
@@ -258,17 +258,17 @@ share_gaps(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins
 // An edge where the running sum of shares, counted in edges, rounds to a new number. A warp first
 // keeps the gaps of its span's edges, in place of `all_first`.
 extern "C" __global__ void __launch_bounds__(EDGE_THREADS)
-edges(VALUE* columns, VALUE* spare, const i32* swapped, i64 n, i64 max_bins, i64 most_edges,
+edges(Columns data, i64 max_bins, i64 most_edges,
       i32* all_first, const i64* n_values, const double* shares, const double* most,
       double* all_edges, i64* n_edges) {
   __shared__ double parts[32];
   i64 f = blockIdx.x;
   if (n_values[f] <= max_bins) return;
   int G = (int)n_values[f] - 1, found = 0;
-  Gaps gaps = gaps_of(columns, spare, swapped, n, all_first);
+  Gaps gaps = gaps_of(data, all_first);
   Cap cap = {most[f], units_of(G) / most[f]};
   Span own(G);
-  const double* __restrict__ share = shares + f * n;
+  const double* __restrict__ share = shares + f * data.n;
   double all, before = sum_of_warps(warp_sum(own_sum(share, G, cap)), parts, all), total;
   double E = (double)(max_bins - 1), last = floor(before / all * E + 0.5);
   double next = share[own.clamped(own.begin + lane())];  // loaded while another is computed

@@ -4,8 +4,6 @@
 // leaves, where they stay if it becomes one.
 #include "grow_subtrees/cuda.cuh"
 
-#define NO_NODE 0xffff
-
 // The rules of a subtree, and where it is written.
 struct Growth {
   Growing may;

@@ -26,6 +26,7 @@ I32s = Annotated[Array, "const i32*"]
 I64s = Annotated[Array, "const i64*"]
 U64s = Annotated[Array, "const u64*"]
 F64s = Annotated[Array, "const double*"]
+ValuesOut = Annotated[Array, "VALUE*"]
 BoolsOut = Annotated[Array, "bool*"]
 I32sOut = Annotated[Array, "i32*"]
 I64sOut = Annotated[Array, "i64*"]
@@ -42,6 +43,7 @@ DTYPES = {
         "i32": np.int32,
         "i64": np.int64,
         "u64": np.uint64,
+        "float": np.float32,
         "double": np.float64,
     }.items()
 }
@@ -54,6 +56,15 @@ class Codes(NamedTuple):
     F: I64
     B: I64
     stride: I64
+
+
+class Columns(NamedTuple):
+    """Columns VALUE[F, n], of which each is in `spare` where swapped i32[F] is not zero."""
+
+    at: ValuesOut
+    spare: ValuesOut
+    swapped: I32s
+    n: I64
 
 
 class Targets(NamedTuple):
@@ -240,7 +251,8 @@ class Open(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Targets, Slots, Fields, Ends, Tiles, Histograms, Draws, Nodes, CutRules, Splits,
+        Codes, Columns, Targets, Slots, Fields, Ends, Tiles, Histograms, Draws, Nodes, CutRules,
+        Splits,
         Sides, Trees, Roots, Growing, Layout, Open,
     )
 }  # fmt: skip
