@@ -15,7 +15,10 @@ from pathlib import Path
 from benchmarks.gpu.run import Run
 from benchmarks.record import ROOT
 
-NAMES = "backends/test_cuda", "kernels/test_edges", "backends/test_gpu", "data/test_device_arrays"
+NAMES = (
+    "backends/test_cuda", "backends/test_cuda_targets", "backends/test_gpu", "kernels/test_edges",
+    "kernels/test_sort_columns", "data/test_device_arrays",
+)  # fmt: skip
 TESTS = [f"tests/{name}.py" for name in NAMES]
 TOOLS = {
     # CuPy expects some calls to fail, which are no faults of a kernel
