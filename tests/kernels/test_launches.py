@@ -112,9 +112,9 @@ def test_a_wave_keeps_within_its_memory(n_classes):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # in 100 times that memory, little more than 100 times three trees would be planned: a
-    # tenth, where an eighth and more of a GPU is left free
+    # sixth, where three sixteenths of a GPU are left free
     backend.free = 100 * peak
-    assert backend.waves(task.sampling, training.n_channels, 10**9)[2] <= 340
+    assert backend.waves(task.sampling, training.n_channels, 10**9)[2] <= 350
 
 
 def test_what_is_needed_no_more_makes_room(monkeypatch):
