@@ -71,7 +71,7 @@ def run(program: str, *arguments: str) -> tuple[str, float]:
     with tempfile.TemporaryDirectory() as elsewhere:  # the installed package is to be used
         begin = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-c", program, *arguments],
+            [sys.executable, "-W", "ignore", "-c", program, *arguments],
             cwd=elsewhere,
             env={**os.environ, "PYTHONPATH": ""},
             stdout=subprocess.PIPE,
