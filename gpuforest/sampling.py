@@ -86,7 +86,7 @@ class Sampling:
         below n / 4.
         """
         n, draws = self.n_rows, self.n_draws
-        if not draws or n < 2:
+        if not draws or self.distinct or n < 2:
             return self.bag_rows
         expected = -n * math.expm1(draws * math.log1p(-1 / n))
         return min(self.bag_rows, math.ceil(expected + 4.5 * math.sqrt(n)))

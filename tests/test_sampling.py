@@ -1,5 +1,6 @@
 """Bags, features and weights of trees: recomputed from the seed, worked by hand."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -74,6 +75,18 @@ def test_sizes_and_weights_of_bags(sampling, counted, most, bag_rows, weight):
     assert sampling.bag_weight == weight
     rows = sampling.counted
     assert rows is None or len(rows) == counted
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize("n_draws", [0, 1, 300, 3000])
+def test_bags_hold_no_more_rows_than_are_planned(n_draws, distinct, weighted, engine):
+    weights = np.arange(1, 3001, dtype=np.int32) if weighted else None
+    sampling = Sampling(3000, n_draws, weights, distinct=distinct)
+    rows = (draw_bags(sampling, 0, 0, 20, engine) > 0).sum(axis=1)
+    assert rows.max() <= sampling.likely_rows <= sampling.bag_rows
+    if n_draws == 3000 and not distinct:  # 1 - 1/e of them, and 4.5 roots
+        assert sampling.likely_rows == math.ceil(3000 * (1 - (1 - 1 / 3000) ** 3000) + 246.4752)
 
 
 # features of trees
