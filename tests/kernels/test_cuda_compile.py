@@ -12,7 +12,6 @@ from cuda_on_cpu.build import kernels_in
 from cuda_variants import MACROS, PACKAGE, launches, variants
 
 from gpuforest.backends.cuda_kernels import RESERVED
-from gpuforest.criteria import GINI, SQUARED_ERROR
 from gpuforest.kernels.source import OPTIONS, cuda_source
 
 ARCHITECTURES = ["sm_75", "sm_90", "sm_100"]
@@ -130,10 +129,10 @@ def faults_of(kernel: nvrtc.Kernel, most_registers: int, most_spilled: int) -> I
 
 def is_compiled(macros: dict[str, str], architecture: str) -> bool:
     rare, rarer = RARE & macros.items(), RARER & macros.items()
-    if architecture != ALL_MACROS:
-        of_defaults = {str(GINI), str(SQUARED_ERROR)}
-        return not rare and not rarer and macros.get("CRITERION", "0") in of_defaults
-    return len(rare) + len(rarer) <= 1 and (not rarer or macros.get("CRITERION", "0") == "0")
+    if not rarer:
+        return architecture == ALL_MACROS or not rare
+    one = len(rarer) == 1 and not rare and macros.get("CRITERION", "0") == "0"
+    return architecture == ALL_MACROS and one
 
 
 CASES = [

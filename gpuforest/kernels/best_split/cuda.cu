@@ -22,22 +22,7 @@ struct Bins {
     for (int c = 0; c < (LABELS ? C : 1); c++) weight += at(i).cell[c];
     return weight > 0;
   }
-  __device__ int after(int i, int n) const {
-    for (int first = i + 1; first < n; first += 32) {
-      int b = first + lane();
-      u32 some = __ballot_sync(ALL_LANES, b < n && holds_rows(b));
-      if (some) return first + __ffs(some) - 1;
-    }
-    return -1;
-  }
-  __device__ int last(int n) const {
-    for (int first = (n - 1) & ~31; first >= 0; first -= 32) {
-      int b = first + lane();
-      u32 some = __ballot_sync(ALL_LANES, b < n && holds_rows(b));
-      if (some) return first + 31 - __clz(some);
-    }
-    return -1;
-  }
+  __device__ int after(int i, int n) const { return bin_after(*this, i, n); }
 };
 
 // The limits on the cuts of feature f in slot s.
@@ -93,7 +78,7 @@ best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, doub
       Draw draw = {false, false, 0};
 #if SPECIAL
       int low = rules.random ? bins.after(-1, n_bins) : -1;
-      if (low >= 0) draw.between(nodes.key[s], f, low, bins.last(n_bins), node.some_missing);
+      if (low >= 0) draw.between(nodes.key[s], f, low, last_bin(bins, n_bins), node.some_missing);
 #endif
       cut = best_cut_of<1>(bins, n_bins, node, limits, draw, rules.table);
       if (cut.item >= 0)

@@ -14,6 +14,27 @@
 #include "shared/scoring/cuda.cuh"
 #include "generated/CutRules.cuh"
 
+// The next bin above i that holds rows, and the last one, among the first n; -1: none.
+template <class Bins>
+__device__ __forceinline__ int bin_after(const Bins& bins, int i, int n) {
+  for (int first = i + 1; first < n; first += 32) {
+    int b = first + lane();
+    u32 some = __ballot_sync(ALL_LANES, b < n && bins.holds_rows(b));
+    if (some) return first + __ffs(some) - 1;
+  }
+  return -1;
+}
+
+template <class Bins>
+__device__ __forceinline__ int last_bin(const Bins& bins, int n) {
+  for (int first = (n - 1) & ~31; first >= 0; first -= 32) {
+    int b = first + lane();
+    u32 some = __ballot_sync(ALL_LANES, b < n && bins.holds_rows(b));
+    if (some) return first + 31 - __clz(some);
+  }
+  return -1;
+}
+
 struct Cut {
   double score;
   int item;  // -1: none

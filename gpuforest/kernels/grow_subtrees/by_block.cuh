@@ -98,7 +98,7 @@ __device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& 
   Draw draw = {false, false, 0};
 #if SPECIAL
   int low = cells.after(-1, n_bins);
-  if (low >= 0) draw.between(key, f, low, cells.last(n_bins), node.some_missing);
+  if (low >= 0) draw.between(key, f, low, last_bin(cells, n_bins), node.some_missing);
 #endif
   Limits limits = limits_of(growth.rules.min_rows);
   Cut cut = best_cut_of<CUT_ITEMS>(cells, n_bins, node, limits, draw, growth.rules.table);

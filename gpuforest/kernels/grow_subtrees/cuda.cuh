@@ -99,22 +99,7 @@ struct Cells {
     for (int c = 0; c < (LABELS ? C : 1); c++) weight += cells[c * size + place(i)];
     return weight > 0;
   }
-  __device__ int after(int i, int n) const {
-    for (int first = i + 1; first < n; first += 32) {
-      int b = first + lane();
-      u32 some = __ballot_sync(ALL_LANES, b < n && holds_rows(b));
-      if (some) return first + __ffs(some) - 1;
-    }
-    return -1;
-  }
-  __device__ int last(int n) const {
-    for (int first = (n - 1) & ~31; first >= 0; first -= 32) {
-      int b = first + lane();
-      u32 some = __ballot_sync(ALL_LANES, b < n && holds_rows(b));
-      if (some) return first + 31 - __clz(some);
-    }
-    return -1;
-  }
+  __device__ int after(int i, int n) const { return bin_after(*this, i, n); }
   // Adds a row.
   __device__ __forceinline__ void add(int code, const TARGET* target, i32 w, bool count) const {
     u32* cell = cells + place(code);
