@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from typing import TypeVar
 
@@ -39,16 +39,17 @@ def _numpy(n_threads: int, memory_budget: int) -> Backend:
 
 
 def _numba(n_threads: int, memory_budget: int) -> Backend:
-    if find_spec("llvmlite") is None:
+    if not _has_numba():
         raise BackendError("backend 'numba' needs the package numba: pip install numba")
-    collects = gc.isenabled()
-    gc.disable()  # Numba makes so many objects as it loads that half of its time was this
-    try:
-        from gpuforest.backends.numba import NumbaBackend
-    finally:
-        if collects:
-            gc.enable()
+    from gpuforest.backends.numba import NumbaBackend
+
     return NumbaBackend(n_threads, memory_budget)
+
+
+@cache
+def _has_numba() -> bool:
+    """Whether Numba is installed; asked once, because a prediction of one row would notice it."""
+    return find_spec("llvmlite") is not None
 
 
 def _cupy(n_threads: int, memory_budget: int) -> Backend:
@@ -133,7 +134,7 @@ def get_backend(
         if (on_device or n_rows >= GPU_ROWS) and gpu.usable():
             chosen = GPU
         else:
-            chosen = "numba" if find_spec("llvmlite") is not None else "numpy"
+            chosen = "numba" if _has_numba() else "numpy"
         if chosen == "numba" and 0 < n_rows <= SMALL_ROWS and not _numba_is_ready():
             chosen = "numpy"  # it gives the same forest, at once
     if chosen not in _factories:

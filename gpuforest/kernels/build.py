@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gpuforest.kernels import objects
 from gpuforest.kernels.decorators import Kernel
-from gpuforest.kernels.objects import Target
+from gpuforest.kernels.processors import Target, all_levels, native
 from gpuforest.kernels.types import Choice
 
 # those that take longest to compile first, so that no process waits for one of them at the end
@@ -50,17 +50,17 @@ def variants() -> dict[str, tuple[Kernel, Choice]]:
     }
 
 
-def compile_one(name: str, targets: list[Target]) -> list[bytes]:
-    """The object code of a kernel for each of the targets."""
-    from gpuforest.kernels.compile import object_codes
+def compile_one(name: str, targets: list[Target], library: bool = True) -> list[bytes]:
+    """The machine code of a kernel for each of the targets; see `machine_codes`."""
+    from gpuforest.kernels.compile import machine_codes
 
-    return object_codes(*variants()[name], targets)
+    return machine_codes(*variants()[name], targets, library)
 
 
 def compile_some(
     names: list[str], targets: list[Target], n_processes: int
 ) -> Iterator[tuple[str, list[bytes]]]:
-    """Names and object codes of kernels, which so many processes compile."""
+    """Names and machine codes of kernels, which so many processes compile."""
     work = partial(compile_one, targets=targets)
     if n_processes == 1:
         yield from ((name, work(name)) for name in names)
@@ -75,7 +75,7 @@ def warm_up(n_processes: int) -> tuple[int, int]:
     """Compile the kernels that are not on disk for this machine; returns how many these were, and
     how many kernels there are."""
     missing = [name for name in variants() if objects.read(name) is None]
-    for name, codes in compile_some(missing, [objects.native()], n_processes):
+    for name, codes in compile_some(missing, [native()], n_processes):
         objects.write(name, *codes)
     if not objects.all_on_disk():
         objects.write(objects.ALL, b"")
@@ -87,7 +87,7 @@ def fill(folder: Path, targets: list[Target], n_processes: int) -> int:
     found = [*compile_some(list(variants()), targets, n_processes)]
     for name, codes in (*found, (objects.ALL, [b""] * len(targets))):
         for target, code in zip(targets, codes, strict=True):
-            objects.write_whole(folder / objects.file_of(name, target), objects.packed(code))
+            objects.write_whole(folder / objects.file_of(name, target, code), objects.packed(code))
     return len(found)
 
 
@@ -95,12 +95,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m gpuforest.kernels.build", description=__doc__)
     parser.add_argument("targets", choices=("native", "levels"), help="this machine, or x86-64's")
     parser.add_argument("name", nargs="?", help="print the code of this kernel alone")
+    parser.add_argument("--object", action="store_true", help="its object code, not linked")
     parser.add_argument("--to", type=Path, help="folder for all kernels")
     options = parser.parse_args()
-    targets = [objects.native()] if options.targets == "native" else objects.all_levels()
+    targets = [native()] if options.targets == "native" else all_levels()
     if options.name:
         gc.disable()
-        for code in compile_one(options.name, targets):
+        for code in compile_one(options.name, targets, not options.object):
             sys.stdout.buffer.write(objects.packed(code))
         return
     begin = time.monotonic()

@@ -1,4 +1,8 @@
-"""Loads compiled kernels. Where there is no file of one, a process of Numba's compiles it."""
+"""Loads compiled kernels. Where there is no file of one, a process of Numba's compiles it.
+
+The system loads shared libraries. LLVM's library, which takes 40 MB of memory, is needed only
+where kernels could not be linked, or where the system loads no library from the folder of files.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import llvmlite.binding as llvm
 
 from gpuforest.common.errors import BackendError
 from gpuforest.common.parallel import check_wanted
@@ -35,7 +38,6 @@ IN_BACKGROUND = (
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)
 
 _lock = threading.RLock()
-_engine: Any = None
 _ready = False  # whether all kernels are on disk
 _background: Any = None  # the process that compiles them
 
@@ -44,44 +46,46 @@ def function_of(kernel: Kernel, choice: Choice) -> Callable[[bytes], int]:
     """The machine code of a kernel for some types; it takes the numbers as bytes."""
     with _lock:
         name = kernel.name_of(choice)
-        code = objects.read(name)
-        if code is None:
-            code = compiled(name)
-        engine = _engine_of_process()
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        return FUNCTION(engine.get_function_address(symbol_of(name)))
+        for path, code in objects.found(name):
+            if (function := loaded(name, code, path)) is not None:
+                return function
+        code = compiled(name)
+        function = loaded(name, code, objects.write(name, code))
+        if function is None:
+            code = compiled(name, "--object")
+            objects.write(name, code)
+            function = loaded_object(name, code)
+        return function
+
+
+def loaded(name: str, code: bytes, path: Path | None) -> Callable[[bytes], int] | None:
+    """The function in the machine code of a kernel, which a file may hold; None if the code is a
+    shared library that the system does not load, as where the folder may hold no programs."""
+    if not objects.is_library(code):
+        return loaded_object(name, code)
+    if path is None:
+        return None
+    try:
+        return FUNCTION((symbol_of(name), ctypes.CDLL(str(path.absolute()))))
+    except OSError as error:
+        objects.logger.info("LLVM loads compiled kernels, because the system does not: %s", error)
+        return None
+
+
+def loaded_object(name: str, code: bytes) -> Callable[[bytes], int]:
+    """The function in a kernel's object code, which LLVM loads."""
+    from gpuforest.kernels.object_code import address_of
+
+    return FUNCTION(address_of(symbol_of(name), code))
 
 
 def symbol_of(name: str) -> str:
-    """The name of a kernel's function in its object code."""
+    """The name of a kernel's function in its machine code."""
     return "gpuforest_" + name.replace(".", "_").replace("-", "_")
 
 
-def _engine_of_process() -> Any:
-    global _engine
-    if _engine is None:
-        machine = target_machine(objects.native())
-        _engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    return _engine
-
-
-def target_machine(target: objects.Target) -> Any:
-    """What LLVM makes code with, set as Numba sets it."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=target.cpu,
-        features=target.features,
-        opt=3,
-        reloc="static",
-        codemodel="jitdefault",
-        jit=True,
-    )
-
-
-def compiled(name: str) -> bytes:
-    """The object code of a kernel, compiled by a process of its own and kept on disk.
+def compiled(name: str, *options: str) -> bytes:
+    """The machine code of a kernel, compiled by a process of its own, which takes some options.
 
     An interrupt ends that process too.
 
@@ -89,7 +93,7 @@ def compiled(name: str) -> bytes:
     ------
     BackendError : it cannot be compiled here
     """
-    process, began = build_process("native", name), time.monotonic()
+    process, began = build_process("native", name, *options), time.monotonic()
     try:
         while True:
             check_wanted()
@@ -109,7 +113,6 @@ def compiled(name: str) -> bytes:
     code = objects.unpacked(content)
     if code is None:
         raise BackendError("gpuforest's files have changed: start Python again")
-    objects.write(name, code)
     return code
 
 

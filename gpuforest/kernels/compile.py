@@ -1,4 +1,4 @@
-"""Numba compiles a kernel into object code, in a process of its own.
+"""Numba compiles a kernel into machine code, in a process of its own.
 
 `error_model="numpy"` drops the zero-division check, which keeps loops from being vectorised; no
 fast-math and no contraction, which would change bits. The code of a kernel is one function
@@ -22,11 +22,13 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic, overload, register_jitable, typeof_impl
 from numba.np.arrayobj import populate_array
 
-from gpuforest.kernels.code import symbol_of, target_machine
+from gpuforest.kernels.code import symbol_of
 from gpuforest.kernels.decorators import Helper, Kernel
 from gpuforest.kernels.helper_compiler import HelperCompiler, KernelCompiler
-from gpuforest.kernels.objects import Target
+from gpuforest.kernels.link import linked, linker
+from gpuforest.kernels.object_code import target_machine
 from gpuforest.kernels.prefetch import prefetch
+from gpuforest.kernels.processors import Target
 from gpuforest.kernels.shared.scoring.numba import times
 from gpuforest.kernels.types import Choice, Optional, Record, Spec
 
@@ -194,12 +196,18 @@ def optimise(module: Any, machine: Any) -> None:
     passes.getModulePassManager().run(module, passes)
 
 
-def object_codes(kernel: Kernel, choice: Choice, targets: list[Target]) -> list[bytes]:
-    """The object code of a kernel for some types, for each of the targets."""
+def machine_codes(
+    kernel: Kernel, choice: Choice, targets: list[Target], library: bool = True
+) -> list[bytes]:
+    """The machine code of a kernel for some types, for each of the targets: shared libraries where
+    these are wanted and there is a linker, else object code."""
     module, found = module_of(kernel, choice), []
     for target in targets:
-        machine, own = target_machine(target), module.clone()
+        own, code = module.clone(), None
+        machine = target_machine(target, library=False)
         own.data_layout = str(machine.target_data)
         optimise(own, machine)
-        found.append(machine.emit_object(own))
+        if library and linker():
+            code = linked(target_machine(target, library=True).emit_object(own.clone()))
+        found.append(code or machine.emit_object(own))
     return found

@@ -1,9 +1,11 @@
-"""Compiled kernels on disk: files of object code, which code.py loads.
+"""Compiled kernels on disk: files of machine code, which code.py loads.
 
-    SHA-256 of what follows | stamp of the sources | object code
+    machine code | stamp of the sources | SHA-256 of both
 
-A wheel holds them. Where it does not, they are compiled at first use and kept in the first of
-several folders that can be written to.
+The machine code of a file `.so` is a shared library; the system loads the file as it is, because
+it overlooks what follows a library. That of a file `.o` is object code, from where nothing could
+link it. A wheel holds these files. Where it does not, kernels are compiled at first use and kept
+in the first of several folders that can be written to.
 """
 
 from __future__ import annotations
@@ -12,16 +14,14 @@ import functools
 import hashlib
 import logging
 import os
-import platform
 import stat
 import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-import llvmlite.binding as llvm
+from gpuforest.kernels.processors import Target, levels, native
 
 logger = logging.getLogger("gpuforest")
 
@@ -31,62 +31,10 @@ DIGEST = hashlib.sha256().digest_size
 # files of this folder that change no code
 NOT_COMPILED = {"build.py", "code.py", "objects.py", "numpy.py", "numba_cuda.py", "structs.py"}
 HINT = "set NUMBA_CACHE_DIR to a folder that can be written to"
-# What levels of x86-64 have beyond those below them, see its psABI; the highest first
-LEVELS = {
-    "x86-64-v4": ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
-    "x86-64-v3": [
-        "avx",
-        "avx2",
-        "bmi",
-        "bmi2",
-        "f16c",
-        "fma",
-        "lzcnt",
-        "movbe",
-        "popcnt",
-        "sse4.2",
-    ],
-    "x86-64": ["sse2"],
-}
-
+SUFFIXES = (".so", ".o")  # of shared libraries and of object code
 ALL = "all"  # a file without code, which is written when all kernels are on disk
 
 _logged: set[str] = set()
-
-
-class Target(NamedTuple):
-    """Processors that code is compiled for: their name in files, and LLVM's name and features."""
-
-    name: str
-    cpu: str
-    features: str
-
-
-@functools.cache
-def levels() -> list[Target]:
-    """The levels of processors for which a wheel holds code, those that this machine has, the
-    highest first."""
-    features = llvm.get_host_cpu_features()
-    found: list[Target] = []
-    for target in reversed(all_levels()):  # a level has all that is below it
-        if not all(features.get(feature, False) for feature in LEVELS.get(target.name, [])):
-            break
-        found.insert(0, target)
-    return found
-
-
-@functools.cache
-def native() -> Target:
-    """The highest level that this machine has. Code for its very processor was no faster."""
-    return levels()[0]
-
-
-def all_levels() -> list[Target]:
-    """All levels of x86-64; elsewhere none but the machine's family."""
-    if platform.machine().lower() not in ("x86_64", "amd64"):
-        return [Target("generic", "generic", "")]
-    # vectors of 512 bits: a prediction takes half of the time
-    return [Target(name, name, "-prefer-256-bit" * (name == "x86-64-v4")) for name in LEVELS]
 
 
 @functools.cache
@@ -143,52 +91,66 @@ def _temporary(make: bool) -> Path | None:
     return folder if stat.S_ISDIR(found.st_mode) and private else None
 
 
+def found(name: str) -> Iterator[tuple[Path, bytes]]:
+    """The files of a kernel for this machine that are whole and made from these sources, the best
+    first, and the machine code in them."""
+    places = [(folder, native()) for folder in (PACKAGED, *folders())]
+    places += [(PACKAGED, target) for target in levels()]
+    for folder, target in places:
+        for suffix in SUFFIXES:
+            path = folder / f"{name}.{target.name}{suffix}"
+            try:
+                code = unpacked(path.read_bytes())
+            except OSError:
+                continue
+            except ValueError:
+                log_once("unread", f"{path} is damaged; gpuforest compiles this kernel anew")
+                continue
+            if code is not None:
+                yield path, code
+
+
 def read(name: str) -> bytes | None:
-    """The object code of a kernel for this machine; None if there is none."""
-    own = [folder / file_of(name, native()) for folder in (PACKAGED, *folders())]
-    for path in (*own, *(PACKAGED / file_of(name, target) for target in levels())):
-        try:
-            code = unpacked(path.read_bytes())
-        except OSError:
-            continue
-        except ValueError:
-            log_once("unread", f"{path} is damaged; gpuforest compiles this kernel anew")
-            continue
-        if code is not None:
-            return code
-    return None
+    """The machine code of a kernel for this machine; None if there is none."""
+    return next((code for _, code in found(name)), None)
 
 
 def unpacked(content: bytes) -> bytes | None:
-    """The object code in a file's content; None if it was made from other sources.
+    """The machine code in a file's content; None if it was made from other sources.
 
     Raises
     ------
     ValueError : the content is damaged
     """
-    rest = content[DIGEST:]
-    if hashlib.sha256(rest).digest() != content[:DIGEST]:
+    rest = content[:-DIGEST]
+    if hashlib.sha256(rest).digest() != content[-DIGEST:]:
         raise ValueError("its digest is another")
-    return rest[len(stamp()) :] if rest.startswith(stamp()) else None
-
-
-def file_of(name: str, target: Target) -> str:
-    """The file of a kernel's object code."""
-    return f"{name}.{target.name}.o"
+    return rest.removesuffix(stamp()) if rest.endswith(stamp()) else None
 
 
 def packed(code: bytes) -> bytes:
-    """The content of a file of object code."""
-    rest = stamp() + code
-    return hashlib.sha256(rest).digest() + rest
+    """The content of a file of machine code."""
+    rest = code + stamp()
+    return rest + hashlib.sha256(rest).digest()
 
 
-def write(name: str, code: bytes) -> None:
-    """Save object code to the first folder that can be written to."""
+def is_library(code: bytes) -> bool:
+    """Whether machine code is a shared library, by the head of its format, ELF."""
+    return code.startswith(b"\x7fELF") and code[16] == 3
+
+
+def file_of(name: str, target: Target, code: bytes) -> str:
+    """The file of a kernel's machine code."""
+    return f"{name}.{target.name}{SUFFIXES[not is_library(code)]}"
+
+
+def write(name: str, code: bytes) -> Path | None:
+    """Save machine code to the first folder that can be written to; returns the file, if any."""
     failures = []
     for folder in folders(make=True):
+        path = folder / file_of(name, native(), code)
         try:
-            write_whole(folder / file_of(name, native()), packed(code))
+            write_whole(path, packed(code))
         except OSError as error:
             failures.append(str(error))
             continue
@@ -198,12 +160,13 @@ def write(name: str, code: bytes) -> None:
                 f"gpuforest keeps its compiled kernels in {folder.parent}, because no lasting "
                 f"folder can be written to ({failures[-1]}); {HINT}",
             )
-        return
+        return path
     log_once(
         "unkept",
         "gpuforest cannot keep its compiled kernels on disk, so every process compiles them "
         f"({failures[-1]}); {HINT}",
     )
+    return None
 
 
 def all_on_disk() -> bool:
@@ -212,7 +175,8 @@ def all_on_disk() -> bool:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, so that another process never reads a part."""
+    """Write a file whole or not at all, so that another process never reads a part, and one that
+    runs the code of an older file of this name keeps that."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}")
     try:

@@ -18,6 +18,8 @@ if "silent" in sys.argv:
     logging.getLogger("gpuforest").setLevel(logging.ERROR)
 print(len(NumbaBackend().column_edges(np.arange(12.0).reshape(4, 3), None, None, 2)))
 assert "numba" not in sys.modules
+from gpuforest.kernels.link import linker
+assert linker() is None or "llvmlite" not in sys.modules
 """
 SMALL = """
 import sys
@@ -99,11 +101,11 @@ def test_a_release_of_numba_that_was_not_tested_compiles_the_plain_way(tmp_path)
 import numba
 numba.version_info = (0, 99, 0, 0, 99)
 from pathlib import Path
-from gpuforest.kernels import build, code, compile, objects
+from gpuforest.kernels import build, code, compile, objects, processors
 assert compile.HELPERS is compile.Compiler
 (name,) = (name for name in build.variants() if name.startswith("totals.numba.differs"))
-(content,) = build.compile_one(name, [objects.native()])
-Path(objects.file_of(name, objects.native())).write_bytes(objects.packed(content))
+(found,) = build.compile_one(name, [processors.native()])
+Path(objects.file_of(name, processors.native(), found)).write_bytes(objects.packed(found))
 objects.PACKAGED = Path()
 code.compiled = None
 from gpuforest.kernels.totals.numba import differs

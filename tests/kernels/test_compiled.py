@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuforest
-from gpuforest.kernels import code, objects
+from gpuforest.kernels import code, objects, processors
 from gpuforest.kernels.build import all_kernels, compile_some, variants, warm_up
 
 MOST = 61  # compiled variants: each costs whoever installs the package a second or more
@@ -113,7 +113,7 @@ def on_disk():
 def test_no_call_compiles_anything(kind, monkeypatch):
     """A call that needs types which no kernel declares raises a TypeError."""
     asked = []
-    monkeypatch.setattr(code, "compiled", asked.append)
+    monkeypatch.setattr(code, "compiled", lambda name, *options: asked.append(name))
     name, parameters, data, y = CALLS[kind]
     own = FOREST
     if name.startswith("DecisionTree"):
@@ -142,12 +142,12 @@ import hashlib, sys
 from pathlib import Path
 import numpy as np
 from gpuforest import RandomForestClassifier, RandomForestRegressor
-from gpuforest.kernels import code, objects
+from gpuforest.kernels import objects, processors
 
 objects.PACKAGED, level = Path(sys.argv[1]), sys.argv[2]
 objects.folders = lambda make=False: iter(())
-objects.native = lambda: objects.Target("none", "", "")
-objects.levels = lambda: [t for t in objects.all_levels() if t.name == level]
+objects.native = lambda: processors.Target("none", "", "")
+objects.levels = lambda: [t for t in processors.all_levels() if t.name == level]
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 5))
 digest = hashlib.sha256()
@@ -169,13 +169,13 @@ NEEDED = (
 )  # fmt: skip
 
 
-@pytest.mark.skipif(not objects.all_levels()[1:], reason="x86-64 has several levels")
+@pytest.mark.skipif(not processors.all_levels()[1:], reason="x86-64 has several levels")
 def test_every_level_gives_the_same_bits(tmp_path):
-    targets = objects.levels()
+    targets = processors.levels()
     names = [name for name in variants() if name.startswith(NEEDED)]
     for name, codes in compile_some(names, targets, 1):
         for target, machine_code in zip(targets, codes, strict=True):
-            path = tmp_path / objects.file_of(name, target)
+            path = tmp_path / objects.file_of(name, target, machine_code)
             path.write_bytes(objects.packed(machine_code))
     found = [
         subprocess.run(

@@ -7,15 +7,17 @@ import shutil
 import stat
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gpuforest
-from gpuforest.kernels import code, objects
+from gpuforest.kernels import code, objects, processors
 from gpuforest.kernels.bag.numba import in_bag
 from gpuforest.kernels.decorators import Kernel
+from gpuforest.kernels.link import linker
 
 SCRIPT = """
 import numpy as np
@@ -42,7 +44,9 @@ def make(monkeypatch, tmp_path):
 def compiled(monkeypatch):
     """The names of the kernels that were compiled."""
     names, really = [], code.compiled
-    monkeypatch.setattr(code, "compiled", lambda name: (names.append(name), really(name))[1])
+    monkeypatch.setattr(
+        code, "compiled", lambda *asked: (names.append(asked[0]), really(*asked))[1]
+    )
     return names
 
 
@@ -81,7 +85,7 @@ def test_a_damaged_file_is_made_anew(make, compiled, tmp_path, caplog, damage):
     assert works(make())
     (path,) = files(tmp_path)
     whole = path.read_bytes()
-    path.write_bytes(damage(whole))
+    objects.write_whole(path, damage(whole))  # in place, it would change code that is loaded
     assert works(make())
     assert len(compiled) == 2
     (record,) = caplog.records
@@ -98,7 +102,7 @@ def test_code_of_other_sources_is_replaced_without_a_word(
     (path,) = files(tmp_path)
     with monkeypatch.context() as earlier:
         earlier.setattr(objects, "stamp", lambda: bytes(32))
-        path.write_bytes(objects.packed(b"old"))
+        objects.write_whole(path, objects.packed(b"old"))
     assert works(make())
     assert len(compiled) == 2
     assert objects.unpacked(path.read_bytes())
@@ -111,7 +115,8 @@ def test_a_folder_that_cannot_be_written_to_may_hold_code_and_the_next_gets_it(
     (tmp_path / "a").write_text("not a folder")
     for _ in range(2):
         assert works(make())
-    assert [path.parent.name for path in files(tmp_path) if path.suffix == ".o"] == ["b"]
+    kept = [path for path in files(tmp_path) if path.suffix in objects.SUFFIXES]
+    assert [path.parent.name for path in kept] == ["b"]
     assert len(compiled) == 1
 
 
@@ -134,9 +139,8 @@ def test_a_wheels_code_is_chosen_by_the_processor(make, compiled, tmp_path, monk
     (path,) = files(tmp_path)
     packaged = tmp_path / "packaged"
     packaged.mkdir()
-    (packaged / objects.file_of("bag.numba.in_bag", objects.levels()[-1])).write_bytes(
-        path.read_bytes()
-    )
+    lowest = processors.levels()[-1].name
+    (packaged / f"bag.numba.in_bag.{lowest}{path.suffix}").write_bytes(path.read_bytes())
     path.unlink()
     monkeypatch.setattr(objects, "PACKAGED", packaged)
     assert works(make())
@@ -149,14 +153,41 @@ def test_levels_of_processors(monkeypatch):
         ("avx512bw", ["x86-64-v3", "x86-64"]),
         ("bmi2", ["x86-64"]),  # a virtual machine may hide it and show AVX-512
     ):
-        every = {feature: True for needed in objects.LEVELS.values() for feature in needed}
-        monkeypatch.setattr(
-            objects.llvm, "get_host_cpu_features", lambda e=every, w=without: e | {w: False}
-        )
-        monkeypatch.setattr(objects.platform, "machine", lambda: "x86_64")
-        assert [target.name for target in objects.levels.__wrapped__()] == names
-    monkeypatch.setattr(objects.platform, "machine", lambda: "arm64")
-    assert [target.name for target in objects.levels.__wrapped__()] == ["generic"]
+        some = {*chain(*processors.LEVELS.values())} - {without}
+        monkeypatch.setattr(processors, "host_features", lambda some=some: some)
+        monkeypatch.setattr(processors.platform, "machine", lambda: "x86_64")
+        assert [target.name for target in processors.levels.__wrapped__()] == names
+    monkeypatch.setattr(processors.platform, "machine", lambda: "arm64")
+    assert [target.name for target in processors.levels.__wrapped__()] == ["generic"]
+
+
+def test_features_of_the_processor_as_llvm_finds_them():
+    asked = {*chain(*processors.LEVELS.values())}
+    assert processors.host_features() & asked == processors.llvm_features() & asked
+
+
+@pytest.mark.skipif(linker() is None, reason="no linker here")
+def test_a_folder_from_which_the_system_loads_nothing(make, compiled, tmp_path, monkeypatch):
+    """As where it is mounted with the option noexec."""
+
+    def refuse(path):
+        raise OSError(f"{path}: failed to map segment from shared object")
+
+    monkeypatch.setattr(code.ctypes, "CDLL", refuse)
+    for _ in range(2):
+        assert works(make())
+        assert {path.suffix for path in files(tmp_path)} == {".so", ".o"}
+    assert len(compiled) == 2  # a library, then object code, by the first
+
+
+@pytest.mark.parametrize("command", ["no-such-compiler", "false"])
+def test_without_a_linker_object_code_is_kept(make, compiled, tmp_path, monkeypatch, command):
+    monkeypatch.setenv("CC", command)
+    for _ in range(2):
+        assert works(make())
+    (path,) = files(tmp_path)
+    assert path.suffix == ".o"
+    assert len(compiled) == 1
 
 
 def test_a_kernel_takes_only_the_types_that_it_declares():

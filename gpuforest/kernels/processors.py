@@ -1,0 +1,72 @@
+"""Levels of processors that kernels are compiled for, and which of them this machine has."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import platform
+from typing import NamedTuple
+
+# What levels of x86-64 have beyond those below them, see its psABI, by the names of Linux; the
+# highest first
+LEVELS = {
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "x86-64-v3": {
+        "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "popcnt", "sse4_2",
+    },
+    "x86-64": {"sse2"},
+}  # fmt: skip
+BY_LLVM = {"bmi": "bmi1", "lzcnt": "abm", "sse4.2": "sse4_2"}  # its names, where they differ
+
+
+class Target(NamedTuple):
+    """Processors that code is compiled for: their name in files, and LLVM's name and features."""
+
+    name: str
+    cpu: str
+    features: str
+
+
+@functools.cache
+def levels() -> list[Target]:
+    """The levels of processors for which a wheel holds code, those that this machine has, the
+    highest first."""
+    every, found = all_levels(), list[Target]()
+    features = host_features() if every[1:] else set[str]()
+    for target in reversed(every):  # a level has all that is below it
+        if not LEVELS.get(target.name, set()) <= features:
+            break
+        found.insert(0, target)
+    return found
+
+
+@functools.cache
+def native() -> Target:
+    """The highest level that this machine has. Code for its very processor was no faster."""
+    return levels()[0]
+
+
+def all_levels() -> list[Target]:
+    """All levels of x86-64; elsewhere none but the machine's family."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return [Target("generic", "generic", "")]
+    # vectors of 512 bits: a prediction takes half of the time
+    return [Target(name, name, "-prefer-256-bit" * (name == "x86-64-v4")) for name in LEVELS]
+
+
+def host_features() -> set[str]:
+    """What this machine's processor has, by the names of Linux."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
+        for line in lines:  # no more is read than the first processor, of perhaps hundreds
+            name, _, features = line.partition(":")
+            if name.strip() == "flags":
+                return {*features.split()}
+    return llvm_features()
+
+
+def llvm_features() -> set[str]:
+    """The same as LLVM finds it, on any system. Its library takes 40 MB of memory."""
+    import llvmlite.binding as llvm
+
+    found = llvm.get_host_cpu_features()
+    return {BY_LLVM.get(name, name) for name, there in found.items() if there}
