@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from gpuforest.kernels import objects
 from gpuforest.kernels.decorators import Kernel
@@ -57,18 +59,37 @@ def compile_one(name: str, targets: list[Target], library: bool = True) -> list[
     return machine_codes(*variants()[name], targets, library)
 
 
+def compile_list(names: list[str], targets: list[Target]) -> list[tuple[str, list[bytes]]]:
+    """Names and machine codes of kernels that one process compiles."""
+    return [(name, compile_one(name, targets)) for name in names]
+
+
+def lists_of(names: list[str], n_processes: int) -> list[list[str]]:
+    """Names of kernels, in lists that one process each compiles.
+
+    Kernels for the same types of data share most of their helpers, which a process compiles once.
+    Two processes share the work evenly by the type of bins; more of them need shorter lists.
+    """
+    found: dict[Any, list[str]] = {}
+    for name in names:
+        kernel, choice = variants()[name]
+        key = (choice.get("code"), choice.get("target"), kernel)
+        found.setdefault(key[: 1 if n_processes == 2 else None], []).append(name)
+    return [*found.values()]
+
+
 def compile_some(
     names: list[str], targets: list[Target], n_processes: int
 ) -> Iterator[tuple[str, list[bytes]]]:
     """Names and machine codes of kernels, which so many processes compile."""
-    work = partial(compile_one, targets=targets)
     if n_processes == 1:
-        yield from ((name, work(name)) for name in names)
+        yield from ((name, compile_one(name, targets)) for name in names)
         return
+    work = partial(compile_list, targets=targets)
     spawn = multiprocessing.get_context("spawn")
     # collecting garbage would take a tenth of the time
     with ProcessPoolExecutor(n_processes, spawn, initializer=gc.disable) as pool:
-        yield from zip(names, pool.map(work, names), strict=True)
+        yield from chain.from_iterable(pool.map(work, lists_of(names, n_processes)))
 
 
 def warm_up(n_processes: int) -> tuple[int, int]:
