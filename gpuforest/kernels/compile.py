@@ -192,6 +192,7 @@ def optimise(module: Any, machine: Any) -> None:
     manager.run(module, passes)
     options = llvm.create_pipeline_tuning_options(3)
     options.loop_vectorization, options.slp_vectorization = True, False
+    options.loop_unrolling = False  # code was no faster, and took a sixth longer to compile
     passes = llvm.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
 
