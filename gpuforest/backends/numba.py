@@ -325,7 +325,7 @@ class NumbaBackend(NumpyBackend):
         trees, sets = numba_trees(forest, range(forest.n_trees))
 
         def part(rows: slice) -> None:
-            apply(trees, np.ascontiguousarray(codes[rows].T), out[rows], new_group(), sets)
+            apply(trees, *in_words(codes[rows]), out[rows], new_group(), sets)
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -341,11 +341,14 @@ class NumbaBackend(NumpyBackend):
             begin, column, values = *ALL_VALUES, forest.values.reshape(-1)
 
         def part(rows: slice) -> None:
-            columns = np.ascontiguousarray(codes[rows].T)
             left_out = NONE_LEFT_OUT if skip is None else np.ascontiguousarray(skip[:, rows])
+            sums = total[rows] if len(begin) else np.ascontiguousarray(total[rows].T)
             accumulate(
-                own, values, columns, left_out, total[rows], begin, column, new_group(), sets
+                own, values, *in_words(codes[rows]), left_out, sums, begin, column, new_group(),
+                sets,
             )  # fmt: skip
+            if not len(begin):
+                total[rows] = sums.T
 
         blocks = self.row_blocks(len(codes), len(trees), codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -358,6 +361,14 @@ def categories_of(training: Training) -> Categories | None:
         return None
     work = category_arrays(training.n_codes, training.n_channels, training.hist_channels)
     return Categories(training.matrix.edges.kinds, work)
+
+
+def in_words(codes: Array) -> tuple[Array, Array]:
+    """Codes [N, F] as columns [F, N], and the memory of these as words u32[...]."""
+    words = np.empty(-(-codes.nbytes // 4), np.uint32)
+    columns = words.view(codes.dtype)[: codes.size].reshape(codes.shape[::-1])
+    columns[...] = codes.T
+    return columns, words
 
 
 def numba_trees(forest: Forest, trees: range) -> tuple[Trees, bool | None]:

@@ -20,7 +20,7 @@ def encode(
     edges : in the dtype of X, see `BinEdges.rounded`
     x, coarse, code : scratch of ROWS, COARSE and ROWS numbers
     """
-    N, F = X.shape
+    (N, F), absent = X.shape, np.int32(missing)
     for begin in range(0, N, ROWS):
         n_rows = min(ROWS, N - begin)
         for f in range(F):
@@ -49,4 +49,4 @@ def encode(
                 step >>= np.int32(1)
             # 2. missing values
             for i in range(n_rows):
-                columns[f, first + begin + i] = missing if x[i] != x[i] else code[i]
+                columns[f, first + begin + i] = absent if x[i] != x[i] else code[i]

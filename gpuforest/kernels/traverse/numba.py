@@ -1,8 +1,9 @@
 """Traverse, compiled. The specification is numpy.py beside this file.
 
-Rows walk down a tree in groups, in two phases. In the top levels, each node is compared with the
-codes of the whole group, in vectors and without branches. Below them, all rows take a single step
-in turn; each node is prefetched a whole round before it is read, so no step waits for memory.
+Rows walk down a tree in groups, in three phases. In the top levels, each node is compared with the
+codes of the whole group, in vectors and without branches. Below them, while many rows are not at a
+leaf, all take a step in vectors. The last rows take a step in turn; each node is prefetched a whole
+round before it is read, so no step waits for memory.
 """
 
 from typing import NamedTuple
@@ -12,9 +13,21 @@ import numpy as np
 from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.prefetch import prefetch
 from gpuforest.kernels.shared.goes_left.numba import has_code
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.hashing.numba import LOW_32, U
 from gpuforest.kernels.shared.records import Trees
-from gpuforest.kernels.types import Bool, Bools2, Codes2, F64s, F64s2, I32s, I64s, I64s2, U8s, U64s
+from gpuforest.kernels.types import (
+    Bool,
+    Bools2,
+    Codes2,
+    F64s,
+    F64s2,
+    I32s,
+    I64s,
+    I64s2,
+    U8s,
+    U32s,
+    U64s,
+)
 from gpuforest.nodes import (
     BIN_MASK,
     CHILD_MASK,
@@ -29,7 +42,8 @@ LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
 BIN_BITS, CHILD_BITS = U(BIN_MASK), U(CHILD_MASK)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 GROUP = 256  # rows that walk a tree together
-SLOTS = 127  # the most nodes of the top levels, because their numbers are bytes
+SLOTS = 63  # the most nodes of the top levels; with 127 or 255 predictions took longer
+MOVING = 3  # all rows of a group take a step while more than a third of them moves
 FEW = 32  # fewer rows than this are too few for vectors
 
 
@@ -114,15 +128,43 @@ def top(trees, sets, root, codes, first, n, group):
 
 
 @device
-def walk(trees, sets, root, codes, first, n, group, moving):
+def step_all(trees, root, codes, words, first, n, at):
+    """Move all rows of a group that are not at a leaf one step down, and return how many moved.
+
+    words : the memory of the codes, four bytes at a time, because vectors gather no fewer
+
+    It is `step` without a branch and without a product of 64 bits, so that it is vectorised.
+    """
+    nodes, missing, moved = trees.nodes, U(trees.missing), 0
+    n_rows, bits = U(codes.shape[1]) & LOW_32, U(8 * codes.itemsize)
+    each = U(32) // bits  # codes of a word
+    for i in range(n):
+        word = nodes[U(root + at[i])]
+        is_split = word < LEAF
+        feature = word >> FEATURE if is_split else U(0)
+        place = feature * n_rows + U(first + i)
+        code = U(words[place // each]) >> (place % each * bits) & ((ONE << bits) - ONE)
+        right = U(code > word & BIN_BITS)
+        right = ONE - ((word >> MISSING) & ONE) if code == missing else right
+        child = np.int32(((word >> CHILD) & CHILD_BITS) + right)
+        at[i] = child if is_split else at[i]
+        moved += is_split
+    return moved
+
+
+@device
+def walk(trees, sets, root, codes, words, first, n, group, moving):
     """Write the leaves of some of the rows first .. first + n - 1 in one tree to `group.at`.
 
     moving : the number of these rows, which are listed in `group.row`; it is overwritten
     """
-    nodes, row, word, at = trees.nodes, group.row, group.word, group.at
+    nodes, row, word, at, moved = trees.nodes, group.row, group.word, group.at, moving
     top(trees, sets, root, codes, first, n, group)
     for i in range(n):
         at[i] = group.node[group.slot[i]]
+    while sets is None and n >= FEW and MOVING * moved > n:
+        moved = step_all(trees, root, codes, words, first, n, at)
+        moving = moving if moved else 0
     while moving > 0:
         # 1. drop the rows that have arrived
         kept = 0
@@ -141,32 +183,45 @@ def walk(trees, sets, root, codes, first, n, group, moving):
 
 
 @kernel
-def apply(trees: Trees, codes: Codes2, out: I64s2, group: Group, sets: Bool | None):
-    """Write the leaves to `out` i64[N, T]; codes : [F, N]; sets : None if no node has a set."""
-    offsets, words = trees.offsets, None if sets is None else trees.sets
+def apply(trees: Trees, codes: Codes2, words: U32s, out: I64s2, group: Group, sets: Bool | None):
+    """Write the leaves to `out` i64[N, T].
+
+    codes : [F, N], and their memory in words
+    sets : None if no node has a set
+    """
+    offsets, own = trees.offsets, None if sets is None else trees.sets
     N, T = out.shape
     for t in range(T):
         for first in range(0, N, GROUP):
             n = min(GROUP, N - first)
             for i in range(n):
                 group.row[i] = i
-            walk(trees, words, offsets[t], codes, first, n, group, n)
+            walk(trees, own, offsets[t], codes, words, first, n, group, n)
             for i in range(n):
                 out[first + i, t] = group.at[i]
 
 
 @device
-def add_all(values, word, added, n, first, total):
-    """Add the values of n leaves to the totals of their rows."""
-    K = total.shape[1]
+def add_all(values, word, n, first, total):
+    """Add the values of n leaves to the totals [K, N] of their rows."""
+    K = U(len(total))
     for v in range(K):
         for i in range(n):
-            total[U(first) + U(added[i]), v] += values[word[i] * U(K) + U(v)]
+            total[U(v), U(first + i)] += values[word[i] * K + U(v)]
+
+
+@device
+def add_listed(values, word, added, n, first, total):
+    """As add_all, for listed rows."""
+    K = U(len(total))
+    for v in range(K):
+        for i in range(n):
+            total[U(v), U(first) + U(added[i])] += values[word[i] * K + U(v)]
 
 
 @device
 def add_some(values, begin, column, word, added, n, first, total):
-    """As add_all, for a table that holds only the values that are not zero."""
+    """As add_listed, for totals [N, K] and a table that holds only the values that are not zero."""
     for i in range(n):
         for ahead in range(3):  # most leaves' values
             prefetch(column, begin[word[i]] + 16 * ahead)
@@ -179,19 +234,19 @@ def add_some(values, begin, column, word, added, n, first, total):
 
 @kernel
 def accumulate(
-    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
-    column: I32s, group: Group, sets: Bool | None,
+    trees: Trees, values: F64s, codes: Codes2, words: U32s, skip: Bools2, total: F64s2,
+    begin: I64s, column: I32s, group: Group, sets: Bool | None,
 ):  # fmt: skip
-    """Add the leaves' values to `total` f64[N, n_values].
+    """Add the leaves' values to `total` f64[n_values, N], or f64[N, n_values] if they are sparse.
 
-    codes : u8 or u16 [F, N]
+    codes : u8 or u16 [F, N], and their memory in words
     skip : bool[T, N], may be empty
     values : f64[V * n_values], leaf after leaf. If `begin` i64[V + 1] is not empty, it holds only
         values that are not zero: those of leaf v, with their `column`, at begin[v]:begin[v + 1]
     sets : None if no node has a set
     """
-    offsets, added, words = trees.offsets, group.added, None if sets is None else trees.sets
-    row, word, (N, K) = group.row, group.word, total.shape
+    offsets, added, own = trees.offsets, group.added, None if sets is None else trees.sets
+    row, word, at, N = group.row, group.word, group.at, codes.shape[1]
     for t in range(len(offsets) - 1):
         root = offsets[t]
         for first in range(0, N, GROUP):
@@ -200,12 +255,18 @@ def accumulate(
             for i in range(n):
                 row[n_added] = added[n_added] = i
                 n_added += not (len(skip) and skip[t, first + i])
-            walk(trees, words, root, codes, first, n, group, n_added)
-            for i in range(n_added):
-                word[i] = trees.nodes[U(root + group.at[added[i]])] & LEAF_BITS
-                prefetch(begin, word[i]) if len(begin) else prefetch(values, word[i] * U(K))
+            walk(trees, own, root, codes, words, first, n, group, n_added)
             # 2. their values
+            if n_added == n and not len(begin):
+                for i in range(n):
+                    word[i] = trees.nodes[U(root + at[i])] & LEAF_BITS
+                add_all(values, word, n, first, total)
+                continue
+            for i in range(n_added):
+                word[i] = trees.nodes[U(root + at[added[i]])] & LEAF_BITS
+                if len(begin):
+                    prefetch(begin, word[i])
             if len(begin):
                 add_some(values, begin, column, word, added, n_added, first, total)
             else:
-                add_all(values, word, added, n_added, first, total)
+                add_listed(values, word, added, n_added, first, total)
