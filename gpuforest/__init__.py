@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from gpuforest.backends import available_backends, register_backend
     from gpuforest.common.errors import BackendError, ModelFormatError
     from gpuforest.estimators import (
+        AdaBoostClassifier,
+        AdaBoostRegressor,
         BaggingClassifier,
         BaggingRegressor,
         DecisionTreeClassifier,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "AdaBoostClassifier",
+    "AdaBoostRegressor",
     "BackendError",
     "BaggingClassifier",
     "BaggingRegressor",

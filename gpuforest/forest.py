@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+import math
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -38,8 +39,11 @@ class Forest:
         node's rows and all outputs, where q are moments (times `TargetCoding.error_factors`)
     sets : u64[...], the categories that go left at splits by a set, see nodes.py
     multiway : whether such splits are links of chains, see multiway.py
-    combine : how the forest combines the trees' predictions: their "mean", their "sum", or the
-        mean of their "votes" (a tree votes for the class of the highest proportion)
+    combine : how the forest combines the trees' predictions: their "mean", their "sum", the
+        mean of their "votes" (a tree votes for the class of the highest proportion), or the
+        "median" of their numbers
+    tree_weights : f64[T] or None, of boosted trees: how much each counts in a mean of votes or
+        in a median. No two of these trees share a row of the leaf table
     """
 
     nodes: np.ndarray
@@ -55,6 +59,7 @@ class Forest:
     sets: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     multiway: bool = False
     combine: str = "mean"
+    tree_weights: np.ndarray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what is derived from them is not pickled."""
@@ -87,20 +92,50 @@ class Forest:
     def values(self) -> np.ndarray:
         """What each row of the leaf table adds to a prediction, f64[V, n_values]."""
         if self.leaf_values is not None:
-            return self.counted(self.leaf_values)
+            return self._weighted(self.counted(self.leaf_values))
         found = self.coding.values(self.leaf_sums)
         if self.node_values is not None:
             leaf = is_leaf(self.nodes)
             found[leaf_rows(self.nodes[leaf])] = self.node_values[leaf]
-        return self.counted(found)
+        return self._weighted(self.counted(found))
+
+    def _weighted(self, votes: np.ndarray) -> np.ndarray:
+        """The votes f64[V, n_values] of leaves, each times the weight of the leaf's tree; other
+        values as they are."""
+        if self.tree_weights is None or self.combine != "votes":
+            return votes
+        leaf, weights = is_leaf(self.nodes), np.zeros(len(votes))
+        tree = np.repeat(np.arange(self.n_trees), np.diff(self.tree_offsets))
+        weights[leaf_rows(self.nodes[leaf])] = self.tree_weights[tree[leaf]]
+        return votes * weights[:, None]
 
     def counted(self, values: np.ndarray) -> np.ndarray:
         """What nodes with the values f64[V, n_values] add to the forest's prediction."""
         return self.coding.votes(values) if self.combine == "votes" else values
 
-    def combined(self, sums: Any) -> Any:
-        """The forest's predictions from the sums over its trees, f64[N, n_values] both."""
-        return sums if self.combine == "sum" else sums / self.n_trees
+    def combined(self, sums: Any, n_trees: int | None = None) -> Any:
+        """The predictions of the first trees, or of all, from the sums over them; both
+        f64[N, n_values]. A median is none of a sum: see `predict`."""
+        if self.combine == "sum":
+            return sums
+        if self.tree_weights is not None:
+            return sums / math.fsum(self.tree_weights[:n_trees])
+        return sums / (self.n_trees if n_trees is None else n_trees)
+
+    @property
+    def whole_weights(self) -> np.ndarray:
+        """The trees' weights as integers i64[T] of a total below 2**61, for a median."""
+        assert self.tree_weights is not None
+        exponent = math.frexp(math.fsum(self.tree_weights))[1]
+        whole: np.ndarray = np.rint(np.ldexp(self.tree_weights, 60 - exponent)).astype(np.int64)
+        return whole
+
+    @property
+    def unweighted(self) -> Forest:
+        """The same trees as they grew: none counts more than another, and none votes."""
+        if self.tree_weights is None:
+            return self
+        return replace(self, combine="mean", tree_weights=None)
 
     @cached_property
     def sparse_values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -154,6 +189,40 @@ class Forest:
             children = children - begin
             sums[split] = sums[children[0::2]] + sums[children[1::2]]
         return sums
+
+
+def joined(trees: list[Forest]) -> Forest:
+    """The trees of several forests, which have the same edges and coding, as one forest. Each
+    forest keeps its own rows of the leaf table, equal or not."""
+    rows = np.cumsum([0] + [len(tree.leaf_sums) for tree in trees]).astype(np.uint64)
+    nodes = [
+        tree.nodes + np.where(is_leaf(tree.nodes), first, np.uint64(0))
+        for tree, first in zip(trees, rows[:-1], strict=True)
+    ]
+    sizes = np.concatenate([np.diff(tree.tree_offsets) for tree in trees])
+    values = [tree.leaf_values for tree in trees]
+    if any(own is not None for own in values):  # of a tree without, those that its sums give
+        values = [
+            tree.coding.values(tree.leaf_sums) if own is None else own
+            for tree, own in zip(trees, values, strict=True)
+        ]
+    return replace(
+        trees[0],
+        nodes=np.concatenate(nodes),
+        tree_offsets=np.concatenate([[0], np.cumsum(sizes)]),
+        leaf_sums=np.concatenate([tree.leaf_sums for tree in trees]),
+        leaf_values=_all(values),
+        node_values=_all([tree.node_values for tree in trees]),
+        node_errors=_all([tree.node_errors for tree in trees]),
+        sets=np.concatenate([tree.sets for tree in trees]),
+        multiway=any(tree.multiway for tree in trees),
+    )
+
+
+def _all(parts: list[np.ndarray | None]) -> np.ndarray | None:
+    """The arrays one after another; None if there are none."""
+    some = [part for part in parts if part is not None]
+    return np.concatenate(some) if some else None
 
 
 def tree_groups(forest: Forest) -> list[tuple[int, int]]:

@@ -19,7 +19,7 @@ from gpuforest.target import SUM_BITS, TargetCoding
 if TYPE_CHECKING:
     from gpuforest.forest import Forest
 
-COMBINE = ("mean", "votes", "sum")  # see `Forest`
+COMBINE = ("mean", "votes", "sum", "median")  # see `Forest`
 BLOCK_NODES = 2**15  # nodes checked at once, which stay in a cache: twice as fast as 10 million
 
 
@@ -37,6 +37,7 @@ def check_forest(forest: Forest) -> None:
         _check_leaf_values(forest)
         _check_medians(forest)
         _check_trees(forest)
+        _check_tree_weights(forest)
     except ModelFormatError:
         raise
     except Exception as error:  # whatever damage does to code that trusts its data
@@ -152,6 +153,29 @@ def _check_medians(forest: Forest) -> None:
     need(errors.shape == (forest.n_nodes,), "errors of nodes that do not fit")
     need(bool(np.isfinite(values).all()), "a median of a node that is no finite number")
     need(bool((errors >= 0).all() and np.isfinite(errors).all()), "an error of a node out of range")
+
+
+def _check_tree_weights(forest: Forest) -> None:
+    """Boosted trees have weights, and none shares a leaf with another tree: their votes differ."""
+    found, coding = forest.tree_weights, forest.coding
+    need((found is not None) or forest.combine != "median", "a median without weights of trees")
+    if found is None:
+        return
+    need(forest.combine in ("votes", "median"), "weights of trees that count alike")
+    need(found.dtype == np.float64, "weights of trees that are no numbers")
+    need(found.shape == (forest.n_trees,), "weights of trees that do not fit")
+    need(bool(np.isfinite(found).all() and (found >= 0).all()), "a weight of a tree out of range")
+    need(bool(np.isfinite(found.sum())), "weights of trees that add up to infinity")
+    if forest.combine == "median":
+        need(coding.n_values == 1, "a median of several numbers")
+        return
+    need(bool(found.any()), "trees of no weight")
+    leaf = is_leaf(forest.nodes)
+    row = (forest.nodes[leaf] - np.uint64(LEAF_WORD)).astype(np.int64)
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))[leaf]
+    owner = np.zeros(len(forest.leaf_sums), np.int64)
+    owner[row] = tree
+    need(np.array_equal(owner[row], tree), "a leaf of two trees")
 
 
 def _check_trees(forest: Forest) -> None:

@@ -228,7 +228,7 @@ def integer_weights(weights: np.ndarray) -> np.ndarray:
     ValueError : their total is no float64
     """
     try:
-        total = math.fsum(weights)  # correctly rounded, so free of any order
+        total = math.fsum(weights.tolist())  # correctly rounded, so free of any order
     except OverflowError as error:
         raise ValueError(
             "the weights of the rows add up to infinity: divide them by the largest"

@@ -21,8 +21,10 @@ ESTIMATORS: dict[tuple[str, str], Any] = {
     ("extra_trees", "regression"): gpuforest.ExtraTreesRegressor,
     ("bagging", "classification"): gpuforest.BaggingClassifier,
     ("bagging", "regression"): gpuforest.BaggingRegressor,
+    ("adaboost", "classification"): gpuforest.AdaBoostClassifier,
+    ("adaboost", "regression"): gpuforest.AdaBoostRegressor,
 }
-NO_OPTION = "estimator"  # of bagging: its trees take the options of a tree
+NO_OPTION = "estimator"  # of bagging and adaboost: their trees take the options of a tree
 PREFIX = "parameter "  # of the options' names among the parsed arguments
 
 
@@ -164,7 +166,8 @@ def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
         its = inspect.signature(tree).parameters.keys() - known.keys()
         of_tree = {name: value for name, value in given.items() if name in its}
         given = {name: value for name, value in given.items() if name not in its}
-        given[NO_OPTION] = tree(**of_tree) if of_tree else None
+        # what is not given stays as in the tree that None stands for, such as its depth
+        given[NO_OPTION] = estimator().estimator_.set_params(**of_tree) if of_tree else None
     for name in given:
         if name not in known:
             flag = "--" + name.replace("_", "-")

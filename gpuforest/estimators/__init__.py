@@ -1,5 +1,6 @@
 """scikit-learn estimators: thin shells over the stages."""
 
+from gpuforest.estimators.adaboost import AdaBoostClassifier, AdaBoostRegressor
 from gpuforest.estimators.bagging import BaggingClassifier, BaggingRegressor
 from gpuforest.estimators.extra_trees import (
     ExtraTreesClassifier,
@@ -11,6 +12,8 @@ from gpuforest.estimators.standing_in import stand_in
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 __all__ = [
+    "AdaBoostClassifier",
+    "AdaBoostRegressor",
     "BaggingClassifier",
     "BaggingRegressor",
     "DecisionTreeClassifier",

@@ -9,13 +9,12 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 from sklearn.utils.metaestimators import available_if
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
-from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.settings import FOREST_CONSTRAINTS, VOTING, Settings, keep
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -38,40 +37,16 @@ def _has_decisions(bag: Any) -> bool:
     return not bag._grows_trees and hasattr(bag._theirs(), "decision_function")
 
 
-class Bagging(BaseTrees):
-    """Both bagging estimators: the tree says how each is grown, and the bag what it grows from.
+class Bagging(AroundAnEstimator):
+    """Both bagging estimators: the tree says how each is grown, and the bag what it grows from."""
 
-    A bag of other estimators is scikit-learn's: `_theirs` makes an estimator of its class that
-    shares this one's attributes, and calls are passed on to it.
-    """
-
-    estimator: Any = None
-    estimator_params: tuple[str, ...] = ()
+    _mark = "estimators_features_"
     max_features: int | float
     bootstrap: bool
     bootstrap_features: bool
-    _tree: ClassVar[type[BaseTrees]]
-    _kind: ClassVar[str]
-
-    @property
-    def _grows_trees(self) -> bool:
-        """Whether a fit grows our trees. A subclass may do anything, so it is not one of them."""
-        ours = type(None), DecisionTreeClassifier, DecisionTreeRegressor
-        return type(self.estimator) in ours
-
-    @property
-    def _is_theirs(self) -> bool:
-        """Whether the last fit was scikit-learn's."""
-        return "estimators_features_" in vars(self)
-
-    def _theirs(self) -> Any:
-        """scikit-learn's estimator of the same name, which shares this one's attributes."""
-        import sklearn.ensemble  # it is slow to import
-
-        kind = getattr(sklearn.ensemble, self._kind)
-        found = kind.__new__(kind)
-        found.__dict__ = self.__dict__
-        return found
+    criterion, max_bins, backend, memory_limit = map(
+        of_tree, ("criterion", "max_bins", "backend", "memory_limit")
+    )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Any:
         """Grow the trees, or fit other estimators as scikit-learn does.
@@ -147,45 +122,6 @@ class Bagging(BaseTrees):
         """
         return self._theirs().decision_function(X, **params)
 
-    def save(self, path: Any) -> None:
-        """Save as a forest is saved.
-
-        Raises
-        ------
-        ValueError : a bag of other estimators, which are not saved
-        """
-        if self._is_theirs:
-            raise ValueError(
-                f"a bag of {type(self.estimator).__name__} is no forest, and not saved by "
-                "gpuforest: use pickle or joblib"
-            )
-        super().save(path)
-
-    def get_metadata_routing(self) -> Any:
-        """What metadata goes to which method, see scikit-learn's metadata routing."""
-        if self._grows_trees:
-            return super().get_metadata_routing()
-        return self._theirs().get_metadata_routing()
-
-    def __getstate__(self) -> Any:
-        state: Any = super().__getstate__()
-        return state | {"estimators_": self.estimators_} if self._is_theirs else state
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._is_theirs or super().__sklearn_is_fitted__()
-
-    def __sklearn_tags__(self) -> Any:
-        if self._grows_trees:
-            return super().__sklearn_tags__()
-        return self._theirs().__sklearn_tags__()
-
-    @property
-    def estimator_(self) -> Any:
-        """The estimator, not fitted, that each one is made from."""
-        if self._is_theirs:
-            return vars(self)["estimator_"]
-        return self._tree() if self.estimator is None else clone(self.estimator)
-
     @property
     def estimators_samples_(self) -> list[np.ndarray]:
         """Rows drawn for each tree, as of a forest; for other estimators they stand in the order in
@@ -193,32 +129,6 @@ class Bagging(BaseTrees):
         if self._is_theirs:
             return list(self._theirs().estimators_samples_)
         return super().estimators_samples_  # type: ignore[no-any-return]
-
-    def _of_tree(name: str) -> Any:
-        return property(
-            lambda self: getattr(self._tree() if self.estimator is None else self.estimator, name)
-        )
-
-    criterion, max_bins, backend, memory_limit = map(
-        _of_tree, ("criterion", "max_bins", "backend", "memory_limit")
-    )
-    class_weight, categorical_features, min_category_frequency = map(
-        _of_tree, ("class_weight", "categorical_features", "min_category_frequency")
-    )
-
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        if self.estimator is None:
-            return
-        if type(self.estimator) is not self._tree:
-            raise ValueError(
-                f"estimator must be a gpuforest.{self._tree.__name__} here, not a "
-                f"{type(self.estimator).__name__}"
-            )
-        self.estimator._validate_params()
-        if self.estimator.ccp_alpha == "cv":
-            why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
-            raise ValueError(f"{why}: give the trees of a bag a number")
 
     def _tree_params(self) -> dict[str, Any]:
         return dict(self.estimator_.get_params(deep=False))

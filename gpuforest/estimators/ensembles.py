@@ -52,15 +52,8 @@ from gpuforest.target import CheckedTarget
 from gpuforest.training import Training
 
 
-class ManyTrees(BaseTrees):
-    """The methods of a forest beside its predictions. A forest is a sequence of its trees."""
-
-    oob_curve_: Bunch
-    oob_max_features_: Bunch
-    bootstrap: bool
-    oob_score: bool | Callable[..., float]
-    oob_tol: float
-    max_estimators: int
+class TreeSequence(BaseTrees):
+    """An ensemble as the sequence of its trees."""
 
     def __len__(self) -> int:
         """Trees."""
@@ -81,6 +74,53 @@ class ManyTrees(BaseTrees):
         return members(self)
 
     @property
+    def n_estimators_(self) -> int:
+        """Trees."""
+        check_is_fitted(self)
+        return self.forest_.n_trees
+
+    def apply(self, X: Any) -> Any:
+        """The leaf that each row reaches in each tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
+        on a GPU where X is on one
+        """
+        return self._walk(X, prediction.apply)
+
+    def decision_path(self, X: Any) -> Any:
+        """The nodes that each row passes, from the root to its leaf.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        indicator : sparse int64 matrix of shape (n_samples, n_nodes), ones where a row passes
+            a node; the trees stand side by side
+        n_nodes_ptr : int64 array of shape (n_estimators + 1,), where each tree begins
+        """
+        leaves = to_host(self._walk(X, prediction.apply))
+        return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
+
+
+class ManyTrees(TreeSequence):
+    """The methods of a forest beside its predictions."""
+
+    oob_curve_: Bunch
+    oob_max_features_: Bunch
+    bootstrap: bool
+    oob_score: bool | Callable[..., float]
+    oob_tol: float
+    max_estimators: int
+
+    @property
     def estimator(self) -> Any:
         """A tree, not fitted, of the kind that the forest grows."""
         return kind_of(is_classifier(self))(splitter=self._splitter)
@@ -96,12 +136,6 @@ class ManyTrees(BaseTrees):
         """The tree, not fitted, with the parameters that each was grown by."""
         check_is_fitted(self)
         return template(self)
-
-    @property
-    def n_estimators_(self) -> int:
-        """Trees."""
-        check_is_fitted(self)
-        return self.forest_.n_trees
 
     @property
     def _most_trees(self) -> int:
@@ -190,36 +224,6 @@ class ManyTrees(BaseTrees):
     def _scoring(self, default: Callable[..., float]) -> Callable[..., float]:
         """The function that scores out-of-bag predictions."""
         return self.oob_score if callable(self.oob_score) else default
-
-    def apply(self, X: Any) -> Any:
-        """The leaf that each row reaches in each tree.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
-        on a GPU where X is on one
-        """
-        return self._walk(X, prediction.apply)
-
-    def decision_path(self, X: Any) -> Any:
-        """The nodes that each row passes, from the root to its leaf.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        indicator : sparse int64 matrix of shape (n_samples, n_nodes), ones where a row passes
-            a node; the trees stand side by side
-        n_nodes_ptr : int64 array of shape (n_estimators + 1,), where each tree begins
-        """
-        leaves = to_host(self._walk(X, prediction.apply))
-        return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
 
     @property
     def _n_samples_bootstrap(self) -> int | None:

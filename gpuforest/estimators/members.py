@@ -17,7 +17,7 @@ def members(estimator: Any) -> list[Any]:
     They share the forest's edges, its leaf table and what follows from them. Each has a
     `random_state` by which the same tree grows again from the rows of its bag.
     """
-    unfitted, forest = template(estimator), estimator.forest_
+    unfitted, forest = template(estimator), estimator.forest_.unweighted
     names = ("criterion_", "backend_", "n_features_in_", "feature_names_in_")
     shared = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
     params, kind = unfitted.get_params(deep=False), type(unfitted)

@@ -9,6 +9,8 @@
     leaf_impurity  f64[V]       of a regression tree
     leaf_values    f64[V, ...]  see `Forest`; or leaf_means f64[V]: see `_with_means`
     node_values    f64[M, K]    node_errors f64[M]: of trees grown by absolute error
+    tree_weights   f64[T]       tree_errors f64[T]: of boosted trees, what each counts, and its
+                                error in training
     edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
@@ -45,7 +47,7 @@ from gpuforest.target import TargetCoding
 
 WHERE_IT_RUNS = ("backend", "n_jobs", "memory_limit")  # parameters that are the reader's own matter
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
-OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors")
+OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
 ARRAYS: Layout = {
     "is_leaf": (("U8",), 1),
     "splits": (("U64",), 1),
@@ -55,6 +57,7 @@ ARRAYS: Layout = {
     "leaf_sums": (INTEGERS, 2),
     **dict.fromkeys(("edge_values", "centre", "node_errors"), (("F64",), 1)),
     **dict.fromkeys(("leaf_impurity", "leaf_means"), (("F64",), 1)),
+    **dict.fromkeys(("tree_weights", "tree_errors"), (("F64",), 1)),
     **dict.fromkeys(("leaf_values", "node_values"), (("F64",), 2)),
     "sets": (("U64",), 1),
     "edge_offsets": (("I64",), 1),
@@ -80,7 +83,7 @@ HEADER = {
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_means"}
-OF_SOME = {"oob_score", "sets", "votes", "combine", "ccp_alpha"}
+OF_SOME = {"oob_score", "sets", "votes", "combine", "ccp_alpha", "tree_errors"}
 SOMETIMES = {*OPTIONAL, *OF_SOME, *KEPT, *OF_LEAVES, *NAMES}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 
@@ -113,6 +116,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             arrays[name] = found
     if len(forest.sets):
         arrays["sets"] = forest.sets
+    if forest.tree_weights is not None:
+        arrays["tree_errors"] = estimator.estimator_errors_[: forest.n_trees]
     write(Path(path), json.dumps(header), arrays)
 
 
@@ -145,7 +150,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         check_forest(forest)
         if "leaf_means" in arrays:
             forest = _with_means(forest, arrays["leaf_means"])
-        return _estimator(header, forest)
+        estimator = _estimator(header, forest)
+        _set_rounds(estimator, forest, arrays.get("tree_errors"))
+        return estimator
     except (OSError, MemoryError):
         raise
     except ModelFormatError as error:
@@ -336,6 +343,20 @@ def _with_means(forest: Forest, means: np.ndarray) -> Forest:
     need(means.shape == (len(forest.leaf_sums),), "means of leaves that do not fit")
     need(bool(np.isfinite(means).all()), "a mean of a leaf that is no finite number")
     return replace(forest, leaf_values=forest.coding.with_means(forest.leaf_sums, means))
+
+
+def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> None:
+    """Set the weights and errors of boosted trees."""
+    boosted = hasattr(estimator, "_keep_rounds")
+    need(boosted == (forest.tree_weights is not None), "weights of trees amiss")
+    need(boosted == (errors is not None), "errors of trees amiss")
+    if errors is None or forest.tree_weights is None:
+        return
+    need(forest.combine == estimator._combine(), "trees that combine in another way")
+    need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
+    need(errors.shape == (forest.n_trees,), "errors of trees that do not fit")
+    need(bool(((errors >= 0) & (errors <= 1)).all()), "an error of a tree out of range")
+    estimator._keep_rounds(forest.tree_weights, errors)
 
 
 def _estimator(header: dict[str, Any], forest: Forest) -> Any:

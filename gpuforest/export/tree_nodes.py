@@ -97,7 +97,7 @@ def tree_nodes(
     """
     forest, splits = opened(estimator, tree, feature_names)
     # a tree by itself has shares even where the forest counts votes
-    forest = replace(forest, combine="mean")
+    forest = replace(forest, combine="mean", tree_weights=None)
     view = TreeView(forest, tree, estimator._criterion, signs=estimator._signs())
     weights, impurity, value = view.n_node_samples, view.impurity, view.value
     predictions = _predictions(value, class_labels(forest, class_names))

@@ -21,16 +21,19 @@ Array = Any
 def impurity_importances(forest: Forest, criterion: Criterion, backend: Backend) -> np.ndarray:
     """Importances f64[F] that add up to one; all zero where nothing was gained.
 
-    Each tree's importances are normalised, averaged over the trees that have a split,
-    and normalised again, as scikit-learn does.
+    Each tree's importances are normalised, averaged over the trees that have a split (boosted
+    trees by their weights), and normalised again, as scikit-learn does.
     """
     F = forest.edges.n_features
     total = np.zeros(F)
+    weights = np.ones(forest.n_trees)
+    if forest.tree_weights is not None and forest.tree_weights.any():
+        weights = forest.tree_weights
     leaf_sums = backend.asarray(forest.leaf_sums)
     for first, last in tree_groups(forest):
         gains = tree_gains(forest, leaf_sums, criterion, first, last, backend)
         each = gains.sum(axis=1, keepdims=True)
-        total += (gains / np.maximum(each, 1)).sum(axis=0)
+        total += (gains / np.maximum(each, 1) * weights[first:last, None]).sum(axis=0)
     return np.divide(total, total.sum() or 1.0, out=total)
 
 

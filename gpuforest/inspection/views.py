@@ -36,6 +36,7 @@ def one_tree(forest: Forest, tree: int) -> Forest:
         node_errors=None if forest.node_errors is None else forest.node_errors[begin:end],
         tree_offsets=np.array([0, end - begin]),
         sets=forest.sets[first:last],
+        tree_weights=None if forest.tree_weights is None else forest.tree_weights[tree : tree + 1],
     )
     # the leaf table is the same, so what follows from it is worked out once for all trees
     vars(found)["values"] = forest.values

@@ -1,0 +1,144 @@
+"""AdaBoost's arithmetic: what a tree counts, and how much each row weighs in the next round.
+
+All of it is NumPy on the host, whatever backend grew the tree. Sums are rounded once
+(`math.fsum`), so no order of the rows matters; a power of a row's own is made of IEEE operations,
+because the last bit of a library's `exp` differs between machines. So one model comes from all
+backends.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+# A row's share of all weight, at least: rows of less would be lost to rounding, and come back
+# as NaN (scikit-learn has the same bound)
+LEAST_SHARE = float(np.finfo(np.float64).eps)
+LN2 = math.log(2)
+TERMS = 14  # of the series of 2**x: what is left out is below the last bit for |x| <= 1/2
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What follows from one tree.
+
+    weight : how much the tree counts in the ensemble
+    error : its weighted error, from 0 to 1
+    factors : f64[N], by which the rows' weights are multiplied for the next round
+    """
+
+    weight: float
+    error: float
+    factors: np.ndarray
+
+
+def boost(
+    weights: np.ndarray, n_rounds: int, grow_round: Callable[[int, np.ndarray], Round | None]
+) -> list[Round]:
+    """Grow trees in rounds, each from the weights that the round before leaves.
+
+    The rounds end early with a tree without error, one that is no better than chance (it has no
+    `Round`), or weights that have become infinite, or all zero.
+
+    Parameters
+    ----------
+    weights : f64[N] >= 0, of the rows in the first round
+    grow_round : takes the number of a round and the weights, which add up to one; grows the tree
+    """
+    rounds: list[Round] = []
+    counted, total = weights > 0, sum_of(weights)
+    for t in range(n_rounds):
+        # a row that counts has LEAST_SHARE at least
+        weights = np.where(counted, np.maximum(weights / total, LEAST_SHARE), 0.0)
+        found = grow_round(t, weights)
+        if found is None:
+            break
+        rounds.append(found)
+        if found.error <= 0 or t == n_rounds - 1:
+            break
+        with np.errstate(over="ignore"):
+            weights = np.where(counted, weights * found.factors, 0.0)
+        total = sum_of(weights)
+        if not math.isfinite(total):
+            warnings.warn(
+                f"Sample weights have reached infinite values, at iteration {t}, causing "
+                "overflow. Iterations stopped. Try lowering the learning rate.",
+                stacklevel=2,
+            )
+        if not 0 < total < math.inf:
+            break
+    return rounds
+
+
+def sum_of(numbers: np.ndarray) -> float:
+    """The sum of numbers f64[N] >= 0, rounded once; infinity if it is too large for a float64."""
+    try:
+        return math.fsum(numbers.tolist())  # a list is summed several times as fast as an array
+    except OverflowError:
+        return math.inf
+
+
+def samme(
+    wrong: np.ndarray, weights: np.ndarray, n_classes: int, learning_rate: float
+) -> Round | None:
+    """A round of SAMME (Zhu et al. 2009), which is AdaBoost.M1 for two classes. None: the tree is
+    no better than chance.
+
+    Parameters
+    ----------
+    wrong : bool[N], the rows whose class the tree does not predict
+    weights : f64[N], the rows' weights in this round, which add up to one
+    """
+    error = sum_of(weights[wrong])
+    if error <= 0:
+        return Round(1.0, 0.0, np.ones(len(weights)))
+    odds = (1.0 - error) / error * (n_classes - 1.0)
+    if odds <= 1.0:
+        return None
+    with np.errstate(over="ignore"):  # infinite weights end the boosting, with a warning
+        factor = np.power(odds, learning_rate)
+    return Round(learning_rate * math.log(odds), error, np.where(wrong, factor, 1.0))
+
+
+def r2(residuals: np.ndarray, weights: np.ndarray, loss: str, learning_rate: float) -> Round | None:
+    """A round of AdaBoost.R2 (Drucker 1997). None: the mean loss is at least 1/2.
+
+    Parameters
+    ----------
+    residuals : f64[N], how far the tree's predictions are off, >= 0
+    weights : f64[N], the rows' weights in this round, which add up to one
+    loss : "linear", "square" or "exponential", of residuals divided by their maximum
+    """
+    largest = float(residuals[weights > 0].max())
+    # rows of no weight may be off by more than all others
+    lost = np.minimum(residuals, largest) / (largest or 1.0)
+    if loss == "square":
+        lost = lost * lost
+    elif loss == "exponential":
+        lost = 1.0 - power_of_two(lost / -LN2)
+    error = sum_of(weights * lost)
+    if error <= 0:
+        return Round(1.0, 0.0, np.ones(len(weights)))
+    if error >= 0.5:
+        return None
+    beta = error / (1.0 - error)
+    factors = power_of_two(math.log2(beta) * learning_rate * (1.0 - lost))
+    return Round(learning_rate * math.log(1.0 / beta), error, factors)
+
+
+def power_of_two(exponents: np.ndarray) -> np.ndarray:
+    """2**x of numbers x <= 0, f64[N], within a unit or two of the last bit.
+
+    The nearest whole number is an exact factor, and the rest a short series of multiplications
+    and additions, which are the same on every machine.
+    """
+    whole = np.maximum(np.rint(exponents), -1100.0)  # from there on, the power is 0
+    rest = np.maximum(exponents - whole, -0.5) * LN2
+    found = np.ones(len(rest))
+    for k in range(TERMS, 0, -1):
+        found = found * rest / k + 1.0
+    return np.asarray(np.ldexp(found, whole.astype(np.int32)))
