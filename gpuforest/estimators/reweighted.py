@@ -181,6 +181,12 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
         self.estimator_weights_ = np.append(weights, np.zeros(left))
         self.estimator_errors_ = np.append(errors, np.ones(left))
 
+    def to_sklearn(self) -> Any:
+        """The same model as scikit-learn's, see `gpuforest.export.sklearn_adaboost`."""
+        from gpuforest.export.sklearn_adaboost import to_sklearn
+
+        return to_sklearn(self)
+
     def __len__(self) -> int:
         """Estimators."""
         return len(self.estimators_)
