@@ -14,6 +14,7 @@ from gpuforest import (
     RandomForestRegressor,
 )
 from gpuforest import forest_check as validate
+from gpuforest.export import container, model_file
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
 
 
@@ -108,3 +109,42 @@ def test_forests_are_checked_the_same_in_blocks_of_any_size(size, monkeypatch):
     validate.check_forest(forest)
     for name, other in tampered_forests(forest):
         assert other is None or refuses(validate.check_forest, other), name
+
+
+def boosted_forests(forest):
+    """What a forest of boosted trees must not be, by name."""
+    weights, nodes = forest.tree_weights, forest.nodes
+    for name, wrong in (
+        ("too few weights", weights[:-1]),
+        ("weights' shape", weights[:, None]),
+        ("weights' dtype", weights.astype(np.float32)),
+        ("a weight below zero", change(weights, 0, -1.0)),
+        ("a weight that is NaN", change(weights, 0, np.nan)),
+        ("weights of an infinite sum", np.full_like(weights, 1e308)),
+        ("no weights", None if forest.combine == "median" else weights * 0),
+    ):
+        yield name, replace(forest, tree_weights=wrong)
+    yield "another way to combine", replace(forest, combine="mean")
+    if forest.combine == "votes":
+        leaf = np.flatnonzero(is_leaf(nodes))[0]
+        yield "a leaf of two trees", replace(forest, nodes=change(nodes, leaf, nodes[-1]))
+
+
+@pytest.mark.parametrize("kind", [gpuforest.AdaBoostClassifier, gpuforest.AdaBoostRegressor])
+def test_boosted_forests_that_cannot_have_been_grown(kind, tmp_path):
+    model, X = fitted(kind, n_estimators=4)
+    validate.check_forest(model.forest_)
+    for name, forest in boosted_forests(model.forest_):
+        assert refuses(validate.check_forest, forest), name
+    path = tmp_path / "model"
+    model.save(path)
+    for header in ({"combine": "mean"}, {"combine": "sum"}, {"estimator": "BaggingClassifier"}):
+        save_tampered(model, path, **header)
+        assert refuses(gpuforest.load, path), header
+        model.save(path)
+    for name, wrong in (("tree_errors", [2.0] * 4), ("tree_errors", [0.0]), ("tree_weights", [])):
+        text, arrays = container.read(path, model_file.ARRAYS)
+        container.write(path, text, arrays | {name: np.array(wrong)})
+        assert refuses(gpuforest.load, path), (name, wrong)
+        model.save(path)
+    assert np.array_equal(gpuforest.load(path).predict(X), model.predict(X))

@@ -14,7 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # from the ground up: a module imports from lower layers, or from its own package
 LAYERS = [
-    {"common", "impurity"},
+    {"common", "impurity", "reweighting"},
     {"criteria", "nodes"},
     {"kernels"},
     {"binning", "frontier", "sampling", "target"},

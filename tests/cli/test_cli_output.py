@@ -147,18 +147,23 @@ def test_an_embedding_predicts_nothing(folder, capsys):
         assert "a RandomTreesEmbedding predicts nothing" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("model", ["extra_trees", "bagging"])
+@pytest.mark.parametrize("model", ["extra_trees", "bagging", "adaboost"])
 def test_other_models(folder, capsys, model):
     line = ["train", "data.csv", "--target", "y", "--drop", "id", "--out", "m", "--json", *QUICK]
-    assert (
-        main([*line, "--model", model, "--n-estimators", "4", "--max-depth", "2", "--no-oob-score"])
-        == 0
-    )
+    options = [] if model == "adaboost" else ["--no-oob-score"]
+    line += ["--model", model, "--n-estimators", "4", "--max-depth", "2", *options]
+    assert main(line) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["estimator"].startswith(("ExtraTrees", "Bagging"))
-    assert found["trees"] == 4
+    assert found["estimator"].startswith(("ExtraTrees", "Bagging", "AdaBoost"))
+    assert 0 < found["trees"] <= 4
     assert found["depth"] <= 2
     assert main(["predict", "m", "data.csv", "--backend", "numpy"]) == 0
+
+
+def test_options_of_adaboosts_trees_leave_their_depth(folder, capsys):
+    line = ["train", "data.csv", "--target", "y", "--drop", "id", "--out", "m", "--json", *QUICK]
+    assert main([*line, "--model", "adaboost", "--criterion", "entropy"]) == 0
+    assert json.loads(capsys.readouterr().out)["depth"] == 1
 
 
 def test_printed_names_steer_no_terminal(folder, capsys):

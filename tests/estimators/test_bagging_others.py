@@ -163,7 +163,7 @@ def test_what_only_our_trees_can():
 
 def test_a_bag_of_others_is_no_forest(tmp_path):
     model = BaggingClassifier(LINEAR, 2, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="a bag of SGDClassifier is no forest"):
+    with pytest.raises(ValueError, match="an ensemble of SGDClassifier is no forest"):
         model.save(tmp_path / "bag")
     assert not (tmp_path / "bag").exists()
     with pytest.raises(TypeError, match="has no trees of gpuforest's"):

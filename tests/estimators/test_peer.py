@@ -19,13 +19,15 @@ TESTS = {
     "tree": "tree/tests/test_tree.py",
     "monotonic": "tree/tests/test_monotonic_tree.py",
     "bagging": "ensemble/tests/test_bagging.py",
+    "weight": "ensemble/tests/test_weight_boosting.py",
 }
 
 
 @pytest.mark.skipif(os.environ.get("GPUFOREST_PEER") != "1", reason="GPUFOREST_PEER=1 asks for it")
 @pytest.mark.skipif(not RUNNER.exists(), reason="../shared/peer_tests.py is not here")
 @pytest.mark.parametrize(
-    ("name", "least"), [("forest", 305), ("tree", 510), ("monotonic", 221), ("bagging", 110)]
+    ("name", "least"),
+    [("forest", 305), ("tree", 510), ("monotonic", 221), ("bagging", 110), ("weight", 43)],
 )
 def test_so_many_of_scikit_learns_tests_pass(name, least):
     sklearn = pytest.importorskip("sklearn", minversion="1.9", reason="tests of scikit-learn 1.9")

@@ -4,6 +4,8 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gpuforest import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
     BaggingClassifier,
     BaggingRegressor,
     DecisionTreeClassifier,
@@ -26,12 +28,13 @@ FORESTS = [
 
 def estimators():
     for backend in ("numpy", "numba"):
-        for tree, bag in (
-            (DecisionTreeClassifier, BaggingClassifier),
-            (DecisionTreeRegressor, BaggingRegressor),
+        for tree, bag, boost in (
+            (DecisionTreeClassifier, BaggingClassifier, AdaBoostClassifier),
+            (DecisionTreeRegressor, BaggingRegressor, AdaBoostRegressor),
         ):
             yield tree(backend=backend)
             yield bag(tree(backend=backend), 5)
+            yield boost(n_estimators=5, backend=backend)
         for forest in FORESTS:
             yield forest(5, backend=backend)
         yield RandomForestClassifier(5, bootstrap=False, backend=backend)
@@ -41,7 +44,8 @@ def estimators():
 def expected(estimator):
     """scikit-learn declares the same of its own: as many rows are drawn as X has, by their
     weight, so that weights and repeated rows are equal in the mean only."""
-    if not getattr(estimator, "bootstrap", False):
+    draws = getattr(estimator, "bootstrap", False) or isinstance(estimator, AdaBoostRegressor)
+    if not draws:
         return {}
     why = "rows are drawn by their weight, as many as X has rows: equal in the mean only"
     return dict.fromkeys(

@@ -44,7 +44,7 @@ def test_forests_and_bags_take_numbers():
     X, y = CANCER
     with pytest.raises(ValueError, match=r"'ccp_alpha' parameter .* must be a float"):
         RandomForestClassifier(ccp_alpha="cv").fit(X, y)
-    with pytest.raises(ValueError, match="for a tree fitted by itself: give the trees of a bag"):
+    with pytest.raises(ValueError, match="for a tree fitted by itself: give the trees of an ens"):
         BaggingClassifier(DecisionTreeClassifier(ccp_alpha="cv")).fit(X, y)
     bags = BaggingClassifier(DecisionTreeClassifier(ccp_alpha=0.01), 2).fit(X, y)
     assert bags.estimators_[0].ccp_alpha_ == 0.01

@@ -7,6 +7,8 @@ from engine import table
 from sklearn.datasets import load_iris
 
 from gpuforest import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
     BaggingRegressor,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -37,6 +39,8 @@ FIT = {
     "several votes": RandomForestClassifier(2, random_state=0, voting="hard").fit(X, TWO),
     "embedding": RandomTreesEmbedding(2, random_state=0).fit(X),
     "counts": DecisionTreeRegressor(criterion="poisson").fit(X, np.abs(SUM)),
+    "boosted classes": AdaBoostClassifier(n_estimators=3, random_state=0).fit(X, LABELS),
+    "boosted numbers": AdaBoostRegressor(n_estimators=3, random_state=0).fit(X, SUM),
     "bags": BaggingRegressor(n_estimators=3, random_state=0).fit(X, SUM),
 }
 
