@@ -13,6 +13,7 @@ from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from gpuforest import (
+    AdaBoostClassifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     RandomForestClassifier,
@@ -27,6 +28,8 @@ from gpuforest.plot import (
     plot_steps,
     plot_tree,
 )
+from gpuforest.plot.style import PALETTE
+from gpuforest.reweighting import samme
 
 FOLDER = Path(__file__).parent / "images"
 DPI, COLOURS = 100, 128  # few colours make small files
@@ -91,7 +94,34 @@ def impurity() -> Any:
     return plot_impurity()
 
 
-PICTURES = (tree, boundaries, steps, pruning, oob, importances, impurity)
+def weights() -> Any:
+    """The rows' weights in four rounds of AdaBoost, and the cut of each round's stump."""
+    from matplotlib import pyplot
+
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1, 1, (80, 2))
+    y = (X**2).sum(axis=1) > 0.6
+    axes = pyplot.subplots(1, 4, figsize=(9, 2.6), layout="constrained", sharex=True, sharey=True)[
+        1
+    ]
+    model = AdaBoostClassifier(n_estimators=50, random_state=0).fit(X, y)
+    shares = np.full(len(y), 1 / len(y))
+    for t, ax in enumerate(axes):
+        own = model[t]
+        for label, colour, marker in ((False, PALETTE[0], "o"), (True, PALETTE[1], "^")):
+            some = y == label
+            ax.scatter(*X[some].T, s=1500 * shares[some], c=colour, marker=marker, alpha=0.7)
+        cut = (ax.axvline, ax.axhline)[int(own.tree_.feature[0])]
+        cut(own.tree_.threshold[0], color="black", lw=1.2)
+        ax.set(title=f"round {t + 1}: error {model.estimator_errors_[t]:.2f}", xticks=[], yticks=[])
+        found = samme(own.predict(X) != y, shares, 2, 1.0)
+        assert found is not None
+        shares = shares * found.factors
+        shares /= shares.sum()
+    return axes[0]
+
+
+PICTURES = (tree, boundaries, steps, pruning, oob, importances, impurity, weights)
 
 
 def main(folder: Path = FOLDER) -> None:

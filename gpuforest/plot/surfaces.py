@@ -161,8 +161,9 @@ def plot_steps(
         for i, tree in enumerate(trees):
             line = {"ls": "--", "lw": 0.9, "color": PALETTE[1]}
             _add_steps(ax, ends, tree.predict(table), **line, label=None if i else first)
-        is_forest = hasattr(estimator, "estimators_")
-        label = f"mean of {estimator.forest_.n_trees} trees" if is_forest else "tree"
+        is_forest, forest = hasattr(estimator, "estimators_"), estimator.forest_
+        middle = "median" if forest.combine == "median" else "mean"
+        label = f"{middle} of {forest.n_trees} trees" if is_forest else "tree"
         _add_steps(ax, ends, estimator.predict(table), lw=1.8, color=PALETTE[0], label=label)
         ax.set(xlabel=_label(columns, index, 1), ylabel="prediction", xlim=ends[[0, -1]])
         ax.legend()
