@@ -5,12 +5,18 @@ from dataclasses import replace
 
 import array_api_compat.numpy as xp
 import numpy as np
+import pytest
 
+from gpuforest import RandomForestClassifier
 from gpuforest import forest as module
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.forest import Forest, tree_groups
+from gpuforest.forest import Forest, joined, tree_groups
+from gpuforest.forest_check import check_forest
+from gpuforest.inspection.views import one_tree
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
+from gpuforest.predict import predict
 from gpuforest.target import TargetCoding
 
 
@@ -87,3 +93,32 @@ def test_groups_of_trees_are_small_and_hold_each_tree_once(monkeypatch):
     assert tree_groups(by_hand()) == [(0, 2)]
     monkeypatch.setattr(module, "GROUP_VALUES", 1)
     assert tree_groups(by_hand()) == [(0, 1), (1, 2)]
+
+
+@pytest.mark.parametrize("multiway", [False, True])
+def test_trees_that_are_joined(multiway):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 6, (200, 3)), rng.integers(0, 3, 200)
+    model = RandomForestClassifier(
+        4,
+        categorical_features=[0, 1],
+        categorical_split="multiway" if multiway else "subset",
+        random_state=0,
+        backend="numpy",
+    ).fit(X, y)
+    whole = model.forest_
+    again = joined([one_tree(whole, t) for t in range(4)])
+    check_forest(again)
+    assert len(again.leaf_sums) == 4 * len(whole.leaf_sums)
+    assert np.array_equal(again.sets, whole.sets)
+    assert np.array_equal(again.node_sums(0, 4), whole.node_sums(0, 4))
+    assert again.multiway == whole.multiway
+    assert np.array_equal(predict(again, X, NumpyBackend()), predict(whole, X, NumpyBackend()))
+    # votes of trees of different weights
+    weights = np.array([0.5, 0.0, 2.0, 1.5])
+    boosted = replace(again, combine="votes", tree_weights=weights)
+    check_forest(boosted)
+    votes = [predict(one_tree(whole, t), X, NumpyBackend()).argmax(axis=1) for t in range(4)]
+    shares = [np.average(np.array(votes) == c, axis=0, weights=weights) for c in range(3)]
+    assert np.allclose(predict(boosted, X, NumpyBackend()), np.transpose(shares))
+    assert boosted.unweighted.tree_weights is None

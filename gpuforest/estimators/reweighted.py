@@ -86,9 +86,12 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
             return super().fit(X, y, sample_weight)
         if not self._is_theirs:
             self._forget()
-        self.__dict__.setdefault("estimator_params", ())  # which its constructor sets
         self._check_other()
-        self._theirs().fit(X, y, sample_weight)
+        theirs = self._theirs()
+        for name, parameter in signature(type(theirs)).parameters.items():
+            self.__dict__.setdefault(name, parameter.default)  # releases before 1.8 have others
+        self.__dict__.setdefault("estimator_params", ())  # which its constructor sets
+        theirs.fit(X, y, sample_weight)
         return self
 
     def _check_other(self) -> None:

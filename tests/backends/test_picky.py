@@ -8,8 +8,11 @@ from engine import out_of_bag_means, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from picky import Array, Namespace, PickyBackend, operations, waits
+from sklearn.datasets import load_iris
 from tasks import category_tasks, tasks
 
+from gpuforest import AdaBoostClassifier, AdaBoostRegressor, register_backend
+from gpuforest.backends import registry
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import bin_matrix, fit_edges
 from gpuforest.criteria import CRITERIA
@@ -67,6 +70,25 @@ def test_what_follows_a_forest(task):
         assert np.array_equal(expected, stage(forest, task.X, backend))
         there = stage(forest, backend.asarray(task.X), backend)
         assert np.array_equal(expected, backend.asnumpy(there))
+
+
+@emulated
+@pytest.mark.parametrize("kind", [AdaBoostClassifier, AdaBoostRegressor])
+def test_boosted_trees(kind, monkeypatch):
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    register_backend("picky", lambda *_: PickyBackend())
+    X, y = load_iris(return_X_y=True)
+    expected, found = (
+        kind(n_estimators=4, random_state=0, backend=name).fit(X, y) for name in ("numpy", "picky")
+    )
+    assert same_forest(expected.forest_, found.forest_)
+    assert np.array_equal(expected.estimator_weights_, found.estimator_weights_)
+    assert np.array_equal(expected.predict(X), found.predict(X))
+    stages = zip(expected.staged_predict(X), found.staged_predict(X), strict=True)
+    assert all(np.array_equal(*pair) for pair in stages)
+    backend = PickyBackend()
+    there = predict(found.forest_, backend.asarray(X), backend)
+    assert np.array_equal(predict(found.forest_, X, NumpyBackend()), backend.asnumpy(there))
 
 
 @emulated
