@@ -42,7 +42,8 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         Rounds, at most: boosting ends early with a tree that makes no error, or one that is no
         better than chance.
     learning_rate : float, default=1.0
-        What each tree's weight is multiplied by. Below 1, more rounds are needed.
+        What each tree's weight is multiplied by, from 1e-9 to 1e9. Below 1, more rounds are
+        needed.
     random_state : int, RandomState or None, default=None
         An int is the seed as it is; None draws one from NumPy's global state.
     n_jobs : int or None, default=None

@@ -37,7 +37,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
     **{name: TREE_CONSTRAINTS[name] for name in ("max_bins", "backend", "memory_limit")},
     "estimator": [HasMethods(["fit", "predict"]), None],
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    # beyond these, weights of trees would become zero or infinite
+    "learning_rate": [Interval(Real, 1e-9, 1e9, closed="both")],
     "random_state": TREE_CONSTRAINTS["random_state"],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],

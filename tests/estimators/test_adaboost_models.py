@@ -1,6 +1,7 @@
 """AdaBoost: files, copies, single trees, parameters, bad input, other estimators."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -91,8 +92,14 @@ def test_bad_input():
     for model in (classes(), numbers()):
         with pytest.raises(ValueError, match=r"y should be a 1d array, got .* \(150, 2\) instead"):
             model.fit(X, many)
-        with pytest.raises(ValueError, match="learning_rate"):
-            clone(model).set_params(learning_rate=0).fit(X, y)
+        for rate in (0, -1.0, np.inf, "fast"):
+            with pytest.raises(ValueError, match="The 'learning_rate' parameter of AdaBoost"):
+                clone(model).set_params(learning_rate=rate).fit(X, y)
+        for rate in (1e-9, 1e9):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                extreme = clone(model).set_params(learning_rate=rate).fit(X, y)
+            assert np.isfinite(extreme.predict(X)).all()
         with pytest.raises(NotFittedError):
             next(clone(model).staged_predict(X))
     with pytest.raises(ValueError, match=r"estimator must be a gpuforest\.DecisionTreeClassifier"):
