@@ -50,6 +50,9 @@ def estimator(case: Case, backend: str) -> Any:
     if case.estimator.startswith("Bagging"):
         tree = getattr(gpuforest, case.estimator.replace("Bagging", "DecisionTree"))
         own = {"estimator": tree(**{"max_bins": 255, **case.params.get("estimator", {})} | own)}
+    elif "estimator" in case.params:
+        tree = getattr(gpuforest, case.estimator.replace("AdaBoost", "DecisionTree"))
+        own["estimator"] = tree(**case.params["estimator"])
     return getattr(gpuforest, case.estimator)(**case.params | own)
 
 
@@ -87,7 +90,9 @@ def grown(case: Case, backend: str) -> str:
         warnings.simplefilter("ignore")
         model = fitted(case, backend)
         X, found, values = data(case)[0], hashlib.sha256(), []
-        if hasattr(model, "predict_proba"):
+        if hasattr(model, "staged_predict"):  # its probabilities come from a library's exp
+            values = model.predict(X)
+        elif hasattr(model, "predict_proba"):
             values = model.predict_proba(X)
         elif hasattr(model, "predict"):
             values = model.predict(X)

@@ -117,6 +117,7 @@ def cases() -> Iterator[Case]:
     yield from of_criteria()
     yield from of_weights()
     yield from of_bags()
+    yield from of_boosting()
     yield from of_tools()
     yield from of_machines()
 
@@ -208,6 +209,17 @@ def of_bags() -> Iterator[Case]:
     yield case("RandomForestRegressor", "again", warm_start=True)
     yield case("ExtraTreesClassifier", "again", warm_start=True, max_leaf_nodes=12)
     yield case("BaggingClassifier", "again", warm_start=True, max_features=4)
+
+
+def of_boosting() -> Iterator[Case]:
+    """Rounds of AdaBoost: their trees, errors and importances."""
+    C, R, asks = "AdaBoostClassifier", "AdaBoostRegressor", "estimator_errors_ feature_importances_"
+    yield case(C, "few", asks, EVERY, n_estimators=9)
+    yield case(C, "many weights", asks, estimator={"max_depth": 3, "class_weight": "balanced"})
+    yield case(C, "categories", asks, n_jobs=2, estimator={"max_depth": 2, **SETS})
+    yield case(R, "few", asks, EVERY)
+    yield case(R, "weights", asks, loss="square", estimator={"max_depth": 2, "max_features": 3})
+    yield case(R, "", asks, loss="exponential", estimator={"criterion": "absolute_error"})
 
 
 def of_tools() -> Iterator[Case]:
