@@ -40,7 +40,7 @@ def edge_bytes(fit: Fit, n_threads: int, memory_budget: int) -> int:
 def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
     """Bytes of a wave that Numba grows: the threads' scratch, nodes and leaves in several orders,
     and then the pruned trees."""
-    from gpuforest.kernels.grow_subtrees.scratch import SPARSE  # imports Numba
+    from gpuforest.kernels.grow_subtrees.scratch import CACHE_BYTES, block_rows
 
     F, R, C = fit.n_features, fit.bag_rows, fit.n_channels
     leaves, _ = fit.leaves
@@ -53,8 +53,9 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
         scratch = 8 * ((9 + 4 * (C - 1)) * R + 10 * min(R, fit.n_codes)) + MIB
     if fit.rules.multiway:
         scratch += CHAIN_BYTES * most
-    if most * SPARSE < fit.n_rows:  # all codes of a node are copied
-        scratch += F * fit.code_bytes * most
+    each = F * fit.code_bytes
+    # copies of codes; MIB has room for those that stay in the cache
+    scratch += max(0, each * sum(block_rows(each, fit.n_rows, int(most))) - CACHE_BYTES)
     together = min(n_trees, DEEP_ROWS / R)
     if alone:
         together = max(1.0, together)

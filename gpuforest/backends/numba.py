@@ -343,9 +343,9 @@ class NumbaBackend(NumpyBackend):
         def part(rows: slice) -> None:
             left_out = NONE_LEFT_OUT if skip is None else np.ascontiguousarray(skip[:, rows])
             sums = total[rows] if len(begin) else np.ascontiguousarray(total[rows].T)
+            columns, words = in_words(codes[rows])
             accumulate(
-                own, values, *in_words(codes[rows]), left_out, sums, begin, column, new_group(),
-                sets,
+                own, values, columns, left_out, sums, words, begin, column, new_group(), sets
             )  # fmt: skip
             if not len(begin):
                 total[rows] = sums.T

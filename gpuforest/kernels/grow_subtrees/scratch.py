@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 CACHE_BYTES = 2**19  # of the block for small nodes: half of a core's second-level cache
 # Rows that the block for small nodes holds of wide data too, if they take at most WIDE_BYTES: with
-# fewer rows, copies of 500 columns, of which a node tries 22, cost 7 to 13 % of all time
+# fewer rows, copies of 500 columns, of which a node tries 22, cost 7 to 13 % of the time of growing
 WIDE_ROWS, WIDE_BYTES = 3072, 2**22
 COLUMN_GAP = 72  # bytes or more, so that columns do not begin 4,096 bytes apart
 SPARSE = 8  # slots of fewer than 1/8 of all rows copy their codes at once
@@ -190,15 +190,19 @@ def new_scratch(data: Data, most: int, total: int, k: int, width: int) -> Scratc
     )
 
 
+def block_rows(row_bytes: int, n_rows: int, most: int) -> tuple[int, int]:
+    """Rows of the two blocks besides the matrix, see `new_blocks`."""
+    few = max(CACHE_BYTES // row_bytes, min(WIDE_ROWS, WIDE_BYTES // row_bytes))
+    few = min(few, 2**14) if most > 2 * few else 0
+    some = math.isqrt(few * most) if most > 8 * few else 0
+    return (most if most * SPARSE < n_rows else some), few
+
+
 def new_blocks(columns: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """The two blocks besides the matrix: one for nodes of middle size, and one of so few rows that
     it stays in the cache. If slots hold few of all rows, the first holds all rows of a slot."""
     F, N = columns.shape
-    each = F * columns.itemsize
-    few = max(CACHE_BYTES // each, min(WIDE_ROWS, WIDE_BYTES // each))
-    few = min(few, 2**14) if most > 2 * few else 0
-    some = math.isqrt(few * most) if most > 8 * few else 0
-    some = most if most * SPARSE < N else some
+    some, few = block_rows(F * columns.itemsize, N, most)
     # columns 4,096 bytes apart would share few lines of the cache, which cost half of all time
     # in blocks of 4,096 rows
     return (

@@ -234,12 +234,12 @@ def add_some(values, begin, column, word, added, n, first, total):
 
 @kernel
 def accumulate(
-    trees: Trees, values: F64s, codes: Codes2, words: U32s, skip: Bools2, total: F64s2,
+    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, words: U32s,
     begin: I64s, column: I32s, group: Group, sets: Bool | None,
 ):  # fmt: skip
     """Add the leaves' values to `total` f64[n_values, N], or f64[N, n_values] if they are sparse.
 
-    codes : u8 or u16 [F, N], and their memory in words
+    codes : u8 or u16 [F, N]; words : their memory in words
     skip : bool[T, N], may be empty
     values : f64[V * n_values], leaf after leaf. If `begin` i64[V + 1] is not empty, it holds only
         values that are not zero: those of leaf v, with their `column`, at begin[v]:begin[v + 1]
