@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -197,3 +198,8 @@ def test_code_calls_nothing_of_numba_or_python():
         assert content is not None, name
         foreign = re.findall(rb"\0((?:NRT_|_?Py|numba_)\w{3,})\0", content)
         assert not foreign, name
+
+
+def test_features_of_the_processor_as_llvm_finds_them():
+    asked = {*chain(*processors.LEVELS.values())}
+    assert processors.host_features() & asked == processors.llvm_features() & asked

@@ -7,7 +7,6 @@ import shutil
 import stat
 import subprocess
 import sys
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -159,11 +158,6 @@ def test_levels_of_processors(monkeypatch):
         assert [target.name for target in processors.levels.__wrapped__()] == names
     monkeypatch.setattr(processors.platform, "machine", lambda: "arm64")
     assert [target.name for target in processors.levels.__wrapped__()] == ["generic"]
-
-
-def test_features_of_the_processor_as_llvm_finds_them():
-    asked = {*chain(*processors.LEVELS.values())}
-    assert processors.host_features() & asked == processors.llvm_features() & asked
 
 
 @pytest.mark.skipif(linker() is None, reason="no linker here")

@@ -17,7 +17,7 @@ from far_rows import F, N, far_rows, far_training
 from robust import both_kinds
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numba import NumbaBackend, in_words
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges, BinnedMatrix, draw_rows, fit_edges
 from gpuforest.common.dtypes import MAX_FEATURES
@@ -126,7 +126,7 @@ def test_offsets_of_walks():
     nodes = np.array([split[0] + np.uint64(1 << CHILD_SHIFT), LEAF_WORD, LEAF_WORD], np.uint64)
     offsets, out = np.array([0, 3]), np.empty((MANY, 1), np.int64)
     trees = Trees(nodes, offsets, 3, np.zeros(0, np.int64), np.zeros(0, np.uint64))
-    traverse_numba.apply(trees, columns, out, traverse_numba.new_group(), None)
+    traverse_numba.apply(trees, *in_words(columns.T), out, traverse_numba.new_group(), None)
     assert np.array_equal(out, traverse_numpy.apply(trees, columns.T))
     assert np.array_equal(out[:, 0], 1 + (columns[-1] > 1))
 

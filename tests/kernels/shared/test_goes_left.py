@@ -11,6 +11,7 @@ from gpuforest.kernels.grow_subtrees.rows import split_rows
 from gpuforest.kernels.grow_subtrees.scratch import Order
 from gpuforest.kernels.partition import numba as partition_numba
 from gpuforest.kernels.partition import numpy as partition_numpy
+from gpuforest.backends.numba import in_words
 from gpuforest.kernels.shared.goes_left import numba as compiled
 from gpuforest.kernels.shared.goes_left import numpy as reference
 from gpuforest.kernels.shared.records import NO_BIN, Data, Found, Slot, Slots, Split, Trees
@@ -115,7 +116,7 @@ def test_walks(bin, missing_left, times, dtype):
     wanted = 2 - np.tile(expected(bin, missing_left), times)
     has_sets = True if len(sets) else None
     group = traverse_numba.new_group()
-    traverse_numba.apply(trees, np.ascontiguousarray(codes.T), out, group, has_sets)
+    traverse_numba.apply(trees, *in_words(codes), out, group, has_sets)
     assert np.array_equal(out[:, 0], wanted)
     assert np.array_equal(traverse_numpy.apply(trees, codes), out)
 
