@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import numpy as np

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from in_numba import kernel
 
+from gpuforest.backends.numba import in_words
 from gpuforest.kernels.grow_subtrees.cuts import left_totals, sum_left
 from gpuforest.kernels.grow_subtrees.rows import split_rows
 from gpuforest.kernels.grow_subtrees.scratch import Order
 from gpuforest.kernels.partition import numba as partition_numba
 from gpuforest.kernels.partition import numpy as partition_numpy
-from gpuforest.backends.numba import in_words
 from gpuforest.kernels.shared.goes_left import numba as compiled
 from gpuforest.kernels.shared.goes_left import numpy as reference
 from gpuforest.kernels.shared.records import NO_BIN, Data, Found, Slot, Slots, Split, Trees
