@@ -79,6 +79,11 @@ class Forest:
     def n_nodes(self) -> int:
         return len(self.nodes)
 
+    @property
+    def baseline(self) -> np.ndarray | None:
+        """What predictions are before the first tree, f64[n_values]; None: zero."""
+        return getattr(self.coding, "baseline", None)
+
     @cached_property
     def set_at(self) -> np.ndarray:
         """The word of `sets` where each node's set begins, i64[M]; i64[0] if no node has a set.

@@ -32,6 +32,8 @@ def check_forest(forest: Forest) -> None:
         need(type(forest.seed) is int and 0 <= forest.seed < 2**64, "a seed that is none")
         _check_edges(forest.edges)
         _check_coding(forest.coding)
+        if forest.baseline is not None:
+            forest.coding.check(forest.n_trees)
         _check_leaves(forest.leaf_sums, forest.coding)
         _check_leaf_impurity(forest)
         _check_leaf_values(forest)

@@ -36,8 +36,10 @@ def predict(forest: Forest, X: Array, backend: Backend) -> Array:
     def combined(codes: Array) -> Array:
         if forest.combine == "median":
             return medians(forest, codes, backend)
-        zeros = xp.zeros((codes.shape[0], K), dtype=xp.float64, device=backend.device)
-        return forest.combined(backend.accumulate(forest, codes, range(T), None, zeros))
+        total = xp.zeros((codes.shape[0], K), dtype=xp.float64, device=backend.device)
+        if forest.baseline is not None:
+            total = total + backend.asarray(forest.baseline)
+        return forest.combined(backend.accumulate(forest, codes, range(T), None, total))
 
     return _by_blocks(forest, X, backend, K, VALUE, combined)
 

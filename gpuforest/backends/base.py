@@ -15,6 +15,7 @@ import numpy as np
 
 from gpuforest import binning
 from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.common.errors import BackendError
 from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
 from gpuforest.kernels.best_split.category_order import as_sets, in_order
 from gpuforest.leaf_rows import row_keys, rows_are
@@ -23,7 +24,9 @@ from gpuforest.memory import WorkingMemory
 from gpuforest.slots import Sorted, children, sort_out
 
 if TYPE_CHECKING:
+    from gpuforest.backends.boosters import Booster
     from gpuforest.binning import BinEdges
+    from gpuforest.boosting.rounds import Boosting
     from gpuforest.criteria import Criterion
     from gpuforest.forest import Forest
     from gpuforest.frontier import Rules
@@ -127,6 +130,12 @@ class Backend(ABC):
         """The cut of each slot by each feature i32[S, k] with the least absolute error, as the
         arrays of `Cuts`: score f64[S, k], varies, bin, missing_left, left i64[S, k, C]."""
         raise NotImplementedError
+
+    def booster(self, boosting: Boosting) -> Booster:
+        """What grows the rounds of one fit of boosting."""
+        raise BackendError(
+            f"backend {self.name!r} does not grow trees for boosting: choose 'numba' or 'numpy'"
+        )
 
     # derived
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest.backends.boosters import Booster, NumbaBooster
 from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, grow_parts
@@ -49,6 +50,7 @@ from gpuforest.memory import WorkingMemory
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.binning import BinEdges
+    from gpuforest.boosting.rounds import Boosting
     from gpuforest.forest import Forest
     from gpuforest.memory import Fit
     from gpuforest.sampling import Sampling
@@ -87,6 +89,9 @@ class NumbaBackend(NumpyBackend):
 
     def supports(self, criterion: Criterion) -> bool:
         return criterion.number is not None
+
+    def booster(self, boosting: Boosting) -> Booster:
+        return NumbaBooster.of(boosting)
 
     def waves(self, sampling: Sampling, n_channels: int, n_trees: int) -> tuple[int, Backend, int]:
         """Many trees are divided into waves, one for each thread, so that no thread waits."""
@@ -335,7 +340,8 @@ class NumbaBackend(NumpyBackend):
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         own, sets = numba_trees(forest, trees)
-        if forest.coding.is_classes and forest.coding.n_values > DENSE_VALUES:
+        mostly_zero = forest.coding.is_classes or forest.baseline is not None
+        if mostly_zero and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
         else:
             begin, column, values = *ALL_VALUES, forest.values.reshape(-1)

@@ -8,6 +8,7 @@ import array_api_compat.numpy
 import numpy as np
 
 from gpuforest.backends.base import Backend
+from gpuforest.backends.boosters import Booster
 from gpuforest.backends.host_memory import level_wave_bytes
 from gpuforest.backends.records import data_of, found_of, numbers_of, slots_of, trees_of
 from gpuforest.criteria import Criterion
@@ -23,6 +24,7 @@ from gpuforest.kernels.traverse.numpy import accumulate, apply
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
+    from gpuforest.boosting.rounds import Boosting
     from gpuforest.forest import Forest
     from gpuforest.memory import Fit, WorkingMemory
     from gpuforest.training import Training
@@ -40,6 +42,9 @@ class NumpyBackend(Backend):
     def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:
         wave = level_wave_bytes(fit, self.memory_budget, n_trees)
         return super().bytes_for(fit, n_trees)._replace(wave=wave)
+
+    def booster(self, boosting: Boosting) -> Booster:
+        return Booster.of(boosting)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return np.asarray(array)

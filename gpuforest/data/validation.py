@@ -74,8 +74,14 @@ def check_table(estimator: Any, X: Any, backend: Backend) -> Array:
     array of numbers is not copied. Checks the number and names of features that the fitted
     estimator has; the values of categorical ones become codes, see `binning.BinEdges`.
     """
-    categories = CategoryReader(None, known=estimator.forest_.edges.categories)
-    return _read(estimator, X, backend, categories, reset=False)[0]
+    return table_as_fitted(estimator, X, backend, estimator.forest_.edges.categories)
+
+
+def table_as_fitted(
+    estimator: Any, X: Any, backend: Backend, categories: dict[int, tuple[Any, ...]]
+) -> Array:
+    """As `check_table`, of other rows in a fit, which has learned these categories."""
+    return _read(estimator, X, backend, CategoryReader(None, known=categories), reset=False)[0]
 
 
 def _read(

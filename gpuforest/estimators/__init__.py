@@ -8,6 +8,10 @@ from gpuforest.estimators.extra_trees import (
     RandomTreesEmbedding,
 )
 from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
+from gpuforest.estimators.hist_gradient_boosting import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
 from gpuforest.estimators.standing_in import stand_in
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -20,6 +24,8 @@ __all__ = [
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "HistGradientBoostingClassifier",
+    "HistGradientBoostingRegressor",
     "RandomForestClassifier",
     "RandomForestRegressor",
     "RandomTreesEmbedding",

@@ -27,7 +27,7 @@ from gpuforest.kernels.types import Choice
 MODULES = [
     "grow_subtrees.numba", "grow_subtrees.multiway", "level.numba", "absolute_split.numba",
     "best_split.numba", "edges.numba", "encode.numba", "traverse.numba", "partition.numba",
-    "histogram.numba", "totals.numba", "bag.numba",
+    "histogram.numba", "totals.numba", "bag.numba", "boosted_tree.numba", "gradients.numba",
 ]  # fmt: skip
 
 

@@ -1,0 +1,209 @@
+"""Losses: what a round's trees are to lower, as gradients and hessians by the raw predictions.
+
+With raw predictions f64[N, K] and a link function, a prediction is inverse_link(raw).
+
+================  ==========  =============================================  =====================
+loss              link        loss of a row                                  gradient
+================  ==========  =============================================  =====================
+squared_error     identity    (y - raw)^2 / 2                                raw - y
+absolute_error    identity    |y - raw|                                      -1 if y > raw else 1
+quantile (q)      identity    (y - raw) (q - [y < raw])                      [y < raw] - q
+huber             identity    squared up to delta, then linear               clipped raw - y
+poisson           log         exp(raw) - y raw                               exp(raw) - y
+gamma             log         raw + y exp(-raw)                              1 - y exp(-raw)
+log_loss, K = 1   logit       ln(1 + exp(raw)) - y raw                       expit(raw) - y
+log_loss, K > 2   softmax     ln(sum_k exp(raw_k)) - raw_y                   softmax(raw)_k - [y = k]
+================  ==========  =============================================  =====================
+
+Sources: Friedman, "Greedy function approximation: a gradient boosting machine", Annals of
+Statistics 29(5), 2001; Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning",
+2009, 10.6 and 10.10. Exponentials and logarithms are those of common/elementary.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuforest.common.elementary import exp, expit, log, log1p_exp
+
+# the numbers of the losses in compiled kernels
+SQUARED, ABSOLUTE, QUANTILE, HUBER, POISSON, GAMMA, BINARY, MULTICLASS = range(8)
+NUMBERS = {
+    "squared_error": SQUARED,
+    "absolute_error": ABSOLUTE,
+    "quantile": QUANTILE,
+    "huber": HUBER,
+    "poisson": POISSON,
+    "gamma": GAMMA,
+}
+HUBER_QUANTILE = 0.9  # of the absolute residuals: beyond it a row is an outlier
+LEAST_SHARE = 1e-15  # of a class: its logarithm is finite
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss, and all that depends on it.
+
+    name : the name that users pass
+    number : its number in compiled kernels
+    n_raw : K, raw predictions of a row: one for each of several classes, else 1
+    quantile : of the loss "quantile"; and of the absolute residuals that "huber" takes as large
+    """
+
+    name: str
+    number: int
+    n_raw: int = 1
+    quantile: float = 0.5
+
+    @classmethod
+    def of(cls, name: str, quantile: float | None, n_classes: int) -> Loss:
+        """The loss of this name; n_classes : 0 for regression."""
+        if name == "log_loss":
+            several = n_classes > 2
+            return cls(name, MULTICLASS if several else BINARY, n_classes if several else 1)
+        default = HUBER_QUANTILE if name == "huber" else 0.5
+        return cls(name, NUMBERS[name], 1, default if quantile is None else float(quantile))
+
+    @property
+    def is_classes(self) -> bool:
+        return self.number in (BINARY, MULTICLASS)
+
+    @property
+    def constant_hessian(self) -> bool:
+        """Whether the hessian of a row is its weight."""
+        return self.number in (SQUARED, ABSOLUTE, QUANTILE, HUBER)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether gradients and hessians lie between -1 and 1."""
+        return self.number in (ABSOLUTE, QUANTILE, BINARY, MULTICLASS)
+
+    @property
+    def by_order(self) -> bool:
+        """Whether a leaf's value is computed from the sorted residuals of its rows."""
+        return self.number in (ABSOLUTE, QUANTILE, HUBER)
+
+    def check(self, y: np.ndarray) -> None:
+        """Raise ValueError if the loss is not defined for y f64[N]."""
+        if self.number == GAMMA and not (y > 0).all():
+            raise ValueError("loss='gamma' requires strictly positive y.")
+        if self.number == POISSON and not ((y >= 0).all() and y.sum() > 0):
+            raise ValueError("loss='poisson' requires non-negative y and sum(y) > 0.")
+
+    def baseline(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """The constant raw prediction f64[K] of least loss.
+
+        y : f64[N], or class codes i32[N]
+        """
+        if self.number in (ABSOLUTE, QUANTILE, HUBER):
+            share = self.quantile if self.number == QUANTILE else 0.5
+            return np.array([weighted_quantile(y, weight, share)])
+        if self.is_classes:
+            w = np.ones(len(y)) if weight is None else weight
+            total = exact_sum(w)
+            found = np.array([exact_sum(w[y == k]) for k in range(max(2, self.n_raw))]) / total
+            found = np.minimum(np.maximum(found, LEAST_SHARE), 1 - LEAST_SHARE)
+            if self.number == BINARY:
+                return log(found[1:] / (1 - found[1:]))
+            logs = log(found)
+            return np.asarray(logs - exact_sum(logs) / len(logs))
+        found = np.array([exact_mean(y, weight)])
+        return found if self.number == SQUARED else log(found)
+
+    def losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
+        """The loss f64[N] of each row.
+
+        raw : f64[K, N]
+        """
+        if self.number == MULTICLASS:
+            top = raw.max(axis=0)
+            total = np.zeros_like(top)
+            for row in raw:  # one class after another: a fixed order
+                total = total + exp(row - top)
+            return np.asarray(log(total) + top - raw[y, np.arange(len(y))])
+        first = raw[0]
+        if self.number == BINARY:
+            return np.asarray(log1p_exp(first) - y * first)
+        if self.number == POISSON:
+            return np.asarray(exp(first) - y * first)
+        if self.number == GAMMA:
+            return np.asarray(first + y * exp(-first))
+        rest = y - first
+        if self.number == ABSOLUTE:
+            return np.abs(rest)
+        if self.number == QUANTILE:
+            return np.asarray(rest * (self.quantile - (rest < 0)))
+        if self.number == HUBER:
+            delta, size = huber_delta(rest, None, self.quantile), np.abs(rest)
+            return np.where(size <= delta, 0.5 * rest * rest, delta * (size - 0.5 * delta))
+        return np.asarray(0.5 * rest * rest)
+
+    def mean(self, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None) -> float:
+        """The mean loss, which does not depend on the order of the rows."""
+        return exact_mean(self.losses(y, raw), weight)
+
+    def predictions(self, raw: np.ndarray) -> np.ndarray:
+        """Predictions f64[N], or probabilities f64[N, n_classes], from raw f64[N, K]."""
+        if self.number == BINARY:
+            second = expit(raw[:, 0])
+            return np.stack([1.0 - second, second], axis=1)
+        if self.number == MULTICLASS:
+            shares = exp(raw - raw.max(axis=1, keepdims=True))
+            total = np.zeros(len(raw))
+            for k in range(self.n_raw):
+                total = total + shares[:, k]
+            return np.asarray(shares / total[:, None])
+        return exp(raw[:, 0]) if self.number in (POISSON, GAMMA) else raw[:, 0]
+
+
+def exact_sum(values: np.ndarray) -> float:
+    """The sum of f64[N] as fixed-point integers, so that it is free of any order."""
+    most = float(np.abs(values).max(initial=0.0))
+    if not most > 0 or not np.isfinite(most):
+        return most if most else 0.0
+    # sums stay below 2**62
+    shift = 62 - int(len(values)).bit_length() - int(np.frexp(most)[1])
+    parts = np.rint(np.ldexp(values, shift)).astype(np.int64)
+    return float(np.ldexp(float(parts.sum()), -shift))
+
+
+def exact_mean(values: np.ndarray, weight: np.ndarray | None) -> float:
+    """The weighted mean of f64[N], free of any order."""
+    if weight is None:
+        return exact_sum(values) / len(values)
+    return exact_sum(values * weight) / exact_sum(weight)
+
+
+def weighted_quantile(values: np.ndarray, weight: np.ndarray | None, share: float) -> float:
+    """The value of f64[n > 0] below which lies this share of the weight.
+
+    Of equal weights NumPy's linear interpolation. Else, as in scikit-learn, the mean of the least
+    values at which the cumulative weight reaches and exceeds the share.
+    """
+    order = np.argsort(values, kind="stable")
+    values = values[order]
+    if weight is None:
+        at = share * (len(values) - 1)
+        low = int(at)
+        high = min(low + 1, len(values) - 1)
+        return float(values[low] + (values[high] - values[low]) * (at - low))
+    upto = np.cumsum(np.rint(weight[order] * unit_of(weight)).astype(np.int64))
+    wanted = share * float(upto[-1])
+    low = min(int(np.searchsorted(upto, wanted, side="left")), len(values) - 1)
+    high = low
+    if float(upto[low]) == wanted:  # the share ends between two values
+        high = min(int(np.searchsorted(upto, upto[low], side="right")), len(values) - 1)
+    return float(values[low] + (values[high] - values[low]) * 0.5)
+
+
+def unit_of(weight: np.ndarray) -> float:
+    """The power of two that makes integers of weights f64[N], whose sum stays below 2**52."""
+    bits = 52 - int(len(weight)).bit_length()
+    return float(np.ldexp(1.0, bits - int(np.frexp(float(weight.max(initial=1.0)))[1])))
+
+
+def huber_delta(rest: np.ndarray, weight: np.ndarray | None, share: float) -> float:
+    """The size f64 beyond which residuals f64[N] count as large."""
+    return weighted_quantile(np.abs(rest), weight, share)

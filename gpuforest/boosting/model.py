@@ -1,0 +1,138 @@
+"""The trees of all rounds as one forest, whose predictions add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gpuforest.binning import BinEdges
+from gpuforest.boosting.losses import Loss
+from gpuforest.boosting.rounds import Round
+from gpuforest.common.errors import need
+from gpuforest.forest import Forest
+from gpuforest.nodes import LEAF_WORD, is_leaf, leaf_rows
+from gpuforest.target import TargetCoding
+
+NO_UNITS = np.zeros((0, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedCoding(TargetCoding):
+    """How sums and leaves of boosted trees turn back into predictions.
+
+    The channels of a leaf are its number of rows and its sums of gradients and hessians, as
+    integers.
+
+    loss : Loss
+    baseline : f64[K], the raw prediction before the first tree
+    units : f64[T, 2], what the integers of each tree are multiplied by
+    l2 : float, added to the sum of hessians
+    """
+
+    loss: Loss = field(default_factory=lambda: Loss("squared_error", 0))
+    baseline: np.ndarray = field(default_factory=lambda: np.zeros(1))
+    units: np.ndarray = field(default_factory=lambda: NO_UNITS)
+    l2: float = 0.0
+
+    @property
+    def is_classes(self) -> bool:
+        """False: leaves hold no class counts."""
+        return False
+
+    @property
+    def n_channels(self) -> int:
+        return 3
+
+    @property
+    def n_values(self) -> int:
+        """K, the raw predictions of a row."""
+        return len(self.baseline)
+
+    def scores(self, sums: np.ndarray, tree: np.ndarray) -> np.ndarray:
+        """The scores G^2 / (H + l2) f64[n] of nodes with channel sums i64[n, 3] of these trees."""
+        g, h = (sums[:, 1 + i] * self.units[tree, i] for i in (0, 1))
+        bottom = h + self.l2
+        return np.asarray(g * g / np.where(bottom > 0, bottom, 1.0))
+
+    def check(self, n_trees: int) -> None:
+        """Raise ModelFormatError unless a forest of so many trees can have this coding."""
+        baseline, units = self.baseline, self.units
+        need(baseline.dtype == np.float64 and baseline.shape == (self.loss.n_raw,), "no baseline")
+        need(bool(np.isfinite(baseline).all()), "a baseline that is no finite number")
+        need(units.dtype == np.float64 and units.shape == (n_trees, 2), "units that do not fit")
+        need(bool((np.isfinite(units) & (units > 0)).all()), "a unit that is no positive number")
+        need(n_trees % self.loss.n_raw == 0, "a round that is not whole")
+        need(type(self.l2) is float and 0 <= self.l2 < np.inf, "l2 out of range")
+
+
+def forest_of(
+    rounds: list[Round], edges: BinEdges, coding: BoostedCoding, seed: int
+) -> Forest:
+    """The forest of some rounds, one or more; `coding` need not have their units."""
+    K, trees = coding.n_values, [tree for r in rounds for tree in r.trees]
+    first_leaf = np.cumsum([0, *(len(t.values) for t in trees)])
+    nodes = np.concatenate([t.nodes for t in trees])
+    sizes = [len(t.nodes) for t in trees]
+    leaf = is_leaf(nodes)
+    # leaves are numbered in the order of the nodes
+    rows = leaf_rows(nodes[leaf]) + np.repeat(first_leaf[:-1], [len(t.values) for t in trees])
+    nodes[leaf] = LEAF_WORD + np.arange(len(rows), dtype=np.uint64)
+    values = np.zeros((len(rows), K))
+    flat = np.concatenate([v for r in rounds for v in r.values])
+    column = np.repeat(np.tile(np.arange(K), len(rounds)), [len(t.values) for t in trees])
+    values[np.arange(len(rows)), column[rows]] = flat[rows]
+    sums = np.concatenate([t.sums for t in trees])[rows][:, [2, 0, 1]]
+    units = np.array([u for r in rounds for u in r.units])
+    return Forest(
+        nodes=nodes,
+        tree_offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        leaf_sums=np.ascontiguousarray(sums),
+        edges=edges,
+        coding=replace(coding, units=units),
+        seed=seed,
+        leaf_values=values,
+        sets=np.concatenate([t.sets for t in trees]),
+        combine="sum",
+    )
+
+
+def joined(first: Forest, second: Forest) -> Forest:
+    """The trees of two boosted forests of the same bins, one after the other."""
+    nodes, leaf = second.nodes.copy(), is_leaf(second.nodes)
+    nodes[leaf] += np.uint64(len(first.leaf_sums))
+    coding: Any = first.coding
+    other: Any = second.coding
+    assert first.leaf_values is not None and second.leaf_values is not None
+    return replace(
+        first,
+        nodes=np.concatenate([first.nodes, nodes]),
+        tree_offsets=np.concatenate(
+            [first.tree_offsets, second.tree_offsets[1:] + len(first.nodes)]
+        ),
+        leaf_sums=np.concatenate([first.leaf_sums, second.leaf_sums]),
+        leaf_values=np.concatenate([first.leaf_values, second.leaf_values]),
+        sets=np.concatenate([first.sets, second.sets]),
+        coding=replace(coding, units=np.concatenate([coding.units, other.units])),
+    )
+
+
+def gain_importances(forest: Forest) -> np.ndarray:
+    """The total gain of the splits by each feature, f64[F], as shares of all gains.
+
+    Gains are recomputed from sums, without the bounds of monotonic constraints.
+    """
+    from gpuforest.nodes import unpack
+
+    coding: Any = forest.coding
+    sums = forest.node_sums(0, forest.n_trees)
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))
+    scores = coding.scores(sums, tree)
+    feature, _, _, child = unpack(np, forest.nodes)
+    split = np.flatnonzero(feature >= 0)
+    left = child[split] + forest.tree_offsets[tree[split]]
+    gains = np.maximum(scores[left] + scores[left + 1] - scores[split], 0.0)
+    total = np.zeros(forest.edges.n_features)
+    np.add.at(total, feature[split], gains)
+    return total / total.sum() if total.sum() > 0 else total

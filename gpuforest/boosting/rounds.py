@@ -1,0 +1,191 @@
+"""Rounds of boosting: each grows K trees from the gradients of the raw predictions so far, and
+adds what their leaves predict.
+
+    raw -> gradients (integers) -> K trees, grown best first -> raw + learning_rate * leaf values
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.boosting.losses import HUBER, QUANTILE, Loss, huber_delta, weighted_quantile
+from gpuforest.common import hashing
+from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
+from gpuforest.kernels.gradients.numpy import LossNumbers, Units
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+    from gpuforest.backends.boosters import Booster
+    from gpuforest.binning import BinnedMatrix
+
+ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
+SUM_BITS = 62
+
+
+@dataclass(frozen=True, eq=False)
+class Boosting:
+    """What rounds grow from, however many there are.
+
+    matrix : the codes of all rows
+    y : f64[N], numbers or class codes
+    weight : f64[N] or None
+    loss : Loss
+    learning_rate, l2 : float
+    min_rows, max_depth, max_leaves : int
+    share : float, the part of the allowed features that a node tries
+    subsample : float, the part of the rows that a round grows from
+    signs : i8[F]; groups : bool[n, F], see `BoostRules`
+    seed : int
+    backend : runs the kernels
+    """
+
+    matrix: BinnedMatrix
+    y: np.ndarray
+    weight: np.ndarray | None
+    loss: Loss
+    learning_rate: float
+    l2: float
+    min_rows: int
+    max_depth: int
+    max_leaves: int
+    share: float
+    subsample: float
+    signs: np.ndarray
+    groups: np.ndarray
+    seed: int
+    backend: Backend
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_bits(self) -> int:
+        """The bits that a count of rows takes."""
+        return self.n_rows.bit_length()
+
+    @property
+    def n_words(self) -> int:
+        """The words of a row's stats: 1 if every hessian is 1, and few rows leave enough bits."""
+        one = self.loss.constant_hessian and self.weight is None
+        return 1 if one and SUM_BITS - 2 * self.n_bits >= ONE_WORD_BITS else 2
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """The trees of a round.
+
+    trees : K grown trees
+    values : of each, what its leaves add to the raw predictions, f64[L]
+    units : of each, what its sums of gradients and hessians are multiplied by
+    """
+
+    trees: list[GrownTree]
+    values: list[np.ndarray]
+    units: list[tuple[float, float]]
+
+
+def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Round]:
+    """Grow round after round, without end; raw f64[K, N] is changed.
+
+    first : the number of the first round
+    """
+    b, K = boosting, len(raw)
+    booster = b.backend.booster(b)
+    number = first
+    while True:
+        rows, others = drawn_rows(b, number)
+        loss = loss_numbers(b, raw, rows)
+        units = units_of(b, booster, loss, raw)
+        booster.gradients(loss, raw, units)
+        rules = [rules_of(b, units, number * K + k) for k in range(K)]
+        own = [(rows.copy(), others.copy()) for _ in range(K)]
+        trees = booster.trees(rules, [r for r, _ in own], [o for _, o in own])
+        found = []
+        for k, tree in enumerate(trees):
+            values = leaf_values(b, loss, tree, raw[k], own[k][0]) * b.learning_rate
+            booster.add_values(raw[k], tree, values, *own[k])
+            found.append(values)
+        yield Round(trees, found, [(r.g, r.h) for r in rules])
+        number += 1
+
+
+def drawn_rows(b: Boosting, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that a round grows from, and the others, both i32[...] ascending."""
+    every = np.arange(b.n_rows, dtype=np.int32)
+    wanted = max(1, int(b.subsample * b.n_rows))
+    if wanted >= b.n_rows:
+        return every, every[:0].copy()
+    key = int(hashing.tree_keys(np, b.seed, number, number + 1)[0])
+    rows = b.backend.draw_rows(key, b.n_rows, wanted).astype(np.int32)
+    return rows, np.setdiff1d(every, rows, assume_unique=True)
+
+
+def loss_numbers(b: Boosting, raw: np.ndarray, rows: np.ndarray) -> LossNumbers:
+    """The loss as kernels take it."""
+    delta = 0.0
+    if b.loss.number == HUBER:
+        weight = None if b.weight is None else b.weight[rows]
+        delta = huber_delta(b.y[rows] - raw[0, rows], weight, b.loss.quantile)
+    return LossNumbers(b.loss.number, b.loss.quantile, delta)
+
+
+def units_of(b: Boosting, booster: Booster, loss: LossNumbers, raw: np.ndarray) -> Units:
+    """Powers of two by which gradients and hessians become integers, so that the sums of all rows
+    stay below 2**62. They depend on the largest of them, and so not on any order."""
+    if b.loss.is_bounded:
+        most = 1.0 if b.weight is None else float(b.weight.max())
+        g = h = most
+    else:
+        g, h = booster.largest(loss, raw)
+    bits = b.n_bits
+    room = SUM_BITS - (bits if b.n_words == 2 else 2 * bits)
+    return Units(power_of_two(room, g), power_of_two(SUM_BITS - 2 * bits, h), bits)
+
+
+def power_of_two(bits: int, most: float) -> float:
+    """The power of two that brings numbers up to `most` below 2**bits."""
+    exponent = math.frexp(most)[1] if most > 0 else 0
+    return math.ldexp(1.0, max(-1000, min(bits - exponent, 1000)))
+
+
+def rules_of(b: Boosting, units: Units, tree: int) -> BoostRules:
+    """The rules by which a tree grows; tree : its number."""
+    key = hashing.hash_at(hashing.tree_keys(np, b.seed, tree, tree + 1), hashing.ROOT)[0]
+    h = 1.0 if b.n_words == 1 else 1.0 / units.h
+    return BoostRules(
+        1.0 / units.g, h, units.n_bits, b.l2, b.min_rows, b.max_depth, b.max_leaves, b.share,
+        int(key), b.signs, b.groups,
+    )  # fmt: skip
+
+
+def leaf_values(
+    b: Boosting, loss: LossNumbers, tree: GrownTree, raw: np.ndarray, rows: np.ndarray
+) -> np.ndarray:
+    """What each leaf adds to the raw predictions before the learning rate, f64[L]: minus the sum
+    of the gradients by that of the hessians; or of some losses the best constant, a quantile of
+    the residuals (Friedman 2001, algorithms 3 and 4)."""
+    if not b.loss.by_order:
+        return tree.values
+    share = b.loss.quantile if b.loss.number == QUANTILE else 0.5
+    found = np.empty(len(tree.values))
+    for leaf, (begin, end) in enumerate(tree.ranges[:, :2]):
+        own = rows[begin:end]
+        rest = b.y[own] - raw[own]
+        weight = None if b.weight is None else b.weight[own]
+        found[leaf] = weighted_quantile(rest, weight, share) if len(own) else 0.0
+        if b.loss.number == HUBER and len(own):
+            found[leaf] += huber_step(rest - found[leaf], weight, loss.delta)
+    return found
+
+
+def huber_step(rest: np.ndarray, weight: np.ndarray | None, delta: float) -> float:
+    """The mean of residuals f64[n] that are cut off at delta."""
+    from gpuforest.boosting.losses import exact_mean
+
+    return exact_mean(np.minimum(np.maximum(rest, -delta), delta), weight)

@@ -1,0 +1,59 @@
+"""Early stopping: the rows that are set aside, and when scores no longer improve."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+SCORED_ROWS = 10_000  # of training rows at most, by a scorer
+
+
+def set_aside(
+    n_rows: int, fraction: float | int, labels: np.ndarray | None, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows to train on and those to validate on, both ascending.
+
+    labels : class codes, whose shares both parts keep
+
+    Raises
+    ------
+    ValueError : no row would be left for one of them
+    """
+    if isinstance(fraction, Integral) and not fraction < n_rows:
+        raise ValueError(
+            f"validation_fraction={fraction} leaves no rows to train on: X has {n_rows}"
+        )
+    train, validation = train_test_split(
+        np.arange(n_rows), test_size=fraction, stratify=labels, random_state=seed % 2**32
+    )
+    return np.sort(train), np.sort(validation)
+
+
+def scored_rows(n_rows: int, labels: np.ndarray | None, seed: int) -> np.ndarray | None:
+    """The training rows that a scorer gets, ascending; None: all."""
+    if n_rows <= SCORED_ROWS:
+        return None
+    return set_aside(n_rows, SCORED_ROWS, labels, seed)[1]
+
+
+def has_converged(scores: list[float], n_iter_no_change: int, tol: float) -> bool:
+    """Whether none of the last scores is higher by more than `tol` than the one before them."""
+    if len(scores) <= n_iter_no_change:
+        return False
+    before = scores[-n_iter_no_change - 1] + tol
+    return not any(score > before for score in scores[-n_iter_no_change:])
+
+
+def weigh_classes(
+    class_weight: Any, codes: np.ndarray, classes: np.ndarray, weight: np.ndarray | None
+) -> np.ndarray | None:
+    """The weights of rows f64[N] times those of their classes."""
+    if class_weight is None:
+        return weight
+    from gpuforest.estimators.class_weights import class_weights_of
+
+    own = class_weights_of(class_weight, codes, classes)[codes]
+    return own if weight is None else weight * own

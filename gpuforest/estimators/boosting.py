@@ -1,0 +1,530 @@
+"""Histogram gradient boosting: the fit, which both estimators share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import combinations
+from numbers import Integral, Real
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import check_scoring
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.backends.arrays import to_host
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
+from gpuforest.boosting.losses import Loss
+from gpuforest.boosting.model import BoostedCoding, forest_of, gain_importances, joined
+from gpuforest.boosting.rounds import Boosting, Round, rounds
+from gpuforest.boosting.stopping import has_converged, scored_rows, set_aside
+from gpuforest.common import progress
+from gpuforest.data.validation import check_table, check_weights, learn_table
+from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.settings import UNLIMITED, draw_seed
+from gpuforest.forest import Forest
+from gpuforest.predict import predict
+from gpuforest.target import TargetCoding
+
+Array = Any
+
+HISTOGRAM_BYTES = 256 * 2**20  # the most that histograms take, if no memory_limit says less
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+    "l2_regularization": [Interval(Real, 0, None, closed="left")],
+    "max_features": [Interval(RealNotInt, 0, 1, closed="right")],
+    "subsample": [Interval(RealNotInt, 0, 1, closed="right")],
+    "max_bins": [Interval(Integral, 2, 255, closed="both")],
+    "monotonic_cst": ["array-like", dict, None],
+    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "warm_start": ["boolean"],
+    "early_stopping": [StrOptions({"auto"}), "boolean"],
+    "scoring": [str, callable, None],
+    "validation_fraction": [
+        Interval(RealNotInt, 0, 1, closed="neither"),
+        Interval(Integral, 1, None, closed="left"),
+        None,
+    ],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "verbose": ["verbose"],
+    "random_state": [Interval(Integral, 0, 2**64 - 1, closed="both"), np.random.RandomState, None],
+    "backend": [str],
+    "n_jobs": [Integral, None],
+    "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows with their targets.
+
+    X : table [N, F], checked
+    y : numbers f64[N], or class codes i64[N]
+    weight : f64[N] or None
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+
+    def take(self, rows: np.ndarray) -> Rows:
+        weight = None if self.weight is None else self.weight[rows]
+        return Rows(self.X[rows], self.y[rows], weight)
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What `learn_table` asks an estimator for."""
+
+    monotonic_cst: Any
+
+
+class HistGradientBoosting(BaseTrees):
+    """Runs the rounds. The two estimators add the target."""
+
+    loss: str
+    learning_rate: float
+    max_iter: int
+    max_leaf_nodes: int | None
+    max_depth: int | None
+    min_samples_leaf: int
+    l2_regularization: float
+    max_features: float
+    subsample: float
+    categorical_features: Any
+    monotonic_cst: Any
+    interaction_cst: Any
+    warm_start: bool
+    early_stopping: Any
+    scoring: Any
+    validation_fraction: Any
+    n_iter_no_change: int
+    tol: float
+    quantile: float | None = None
+    min_category_frequency = 1  # each category is one by itself
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Any:
+        """Grow the trees, round after round.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Real numbers, or categories (see `categorical_features`); NaN means missing.
+        y : array-like of shape (n_samples,)
+            Class labels, or real numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0. A row of weight zero is as if it were not there.
+        X_val, y_val, sample_weight_val : as X, y, sample_weight, default=None
+            The rows on which early stopping judges, instead of a part of X.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            A parameter out of its range; a loss that does not allow y; X or y that do not fit.
+        """
+        self._validate_params()
+        if (X_val is None) != (y_val is None):
+            given, other = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
+            raise ValueError(f"{given} is provided, but {other} was not provided.")
+        if X_val is not None and self.early_stopping is False:
+            raise ValueError(
+                "X_val and y_val are passed to fit while at the same time early_stopping is "
+                "False. When passing X_val and y_val to fit, early_stopping should be set to "
+                "either 'auto' or True."
+            )
+        earlier = self._earlier()
+        seed = draw_seed(self.random_state) if earlier is None else earlier.seed
+        kept = (self.train_score_.tolist(), self.validation_score_.tolist()) if earlier else None
+        fitted = self._forget()
+        try:
+            given_val = None if X_val is None else (X_val, y_val, sample_weight_val)
+            with progress.printing(self.verbose):
+                work = partial(
+                    self._boost, (X, y, sample_weight), given_val, seed, earlier, kept
+                )
+                run_on_backend(work, **self._chosen(X))
+        except BaseException:
+            self._forget()
+            if earlier is not None:
+                self.__dict__.update(fitted)
+            raise
+        return self
+
+    def _earlier(self) -> Forest | None:
+        if not self.warm_start or not hasattr(self, "forest_"):
+            return None
+        if self.max_iter < self.n_iter_:
+            raise ValueError(
+                f"max_iter={self.max_iter} must be larger than or equal to "
+                f"n_iter_={self.n_iter_} when warm_start==True"
+            )
+        return self.forest_
+
+    def _boost(
+        self,
+        given: tuple[Any, Any, Any],
+        given_val: tuple[Any, Any, Any] | None,
+        seed: int,
+        earlier: Forest | None,
+        kept: tuple[list[float], list[float]] | None,
+        backend: Backend,
+    ) -> None:
+        with progress.stage("checking"):
+            weights = to_host(given[2], "sample_weight")
+            X, categories = learn_table(self, given[0], backend, weights)
+            self._refuse_many_categories(categories)
+            y, classes = self._check_y(given[1], X.shape[0], backend)
+            found = check_weights(weights, X.shape[0])
+            weight = self._weigh(y, classes, None if found is None else found[0])
+            train = Rows(X, y, weight)
+            if weight is not None and not weight.all():
+                train = train.take(np.flatnonzero(weight))
+            loss = self._loss(classes)
+            loss.check(train.y)
+            signs, groups = self._signs_of(X.shape[1]), self._groups(X.shape[1])
+            if signs.any() and loss.n_raw > 1:
+                raise ValueError(
+                    "monotonic constraints are not supported for multiclass classification."
+                )
+            train, validation = self._split(train, given_val, loss, classes, categories, seed,
+                                            backend)  # fmt: skip
+        with progress.stage("binning"):
+            edges = fit_edges(
+                train.X, max_bins=self.max_bins, seed=seed, backend=backend, categories=categories
+            )
+            matrix = bin_matrix(train.X, edges, backend)
+        boosting = self._boosting(matrix, train, loss, signs, groups, seed, backend)
+        self._run(boosting, train, validation, classes, earlier, kept)
+        self.backend_ = backend.name
+
+    def _split(
+        self,
+        train: Rows,
+        given_val: tuple[Any, Any, Any] | None,
+        loss: Loss,
+        classes: np.ndarray | None,
+        categories: dict[int, tuple[Any, ...]],
+        seed: int,
+        backend: Backend,
+    ) -> tuple[Rows, Rows | None]:
+        """The rows to train on, and those to validate on; None: none."""
+        n = len(train.y)
+        stops = n > 10_000 or given_val is not None
+        self.do_early_stopping_ = stops if self.early_stopping == "auto" else self.early_stopping
+        if given_val is not None:
+            return train, self._validation(given_val, classes, loss, categories, backend)
+        if not self.do_early_stopping_ or self.validation_fraction is None:
+            return train, None
+        labels = train.y if loss.is_classes else None
+        here, there = set_aside(n, self.validation_fraction, labels, seed)
+        return train.take(here), train.take(there)
+
+    def _validation(
+        self,
+        given: tuple[Any, Any, Any],
+        classes: np.ndarray | None,
+        loss: Loss,
+        categories: dict[int, tuple[Any, ...]],
+        backend: Backend,
+    ) -> Rows:
+        from gpuforest.data.validation import table_as_fitted
+
+        X = table_as_fitted(self, given[0], backend, categories)
+        y = self._check_known_y(given[1], X.shape[0], classes, backend)
+        loss.check(y)
+        found = check_weights(to_host(given[2], "sample_weight_val"), X.shape[0])
+        return Rows(X, y, None if found is None else found[0])
+
+    def _boosting(
+        self,
+        matrix: BinnedMatrix,
+        train: Rows,
+        loss: Loss,
+        signs: np.ndarray,
+        groups: np.ndarray,
+        seed: int,
+        backend: Backend,
+    ) -> Boosting:
+        most = HISTOGRAM_BYTES if self.memory_limit is None else int(self.memory_limit) // 2
+        backend.memory_budget = most
+        leaves, depth = self.max_leaf_nodes, self.max_depth
+        return Boosting(
+            matrix=matrix,
+            y=np.ascontiguousarray(train.y, np.float64),
+            weight=train.weight,
+            loss=loss,
+            learning_rate=float(self.learning_rate),
+            l2=float(self.l2_regularization),
+            min_rows=int(self.min_samples_leaf),
+            max_depth=UNLIMITED if depth is None else min(int(depth), UNLIMITED),
+            max_leaves=UNLIMITED if leaves is None else min(int(leaves), UNLIMITED),
+            share=float(self.max_features),
+            subsample=float(self.subsample),
+            signs=signs,
+            groups=groups,
+            seed=seed,
+            backend=backend,
+        )
+
+    def _run(
+        self,
+        b: Boosting,
+        train: Rows,
+        validation: Rows | None,
+        classes: np.ndarray | None,
+        earlier: Forest | None,
+        kept: tuple[list[float], list[float]] | None,
+    ) -> None:
+        """Grow the rounds, and keep the forest."""
+        coding = BoostedCoding(
+            classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2,
+            baseline=b.loss.baseline(train.y, train.weight),
+        ) if earlier is None else earlier.coding  # fmt: skip
+        raw = np.empty((b.loss.n_raw, b.n_rows))
+        raw[:] = coding.baseline[:, None]
+        begin = 0
+        if earlier is not None:
+            raw[:] = predict(earlier, train.X, b.backend).T
+            begin = earlier.n_trees // b.loss.n_raw
+        watch = Watch(self, b, train, validation, coding, raw, earlier, kept)
+        grown: list[Round] = []
+        if earlier is None:
+            watch.stops(grown)
+        with progress.stage("growing"):
+            for done in rounds(b, raw, begin):
+                if begin + len(grown) >= self.max_iter:
+                    break
+                grown.append(done)
+                progress.report(begin + len(grown), self.max_iter)
+                if watch.stops(grown):
+                    break
+        self._keep(watch.forest(grown))
+        self.train_score_ = np.array(watch.train_scores)
+        self.validation_score_ = np.array(watch.validation_scores)
+
+    def _keep(self, forest: Forest) -> None:
+        self.forest_, self.seed_ = forest, forest.seed
+        self.criterion_ = "squared_error"
+        self.n_outputs_ = 1
+        coding: Any = forest.coding
+        self.n_trees_per_iteration_ = coding.n_values
+
+    def _loss(self, classes: np.ndarray | None) -> Loss:
+        return Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
+
+    def _settings(self, n_features: int) -> Any:
+        signs = self.monotonic_cst
+        return Signs(self._signs_of(n_features) if signs is not None else None)
+
+    def _signs_of(self, n_features: int) -> np.ndarray:
+        """Signs i8[F] of monotonic constraints; 0 where there is none."""
+        from sklearn.utils.validation import _check_monotonic_cst
+
+        return np.asarray(_check_monotonic_cst(self, self.monotonic_cst), np.int8)
+
+    def _groups(self, n_features: int) -> np.ndarray:
+        """The sets of features that may meet on a path, bool[n, F]; bool[0, F]: all may."""
+        wanted = self.interaction_cst
+        if wanted is None:
+            return np.zeros((0, n_features), np.bool_)
+        if isinstance(wanted, str):
+            size = 1 if wanted == "no_interactions" else 2
+            wanted = list(combinations(range(n_features), min(size, n_features)))
+        try:
+            groups = [set(group) for group in wanted]
+        except TypeError:
+            raise ValueError(
+                f"Interaction constraints must be a sequence of tuples or lists, got: {wanted!r}."
+            ) from None
+        for group in groups:
+            for x in group:
+                if not (isinstance(x, Integral) and 0 <= x < n_features):
+                    raise ValueError(
+                        "Interaction constraints must consist of integer indices in"
+                        f" [0, n_features - 1] = [0, {n_features - 1}], specifying the"
+                        " position of features, got invalid indices:"
+                        f" {group!r}"
+                    )
+        if rest := set(range(n_features)).difference(*groups):
+            groups.append(rest)
+        found = np.zeros((len(groups), n_features), np.bool_)
+        for row, group in zip(found, groups, strict=True):
+            row[[int(x) for x in group]] = True
+        return found
+
+    def _refuse_many_categories(self, categories: dict[int, tuple[Any, ...]]) -> None:
+        for f, values in categories.items():
+            if len(values) > self.max_bins:
+                names = getattr(self, "feature_names_in_", None)
+                name = f"at index {f}" if names is None else repr(names[f])
+                raise ValueError(
+                    f"Categorical feature {name} is expected to have a cardinality <= "
+                    f"{self.max_bins} but actually has a cardinality of {len(values)}."
+                )
+
+    def _check_y(
+        self, y: Any, n_rows: int, backend: Backend
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """The target as the loss takes it, and the classes; None: numbers."""
+        raise NotImplementedError
+
+    def _check_known_y(
+        self, y: Any, n_rows: int, classes: np.ndarray | None, backend: Backend
+    ) -> np.ndarray:
+        """The target of validation rows."""
+        raise NotImplementedError
+
+    def _weigh(
+        self, y: np.ndarray, classes: np.ndarray | None, weight: np.ndarray | None
+    ) -> np.ndarray | None:
+        return weight
+
+    @property
+    def n_iter_(self) -> int:
+        """The number of rounds."""
+        check_is_fitted(self)
+        coding: Any = self.forest_.coding
+        return self.forest_.n_trees // int(coding.n_values)
+
+    @cached_property
+    def feature_importances_(self) -> np.ndarray:
+        """The gain of the splits by each feature as a share of all gains, f64[n_features]."""
+        check_is_fitted(self)
+        return gain_importances(self.forest_)
+
+    def _raw_predict(self, X: Any) -> np.ndarray:
+        """Raw predictions f64[N, K], where X is."""
+        return self._walk(X, predict)
+
+    def _staged_raw_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Raw predictions f64[N, K] after each round."""
+        check_is_fitted(self)
+        yield from run_on_backend(partial(self._stages, X), **self._chosen(X))
+
+    def _stages(self, X: Any, backend: Backend) -> Iterator[np.ndarray]:
+        forest = self.forest_
+        codes = bin_matrix(check_table(self, X, backend), forest.edges, backend).codes
+        total = np.repeat(forest.baseline[None], codes.shape[0], axis=0)
+        K = total.shape[1]
+        for i in range(self.n_iter_):
+            total = backend.accumulate(forest, codes, range(i * K, (i + 1) * K), None, total)
+            yield backend.asnumpy(total).copy()
+
+
+class Watch:
+    """Follows the scores of a fit, and says when it stops."""
+
+    def __init__(
+        self,
+        estimator: HistGradientBoosting,
+        boosting: Boosting,
+        train: Rows,
+        validation: Rows | None,
+        coding: TargetCoding,
+        raw: np.ndarray,
+        earlier: Forest | None,
+        kept: tuple[list[float], list[float]] | None,
+    ) -> None:
+        self.estimator, self.boosting, self.coding = estimator, boosting, coding
+        self.train, self.validation, self.raw, self.earlier = train, validation, raw, earlier
+        self.train_scores, self.validation_scores = kept or ([], [])
+        self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
+        if not self.is_on:
+            return
+        backend, K = boosting.backend, boosting.loss.n_raw
+        if validation is not None:
+            self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
+            start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
+            self.raw_val = start if earlier is None else predict(earlier, validation.X, backend)
+            assert self.raw_val.shape[1] == K
+        if not self.by_loss:
+            labels = train.y if boosting.loss.is_classes else None
+            self.scored = scored_rows(len(train.y), labels, boosting.seed)
+
+    def forest(self, grown: list[Round]) -> Forest:
+        """The model of the rounds so far."""
+        b = self.boosting
+        if not grown:
+            assert self.earlier is not None
+            return self.earlier
+        made = forest_of(grown, b.matrix.edges, self.coding, b.seed)
+        return made if self.earlier is None else joined(self.earlier, made)
+
+    def stops(self, grown: list[Round]) -> bool:
+        """Whether the fit ends after these rounds; their scores are added."""
+        if not self.is_on:
+            return False
+        if self.validation is not None and grown:
+            b = self.boosting
+            last = forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
+            trees = range(last.n_trees)
+            self.raw_val = b.backend.accumulate(last, self.matrix.codes, trees, None, self.raw_val)
+        train, validation = self._losses() if self.by_loss else self._scores()
+        self.train_scores.append(train)
+        scores = self.train_scores
+        if validation is not None:
+            self.validation_scores.append(validation)
+            scores = self.validation_scores
+        return has_converged(scores, self.estimator.n_iter_no_change, self.estimator.tol)
+
+    def _losses(self) -> tuple[float, float | None]:
+        loss, train, other = self.boosting.loss, self.train, self.validation
+        first = -loss.mean(train.y, self.raw, train.weight)
+        if other is None:
+            return first, None
+        return first, -loss.mean(other.y, np.ascontiguousarray(self.raw_val.T), other.weight)
+
+    def _scores(self) -> tuple[float, float | None]:
+        """Scores of the user's scorer, which calls the estimator's predictions."""
+        estimator, train = self.estimator, self.train
+        raw = self.raw.T
+        if self.scored is not None:
+            train, raw = train.take(self.scored), raw[self.scored]
+        first = self._score(train, raw)
+        return first, None if self.validation is None else self._score(self.validation, self.raw_val)
+
+    def _score(self, rows: Rows, raw: np.ndarray) -> float:
+        estimator = self.estimator
+        y = rows.y if self.coding.classes is None else self.coding.classes[rows.y]
+        scorer = check_scoring(estimator, estimator.scoring)
+        weight = {} if rows.weight is None else {"sample_weight": rows.weight}
+        # what it predicts is known: no tree is walked
+        known = replace_predictions(estimator, self.coding, raw)
+        return float(scorer(known, rows.X, y, **weight))
+
+
+def replace_predictions(
+    estimator: HistGradientBoosting, coding: TargetCoding, raw: np.ndarray
+) -> Any:
+    """A copy of an estimator whose raw predictions are known, whatever rows it gets."""
+    known = copy(estimator)
+    known.__dict__.update(
+        _raw_predict=lambda X: raw, classes_=coding.classes, forest_=SimpleNamespace(coding=coding)
+    )
+    return known

@@ -1,0 +1,404 @@
+"""A tree of boosting, compiled. The specification is numpy.py beside this file.
+
+`advance` grows the tree until it is done, or until a node has so many rows that threads had better
+share its features: then it returns, `search` runs on each part of the features, and `advance`
+goes on. Of the two children of a split only the smaller one's histograms are filled; the other's
+are the difference to their parent's, which is exact.
+"""
+
+import math
+
+import numpy as np
+
+from gpuforest.kernels.boosted_tree.records import (
+    BEGIN,
+    BEGUN,
+    BIN,
+    DEPTH,
+    DONE,
+    END,
+    FEATURE,
+    FIRST,
+    FIRST_SLOT,
+    GAIN,
+    HIGH,
+    LEFT,
+    LEFT_G,
+    LEFT_H,
+    LEFT_ROWS,
+    LOW,
+    MIN_HESSIAN,
+    MISSING_LEFT,
+    N_FREE,
+    N_LEAVES,
+    N_NODES,
+    N_OPEN,
+    N_PARTS,
+    N_WORDS,
+    OTHER_BEGIN,
+    OTHER_END,
+    ROWS,
+    SECOND,
+    SECOND_SLOT,
+    SLOT,
+    STATUS,
+    SUBTRACT,
+    WAITING,
+    WIDE,
+    BoostRows,
+    BoostRules,
+    G,
+    H,
+    Pool,
+    Table,
+    Tree,
+)
+from gpuforest.kernels.boosted_tree.search import search_part, sums_in, value_of
+from gpuforest.kernels.decorators import device, kernel, rare
+from gpuforest.kernels.shared.goes_left.numba import goes_left
+from gpuforest.kernels.shared.hashing.numba import U, domain, hash_at, order_of, permute
+from gpuforest.kernels.shared.records import NO_BIN, Split
+from gpuforest.kernels.types import I64, F64s, I32s, I64s, I64s2
+from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
+
+
+@device
+def may_split(numbers, rules):
+    """Whether a node has enough rows and hessian, and lies not too deep."""
+    hessian = np.float64(numbers[H]) * rules.h >= MIN_HESSIAN
+    return numbers[ROWS] >= 2 * rules.min_rows and hessian and numbers[DEPTH] < rules.max_depth
+
+
+@device
+def choose_features(rules, table, pool, node, which):
+    """Mark the features that a node tries, and those that have histograms."""
+    tried, known, F = pool.tried[which], pool.tried[2], pool.tried.shape[1]
+    n = 0
+    for f in range(F):
+        allowed = len(rules.groups) == 0
+        for j in range(len(rules.groups)):
+            allowed |= table.groups[node, j] & rules.groups[j, f]
+        known[f] = tried[f] = allowed
+        n += allowed
+    wanted = max(1, np.int64(math.ceil(rules.share * n)))
+    if wanted < n:
+        order, (mask, shift), position = order_of(table.keys[node]), domain(F), 0
+        tried[:] = False
+        while wanted > 0:
+            f = permute(order, position, F, mask, shift)
+            position += 1
+            if known[f]:
+                tried[f] = True
+                wanted -= 1
+
+
+@device
+def plan_search(data, rules, table, pool, state, node, slot, other, other_slot, subtracted):
+    """The next search: a node, whose histograms are filled, and another one, whose are filled or
+    subtracted; -1 for none."""
+    state[FIRST], state[FIRST_SLOT] = node, slot
+    state[SECOND], state[SECOND_SLOT], state[SUBTRACT] = other, other_slot, subtracted
+    if node >= 0:
+        choose_features(rules, table, pool, node, 0)
+        if not may_split(table.numbers[node], rules):  # its histograms serve the other only
+            pool.tried[0, :] = False
+    if other >= 0:
+        choose_features(rules, table, pool, other, 1)
+
+
+@device
+def take_slot(pool, state):
+    """A histogram of the pool, or -1."""
+    if state[N_FREE] == 0:
+        return np.int64(-1)
+    state[N_FREE] -= 1
+    return pool.free[state[N_FREE]]
+
+
+@device
+def give_slot(pool, state, slot):
+    if slot >= 0:
+        pool.free[state[N_FREE]] = slot
+        state[N_FREE] += 1
+
+
+@device
+def plan_children(data, rules, table, pool, state, parent):
+    """Plan the search for the splits of a split node's two children, where they may have any."""
+    left = table.numbers[parent, LEFT]
+    small, large, old = left + 1, left, table.numbers[parent, SLOT]
+    if table.numbers[left, ROWS] < table.numbers[left + 1, ROWS]:
+        small, large = left, left + 1
+    spare = np.int64(len(pool.hist) - 2)
+    table.numbers[small, SLOT] = table.numbers[large, SLOT] = -1
+    if may_split(table.numbers[large, :], rules):
+        both = may_split(table.numbers[small, :], rules)
+        slot = take_slot(pool, state) if both else np.int64(-1)
+        table.numbers[small, SLOT] = slot
+        if old >= 0:
+            table.numbers[large, SLOT] = old
+            at = slot if slot >= 0 else spare
+            plan_search(data, rules, table, pool, state, small, at, large, old, 1)
+            return
+        own = take_slot(pool, state)
+        table.numbers[large, SLOT] = own
+        small = small if both else np.int64(-1)
+        at, own = slot if slot >= 0 else spare, own if own >= 0 else spare + 1
+        plan_search(data, rules, table, pool, state, small, at, large, own, 0)
+        return
+    # the smaller one has too few rows as well; but it may have more of the hessian
+    if may_split(table.numbers[small, :], rules):
+        slot = old if old >= 0 else take_slot(pool, state)
+        table.numbers[small, SLOT] = slot
+        at = slot if slot >= 0 else spare
+        plan_search(data, rules, table, pool, state, small, at, np.int64(-1), spare, 0)
+        return
+    give_slot(pool, state, old)
+
+
+@device
+def take_found(table, pool, state, node, which):
+    """Take the best split of all parts; the first of equals."""
+    if node < 0:
+        return
+    numbers, best = table.numbers[node], 0.0
+    for part in range(state[N_PARTS]):
+        found = pool.found[part, which]
+        if found[0] >= 0 and pool.gains[part, which] > best:
+            best = pool.gains[part, which]
+            for i in range(6):
+                numbers[FEATURE + i] = found[i]
+            for w in range(table.sets.shape[1]):
+                table.sets[node, w] = pool.sets[part, which, w]
+    table.floats[node, GAIN] = best
+    if numbers[FEATURE] >= 0:
+        table.open[state[N_OPEN]] = node
+        state[N_OPEN] += 1
+    else:
+        give_slot(pool, state, numbers[SLOT])
+
+
+@device
+def finish_search(table, pool, state):
+    # in the order in which the nodes were made, which decides between equal gains
+    a, b = state[FIRST], state[SECOND]
+    if b >= 0 and b < a:
+        take_found(table, pool, state, b, 1)
+        take_found(table, pool, state, a, 0)
+    else:
+        take_found(table, pool, state, a, 0)
+        take_found(table, pool, state, b, 1)
+    state[FIRST] = state[SECOND] = -1
+
+
+@device
+def next_node(table, state, limited):
+    """Take the open node whose split gains most, the first of equals. Without a limit of leaves
+    their order changes nothing: then the last, which frees histograms soonest."""
+    n, best = state[N_OPEN], state[N_OPEN] - 1
+    if limited:
+        best = 0
+        for i in range(1, n):
+            if table.floats[table.open[i], GAIN] > table.floats[table.open[best], GAIN]:
+                best = i
+    node = table.open[best]
+    for i in range(best, n - 1):
+        table.open[i] = table.open[i + 1]
+    state[N_OPEN] = n - 1
+    return node
+
+
+@device
+def divide(column, rows, spare, begin, end, split, missing, words):
+    """Put the rows that go left first; returns their number. Both sides keep their order."""
+    left, right = begin, np.int64(0)
+    for i in range(begin, end):
+        r = rows[U(i)]
+        goes = goes_left(np.int64(column[U(r)]), split, missing, words, 0)
+        rows[U(left)], spare[U(right)] = r, r
+        left += goes
+        right += not goes
+    for i in range(right):
+        rows[U(left + i)] = spare[U(i)]
+    return left - begin
+
+
+@device
+def make_child(table, state, parent, side, begin, end, other_begin, other_end, g, h, n, low, high):
+    """A child of a node."""
+    node = state[N_NODES]
+    state[N_NODES] += 1
+    numbers, floats = table.numbers[node], table.floats[node]
+    numbers[BEGIN], numbers[END] = begin, end
+    numbers[OTHER_BEGIN], numbers[OTHER_END] = other_begin, other_end
+    numbers[DEPTH], numbers[SLOT] = table.numbers[parent, DEPTH] + 1, -1
+    numbers[G], numbers[H], numbers[ROWS] = g, h, n
+    numbers[FEATURE] = numbers[LEFT] = -1
+    floats[LOW], floats[HIGH], floats[GAIN] = low, high, 0.0
+    table.keys[node] = hash_at(table.keys[parent], side)
+
+
+@device
+def bounds_below(own, floats, rules):
+    """The bounds of the left and the right child of a split."""
+    low, high = floats[LOW], floats[HIGH]
+    sign = rules.signs[own[FEATURE]]
+    if sign == 0:
+        return low, high, low, high
+    left = value_of(own[LEFT_G], own[LEFT_H], rules, low, high)
+    right = value_of(own[G] - own[LEFT_G], own[H] - own[LEFT_H], rules, low, high)
+    middle = (left + right) * 0.5
+    return (low, middle, middle, high) if sign > 0 else (middle, high, low, middle)
+
+
+@device
+def split_node(data, rules, table, state, rows, others, spare, node):
+    """Divide a node's rows between its two children, which are made."""
+    own = table.numbers[node]
+    f, missing, words = own[FEATURE], data.n_codes - 1, table.sets[node]
+    split = Split(0.0, f, own[BIN], own[MISSING_LEFT] != 0, NO_BIN)
+    column = data.codes[f]
+    middle = own[BEGIN] + divide(column, rows, spare, own[BEGIN], own[END], split, missing, words)
+    other = own[OTHER_BEGIN] + divide(
+        column, others, spare, own[OTHER_BEGIN], own[OTHER_END], split, missing, words
+    )
+    own[LEFT] = left = state[N_NODES]
+    a, b, c, d = bounds_below(own, table.floats[node], rules)
+    make_child(
+        table, state, node, 0, own[BEGIN], middle, own[OTHER_BEGIN], other, own[LEFT_G],
+        own[LEFT_H], own[LEFT_ROWS], a, b,
+    )  # fmt: skip
+    make_child(
+        table, state, node, 1, middle, own[END], other, own[OTHER_END], own[G] - own[LEFT_G],
+        own[H] - own[LEFT_H], own[ROWS] - own[LEFT_ROWS], c, d,
+    )  # fmt: skip
+    for j in range(len(rules.groups)):
+        inside = table.groups[node, j] & rules.groups[j, f]
+        table.groups[left, j] = table.groups[left + 1, j] = inside
+
+
+@device
+def begin_tree(data, rules, table, pool, state, rows, others):
+    """Make the root, and plan its search."""
+    state[N_NODES], state[N_LEAVES], state[N_OPEN] = 1, 1, 0
+    state[N_FREE] = len(pool.free)
+    for i in range(len(pool.free)):
+        pool.free[i] = i
+    numbers = table.numbers[0]
+    numbers[BEGIN], numbers[END] = 0, len(rows)
+    numbers[OTHER_BEGIN], numbers[OTHER_END] = 0, len(others)
+    numbers[DEPTH], numbers[FEATURE], numbers[LEFT] = 0, -1, -1
+    words = data.stats.shape[1]
+    whole = pool.ordered[0, 0]
+    whole[:] = 0
+    for i in range(len(rows)):
+        for w in range(words):
+            whole[w] += data.stats[U(rows[U(i)]), U(w)]
+    numbers[G], numbers[H], numbers[ROWS] = sums_in(whole, 0, words, rules.n_bits)
+    table.floats[0, LOW], table.floats[0, HIGH], table.floats[0, GAIN] = -np.inf, np.inf, 0.0
+    table.keys[0] = U(rules.key)
+    table.groups[0, :] = True
+    state[FIRST] = state[SECOND] = -1
+    slot = take_slot(pool, state)
+    numbers[SLOT] = slot
+    if may_split(numbers, rules):
+        at = slot if slot >= 0 else np.int64(len(pool.hist) - 2)
+        none = np.int64(-1)
+        plan_search(data, rules, table, pool, state, np.int64(0), at, none, none, 0)
+
+
+@rare
+def write_tree(data, rules, table, state, tree, set_words):
+    """Write the tree in the order of nodes.py."""
+    stack, n_stack, n_nodes, n_leaves, n_words = table.open, 1, 1, 0, 0
+    stack[0] = 0
+    places = table.numbers[:, SLOT]  # each node's position
+    places[0] = 0
+    while n_stack > 0:
+        n_stack -= 1
+        node = stack[n_stack]
+        own, at = table.numbers[node], U(table.numbers[node, SLOT])
+        if own[LEFT] < 0:
+            tree.nodes[at] = U(LEAF_WORD) + U(n_leaves)
+            tree.sums[n_leaves, 0], tree.sums[n_leaves, 1] = own[G], own[H]
+            tree.sums[n_leaves, 2] = own[ROWS]
+            low, high = table.floats[node, LOW], table.floats[node, HIGH]
+            tree.values[n_leaves] = value_of(own[G], own[H], rules, low, high)
+            for i in range(4):
+                tree.ranges[n_leaves, i] = own[BEGIN + i]
+            n_leaves += 1
+            continue
+        word = (U(own[FEATURE]) << U(FEATURE_SHIFT)) | U(own[BIN])
+        word |= U(own[MISSING_LEFT] != 0) << U(MISSING_SHIFT)
+        tree.nodes[at] = word | (U(n_nodes) << U(CHILD_SHIFT))
+        places[own[LEFT]], places[own[LEFT] + 1] = n_nodes, n_nodes + 1
+        n_nodes += 2
+        stack[n_stack], stack[n_stack + 1] = own[LEFT] + 1, own[LEFT]
+        n_stack += 2
+    # sets follow in the order of the nodes
+    inverse = table.open
+    for node in range(n_nodes):
+        inverse[places[node]] = node
+    for at in range(n_nodes):
+        own = table.numbers[inverse[at]]
+        if own[LEFT] >= 0 and own[BIN] == SET_BIN:
+            for w in range(set_words[own[FEATURE]]):
+                tree.sets[n_words] = table.sets[inverse[at], w]
+                n_words += 1
+    state[N_WORDS] = n_words
+
+
+@kernel
+def add_values(raw: F64s, rows: I32s, ranges: I64s2, begin: I64, values: F64s):
+    """Add each leaf's value to raw f64[N] at its rows; begin : the column of `ranges` where theirs
+    begin."""
+    for leaf in range(len(values)):
+        for i in range(ranges[leaf, begin], ranges[leaf, begin + 1]):
+            raw[U(rows[U(i)])] += values[leaf]
+
+
+@kernel
+def search(
+    data: BoostRows, rules: BoostRules, table: Table, pool: Pool, state: I64s, rows: I32s,
+    first: I64, last: I64, part: I64,
+):  # fmt: skip
+    """The planned search, among the features first .. last - 1."""
+    search_part(data, rules, table, pool, state, rows, first, last, part)
+
+
+@kernel
+def advance(
+    data: BoostRows, rules: BoostRules, table: Table, pool: Pool, state: I64s, rows: I32s,
+    others: I32s, spare: I32s, set_words: I64s, tree: Tree,
+):  # fmt: skip
+    """Grow until the tree is done or a search is wide; `state[STATUS]` says which.
+
+    rows, others : i32, put into the order of the leaves; spare : i32[max of their lengths]
+    """
+    parts, F = state[N_PARTS], pool.tried.shape[1]
+    if state[STATUS] == WAITING:
+        finish_search(table, pool, state)
+    elif state[STATUS] == BEGUN:
+        begin_tree(data, rules, table, pool, state, rows, others)
+    while True:
+        if state[FIRST] >= 0 or state[SECOND] >= 0:
+            n = np.int64(0)
+            if state[FIRST] >= 0:
+                n += table.numbers[state[FIRST], END] - table.numbers[state[FIRST], BEGIN]
+            if state[SECOND] >= 0 and not state[SUBTRACT]:
+                n += table.numbers[state[SECOND], END] - table.numbers[state[SECOND], BEGIN]
+            if parts > 1 and n * F >= state[WIDE]:
+                state[STATUS] = WAITING
+                return
+            state[N_PARTS] = 1
+            search_part(data, rules, table, pool, state, rows, 0, F, 0)
+            finish_search(table, pool, state)
+            state[N_PARTS] = parts
+        if state[N_OPEN] == 0 or state[N_LEAVES] >= rules.max_leaves:
+            break
+        node = next_node(table, state, rules.max_leaves < len(rows))
+        split_node(data, rules, table, state, rows, others, spare, node)
+        state[N_LEAVES] += 1
+        plan_children(data, rules, table, pool, state, node)
+    write_tree(data, rules, table, state, tree, set_words)
+    state[STATUS] = DONE

@@ -1,0 +1,151 @@
+"""Gradients, compiled. The specification is numpy.py beside this file."""
+
+import math
+
+import numpy as np
+
+from gpuforest.boosting.losses import ABSOLUTE, BINARY, GAMMA, HUBER, POISSON, QUANTILE, SQUARED
+from gpuforest.common import elementary
+from gpuforest.kernels.decorators import device, kernel
+from gpuforest.kernels.gradients.numpy import LossNumbers, Units
+from gpuforest.kernels.types import I64, F64s, F64s2, I64s3
+
+BLOCK = 1024  # rows at once, whose numbers stay in the first-level cache
+LOG2_E, MOST = elementary.LOG2_E, elementary.MOST
+LN2_HIGH, LN2_LOW = elementary.LN2_HIGH, elementary.LN2_LOW
+FACTORIALS = elementary.FACTORIALS
+POWERS = np.ldexp(1.0, np.arange(-1022, 1024))  # of two: LLVM has no vectors of ldexp
+
+
+@device
+def exp_of(x):
+    """The exponential of common/elementary.py, without a branch."""
+    x = min(max(x, -MOST), MOST)
+    k = math.floor(x * LOG2_E + 0.5)
+    rest = (x - k * LN2_HIGH) - k * LN2_LOW
+    series = FACTORIALS[13]
+    for i in range(12, -1, -1):
+        series = series * rest + FACTORIALS[i]
+    return series * POWERS[np.int64(k) + 1022]
+
+
+@device
+def one_class(loss, y, raw, first, n, g, h):
+    """The derivatives of the rows first .. first + n - 1, without weights, of a loss with one raw
+    prediction a row."""
+    number = loss.number
+    for i in range(n):
+        h[i] = 1.0
+    if number == SQUARED:
+        for i in range(n):
+            g[i] = raw[0, first + i] - y[first + i]
+    elif number == ABSOLUTE:
+        for i in range(n):
+            g[i] = -1.0 if y[first + i] > raw[0, first + i] else 1.0
+    elif number == QUANTILE:
+        for i in range(n):
+            below = y[first + i] >= raw[0, first + i]
+            g[i] = -loss.quantile if below else 1.0 - loss.quantile
+    elif number == HUBER:
+        for i in range(n):
+            rest = raw[0, first + i] - y[first + i]
+            g[i] = min(max(rest, -loss.delta), loss.delta)
+    elif number == POISSON:
+        for i in range(n):
+            h[i] = exp_of(raw[0, first + i])
+            g[i] = h[i] - y[first + i]
+    elif number == GAMMA:
+        for i in range(n):
+            h[i] = y[first + i] * exp_of(-raw[0, first + i])
+            g[i] = 1.0 - h[i]
+    else:
+        for i in range(n):
+            p = 1.0 / (1.0 + exp_of(-raw[0, first + i]))
+            g[i] = p - np.float64(y[first + i] == 1.0)
+            h[i] = p * (1.0 - p)
+
+
+@device
+def shares_of_rows(raw, first, n, top, total):
+    """The highest raw prediction of each row, and the sum over the classes of exp(raw - it)."""
+    for i in range(n):
+        top[i] = raw[0, first + i]
+    for k in range(1, len(raw)):
+        for i in range(n):
+            top[i] = max(top[i], raw[k, first + i])
+    for i in range(n):
+        total[i] = 0.0
+    for k in range(len(raw)):
+        for i in range(n):
+            total[i] += exp_of(raw[k, first + i] - top[i])
+
+
+@device
+def some_class(y, raw, k, first, n, top, total, g, h):
+    """The derivatives by class k of several."""
+    for i in range(n):
+        p = exp_of(raw[k, first + i] - top[i]) / total[i]
+        g[i] = p - np.float64(y[first + i] == np.float64(k))
+        h[i] = p * (1.0 - p)
+
+
+@device
+def weigh(weight, first, n, g, h):
+    if len(weight) > 0:
+        for i in range(n):
+            g[i] *= weight[first + i]
+            h[i] *= weight[first + i]
+
+
+@device
+def derive(loss, y, raw, weight, k, first, n, scratch):
+    """The derivatives by raw prediction k of some rows, to scratch[0] and scratch[1]; that of
+    class 0 also fills scratch[2] and scratch[3], which the others read."""
+    g, h = scratch[0], scratch[1]
+    if loss.number <= BINARY:
+        one_class(loss, y, raw, first, n, g, h)
+    else:
+        if k == 0:
+            shares_of_rows(raw, first, n, scratch[2], scratch[3])
+        some_class(y, raw, k, first, n, scratch[2], scratch[3], g, h)
+    weigh(weight, first, n, g, h)
+
+
+@kernel
+def largest(
+    loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, begin: I64, end: I64, scratch: F64s2,
+    out: F64s,
+):  # fmt: skip
+    """As numpy.py's, of the rows begin .. end - 1; scratch f64[4, BLOCK]."""
+    most, most_h = 0.0, 0.0
+    for first in range(begin, end, BLOCK):
+        n = min(BLOCK, end - first)
+        for k in range(len(raw)):
+            derive(loss, y, raw, weight, k, first, n, scratch)
+            for i in range(n):
+                most = max(most, abs(scratch[0, i]))
+                most_h = max(most_h, scratch[1, i])
+    out[0], out[1] = most, most_h
+
+
+@kernel
+def gradients(
+    loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, units: Units, begin: I64, end: I64,
+    scratch: F64s2, stats: I64s3,
+):  # fmt: skip
+    """As numpy.py's, of the rows begin .. end - 1."""
+    bits = units.n_bits
+    for first in range(begin, end, BLOCK):
+        n = min(BLOCK, end - first)
+        for k in range(len(raw)):
+            derive(loss, y, raw, weight, k, first, n, scratch)
+            own = stats[k]
+            if own.shape[1] == 1:
+                for i in range(n):
+                    whole = np.int64(math.floor(scratch[0, i] * units.g + 0.5))
+                    own[first + i, 0] = (whole << bits) + 1
+            else:
+                for i in range(n):
+                    own[first + i, 0] = np.int64(math.floor(scratch[0, i] * units.g + 0.5))
+                    whole = np.int64(math.floor(scratch[1, i] * units.h + 0.5))
+                    own[first + i, 1] = (whole << bits) + 1

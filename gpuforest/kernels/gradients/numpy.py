@@ -1,0 +1,111 @@
+"""Gradients and hessians of a round as integers: the specification.
+
+    raw, y, weight  ->  g, h f64  ->  stats i64[K, N, 2] or i64[K, N, 1]
+
+A row's g and h are multiplied by powers of two and rounded, so that sums over any rows are exact
+and free of any order. They share words with a 1 that counts the row:
+
+    two words        g                   h << n_bits | 1
+    one word         g << n_bits | 1                          where every hessian is 1
+
+so that one addition adds two numbers. `n_bits` is wide enough for the number of all rows, and the
+units leave room for the sums of all rows, so no carry reaches the other number.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuforest.boosting import losses
+from gpuforest.common.elementary import exp, expit
+from gpuforest.kernels.types import F64, I64, F64s
+
+
+class LossNumbers(NamedTuple):
+    """A loss as kernels take it.
+
+    number : int, see boosting/losses.py
+    quantile : float, of the loss "quantile"
+    delta : float, the largest residual that "huber" does not clip
+    """
+
+    number: I64
+    quantile: F64
+    delta: F64
+
+
+class Units(NamedTuple):
+    """How numbers become integers.
+
+    g, h : float, powers of two by which gradients and hessians are multiplied
+    n_bits : int, the bits of a word that count rows
+    """
+
+    g: F64
+    h: F64
+    n_bits: I64
+
+
+def derivatives(
+    loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradients and hessians f64[K, N].
+
+    Parameters
+    ----------
+    y : f64[N], numbers or class codes
+    raw : f64[K, N]
+    weight : f64[N], or f64[0]: all weights are one
+    """
+    number, one = loss.number, np.ones_like(raw)
+    if number == losses.SQUARED:
+        g, h = raw - y, one
+    elif number == losses.ABSOLUTE:
+        g, h = np.where(y > raw, -1.0, 1.0), one
+    elif number == losses.QUANTILE:
+        g, h = np.where(y >= raw, -loss.quantile, 1.0 - loss.quantile), one
+    elif number == losses.HUBER:
+        g, h = np.minimum(np.maximum(raw - y, -loss.delta), loss.delta), one
+    elif number == losses.POISSON:
+        h = exp(raw)
+        g = h - y
+    elif number == losses.GAMMA:
+        h = y * exp(-raw)
+        g = 1.0 - h
+    else:
+        if number == losses.BINARY:
+            p, hit = expit(raw), y == 1.0
+        else:
+            p = exp(raw - raw.max(axis=0))
+            total = np.zeros(raw.shape[1])
+            for row in p:  # one class after another: a fixed order
+                total = total + row
+            p, hit = p / total, y == np.arange(len(raw))[:, None]
+        g, h = p - hit, p * (1.0 - p)
+    return (g * weight, h * weight) if len(weight) else (g, h)
+
+
+def largest(loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: F64s, out: F64s) -> None:
+    """Write the largest size of a gradient, and of a hessian, to out f64[2]."""
+    out[:] = [np.abs(a).max(initial=0.0) for a in derivatives(loss, y, raw, weight)]
+
+
+def gradients(
+    loss: LossNumbers,
+    y: np.ndarray,
+    raw: np.ndarray,
+    weight: np.ndarray,
+    units: Units,
+    stats: np.ndarray,
+) -> None:
+    """Fill `stats` i64[K, N, 1 or 2]."""
+    g, h = derivatives(loss, y, raw, weight)
+    one_word = stats.shape[2] == 1
+    whole = np.floor(g * units.g + 0.5).astype(np.int64)
+    if one_word:
+        stats[:, :, 0] = (whole << units.n_bits) + 1
+        return
+    stats[:, :, 0] = whole
+    stats[:, :, 1] = (np.floor(h * units.h + 0.5).astype(np.int64) << units.n_bits) + 1
