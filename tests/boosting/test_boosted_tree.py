@@ -1,0 +1,165 @@
+"""Trees of boosting: a case by hand, and the compiled kernel equals the reference."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuforest.backends import boosters
+from gpuforest.backends.boosters import Booster, NumbaBooster
+from gpuforest.binning import BinEdges, BinnedMatrix
+from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
+from gpuforest.nodes import SET_BIN, is_leaf, unpack
+
+
+def edges_of(n_bins: list[int], kinds: list[int]) -> BinEdges:
+    """Edges of features with so many bins."""
+    counts = [n - 1 for n in n_bins]
+    values = np.concatenate([np.arange(n, dtype=np.float64) for n in counts])
+    categories = {f: tuple(range(counts[f])) for f, kind in enumerate(kinds) if kind}
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return BinEdges(values, offsets, np.array(kinds, np.uint8), categories)
+
+
+def rules_of(F: int, n_bits: int, **other: Any) -> BoostRules:
+    rules = BoostRules(
+        g=1.0, h=1.0, n_bits=n_bits, l2=0.0, min_rows=1, max_depth=10**9, max_leaves=31, share=1.0,
+        key=7, signs=np.zeros(F, np.int8), groups=np.zeros((0, F), np.bool_),
+    )  # fmt: skip
+    return rules._replace(**other)
+
+
+def stats_of(g: np.ndarray, h: np.ndarray | None, n_bits: int) -> np.ndarray:
+    """What kernels add up: one word if every hessian is one."""
+    if h is None:
+        return ((g << n_bits) + 1)[:, None]
+    return np.stack([g, (h << n_bits) + 1], axis=1)
+
+
+def grow(
+    kind: type[Booster], codes: np.ndarray, edges: BinEdges, stats: np.ndarray, rules: BoostRules,
+    n_threads: int = 1, memory: int = 2**24, held_out: int = 0,
+) -> tuple[GrownTree, np.ndarray, np.ndarray]:  # fmt: skip
+    """The tree, and the rows and the others in the order of its leaves."""
+    matrix: Any = BinnedMatrix(codes, edges.n_bins, edges)
+    N = len(codes)
+    booster = kind(matrix, np.zeros(N), np.zeros(0), 1, stats.shape[1], n_threads, memory)
+    booster.stats[0] = stats
+    rows = np.arange(N, dtype=np.int32)
+    others, rows = rows[:held_out].copy(), rows[held_out:].copy()
+    return booster.trees([rules], [rows], [others])[0], rows, others
+
+
+@pytest.mark.parametrize("kind", [Booster, NumbaBooster])
+def test_a_tree_by_hand(kind: type[Booster]) -> None:
+    """Six rows, gradients 3 3 -1 -1 -4 -4 and hessians 1, so a leaf predicts minus its mean.
+
+    code       0  0  1  1  2  2      G of the left side: 6, 4; of all: -4
+    gain after code 0: 36 / 2 + 100 / 4 - 16 / 6 = 40.33
+               code 1: 16 / 4 +  64 / 2 - 16 / 6 = 33.33
+    """
+    codes = np.array([[0], [0], [1], [1], [2], [2]], np.uint8)
+    g = np.array([3, 3, -1, -1, -4, -4])
+    tree, rows, _ = grow(kind, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3))
+    feature, bin, missing_left, child = unpack(np, tree.nodes)
+    assert feature.tolist() == [0, -1, 0, -1, -1]
+    assert bin[[0, 2]].tolist() == [0, 1] and child[[0, 2]].tolist() == [1, 3]
+    assert not missing_left[0] and not missing_left[2]  # no side is heavier to the left
+    assert tree.values.tolist() == [-3.0, 1.0, 4.0]
+    assert tree.sums.tolist() == [[6, 2, 2], [-2, 2, 2], [-8, 2, 2]]
+    assert tree.ranges[:, :2].tolist() == [[0, 2], [2, 4], [4, 6]]
+    assert rows.tolist() == [0, 1, 2, 3, 4, 5]
+    # two leaves: only the best split is made
+    two = grow(kind, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3, max_leaves=2))
+    assert two[0].values.tolist() == [-3.0, 2.5]
+
+
+@pytest.mark.parametrize("kind", [Booster, NumbaBooster])
+def test_monotonic_constraints_cut_values_off(kind: type[Booster]) -> None:
+    codes = np.array([[0], [1], [2], [3]], np.uint8)
+    g = np.array([1, -5, -1, -3])  # leaves alone would predict -1, 5, 1, 3
+    rising = rules_of(1, 3, signs=np.array([1], np.int8))
+    tree, _, _ = grow(kind, codes, edges_of([4], [0]), stats_of(g, None, 3), rising)
+    assert (np.diff(tree.values) >= 0).all()
+    free, _, _ = grow(kind, codes, edges_of([4], [0]), stats_of(g, None, 3), rules_of(1, 3))
+    assert free.values.tolist() == [-1.0, 5.0, 1.0, 3.0]
+
+
+@pytest.mark.parametrize("kind", [Booster, NumbaBooster])
+def test_categories_go_left_by_their_order(kind: type[Booster]) -> None:
+    """Twelve rows of each of three categories; the first and the last have like gradients."""
+    codes = np.repeat([0, 1, 2], 12).astype(np.uint8)[:, None]
+    g = np.repeat([5, -5, 4], 12)
+    edges = edges_of([4], [CATEGORICAL])  # and a bin for other values
+    tree, _, _ = grow(kind, codes, edges, stats_of(g, None, 6), rules_of(1, 6, max_leaves=2))
+    assert unpack(np, tree.nodes)[1][0] == SET_BIN
+    assert tree.sets.tolist() == [0b0010]  # the lowest ratio of gradient to hessian comes first
+    assert tree.values.tolist() == [5.0, -4.5]
+
+
+@st.composite
+def problems(draw: Any) -> SimpleNamespace:
+    """Codes of numbers and categories with missing values, stats, and rules."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    N, F = draw(st.integers(1, 200)), draw(st.integers(1, 4))
+    kinds = [draw(st.sampled_from([0, 0, CATEGORICAL])) for _ in range(F)]
+    n_bins = [draw(st.integers(2, draw(st.sampled_from([4, 80])))) for _ in range(F)]
+    edges = edges_of(n_bins, kinds)
+    codes = np.column_stack([rng.integers(0, n, N) for n in n_bins])
+    codes[rng.random((N, F)) < draw(st.sampled_from([0.0, 0.2]))] = edges.missing_code
+    n_bits = N.bit_length()
+    g = rng.integers(-1000, 1000, N) * 2**20
+    h = None if draw(st.booleans()) else rng.integers(0, 500, N) * 2**10
+    groups = rng.random((draw(st.integers(1, 3)), F)) < 0.7
+    signs = rng.integers(-1, 2, F) * (np.array(kinds) == 0) * draw(st.booleans())
+    rules = rules_of(
+        F, n_bits, g=2.0**-30, h=1.0 if h is None else 2.0**-20,
+        l2=draw(st.sampled_from([0.0, 0.5])), min_rows=draw(st.integers(1, 10)),
+        max_depth=draw(st.sampled_from([1, 3, 10**9])),
+        max_leaves=draw(st.sampled_from([2, 8, 31, 10**9])), key=draw(st.integers(0, 2**64 - 1)),
+        share=draw(st.sampled_from([1.0, 0.4])), signs=signs.astype(np.int8),
+        groups=groups if draw(st.booleans()) else np.zeros((0, F), np.bool_),
+    )  # fmt: skip
+    return SimpleNamespace(
+        codes=codes.astype(edges.code_dtype), edges=edges, stats=stats_of(g, h, n_bits),
+        rules=rules, held_out=draw(st.integers(0, N // 3)),
+    )  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    problem=problems(), n_threads=st.sampled_from([1, 2, 3]), memory=st.sampled_from([1, 2**24]),
+    wide=st.sampled_from([1, 2**16]),
+)  # fmt: skip
+def test_compiled_trees_equal_the_reference(
+    problem: SimpleNamespace, n_threads: int, memory: int, wide: int
+) -> None:
+    p = problem
+    wanted = grow(Booster, p.codes, p.edges, p.stats, p.rules, held_out=p.held_out)
+    before, boosters.WIDE_WORK = boosters.WIDE_WORK, wide
+    try:
+        found = grow(
+            NumbaBooster, p.codes, p.edges, p.stats, p.rules, n_threads, memory, p.held_out
+        )
+    finally:
+        boosters.WIDE_WORK = before
+    for a, b in zip((*wanted[0], *wanted[1:]), (*found[0], *found[1:]), strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        assert np.array_equal(a, b)
+
+
+@settings(max_examples=50, deadline=None)
+@given(problem=problems())
+def test_leaves_hold_the_rows_that_they_count(problem: SimpleNamespace) -> None:
+    p = problem
+    tree, rows, others = grow(NumbaBooster, p.codes, p.edges, p.stats, p.rules, held_out=p.held_out)
+    assert np.count_nonzero(is_leaf(tree.nodes)) == len(tree.values) <= p.rules.max_leaves
+    assert sorted([*rows, *others]) == list(range(len(p.codes)))
+    for (begin, end, _, _), sums in zip(tree.ranges, tree.sums, strict=True):
+        assert sums[2] == end - begin
+        if len(tree.values) > 1:
+            assert sums[2] >= p.rules.min_rows
