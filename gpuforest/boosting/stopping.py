@@ -17,6 +17,7 @@ def set_aside(
     """The rows to train on and those to validate on, both ascending.
 
     labels : class codes, whose shares both parts keep
+    seed : scikit-learn sets the same rows aside where it is random_state, an int below 2**32
 
     Raises
     ------
@@ -26,8 +27,9 @@ def set_aside(
         raise ValueError(
             f"validation_fraction={fraction} leaves no rows to train on: X has {n_rows}"
         )
+    drawn = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.uint32).max, dtype=np.uint64)
     train, validation = train_test_split(
-        np.arange(n_rows), test_size=fraction, stratify=labels, random_state=seed % 2**32
+        np.arange(n_rows), test_size=fraction, stratify=labels, random_state=int(drawn)
     )
     return np.sort(train), np.sort(validation)
 

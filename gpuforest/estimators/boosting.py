@@ -30,7 +30,7 @@ from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.settings import UNLIMITED, draw_seed
 from gpuforest.forest import Forest
 from gpuforest.predict import predict
-from gpuforest.target import TargetCoding
+from gpuforest.target import TargetCoding, integer_weights
 
 Array = Any
 
@@ -216,7 +216,12 @@ class HistGradientBoosting(BaseTrees):
                                             backend)  # fmt: skip
         with progress.stage("binning"):
             edges = fit_edges(
-                train.X, max_bins=self.max_bins, seed=seed, backend=backend, categories=categories
+                train.X,
+                max_bins=self.max_bins,
+                weights=None if train.weight is None else integer_weights(train.weight),
+                seed=seed,
+                backend=backend,
+                categories=categories,
             )
             matrix = bin_matrix(train.X, edges, backend)
         boosting = self._boosting(matrix, train, loss, signs, groups, seed, backend)
@@ -330,9 +335,10 @@ class HistGradientBoosting(BaseTrees):
 
     def _keep(self, forest: Forest) -> None:
         self.forest_, self.seed_ = forest, forest.seed
-        self.criterion_ = "squared_error"
-        self.n_outputs_ = 1
         coding: Any = forest.coding
+        # of the forests' criteria the one that is nearest
+        self.criterion_ = "log_loss" if coding.loss.is_classes else "squared_error"
+        self.n_outputs_ = 1
         self.n_trees_per_iteration_ = coding.n_values
 
     def _loss(self, classes: np.ndarray | None) -> Loss:

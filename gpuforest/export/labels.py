@@ -30,7 +30,8 @@ def read_classes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.nd
     labels, kind = header["classes"], header["classes_dtype"]
     need("classes" not in arrays and kind in ("object", "str"), "classes in two places")
     need(all(isinstance(label, str) for label in labels), "classes of no strings")
-    need(len(labels) == arrays["leaf_sums"].shape[1], "classes that do not fit the leaf table")
+    fits = "boosting" in header or len(labels) == arrays["leaf_sums"].shape[1]
+    need(fits, "classes that do not fit the leaf table")
     need(kind == "object" or len(labels) * max(map(len, labels)) <= MAX_LABELS, "a label too long")
     return np.array(labels, dtype=object if kind == "object" else np.str_)
 

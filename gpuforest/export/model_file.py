@@ -37,6 +37,7 @@ from gpuforest import estimators
 from gpuforest.binning import BinEdges
 from gpuforest.common.errors import ModelFormatError, damaged, need
 from gpuforest.criteria import CRITERIA, CriterionNames
+from gpuforest.export import boosted_file
 from gpuforest.export.container import Layout, parse_object, read, write
 from gpuforest.export.header import KEPT, kept_of, read_kept
 from gpuforest.export.labels import kind_of, read_classes, read_outputs
@@ -63,6 +64,7 @@ ARRAYS: Layout = {
     "edge_offsets": (("I64",), 1),
     "edge_kinds": (("U8",), 1),
     "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), 1),
+    **boosted_file.ARRAYS,
 }
 HEADER = {
     "estimator": str,
@@ -80,11 +82,13 @@ HEADER = {
     "combine": str,
     "outputs": list,
     "categories": dict,
+    "boosting": dict,
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_means"}
 OF_SOME = {"oob_score", "sets", "votes", "combine", "ccp_alpha", "tree_errors"}
-SOMETIMES = {*OPTIONAL, *OF_SOME, *KEPT, *OF_LEAVES, *NAMES}
+OF_BOOSTING = {"boosting", *boosted_file.ARRAYS}
+SOMETIMES = {*OPTIONAL, *OF_SOME, *KEPT, *OF_LEAVES, *NAMES, *OF_BOOSTING}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 
 
@@ -109,8 +113,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "edge_kinds": forest.edges.kinds,
         "centre": forest.coding.centre,
     }
-    if "classes" not in header and forest.coding.is_classes:
+    if "classes" not in header and forest.coding.classes is not None:
         arrays["classes"] = forest.coding.classes
+    if forest.baseline is not None:
+        arrays |= boosted_file.arrays_of(estimator)
     for name in OPTIONAL:
         if (found := getattr(forest, name)) is not None:
             arrays[name] = found
@@ -150,8 +156,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         check_forest(forest)
         if "leaf_means" in arrays:
             forest = _with_means(forest, arrays["leaf_means"])
-        estimator = _estimator(header, forest)
-        _set_rounds(estimator, forest, arrays.get("tree_errors"))
+        estimator = _estimator(header, arrays, forest)
+        boosted_file.set_rounds(estimator, forest, arrays.get("tree_errors"))
         return estimator
     except (OSError, MemoryError):
         raise
@@ -253,8 +259,10 @@ def _header(estimator: Any) -> dict[str, Any]:
     header |= {} if combine == "mean" else {"combine": combine}
     if coding.several:
         header["outputs"] = [[kind_of(labels), labels.tolist()] for labels in coding.several]
-    elif coding.is_classes and (kind := kind_of(coding.classes)) in ("object", "str"):
+    elif coding.classes is not None and (kind := kind_of(coding.classes)) in ("object", "str"):
         header["classes"], header["classes_dtype"] = coding.classes.tolist(), kind
+    if estimator.forest_.baseline is not None:
+        header["boosting"] = boosted_file.header_of(estimator)
     return header
 
 
@@ -318,7 +326,8 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
     """The forest of a file, not yet checked but for what making it needs."""
     offsets, classes = arrays["tree_offsets"], read_classes(header, arrays)
     check_offsets(offsets, int(offsets[-1]), "tree_offsets")
-    need(("leaf_weights" in arrays) == (classes is None), "leaf weights beside classes")
+    counts = classes is not None and "boosting" not in header
+    need(("leaf_weights" in arrays) != counts, "leaf weights beside classes")
     nodes, sums = _unpacked(arrays, int(offsets[-1]))
     votes = header.get("votes", header["parameters"].get("voting") == "hard")  # in earlier files
     return Forest(
@@ -326,14 +335,22 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
         tree_offsets=offsets,
         leaf_sums=sums,
         edges=_edges(header, arrays),
-        coding=TargetCoding(
-            classes, arrays["centre"], header["scale"], read_outputs(header.get("outputs", []))
-        ),
+        coding=_coding(header, arrays, classes),
         seed=header["seed"],
         **{name: arrays.get(name) for name in OPTIONAL},  # type: ignore[arg-type]
         sets=arrays.get("sets", np.zeros(0, np.uint64)),
         combine=header.get("combine", "votes" if votes else "mean"),
     )
+
+
+def _coding(
+    header: dict[str, Any], arrays: dict[str, np.ndarray], classes: np.ndarray | None
+) -> TargetCoding:
+    if "boosting" in header:
+        return boosted_file.read_coding(header, arrays, classes)
+    need(not any(name in arrays for name in boosted_file.ARRAYS), "boosting without its header")
+    outputs = read_outputs(header.get("outputs", []))
+    return TargetCoding(classes, arrays["centre"], header["scale"], outputs)
 
 
 def _with_means(forest: Forest, means: np.ndarray) -> Forest:
@@ -345,30 +362,20 @@ def _with_means(forest: Forest, means: np.ndarray) -> Forest:
     return replace(forest, leaf_values=forest.coding.with_means(forest.leaf_sums, means))
 
 
-def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> None:
-    """Set the weights and errors of boosted trees."""
-    boosted = hasattr(estimator, "_keep_rounds")
-    need(boosted == (forest.tree_weights is not None), "weights of trees amiss")
-    need(boosted == (errors is not None), "errors of trees amiss")
-    if errors is None or forest.tree_weights is None:
-        return
-    need(forest.combine == estimator._combine(), "trees that combine in another way")
-    need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
-    need(errors.shape == (forest.n_trees,), "errors of trees that do not fit")
-    need(bool(((errors >= 0) & (errors <= 1)).all()), "an error of a tree out of range")
-    estimator._keep_rounds(forest.tree_weights, errors)
-
-
-def _estimator(header: dict[str, Any], forest: Forest) -> Any:
+def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Forest) -> Any:
     """A fitted estimator of a checked forest."""
     name, coding = header["estimator"], forest.coding
     need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
     estimator = _made(name, header["parameters"])
     task = "classification" if name.endswith("Classifier") else "regression"
-    is_classes = coding.is_classes or len(coding.several) > 0
+    is_classes = coding.classes is not None or len(coding.several) > 0
     need(is_classes == (task == "classification"), "classes and estimator disagree")
-    split = estimator._settings(forest.edges.n_features).categorical_split
-    forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
+    need(("boosting" in header) == hasattr(estimator, "max_iter"), "boosting amiss")
+    if "boosting" in header:
+        boosted_file.set_scores(estimator, header, arrays)
+    else:
+        split = estimator._settings(forest.edges.n_features).categorical_split
+        forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
     need(header["criterion"] in CriterionNames(task), "an unknown criterion")
     single = name.startswith("DecisionTree")
     need(forest.n_trees == 1 or not single, "a tree of many trees")
