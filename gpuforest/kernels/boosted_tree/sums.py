@@ -1,23 +1,54 @@
 """Histograms of a tree of boosting, compiled."""
 
-import numpy as np
-
 from gpuforest.kernels.boosted_tree.records import BEGIN, BLOCK, END
 from gpuforest.kernels.decorators import device
 from gpuforest.kernels.shared.hashing.numba import U
 
+ONE = U(1)
+
 
 @device
-def add_rows(column, rows, first, n, ordered, cells):
-    """Add n rows to the histogram of one feature."""
-    if ordered.shape[1] == 2:
+def put_in_order(stats, rows, first, n, words, ordered):
+    """Copy the stats of n rows, word by word, to `ordered` i64[words, BLOCK]."""
+    if words == 2:
         for i in range(n):
-            at = np.int64(column[U(rows[U(first + i)])]) * 2
-            cells[U(at)] += ordered[U(i), 0]
-            cells[U(at + 1)] += ordered[U(i), 1]
+            r = U(rows[U(first + i)])
+            ordered[0, U(i)] = stats[r, 0]
+            ordered[1, U(i)] = stats[r, 1]
     else:
         for i in range(n):
-            cells[U(column[U(rows[U(first + i)])])] += ordered[U(i), 0]
+            ordered[0, U(i)] = stats[U(rows[U(first + i)]), 0]
+
+
+@device
+def add_one(column, rows, first, n, words, ordered, cells):
+    """Add n rows to the histogram of one feature."""
+    if words == 2:
+        for i in range(n):
+            at = U(column[U(rows[U(first + i)])]) << ONE
+            cells[at] += ordered[0, U(i)]
+            cells[at + ONE] += ordered[1, U(i)]
+    else:
+        for i in range(n):
+            cells[U(column[U(rows[U(first + i)])])] += ordered[0, U(i)]
+
+
+@device
+def add_two(one, two, rows, first, n, words, ordered, cells, others):
+    """Add n rows to the histograms of two features, so that rows are read once."""
+    if words == 2:
+        for i in range(n):
+            r, g, h = U(rows[U(first + i)]), ordered[0, U(i)], ordered[1, U(i)]
+            a, b = U(one[r]) << ONE, U(two[r]) << ONE
+            cells[a] += g
+            cells[a + ONE] += h
+            others[b] += g
+            others[b + ONE] += h
+    else:
+        for i in range(n):
+            r, g = U(rows[U(first + i)]), ordered[0, U(i)]
+            cells[U(one[r])] += g
+            others[U(two[r])] += g
 
 
 @device
@@ -25,19 +56,27 @@ def fill(data, table, pool, rows, node, slot, first, last, part):
     """Fill the histograms of a node for the features first .. last - 1, by so few rows at a time
     that their stats stay in the first-level cache for all features."""
     begin, end = table.numbers[node, BEGIN], table.numbers[node, END]
-    ordered, stats, words = pool.ordered[part], data.stats, data.stats.shape[1]
+    ordered, words, wanted = pool.ordered[part], data.stats.shape[1], pool.tried[2]
+    hist = pool.hist[slot]
     for f in range(first, last):
-        if pool.tried[2, f]:
-            pool.hist[slot, f, :] = 0
+        if wanted[f]:
+            hist[f, :] = 0
     for at in range(begin, end, BLOCK):
         n = min(BLOCK, end - at)
-        for i in range(n):
-            r = U(rows[U(at + i)])
-            for w in range(words):
-                ordered[U(i), U(w)] = stats[r, U(w)]
-        for f in range(first, last):
-            if pool.tried[2, f]:
-                add_rows(data.codes[f], rows, at, n, ordered, pool.hist[slot, f])
+        put_in_order(data.stats, rows, at, n, words, ordered)
+        f = first
+        while f < last:
+            if not wanted[f]:
+                f += 1
+            elif f + 1 < last and wanted[f + 1]:
+                add_two(
+                    data.codes[f], data.codes[f + 1], rows, at, n, words, ordered, hist[f],
+                    hist[f + 1],
+                )  # fmt: skip
+                f += 2
+            else:
+                add_one(data.codes[f], rows, at, n, words, ordered, hist[f])
+                f += 1
 
 
 @device
