@@ -27,6 +27,7 @@ from gpuforest.kernels.decorators import Helper, Kernel
 from gpuforest.kernels.helper_compiler import HelperCompiler, KernelCompiler
 from gpuforest.kernels.link import linked, linker
 from gpuforest.kernels.object_code import target_machine
+from gpuforest.kernels.pairs import add_pair
 from gpuforest.kernels.prefetch import prefetch
 from gpuforest.kernels.processors import Target
 from gpuforest.kernels.shared.scoring.numba import times
@@ -101,6 +102,28 @@ _INLINE: Any = {"forceinline": True, "no_cpython_wrapper": True}
 @overload(prefetch, jit_options=_INLINE)
 def _inline_prefetch(array, index):  # type: ignore[no-untyped-def]
     return lambda array, index: _prefetch(array, index)  # type: ignore[call-arg]
+
+
+@intrinsic
+def _add_pair(typing_context: Any, cells: Any, at: Any, stats: Any, i: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        pair = ir.VectorType(WORD, 2)
+
+        def address(array: int, index: int) -> Any:
+            data = context.make_array(signature.args[array])(context, builder, values[array]).data
+            return builder.bitcast(builder.gep(data, [values[index]]), pair.as_pointer())
+
+        to, source = address(0, 1), address(2, 3)
+        total = builder.add(builder.load(to, align=8), builder.load(source, align=8))
+        builder.store(total, to, align=8)
+        return context.get_dummy_value()
+
+    return types.none(cells, at, stats, i), generate
+
+
+@overload(add_pair, jit_options=_INLINE)
+def _inline_add_pair(cells, at, stats, i):  # type: ignore[no-untyped-def]
+    return lambda cells, at, stats, i: _add_pair(cells, at, stats, i)  # type: ignore[call-arg]
 
 
 register_jitable(times)

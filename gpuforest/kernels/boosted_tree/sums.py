@@ -2,6 +2,7 @@
 
 from gpuforest.kernels.boosted_tree.records import BEGIN, BLOCK, END
 from gpuforest.kernels.decorators import device
+from gpuforest.kernels.pairs import add_pair
 from gpuforest.kernels.shared.hashing.numba import U
 
 ONE = U(1)
@@ -9,15 +10,15 @@ ONE = U(1)
 
 @device
 def put_in_order(stats, rows, first, n, words, ordered):
-    """Copy the stats of n rows, word by word, to `ordered` i64[words, BLOCK]."""
+    """Copy the stats of n rows to `ordered` i64[BLOCK * words]."""
     if words == 2:
         for i in range(n):
             r = U(rows[U(first + i)])
-            ordered[0, U(i)] = stats[r, 0]
-            ordered[1, U(i)] = stats[r, 1]
+            ordered[U(2 * i)] = stats[r, 0]
+            ordered[U(2 * i + 1)] = stats[r, 1]
     else:
         for i in range(n):
-            ordered[0, U(i)] = stats[U(rows[U(first + i)]), 0]
+            ordered[U(i)] = stats[U(rows[U(first + i)]), 0]
 
 
 @device
@@ -26,11 +27,10 @@ def add_one(column, rows, first, n, words, ordered, cells):
     if words == 2:
         for i in range(n):
             at = U(column[U(rows[U(first + i)])]) << ONE
-            cells[at] += ordered[0, U(i)]
-            cells[at + ONE] += ordered[1, U(i)]
+            add_pair(cells, at, ordered, U(2 * i))
     else:
         for i in range(n):
-            cells[U(column[U(rows[U(first + i)])])] += ordered[0, U(i)]
+            cells[U(column[U(rows[U(first + i)])])] += ordered[U(i)]
 
 
 @device
@@ -38,15 +38,12 @@ def add_two(one, two, rows, first, n, words, ordered, cells, others):
     """Add n rows to the histograms of two features, so that rows are read once."""
     if words == 2:
         for i in range(n):
-            r, g, h = U(rows[U(first + i)]), ordered[0, U(i)], ordered[1, U(i)]
-            a, b = U(one[r]) << ONE, U(two[r]) << ONE
-            cells[a] += g
-            cells[a + ONE] += h
-            others[b] += g
-            others[b + ONE] += h
+            r = U(rows[U(first + i)])
+            add_pair(cells, U(one[r]) << ONE, ordered, U(2 * i))
+            add_pair(others, U(two[r]) << ONE, ordered, U(2 * i))
     else:
         for i in range(n):
-            r, g = U(rows[U(first + i)]), ordered[0, U(i)]
+            r, g = U(rows[U(first + i)]), ordered[U(i)]
             cells[U(one[r])] += g
             others[U(two[r])] += g
 
