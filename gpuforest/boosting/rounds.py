@@ -95,24 +95,32 @@ def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Roun
 
     first : the number of the first round
     """
-    b, K = boosting, len(raw)
+    b = boosting
     booster = b.backend.booster(b)
-    number = first
-    while True:
-        rows, others = drawn_rows(b, number)
-        loss = loss_numbers(b, raw, rows)
-        units = units_of(b, booster, loss, raw)
-        booster.gradients(loss, raw, units)
-        rules = [rules_of(b, units, number * K + k) for k in range(K)]
-        own = [(rows.copy(), others.copy()) for _ in range(K)]
-        trees = booster.trees(rules, [r for r, _ in own], [o for _, o in own])
-        found = []
-        for k, tree in enumerate(trees):
-            values = leaf_values(b, loss, tree, raw[k], own[k][0]) * b.learning_rate
-            booster.add_values(raw[k], tree, values, *own[k])
-            found.append(values)
-        yield Round(trees, found, [(r.g, r.h) for r in rules])
-        number += 1
+    try:
+        while True:
+            yield one_round(b, booster, raw, first)
+            first += 1
+    finally:
+        booster.close()
+
+
+def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Round:
+    """Grow the K trees of a round, and add what they predict to raw."""
+    K = len(raw)
+    rows, others = drawn_rows(b, number)
+    loss = loss_numbers(b, raw, rows)
+    units = units_of(b, booster, loss, raw)
+    booster.gradients(loss, raw, units)
+    rules = [rules_of(b, units, number * K + k) for k in range(K)]
+    own = [(rows.copy(), others.copy()) for _ in range(K)]
+    trees = booster.trees(rules, [r for r, _ in own], [o for _, o in own])
+    found = []
+    for k, tree in enumerate(trees):
+        values = leaf_values(b, loss, tree, raw[k], own[k][0]) * b.learning_rate
+        booster.add_values(raw[k], tree, values, *own[k])
+        found.append(values)
+    return Round(trees, found, [(r.g, r.h) for r in rules])
 
 
 def drawn_rows(b: Boosting, number: int) -> tuple[np.ndarray, np.ndarray]:

@@ -81,6 +81,56 @@ def parallel_map(
         stopped.set()
 
 
+class Team:
+    """Threads that wait for work between calls, for work of so short a time that starting threads
+    would cost as much. The caller works as one of them.
+
+    Parameters
+    ----------
+    n_threads : int
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+        self._tasks: SimpleQueue[tuple[Callable[[int], Any], int] | None] = SimpleQueue()
+        self._done: SimpleQueue[BaseException | None] = SimpleQueue()
+        for _ in range(n_threads - 1):
+            arguments = self._tasks, self._done
+            threading.Thread(target=_serve, args=arguments, daemon=True).start()
+
+    def run(self, function: Callable[[int], Any], n: int) -> None:
+        """Call function(0), ..., function(n - 1)."""
+        for i in range(n):
+            self._tasks.put((function, i))
+        with contextlib.suppress(Empty):
+            while True:
+                _work(self._tasks.get_nowait(), self._done)
+        errors = [self._done.get() for _ in range(n)]
+        for error in errors:
+            if error is not None:
+                raise error
+
+    def close(self) -> None:
+        """End the threads."""
+        for _ in range(self.n_threads - 1):
+            self._tasks.put(None)
+
+
+def _serve(tasks: Any, done: Any) -> None:
+    while (task := tasks.get()) is not None:
+        _work(task, done)
+        del task  # it may hold a whole fit
+
+
+def _work(task: Any, done: Any) -> None:
+    function, i = task
+    try:
+        function(i)
+        done.put(None)
+    except BaseException as error:
+        done.put(error)
+
+
 def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:
     """Consecutive slices of items whose sizes add up to `most`, or of one item."""
     total = np.cumsum(sizes)
