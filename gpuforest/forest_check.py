@@ -6,7 +6,7 @@ nothing, ever walks a damaged tree.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,8 @@ def check_forest(forest: Forest) -> None:
         _check_edges(forest.edges)
         _check_coding(forest.coding)
         if forest.baseline is not None:
-            forest.coding.check(forest.n_trees)
+            coding: Any = forest.coding
+            coding.check(forest.n_trees)
         _check_leaves(forest.leaf_sums, forest.coding)
         _check_leaf_impurity(forest)
         _check_leaf_values(forest)

@@ -21,6 +21,7 @@ LAYERS = [
     {"forest_check", "leaf_rows", "memory", "slots"},
     {"levels"},
     {"forest"},
+    {"boosting"},
     {"backends"},
     {"training"},
     {"assembly", "data", "multiway", "predict"},
@@ -45,6 +46,7 @@ TESTED_IN = {
     "common/dtypes": "test_layering.py",  # names alone; mypy and the kernels hold them
     "inspection/node_medians": "kernels/test_absolute_split.py",  # beside scikit-learn's
     "inspection/shape": "estimators/test_like_sklearn.py",  # beside scikit-learn's
+    "kernels/gradients": "boosting/test_losses.py",  # beside the losses
     "kernels/grow_subtrees": "kernels/test_small_nodes.py",  # and test_grow.py, test_parity.py
     "kernels/level": "backends/test_parity.py",  # the same as its default, in every forest
     "kernels/leaf_rows": "test_leaf_rows.py",  # beside the host's
@@ -135,7 +137,7 @@ def functions(path: Path) -> dict[str, list[str]]:
 def kernels() -> list[tuple[str, str]]:
     """Operation and function of every kernel that is called in the reference implementation."""
     found = []
-    for module in ("backends/numpy.py", "binning.py"):
+    for module in ("backends/numpy.py", "backends/boosters.py", "binning.py"):
         for name in imports_of(PACKAGE / module):
             match name.split("."):
                 case ["gpuforest", "kernels", operation, "numpy", function]:

@@ -15,7 +15,6 @@ import numpy as np
 
 from gpuforest import binning
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.common.errors import BackendError
 from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
 from gpuforest.kernels.best_split.category_order import as_sets, in_order
 from gpuforest.leaf_rows import row_keys, rows_are
@@ -133,11 +132,14 @@ class Backend(ABC):
 
     def booster(self, boosting: Boosting) -> Booster:
         """What grows the rounds of one fit of boosting."""
-        raise BackendError(
-            f"backend {self.name!r} does not grow trees for boosting: choose 'numba' or 'numpy'"
-        )
+        raise NotImplementedError
 
     # derived
+
+    @property
+    def boosts(self) -> bool:
+        """Whether this backend has `booster`."""
+        return type(self).booster is not Backend.booster
 
     def supports(self, criterion: Criterion) -> bool:
         """Whether this backend grows trees by this criterion: its kernels know the number, and

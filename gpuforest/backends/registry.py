@@ -150,15 +150,24 @@ def get_backend(
 
 def for_criterion(backend: Backend, criterion: Criterion) -> Backend:
     """The backend; or the CPU's, with a log record, if it does not support the criterion."""
-    if backend.supports(criterion):
+    return _or_cpu(backend, lambda b: b.supports(criterion), f"criterion={criterion.name!r}")
+
+
+def for_boosting(backend: Backend) -> Backend:
+    """The backend; or the CPU's, with a log record, if it does not boost."""
+    return _or_cpu(backend, lambda b: b.boosts, "gradient boosting")
+
+
+def _or_cpu(backend: Backend, supports: Callable[[Backend], bool], what: str) -> Backend:
+    if supports(backend):
         return backend
     names = [name for name in ("numba", "numpy") if find_spec(name) is not None]
     others = (get_backend(name, backend.n_threads) for name in names)
-    found = next(other for other in others if other.supports(criterion))
+    found = next(other for other in others if supports(other))
     gpu.logger.warning(
-        "backend %r has no criterion=%r: the trees grow on the CPU, on backend %r",
+        "backend %r has no %s: the trees grow on the CPU, on backend %r",
         backend.name,
-        criterion.name,
+        what,
         found.name,
     )
     return found

@@ -12,7 +12,7 @@ huber             identity    squared up to delta, then linear               cli
 poisson           log         exp(raw) - y raw                               exp(raw) - y
 gamma             log         raw + y exp(-raw)                              1 - y exp(-raw)
 log_loss, K = 1   logit       ln(1 + exp(raw)) - y raw                       expit(raw) - y
-log_loss, K > 2   softmax     ln(sum_k exp(raw_k)) - raw_y                   softmax(raw)_k - [y = k]
+log_loss, K > 2   softmax     ln(sum_k exp(raw_k)) - raw_y                   softmax_k - [y = k]
 ================  ==========  =============================================  =====================
 
 Sources: Friedman, "Greedy function approximation: a gradient boosting machine", Annals of
@@ -27,9 +27,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuforest.common.elementary import exp, expit, log, log1p_exp
+from gpuforest.kernels.gradients.records import (
+    ABSOLUTE,
+    BINARY,
+    GAMMA,
+    HUBER,
+    MULTICLASS,
+    POISSON,
+    QUANTILE,
+    SQUARED,
+)
 
-# the numbers of the losses in compiled kernels
-SQUARED, ABSOLUTE, QUANTILE, HUBER, POISSON, GAMMA, BINARY, MULTICLASS = range(8)
 NUMBERS = {
     "squared_error": SQUARED,
     "absolute_error": ABSOLUTE,
@@ -106,7 +114,7 @@ class Loss:
             found = np.array([exact_sum(w[y == k]) for k in range(max(2, self.n_raw))]) / total
             found = np.minimum(np.maximum(found, LEAST_SHARE), 1 - LEAST_SHARE)
             if self.number == BINARY:
-                return log(found[1:] / (1 - found[1:]))
+                return np.asarray(log(found[1:] / (1 - found[1:])))
             logs = log(found)
             return np.asarray(logs - exact_sum(logs) / len(logs))
         found = np.array([exact_mean(y, weight)])
@@ -132,12 +140,13 @@ class Loss:
             return np.asarray(first + y * exp(-first))
         rest = y - first
         if self.number == ABSOLUTE:
-            return np.abs(rest)
+            return np.asarray(np.abs(rest))
         if self.number == QUANTILE:
             return np.asarray(rest * (self.quantile - (rest < 0)))
         if self.number == HUBER:
             delta, size = huber_delta(rest, None, self.quantile), np.abs(rest)
-            return np.where(size <= delta, 0.5 * rest * rest, delta * (size - 0.5 * delta))
+            far = delta * (size - 0.5 * delta)
+            return np.asarray(np.where(size <= delta, 0.5 * rest * rest, far))
         return np.asarray(0.5 * rest * rest)
 
     def mean(self, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None) -> float:
@@ -164,7 +173,7 @@ def exact_sum(values: np.ndarray) -> float:
     if not most > 0 or not np.isfinite(most):
         return most if most else 0.0
     # sums stay below 2**62
-    shift = 62 - int(len(values)).bit_length() - int(np.frexp(most)[1])
+    shift = 62 - len(values).bit_length() - int(np.frexp(most)[1])
     parts = np.rint(np.ldexp(values, shift)).astype(np.int64)
     return float(np.ldexp(float(parts.sum()), -shift))
 
@@ -200,7 +209,7 @@ def weighted_quantile(values: np.ndarray, weight: np.ndarray | None, share: floa
 
 def unit_of(weight: np.ndarray) -> float:
     """The power of two that makes integers of weights f64[N], whose sum stays below 2**52."""
-    bits = 52 - int(len(weight)).bit_length()
+    bits = 52 - len(weight).bit_length()
     return float(np.ldexp(1.0, bits - int(np.frexp(float(weight.max(initial=1.0)))[1])))
 
 

@@ -67,9 +67,7 @@ class BoostedCoding(TargetCoding):
         need(type(self.l2) is float and 0 <= self.l2 < np.inf, "l2 out of range")
 
 
-def forest_of(
-    rounds: list[Round], edges: BinEdges, coding: BoostedCoding, seed: int
-) -> Forest:
+def forest_of(rounds: list[Round], edges: BinEdges, coding: BoostedCoding, seed: int) -> Forest:
     """The forest of some rounds, one or more; `coding` need not have their units."""
     K, trees = coding.n_values, [tree for r in rounds for tree in r.trees]
     first_leaf = np.cumsum([0, *(len(t.values) for t in trees)])
@@ -104,7 +102,8 @@ def joined(first: Forest, second: Forest) -> Forest:
     nodes[leaf] += np.uint64(len(first.leaf_sums))
     coding: Any = first.coding
     other: Any = second.coding
-    assert first.leaf_values is not None and second.leaf_values is not None
+    assert first.leaf_values is not None
+    assert second.leaf_values is not None
     return replace(
         first,
         nodes=np.concatenate([first.nodes, nodes]),

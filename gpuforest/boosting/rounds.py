@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuforest.boosting.losses import HUBER, QUANTILE, Loss, huber_delta, weighted_quantile
+from gpuforest.boosting.losses import Loss, exact_mean, huber_delta, weighted_quantile
 from gpuforest.common import hashing
 from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
-from gpuforest.kernels.gradients.numpy import LossNumbers, Units
+from gpuforest.kernels.gradients.records import HUBER, QUANTILE, LossNumbers, Units
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -194,6 +194,4 @@ def leaf_values(
 
 def huber_step(rest: np.ndarray, weight: np.ndarray | None, delta: float) -> float:
     """The mean of residuals f64[n] that are cut off at delta."""
-    from gpuforest.boosting.losses import exact_mean
-
     return exact_mean(np.minimum(np.maximum(rest, -delta), delta), weight)

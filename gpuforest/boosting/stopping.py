@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -47,15 +46,3 @@ def has_converged(scores: list[float], n_iter_no_change: int, tol: float) -> boo
         return False
     before = scores[-n_iter_no_change - 1] + tol
     return not any(score > before for score in scores[-n_iter_no_change:])
-
-
-def weigh_classes(
-    class_weight: Any, codes: np.ndarray, classes: np.ndarray, weight: np.ndarray | None
-) -> np.ndarray | None:
-    """The weights of rows f64[N] times those of their classes."""
-    if class_weight is None:
-        return weight
-    from gpuforest.estimators.class_weights import class_weights_of
-
-    own = class_weights_of(class_weight, codes, classes)[codes]
-    return own if weight is None else weight * own

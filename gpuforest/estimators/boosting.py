@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import run_on_backend
+from gpuforest.backends.registry import for_boosting, run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.model import BoostedCoding, forest_of, gain_importances, joined
@@ -28,9 +28,10 @@ from gpuforest.common import progress
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.settings import UNLIMITED, draw_seed
+from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
 from gpuforest.predict import predict
-from gpuforest.target import TargetCoding, integer_weights
+from gpuforest.target import integer_weights
 
 Array = Any
 
@@ -165,9 +166,7 @@ class HistGradientBoosting(BaseTrees):
         try:
             given_val = None if X_val is None else (X_val, y_val, sample_weight_val)
             with progress.printing(self.verbose):
-                work = partial(
-                    self._boost, (X, y, sample_weight), given_val, seed, earlier, kept
-                )
+                work = partial(self._boost, (X, y, sample_weight), given_val, seed, earlier, kept)
                 run_on_backend(work, **self._chosen(X))
         except BaseException:
             self._forget()
@@ -196,6 +195,7 @@ class HistGradientBoosting(BaseTrees):
         backend: Backend,
     ) -> None:
         with progress.stage("checking"):
+            backend = for_boosting(backend)
             weights = to_host(given[2], "sample_weight")
             X, categories = learn_table(self, given[0], backend, weights)
             self._refuse_many_categories(categories)
@@ -307,10 +307,13 @@ class HistGradientBoosting(BaseTrees):
         kept: tuple[list[float], list[float]] | None,
     ) -> None:
         """Grow the rounds, and keep the forest."""
-        coding = BoostedCoding(
-            classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2,
-            baseline=b.loss.baseline(train.y, train.weight),
-        ) if earlier is None else earlier.coding  # fmt: skip
+        baseline = b.loss.baseline(train.y, train.weight)
+        coding: Any = BoostedCoding(
+            classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2, baseline=baseline
+        )
+        if earlier is not None:
+            check_same(earlier, b.matrix.edges, coding)
+            coding = earlier.coding
         raw = np.empty((b.loss.n_raw, b.n_rows))
         raw[:] = coding.baseline[:, None]
         begin = 0
@@ -370,7 +373,7 @@ class HistGradientBoosting(BaseTrees):
             ) from None
         for group in groups:
             for x in group:
-                if not (isinstance(x, Integral) and 0 <= x < n_features):
+                if not (isinstance(x, Integral) and 0 <= int(x) < n_features):
                     raise ValueError(
                         "Interaction constraints must consist of integer indices in"
                         f" [0, n_features - 1] = [0, {n_features - 1}], specifying the"
@@ -386,7 +389,7 @@ class HistGradientBoosting(BaseTrees):
 
     def _refuse_many_categories(self, categories: dict[int, tuple[Any, ...]]) -> None:
         for f, values in categories.items():
-            if len(values) > self.max_bins:
+            if len(values) > int(self.max_bins):
                 names = getattr(self, "feature_names_in_", None)
                 name = f"at index {f}" if names is None else repr(names[f])
                 raise ValueError(
@@ -426,7 +429,8 @@ class HistGradientBoosting(BaseTrees):
 
     def _raw_predict(self, X: Any) -> np.ndarray:
         """Raw predictions f64[N, K], where X is."""
-        return self._walk(X, predict)
+        found: np.ndarray = self._walk(X, predict)
+        return found
 
     def _staged_raw_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Raw predictions f64[N, K] after each round."""
@@ -434,7 +438,7 @@ class HistGradientBoosting(BaseTrees):
         yield from run_on_backend(partial(self._stages, X), **self._chosen(X))
 
     def _stages(self, X: Any, backend: Backend) -> Iterator[np.ndarray]:
-        forest = self.forest_
+        forest: Any = self.forest_
         codes = bin_matrix(check_table(self, X, backend), forest.edges, backend).codes
         total = np.repeat(forest.baseline[None], codes.shape[0], axis=0)
         K = total.shape[1]
@@ -452,7 +456,7 @@ class Watch:
         boosting: Boosting,
         train: Rows,
         validation: Rows | None,
-        coding: TargetCoding,
+        coding: BoostedCoding,
         raw: np.ndarray,
         earlier: Forest | None,
         kept: tuple[list[float], list[float]] | None,
@@ -508,12 +512,13 @@ class Watch:
 
     def _scores(self) -> tuple[float, float | None]:
         """Scores of the user's scorer, which calls the estimator's predictions."""
-        estimator, train = self.estimator, self.train
-        raw = self.raw.T
+        train, raw = self.train, self.raw.T
         if self.scored is not None:
             train, raw = train.take(self.scored), raw[self.scored]
         first = self._score(train, raw)
-        return first, None if self.validation is None else self._score(self.validation, self.raw_val)
+        return first, None if self.validation is None else self._score(
+            self.validation, self.raw_val
+        )
 
     def _score(self, rows: Rows, raw: np.ndarray) -> float:
         estimator = self.estimator
@@ -526,7 +531,7 @@ class Watch:
 
 
 def replace_predictions(
-    estimator: HistGradientBoosting, coding: TargetCoding, raw: np.ndarray
+    estimator: HistGradientBoosting, coding: BoostedCoding, raw: np.ndarray
 ) -> Any:
     """A copy of an estimator whose raw predictions are known, whatever rows it gets."""
     known = copy(estimator)

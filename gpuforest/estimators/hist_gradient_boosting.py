@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.boosting.losses import NUMBERS
-from gpuforest.boosting.stopping import weigh_classes
 from gpuforest.criteria import CRITERIA
 from gpuforest.data.validation import check_labels, check_numbers
 from gpuforest.estimators.boosting import CONSTRAINTS, HistGradientBoosting
+from gpuforest.estimators.class_weights import class_weights_of
 from gpuforest.estimators.settings import keep
 from gpuforest.forest import Forest
 
@@ -102,7 +102,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     2002. Ke et al., "LightGBM: a highly efficient gradient boosting decision tree", NIPS 2017.
     """
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CONSTRAINTS,
         "loss": [StrOptions({"log_loss"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -208,13 +208,16 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
         assert found is not None
         if unknown := [label for label in found.tolist() if label not in set(classes.tolist())]:
             raise ValueError(f"y contains previously unseen labels: {unknown}")
-        return np.searchsorted(classes, found)[codes]
+        return np.asarray(np.searchsorted(classes, found)[codes])
 
     def _weigh(
         self, y: np.ndarray, classes: np.ndarray | None, weight: np.ndarray | None
     ) -> np.ndarray | None:
+        if self.class_weight is None:
+            return weight
         assert classes is not None
-        return weigh_classes(self.class_weight, y, classes, weight)
+        own = class_weights_of(self.class_weight, y, classes)[y]
+        return np.asarray(own if weight is None else weight * own)
 
     def _keep(self, forest: Forest) -> None:
         super()._keep(forest)
@@ -263,7 +266,7 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
     As of `HistGradientBoostingClassifier`.
     """
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CONSTRAINTS,
         "loss": [StrOptions(set(NUMBERS))],
         "quantile": [Interval(Real, 0, 1, closed="both"), None],

@@ -1,8 +1,8 @@
 """What a model file holds of boosting beside the trees.
 
-    baseline           f64[K]      units   f64[T, 2]     see boosting/model.py
-    train_score        f64[n]      validation_score  f64[n]
-    header "boosting"  {"loss": ..., "quantile": ..., "l2": ..., "stops": whether rounds end early}
+baseline           f64[K]      units   f64[T, 2]     see boosting/model.py
+train_score        f64[n]      validation_score  f64[n]
+header "boosting"  {"loss": ..., "quantile": ..., "l2": ..., "stops": whether rounds end early}
 """
 
 from __future__ import annotations

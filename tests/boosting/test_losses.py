@@ -6,7 +6,7 @@ import pytest
 from gpuforest.boosting.losses import Loss, exact_mean, exact_sum, weighted_quantile
 from gpuforest.kernels.gradients import numba as compiled
 from gpuforest.kernels.gradients import numpy as plain
-from gpuforest.kernels.gradients.numpy import LossNumbers, Units
+from gpuforest.kernels.gradients.records import LossNumbers, Units
 
 rng = np.random.default_rng(0)
 N = 300
@@ -78,11 +78,11 @@ def test_compiled_gradients_equal_the_reference(
     plain.gradients(numbers, y, raw, weight, units, wanted)
     scratch = np.empty((4, compiled.BLOCK))
     for first, last in ((0, 100), (100, N)):
-        compiled.gradients(numbers, y, raw, weight, units, first, last, scratch, found)
+        compiled.gradients(numbers, y, raw, weight, units, found, first, last, scratch)
     assert np.array_equal(found, wanted)
     most, out = np.empty(2), np.empty(2)
     plain.largest(numbers, y, raw, weight, most)
-    compiled.largest(numbers, y, raw, weight, 0, N, scratch, out)
+    compiled.largest(numbers, y, raw, weight, out, 0, N, scratch)
     assert out.tolist() == most.tolist()
 
 

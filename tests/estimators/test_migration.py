@@ -4,10 +4,12 @@ import re
 from inspect import signature
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.ensemble
 import sklearn.tree
 from paths import ROOT
+from sklearn._loss import HalfSquaredError
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.metrics import accuracy_score
 
@@ -18,6 +20,8 @@ from gpuforest import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -84,6 +88,7 @@ def test_parameters(name):
     new |= {"categorical_features", "min_category_frequency", "categorical_split"}
     new |= {"ccp_cv", "ccp_rule"}
     new |= {"n_jobs", "verbose"} if name.startswith("AdaBoost") else set()
+    new |= {"n_jobs", "subsample"} if name.startswith("Hist") else set()
     assert own.keys() - other.keys() <= new
 
 
@@ -134,6 +139,20 @@ def test_estimator():
         BaggingClassifier(DecisionTreeClassifier(random_state=s), 3, random_state=0) for s in (1, 2)
     )
     assert np.array_equal(a.fit(X, Y).forest_.nodes, b.fit(X, Y).forest_.nodes)
+
+
+def test_strings():
+    words = np.array(["a", "b"])[(X[:, :1] > 6).astype(int)].astype(object)
+    frame = pd.DataFrame({"word": words[:, 0], "width": X[:, 1]})
+    model = HistGradientBoostingClassifier(max_iter=2).fit(frame, Y)
+    assert model.is_categorical_.tolist() == [True, False]
+
+
+def test_huber():
+    model = HistGradientBoostingRegressor("huber", max_iter=20).fit(X, Y.astype(float))
+    assert model.score(X, Y) > 0.9
+    with pytest.raises(ValueError, match="must be a str"):
+        HistGradientBoostingRegressor(HalfSquaredError()).fit(X, Y)
 
 
 def test_max_features():

@@ -12,6 +12,8 @@ from gpuforest import (
     DecisionTreeRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
@@ -35,6 +37,8 @@ def estimators():
             yield tree(backend=backend)
             yield bag(tree(backend=backend), 5)
             yield boost(n_estimators=5, backend=backend)
+        for boost in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
+            yield boost(max_iter=5, min_samples_leaf=5, backend=backend)
         for forest in FORESTS:
             yield forest(5, backend=backend)
         yield RandomForestClassifier(5, bootstrap=False, backend=backend)
@@ -45,9 +49,12 @@ def expected(estimator):
     """scikit-learn declares the same of its own: as many rows are drawn as X has, by their
     weight, so that weights and repeated rows are equal in the mean only."""
     draws = getattr(estimator, "bootstrap", False) or isinstance(estimator, AdaBoostRegressor)
-    if not draws:
+    counts = hasattr(estimator, "max_iter")
+    if not draws and not counts:
         return {}
     why = "rows are drawn by their weight, as many as X has rows: equal in the mean only"
+    if counts:
+        why = "min_samples_leaf counts rows, whatever they weigh"
     return dict.fromkeys(
         (
             "check_sample_weight_equivalence_on_dense_data",

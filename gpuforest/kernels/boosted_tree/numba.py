@@ -1,9 +1,9 @@
 """A tree of boosting, compiled. The specification is numpy.py beside this file.
 
-`advance` grows the tree until it is done, or until a node has so many rows that threads had better
-share its features: then it returns, `search` runs on each part of the features, and `advance`
-goes on. Of the two children of a split only the smaller one's histograms are filled; the other's
-are the difference to their parent's, which is exact.
+`grow_tree` grows the tree until it is done, or until a node has so many rows that threads had
+better share its features: then it returns, `search` runs on each part of the features, and
+`grow_tree` goes on. Of the two children of a split only the smaller one's histograms are filled;
+the other's are the difference to their parent's, which is exact.
 """
 
 import math
@@ -367,9 +367,9 @@ def search(
 
 
 @kernel
-def advance(
-    data: BoostRows, rules: BoostRules, table: Table, pool: Pool, state: I64s, rows: I32s,
-    others: I32s, spare: I32s, set_words: I64s, tree: Tree,
+def grow_tree(
+    data: BoostRows, rules: BoostRules, rows: I32s, others: I32s, set_words: I64s, table: Table,
+    pool: Pool, state: I64s, spare: I32s, tree: Tree,
 ):  # fmt: skip
     """Grow until the tree is done or a search is wide; `state[STATUS]` says which.
 

@@ -187,9 +187,7 @@ def sets(bins: list[Sums], f: int, n_bins: int, node: Node, rules: BoostRules) -
     """All splits by a categorical feature; missing is one more category."""
     missing = len(bins) - 1
     used = [c for c in (*range(n_bins), missing) if bins[c][2] >= CATEGORY_ROWS]
-    ratio = {
-        c: (bins[c][0] * rules.g) / (bins[c][1] * rules.h + CATEGORY_ROWS) for c in used
-    }
+    ratio = {c: (bins[c][0] * rules.g) / (bins[c][1] * rules.h + CATEGORY_ROWS) for c in used}
     used.sort(key=lambda c: (ratio[c], c))
     found: list[Split] = []
     if len(used) < 2:
@@ -225,16 +223,11 @@ def divide(data: BoostRows, rules: BoostRules, node: Node, split: Split) -> list
         middle = (ends[0] + ends[1]) * 0.5
         bounds = [(node.low, middle), (middle, node.high)][::sign]
     groups = node.groups & rules.groups[:, split.feature] if len(rules.groups) else node.groups
-    children = []
-    for side, (here, there, sums) in enumerate(
-        ((left, other, split.left), (~left, ~other, right_sums))
-    ):
-        children.append(
-            Node(
-                node.rows[here], node.others[there], sums, node.depth + 1,
-                hash_at(node.key, side), *bounds[side], groups,
-            )  # fmt: skip
-        )
+    sides = ((left, other, split.left), (~left, ~other, right_sums))
+    depth, children = node.depth + 1, []
+    for side, (here, there, sums) in enumerate(sides):
+        rows, others, key = node.rows[here], node.others[there], hash_at(node.key, side)
+        children.append(Node(rows, others, sums, depth, key, *bounds[side], groups))
     node.left, node.right = children
     return children
 
@@ -244,7 +237,10 @@ def in_order(
 ) -> GrownTree:
     """The tree in the order of nodes.py."""
     words: dict[int, Any] = {}
-    sums, values, ranges, sets = [], [], [], {}
+    sets: dict[int, np.ndarray] = {}
+    sums: list[Sums] = []
+    values: list[float] = []
+    ranges: list[list[int]] = []
     stack, n_nodes = [(0, root)], 1
     all_rows, all_others = [], []
     at, other_at = 0, 0
@@ -260,7 +256,8 @@ def in_order(
             all_others.append(node.others)
             continue
         split = node.split
-        word = pack_splits(np, *(np.array([x]) for x in (split.feature, split.bin, split.missing_left)))
+        fields = split.feature, split.bin, split.missing_left
+        word = pack_splits(np, *(np.array([field]) for field in fields))
         words[number] = int(word[0]) + (n_nodes << CHILD_SHIFT)
         if split.bin == SET_BIN:
             bits = np.zeros(set_words[split.feature], np.uint64)

@@ -155,7 +155,9 @@ class Tree(NamedTuple):
 
 
 # elements of `state` i64[16]: where growing stands
-STATUS, N_NODES, N_OPEN, N_LEAVES, N_FREE, FIRST, FIRST_SLOT, SECOND, SECOND_SLOT, SUBTRACT = range(10)
+STATUS, N_NODES, N_OPEN, N_LEAVES, N_FREE, FIRST, FIRST_SLOT, SECOND, SECOND_SLOT, SUBTRACT = range(
+    10
+)
 N_PARTS, WIDE, N_WORDS = range(10, 13)
 BEGUN, WAITING, DONE = range(3)
 BLOCK = 1024  # rows whose stats are put in order at once, to stay in the first-level cache

@@ -9,8 +9,6 @@ from gpuforest.kernels.boosted_tree.records import (
     CATEGORY_ROWS,
     FIRST,
     FIRST_SLOT,
-    G,
-    H,
     HIGH,
     LOW,
     MIN_HESSIAN,
@@ -18,6 +16,8 @@ from gpuforest.kernels.boosted_tree.records import (
     SECOND,
     SECOND_SLOT,
     SUBTRACT,
+    G,
+    H,
 )
 from gpuforest.kernels.boosted_tree.sums import fill, subtract
 from gpuforest.kernels.decorators import device, rare

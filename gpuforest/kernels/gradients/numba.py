@@ -4,10 +4,19 @@ import math
 
 import numpy as np
 
-from gpuforest.boosting.losses import ABSOLUTE, BINARY, GAMMA, HUBER, POISSON, QUANTILE, SQUARED
 from gpuforest.common import elementary
 from gpuforest.kernels.decorators import device, kernel
-from gpuforest.kernels.gradients.numpy import LossNumbers, Units
+from gpuforest.kernels.gradients.records import (
+    ABSOLUTE,
+    BINARY,
+    GAMMA,
+    HUBER,
+    POISSON,
+    QUANTILE,
+    SQUARED,
+    LossNumbers,
+    Units,
+)
 from gpuforest.kernels.types import I64, F64s, F64s2, I64s3
 
 BLOCK = 1024  # rows at once, whose numbers stay in the first-level cache
@@ -113,8 +122,8 @@ def derive(loss, y, raw, weight, k, first, n, scratch):
 
 @kernel
 def largest(
-    loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, begin: I64, end: I64, scratch: F64s2,
-    out: F64s,
+    loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, out: F64s, begin: I64, end: I64,
+    scratch: F64s2,
 ):  # fmt: skip
     """As numpy.py's, of the rows begin .. end - 1; scratch f64[4, BLOCK]."""
     most, most_h = 0.0, 0.0
@@ -130,8 +139,8 @@ def largest(
 
 @kernel
 def gradients(
-    loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, units: Units, begin: I64, end: I64,
-    scratch: F64s2, stats: I64s3,
+    loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, units: Units, stats: I64s3, begin: I64,
+    end: I64, scratch: F64s2,
 ):  # fmt: skip
     """As numpy.py's, of the rows begin .. end - 1."""
     bits = units.n_bits

@@ -14,38 +14,20 @@ units leave room for the sums of all rows, so no carry reaches the other number.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from gpuforest.boosting import losses
 from gpuforest.common.elementary import exp, expit
-from gpuforest.kernels.types import F64, I64, F64s
-
-
-class LossNumbers(NamedTuple):
-    """A loss as kernels take it.
-
-    number : int, see boosting/losses.py
-    quantile : float, of the loss "quantile"
-    delta : float, the largest residual that "huber" does not clip
-    """
-
-    number: I64
-    quantile: F64
-    delta: F64
-
-
-class Units(NamedTuple):
-    """How numbers become integers.
-
-    g, h : float, powers of two by which gradients and hessians are multiplied
-    n_bits : int, the bits of a word that count rows
-    """
-
-    g: F64
-    h: F64
-    n_bits: I64
+from gpuforest.kernels.gradients.records import (
+    ABSOLUTE,
+    BINARY,
+    GAMMA,
+    HUBER,
+    POISSON,
+    QUANTILE,
+    SQUARED,
+    LossNumbers,
+    Units,
+)
 
 
 def derivatives(
@@ -60,22 +42,22 @@ def derivatives(
     weight : f64[N], or f64[0]: all weights are one
     """
     number, one = loss.number, np.ones_like(raw)
-    if number == losses.SQUARED:
+    if number == SQUARED:
         g, h = raw - y, one
-    elif number == losses.ABSOLUTE:
+    elif number == ABSOLUTE:
         g, h = np.where(y > raw, -1.0, 1.0), one
-    elif number == losses.QUANTILE:
+    elif number == QUANTILE:
         g, h = np.where(y >= raw, -loss.quantile, 1.0 - loss.quantile), one
-    elif number == losses.HUBER:
+    elif number == HUBER:
         g, h = np.minimum(np.maximum(raw - y, -loss.delta), loss.delta), one
-    elif number == losses.POISSON:
+    elif number == POISSON:
         h = exp(raw)
         g = h - y
-    elif number == losses.GAMMA:
+    elif number == GAMMA:
         h = y * exp(-raw)
         g = 1.0 - h
     else:
-        if number == losses.BINARY:
+        if number == BINARY:
             p, hit = expit(raw), y == 1.0
         else:
             p = exp(raw - raw.max(axis=0))
@@ -87,7 +69,9 @@ def derivatives(
     return (g * weight, h * weight) if len(weight) else (g, h)
 
 
-def largest(loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: F64s, out: F64s) -> None:
+def largest(
+    loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: np.ndarray, out: np.ndarray
+) -> None:
     """Write the largest size of a gradient, and of a hessian, to out f64[2]."""
     out[:] = [np.abs(a).max(initial=0.0) for a in derivatives(loss, y, raw, weight)]
 

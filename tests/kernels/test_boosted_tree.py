@@ -67,8 +67,10 @@ def test_a_tree_by_hand(kind: type[Booster]) -> None:
     tree, rows, _ = grow(kind, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3))
     feature, bin, missing_left, child = unpack(np, tree.nodes)
     assert feature.tolist() == [0, -1, 0, -1, -1]
-    assert bin[[0, 2]].tolist() == [0, 1] and child[[0, 2]].tolist() == [1, 3]
-    assert not missing_left[0] and not missing_left[2]  # no side is heavier to the left
+    assert bin[[0, 2]].tolist() == [0, 1]
+    assert child[[0, 2]].tolist() == [1, 3]
+    assert not missing_left[0]
+    assert not missing_left[2]
     assert tree.values.tolist() == [-3.0, 1.0, 4.0]
     assert tree.sums.tolist() == [[6, 2, 2], [-2, 2, 2], [-8, 2, 2]]
     assert tree.ranges[:, :2].tolist() == [[0, 2], [2, 4], [4, 6]]
@@ -148,7 +150,8 @@ def test_compiled_trees_equal_the_reference(
     finally:
         boosters.WIDE_WORK = before
     for a, b in zip((*wanted[0], *wanted[1:]), (*found[0], *found[1:]), strict=True):
-        assert a.shape == b.shape and a.dtype == b.dtype
+        assert a.shape == b.shape
+        assert a.dtype == b.dtype
         assert np.array_equal(a, b)
 
 

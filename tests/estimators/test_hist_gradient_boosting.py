@@ -1,0 +1,273 @@
+"""Gradient boosting as users meet it: the same model on each backend, as good as scikit-learn's."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_regression
+from sklearn.ensemble import HistGradientBoostingClassifier as TheirClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor as TheirRegressor
+from sklearn.model_selection import cross_val_score, train_test_split
+
+import gpuforest
+from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numpy import NumpyBackend
+
+rng = np.random.default_rng(0)
+CANCER, IRIS, DIABETES = (
+    load(return_X_y=True) for load in (load_breast_cancer, load_iris, load_diabetes)
+)
+LOSSES = ["squared_error", "absolute_error", "huber", "poisson", "gamma", "quantile"]
+
+
+def same(a, b):
+    """Whether two models are equal, bit for bit."""
+    first, second = a.forest_, b.forest_
+    names = ("nodes", "tree_offsets", "leaf_sums", "leaf_values", "sets")
+    equal = all(np.array_equal(getattr(first, n), getattr(second, n)) for n in names)
+    return equal and np.array_equal(first.coding.units, second.coding.units)
+
+
+def with_holes(X):
+    return np.where(rng.random(X.shape) < 0.1, np.nan, X)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("options", [
+    {}, {"subsample": 0.6, "max_features": 0.5}, {"max_depth": 2, "l2_regularization": 1.0},
+    {"early_stopping": True, "n_iter_no_change": 3}, {"max_leaf_nodes": None, "memory_limit": 1},
+    {"interaction_cst": [{0, 1}, {2}]},
+])  # fmt: skip
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_same_model_on_each_backend(threads, options, weighted):
+    for kind, (X, y) in (
+        (HistGradientBoostingClassifier, CANCER),
+        (HistGradientBoostingClassifier, IRIS),
+        (HistGradientBoostingRegressor, DIABETES),
+    ):
+        X, y = with_holes(X[:150]), y[:150]
+        weight = rng.random(len(y)) if weighted else None
+        model = kind(max_iter=6, min_samples_leaf=5, random_state=0, **options)
+        found = [
+            clone(model).set_params(backend=backend, n_jobs=threads).fit(X, y, weight)
+            for backend in ("numpy", "numba")
+        ]
+        assert same(*found)
+        assert np.array_equal(found[0].predict(X), found[1].predict(X))
+        assert np.array_equal(found[0].validation_score_, found[1].validation_score_)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_each_loss_is_near_scikit_learn(loss):
+    X, y = DIABETES
+    share = {"quantile": 0.8} if loss == "quantile" else {}
+    ours = HistGradientBoostingRegressor(loss, max_iter=50, random_state=0, **share).fit(X, y)
+    plain = clone(ours).set_params(backend="numpy").fit(X, y)
+    assert same(ours, plain)
+    if loss == "huber":  # scikit-learn's class has none
+        assert ours.score(X, y) > 0.75
+        return
+    theirs = TheirRegressor(loss=loss, max_iter=50, random_state=0, **share).fit(X, y)
+    # bins are chosen in other ways
+    assert np.corrcoef(ours.predict(X), theirs.predict(X))[0, 1] > 0.97
+    assert abs(ours.score(X, y) - theirs.score(X, y)) < 0.03
+
+
+def test_as_good_as_scikit_learn():
+    for ours, theirs, (X, y) in (
+        (HistGradientBoostingClassifier, TheirClassifier, CANCER),
+        (HistGradientBoostingClassifier, TheirClassifier, IRIS),
+        (HistGradientBoostingRegressor, TheirRegressor, DIABETES),
+    ):
+        found, wanted = (
+            cross_val_score(kind(random_state=0), X, y).mean() for kind in (ours, theirs)
+        )
+        assert found > wanted - 0.02
+
+
+def test_the_model_does_not_depend_on_the_order_of_rows_or_idle_features():
+    X, y = CANCER
+    model = HistGradientBoostingClassifier(max_iter=10, backend="numba")
+    order = rng.permutation(len(y))
+    first = clone(model).fit(X, y)
+    assert same(first, clone(model).fit(X[order], y[order]))
+    wide = clone(model).fit(np.column_stack([X, np.zeros(len(y))]), y)
+    assert np.array_equal(first.forest_.nodes, wide.forest_.nodes)
+
+
+def test_rows_of_weight_zero_are_as_if_they_were_not_there():
+    X, y = DIABETES
+    weight = rng.integers(0, 2, len(y)).astype(float)
+    model = HistGradientBoostingRegressor(max_iter=10, backend="numba")
+    some = weight > 0
+    assert same(clone(model).fit(X, y, weight), clone(model).fit(X[some], y[some], weight[some]))
+
+
+def test_stages_end_at_the_prediction():
+    X, y = IRIS
+    model = HistGradientBoostingClassifier(max_iter=7, backend="numba").fit(X, y)
+    for staged, whole in (
+        (model.staged_predict, model.predict),
+        (model.staged_predict_proba, model.predict_proba),
+        (model.staged_decision_function, model.decision_function),
+    ):
+        found = list(staged(X))
+        assert len(found) == 7
+        assert np.array_equal(found[-1], whole(X))
+    assert model.decision_function(X).shape == (150, 3)
+    two = HistGradientBoostingClassifier(max_iter=3).fit(*CANCER)
+    assert two.decision_function(CANCER[0]).shape == (569,)
+    proba = two.predict_proba(CANCER[0])
+    assert np.array_equal(two.predict(CANCER[0]), (proba[:, 1] > proba[:, 0]).astype(int))
+
+
+def test_warm_start_goes_on_where_it_ended():
+    X, y = DIABETES
+    model = HistGradientBoostingRegressor(
+        max_iter=8, warm_start=True, random_state=3, subsample=0.7, max_features=0.5
+    )
+    model.fit(X, y).set_params(max_iter=15).fit(X, y)
+    assert model.n_iter_ == 15
+    assert same(model, clone(model).set_params(warm_start=False).fit(X, y))
+    with pytest.raises(ValueError, match="max_iter=5 must be larger than or equal to n_iter_=15"):
+        model.set_params(max_iter=5).fit(X, y)
+    assert model.n_iter_ == 15
+
+
+def test_early_stopping_keeps_scores():
+    X, y = make_regression(n_samples=300, noise=30, random_state=0)
+    model = HistGradientBoostingRegressor(
+        max_iter=500, early_stopping=True, n_iter_no_change=5, random_state=0
+    ).fit(X, y)
+    assert model.n_iter_ < 500
+    assert len(model.train_score_) == len(model.validation_score_) == model.n_iter_ + 1
+    assert (np.diff(model.train_score_) > 0).all()
+    before = model.validation_score_[-6]
+    assert (model.validation_score_[-5:] <= before + model.tol).all()
+    scored = clone(model).set_params(scoring="r2").fit(X, y)
+    assert 0.3 < scored.validation_score_.max() <= 1
+    quiet = clone(model).set_params(early_stopping=False, max_iter=10).fit(X, y)
+    assert len(quiet.train_score_) == 0
+    assert quiet.n_iter_ == 10
+    train = clone(model).set_params(validation_fraction=None, max_iter=20).fit(X, y)
+    assert len(train.train_score_) == 21
+    assert len(train.validation_score_) == 0
+
+
+def test_validation_rows_that_are_passed():
+    X, X_val, y, y_val = train_test_split(*CANCER, random_state=0)
+    model = HistGradientBoostingClassifier(max_iter=300, n_iter_no_change=5, random_state=0)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    assert model.do_early_stopping_
+    assert model.n_iter_ < 300
+    with pytest.raises(ValueError, match="X_val is provided, but y_val was not provided"):
+        model.fit(X, y, X_val=X_val)
+    with pytest.raises(ValueError, match="previously unseen labels"):
+        model.fit(X, y, X_val=X_val, y_val=y_val + 5)
+
+
+def test_categories_of_frames():
+    n = 600
+    city = rng.choice(["Aachen", "Bonn", "Cuxhaven", "Dresden"], n)
+    size = rng.random(n)
+    frame = pd.DataFrame({"size": size, "city": pd.Categorical(city)})
+    y = size + np.isin(city, ["Aachen", "Dresden"])
+    model = HistGradientBoostingRegressor(max_iter=30, random_state=0).fit(frame, y)
+    assert model.is_categorical_.tolist() == [False, True]
+    assert model.score(frame, y) > 0.98
+    unknown = frame.assign(city=pd.Categorical(["Essen"] * n))
+    missing = frame.assign(city=pd.Categorical([None] * n, categories=["Aachen"]))
+    assert np.array_equal(model.predict(unknown), model.predict(missing))
+    with pytest.raises(ValueError, match="'city' is expected to have a cardinality <= 2"):
+        model.set_params(max_bins=2).fit(frame, y)
+
+
+def test_monotonic_predictions():
+    X = rng.random((400, 2))
+    y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=400)
+    model = HistGradientBoostingRegressor(monotonic_cst=[1, -1], max_iter=50).fit(X, y)
+    grid = np.linspace(0, 1, 50)
+    for f, sign in ((0, 1), (1, -1)):
+        rows = np.full((50, 2), 0.4)
+        rows[:, f] = grid
+        assert (sign * np.diff(model.predict(rows)) >= 0).all()
+
+
+def test_extreme_targets_end_well():
+    X = rng.random((200, 3))
+    noise = rng.normal(size=200)
+    for y in (1e12 + noise, 1e-12 * noise, np.full(200, 7.0), 1e300 * np.sign(noise)):
+        model = HistGradientBoostingRegressor(max_iter=20).fit(X, y)
+        assert np.isfinite(model.predict(X)).all()
+    far = HistGradientBoostingRegressor(max_iter=20).fit(X, 1e12 + noise)
+    near = HistGradientBoostingRegressor(max_iter=20).fit(X, noise)
+    # the offset leaves twelve bits of a float64 for the noise
+    assert np.allclose(far.predict(X) - 1e12, near.predict(X), atol=1e-3)
+    labels = (X[:, 0] > 0.5).astype(int)  # separable: log odds have no bound
+    model = HistGradientBoostingClassifier(max_iter=300, learning_rate=1.0, min_samples_leaf=1)
+    proba = model.fit(X, labels).predict_proba(X)
+    assert np.isfinite(proba).all()
+    assert model.score(X, labels) == 1.0
+    one_row = np.zeros(200, int)
+    one_row[3] = 1
+    assert np.isfinite(clone(model).fit(X, one_row).predict_proba(X)).all()
+
+
+@pytest.mark.parametrize(("options", "y", "message"), [
+    ({"loss": "gamma"}, np.zeros(20), "loss='gamma' requires strictly positive y"),
+    ({"loss": "poisson"}, -np.ones(20), "loss='poisson' requires non-negative y"),
+    ({"loss": "quantile"}, np.ones(20), "loss='quantile' needs quantile"),
+    ({"learning_rate": 0}, np.ones(20), "learning_rate"),
+    ({"interaction_cst": [{0, 9}]}, np.ones(20), "invalid indices"),
+    ({"validation_fraction": 20, "early_stopping": True}, np.ones(20), "leaves no rows"),
+    ({}, np.ones((20, 2)), "1d array"),
+])  # fmt: skip
+def test_bad_input(options, y, message):
+    with pytest.raises(ValueError, match=message):
+        HistGradientBoostingRegressor(**options).fit(rng.random((20, 3)), y)
+
+
+def test_weights_that_are_all_zero():
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        HistGradientBoostingRegressor().fit(*DIABETES, np.zeros(442))
+
+
+@pytest.mark.parametrize("data", [CANCER, IRIS, DIABETES], ids=["two", "three", "numbers"])
+def test_files_and_pickles(tmp_path, data):
+    X, y = data
+    regression = data is DIABETES
+    kind = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
+    y = y if regression else np.array(["x", "y", "z"])[y]
+    model = kind(max_iter=12, early_stopping=True, random_state=0).fit(X, y)
+    model.save(tmp_path / "model")
+    for other in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert same(model, other)
+        assert np.array_equal(model.predict(X), other.predict(X))
+        assert np.array_equal(model.validation_score_, other.validation_score_)
+        assert np.array_equal(model.feature_importances_, other.feature_importances_)
+        assert other.n_iter_ == 12
+        assert other.get_params()["max_iter"] == 12
+    gpuforest.load(tmp_path / "model").save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_importances_find_the_features_that_matter():
+    X = rng.random((500, 4))
+    model = HistGradientBoostingRegressor(max_iter=30).fit(X, 3 * X[:, 2] + X[:, 0])
+    assert model.feature_importances_.argsort()[::-1][:2].tolist() == [2, 0]
+    assert np.isclose(model.feature_importances_.sum(), 1)
+
+
+def test_on_a_backend_that_does_not_boost_the_cpu_grows_the_trees(caplog):
+    class Other(NumpyBackend):
+        name = "other"
+        booster = Backend.booster
+
+    gpuforest.register_backend("other", Other)
+    model = HistGradientBoostingRegressor(max_iter=3, backend="other").fit(*DIABETES)
+    assert model.backend_ == "numba"
+    assert "has no gradient boosting" in caplog.text
+    assert same(model, clone(model).set_params(backend="numpy").fit(*DIABETES))
