@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import combinations
 from numbers import Integral, Real
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import check_scoring
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,14 +17,16 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.boosting.losses import Loss
-from gpuforest.boosting.model import BoostedCoding, forest_of, gain_importances, joined
+from gpuforest.boosting.model import BoostedCoding, gain_importances
 from gpuforest.boosting.rounds import Boosting, Round, rounds
-from gpuforest.boosting.stopping import has_converged, scored_rows, set_aside
+from gpuforest.boosting.stopping import set_aside
 from gpuforest.common import progress
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.interactions import groups_of
 from gpuforest.estimators.settings import UNLIMITED, draw_seed
 from gpuforest.estimators.warm_start import check_same
+from gpuforest.estimators.watch import Rows, Watch
 from gpuforest.forest import Forest
 from gpuforest.predict import predict
 from gpuforest.target import integer_weights
@@ -66,24 +64,6 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows with their targets.
-
-    X : table [N, F], checked
-    y : numbers f64[N], or class codes i64[N]
-    weight : f64[N] or None
-    """
-
-    X: Any
-    y: np.ndarray
-    weight: np.ndarray | None
-
-    def take(self, rows: np.ndarray) -> Rows:
-        weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.X[rows], self.y[rows], weight)
 
 
 @dataclass(frozen=True)
@@ -207,7 +187,7 @@ class HistGradientBoosting(BaseTrees):
                 train = train.take(np.flatnonzero(weight))
             loss = self._loss(classes)
             loss.check(train.y)
-            signs, groups = self._signs_of(X.shape[1]), self._groups(X.shape[1])
+            signs, groups = self._signs_of(X.shape[1]), groups_of(self.interaction_cst, X.shape[1])
             if signs.any() and loss.n_raw > 1:
                 raise ValueError(
                     "monotonic constraints are not supported for multiclass classification."
@@ -357,36 +337,6 @@ class HistGradientBoosting(BaseTrees):
 
         return np.asarray(_check_monotonic_cst(self, self.monotonic_cst), np.int8)
 
-    def _groups(self, n_features: int) -> np.ndarray:
-        """The sets of features that may meet on a path, bool[n, F]; bool[0, F]: all may."""
-        wanted = self.interaction_cst
-        if wanted is None:
-            return np.zeros((0, n_features), np.bool_)
-        if isinstance(wanted, str):
-            size = 1 if wanted == "no_interactions" else 2
-            wanted = list(combinations(range(n_features), min(size, n_features)))
-        try:
-            groups = [set(group) for group in wanted]
-        except TypeError:
-            raise ValueError(
-                f"Interaction constraints must be a sequence of tuples or lists, got: {wanted!r}."
-            ) from None
-        for group in groups:
-            for x in group:
-                if not (isinstance(x, Integral) and 0 <= int(x) < n_features):
-                    raise ValueError(
-                        "Interaction constraints must consist of integer indices in"
-                        f" [0, n_features - 1] = [0, {n_features - 1}], specifying the"
-                        " position of features, got invalid indices:"
-                        f" {group!r}"
-                    )
-        if rest := set(range(n_features)).difference(*groups):
-            groups.append(rest)
-        found = np.zeros((len(groups), n_features), np.bool_)
-        for row, group in zip(found, groups, strict=True):
-            row[[int(x) for x in group]] = True
-        return found
-
     def _refuse_many_categories(self, categories: dict[int, tuple[Any, ...]]) -> None:
         for f, values in categories.items():
             if len(values) > int(self.max_bins):
@@ -445,97 +395,3 @@ class HistGradientBoosting(BaseTrees):
         for i in range(self.n_iter_):
             total = backend.accumulate(forest, codes, range(i * K, (i + 1) * K), None, total)
             yield backend.asnumpy(total).copy()
-
-
-class Watch:
-    """Follows the scores of a fit, and says when it stops."""
-
-    def __init__(
-        self,
-        estimator: HistGradientBoosting,
-        boosting: Boosting,
-        train: Rows,
-        validation: Rows | None,
-        coding: BoostedCoding,
-        raw: np.ndarray,
-        earlier: Forest | None,
-        kept: tuple[list[float], list[float]] | None,
-    ) -> None:
-        self.estimator, self.boosting, self.coding = estimator, boosting, coding
-        self.train, self.validation, self.raw, self.earlier = train, validation, raw, earlier
-        self.train_scores, self.validation_scores = kept or ([], [])
-        self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
-        if not self.is_on:
-            return
-        backend, K = boosting.backend, boosting.loss.n_raw
-        if validation is not None:
-            self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
-            start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
-            self.raw_val = start if earlier is None else predict(earlier, validation.X, backend)
-            assert self.raw_val.shape[1] == K
-        if not self.by_loss:
-            labels = train.y if boosting.loss.is_classes else None
-            self.scored = scored_rows(len(train.y), labels, boosting.seed)
-
-    def forest(self, grown: list[Round]) -> Forest:
-        """The model of the rounds so far."""
-        b = self.boosting
-        if not grown:
-            assert self.earlier is not None
-            return self.earlier
-        made = forest_of(grown, b.matrix.edges, self.coding, b.seed)
-        return made if self.earlier is None else joined(self.earlier, made)
-
-    def stops(self, grown: list[Round]) -> bool:
-        """Whether the fit ends after these rounds; their scores are added."""
-        if not self.is_on:
-            return False
-        if self.validation is not None and grown:
-            b = self.boosting
-            last = forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
-            trees = range(last.n_trees)
-            self.raw_val = b.backend.accumulate(last, self.matrix.codes, trees, None, self.raw_val)
-        train, validation = self._losses() if self.by_loss else self._scores()
-        self.train_scores.append(train)
-        scores = self.train_scores
-        if validation is not None:
-            self.validation_scores.append(validation)
-            scores = self.validation_scores
-        return has_converged(scores, self.estimator.n_iter_no_change, self.estimator.tol)
-
-    def _losses(self) -> tuple[float, float | None]:
-        loss, train, other = self.boosting.loss, self.train, self.validation
-        first = -loss.mean(train.y, self.raw, train.weight)
-        if other is None:
-            return first, None
-        return first, -loss.mean(other.y, np.ascontiguousarray(self.raw_val.T), other.weight)
-
-    def _scores(self) -> tuple[float, float | None]:
-        """Scores of the user's scorer, which calls the estimator's predictions."""
-        train, raw = self.train, self.raw.T
-        if self.scored is not None:
-            train, raw = train.take(self.scored), raw[self.scored]
-        first = self._score(train, raw)
-        return first, None if self.validation is None else self._score(
-            self.validation, self.raw_val
-        )
-
-    def _score(self, rows: Rows, raw: np.ndarray) -> float:
-        estimator = self.estimator
-        y = rows.y if self.coding.classes is None else self.coding.classes[rows.y]
-        scorer = check_scoring(estimator, estimator.scoring)
-        weight = {} if rows.weight is None else {"sample_weight": rows.weight}
-        # what it predicts is known: no tree is walked
-        known = replace_predictions(estimator, self.coding, raw)
-        return float(scorer(known, rows.X, y, **weight))
-
-
-def replace_predictions(
-    estimator: HistGradientBoosting, coding: BoostedCoding, raw: np.ndarray
-) -> Any:
-    """A copy of an estimator whose raw predictions are known, whatever rows it gets."""
-    known = copy(estimator)
-    known.__dict__.update(
-        _raw_predict=lambda X: raw, classes_=coding.classes, forest_=SimpleNamespace(coding=coding)
-    )
-    return known

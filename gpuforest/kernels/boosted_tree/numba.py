@@ -13,7 +13,6 @@ import numpy as np
 from gpuforest.kernels.boosted_tree.records import (
     BEGIN,
     BEGUN,
-    BIN,
     DEPTH,
     DONE,
     END,
@@ -23,18 +22,13 @@ from gpuforest.kernels.boosted_tree.records import (
     GAIN,
     HIGH,
     LEFT,
-    LEFT_G,
-    LEFT_H,
-    LEFT_ROWS,
     LOW,
     MIN_HESSIAN,
-    MISSING_LEFT,
     N_FREE,
     N_LEAVES,
     N_NODES,
     N_OPEN,
     N_PARTS,
-    N_WORDS,
     OTHER_BEGIN,
     OTHER_END,
     ROWS,
@@ -53,13 +47,12 @@ from gpuforest.kernels.boosted_tree.records import (
     Table,
     Tree,
 )
-from gpuforest.kernels.boosted_tree.search import search_part, sums_in, value_of
-from gpuforest.kernels.decorators import device, kernel, rare
-from gpuforest.kernels.shared.goes_left.numba import goes_left
-from gpuforest.kernels.shared.hashing.numba import U, domain, hash_at, order_of, permute
-from gpuforest.kernels.shared.records import NO_BIN, Split
+from gpuforest.kernels.boosted_tree.search import search_part, sums_in
+from gpuforest.kernels.boosted_tree.splitting import split_node
+from gpuforest.kernels.boosted_tree.writing import write_tree
+from gpuforest.kernels.decorators import device, kernel
+from gpuforest.kernels.shared.hashing.numba import U, domain, order_of, permute
 from gpuforest.kernels.types import I64, F64s, I32s, I64s, I64s2
-from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
 
 
 @device
@@ -209,75 +202,6 @@ def next_node(table, state, limited):
 
 
 @device
-def divide(column, rows, spare, begin, end, split, missing, words):
-    """Put the rows that go left first; returns their number. Both sides keep their order."""
-    left, right = begin, np.int64(0)
-    for i in range(begin, end):
-        r = rows[U(i)]
-        goes = goes_left(np.int64(column[U(r)]), split, missing, words, 0)
-        rows[U(left)], spare[U(right)] = r, r
-        left += goes
-        right += not goes
-    for i in range(right):
-        rows[U(left + i)] = spare[U(i)]
-    return left - begin
-
-
-@device
-def make_child(table, state, parent, side, begin, end, other_begin, other_end, g, h, n, low, high):
-    """A child of a node."""
-    node = state[N_NODES]
-    state[N_NODES] += 1
-    numbers, floats = table.numbers[node], table.floats[node]
-    numbers[BEGIN], numbers[END] = begin, end
-    numbers[OTHER_BEGIN], numbers[OTHER_END] = other_begin, other_end
-    numbers[DEPTH], numbers[SLOT] = table.numbers[parent, DEPTH] + 1, -1
-    numbers[G], numbers[H], numbers[ROWS] = g, h, n
-    numbers[FEATURE] = numbers[LEFT] = -1
-    floats[LOW], floats[HIGH], floats[GAIN] = low, high, 0.0
-    table.keys[node] = hash_at(table.keys[parent], side)
-
-
-@device
-def bounds_below(own, floats, rules):
-    """The bounds of the left and the right child of a split."""
-    low, high = floats[LOW], floats[HIGH]
-    sign = rules.signs[own[FEATURE]]
-    if sign == 0:
-        return low, high, low, high
-    left = value_of(own[LEFT_G], own[LEFT_H], rules, low, high)
-    right = value_of(own[G] - own[LEFT_G], own[H] - own[LEFT_H], rules, low, high)
-    middle = (left + right) * 0.5
-    return (low, middle, middle, high) if sign > 0 else (middle, high, low, middle)
-
-
-@device
-def split_node(data, rules, table, state, rows, others, spare, node):
-    """Divide a node's rows between its two children, which are made."""
-    own = table.numbers[node]
-    f, missing, words = own[FEATURE], data.n_codes - 1, table.sets[node]
-    split = Split(0.0, f, own[BIN], own[MISSING_LEFT] != 0, NO_BIN)
-    column = data.codes[f]
-    middle = own[BEGIN] + divide(column, rows, spare, own[BEGIN], own[END], split, missing, words)
-    other = own[OTHER_BEGIN] + divide(
-        column, others, spare, own[OTHER_BEGIN], own[OTHER_END], split, missing, words
-    )
-    own[LEFT] = left = state[N_NODES]
-    a, b, c, d = bounds_below(own, table.floats[node], rules)
-    make_child(
-        table, state, node, 0, own[BEGIN], middle, own[OTHER_BEGIN], other, own[LEFT_G],
-        own[LEFT_H], own[LEFT_ROWS], a, b,
-    )  # fmt: skip
-    make_child(
-        table, state, node, 1, middle, own[END], other, own[OTHER_END], own[G] - own[LEFT_G],
-        own[H] - own[LEFT_H], own[ROWS] - own[LEFT_ROWS], c, d,
-    )  # fmt: skip
-    for j in range(len(rules.groups)):
-        inside = table.groups[node, j] & rules.groups[j, f]
-        table.groups[left, j] = table.groups[left + 1, j] = inside
-
-
-@device
 def begin_tree(data, rules, table, pool, state, rows, others):
     """Make the root, and plan its search."""
     state[N_NODES], state[N_LEAVES], state[N_OPEN] = 1, 1, 0
@@ -305,47 +229,6 @@ def begin_tree(data, rules, table, pool, state, rows, others):
         at = slot if slot >= 0 else np.int64(len(pool.hist) - 2)
         none = np.int64(-1)
         plan_search(data, rules, table, pool, state, np.int64(0), at, none, none, 0)
-
-
-@rare
-def write_tree(data, rules, table, state, tree, set_words):
-    """Write the tree in the order of nodes.py."""
-    stack, n_stack, n_nodes, n_leaves, n_words = table.open, 1, 1, 0, 0
-    stack[0] = 0
-    places = table.numbers[:, SLOT]  # each node's position
-    places[0] = 0
-    while n_stack > 0:
-        n_stack -= 1
-        node = stack[n_stack]
-        own, at = table.numbers[node], U(table.numbers[node, SLOT])
-        if own[LEFT] < 0:
-            tree.nodes[at] = U(LEAF_WORD) + U(n_leaves)
-            tree.sums[n_leaves, 0], tree.sums[n_leaves, 1] = own[G], own[H]
-            tree.sums[n_leaves, 2] = own[ROWS]
-            low, high = table.floats[node, LOW], table.floats[node, HIGH]
-            tree.values[n_leaves] = value_of(own[G], own[H], rules, low, high)
-            for i in range(4):
-                tree.ranges[n_leaves, i] = own[BEGIN + i]
-            n_leaves += 1
-            continue
-        word = (U(own[FEATURE]) << U(FEATURE_SHIFT)) | U(own[BIN])
-        word |= U(own[MISSING_LEFT] != 0) << U(MISSING_SHIFT)
-        tree.nodes[at] = word | (U(n_nodes) << U(CHILD_SHIFT))
-        places[own[LEFT]], places[own[LEFT] + 1] = n_nodes, n_nodes + 1
-        n_nodes += 2
-        stack[n_stack], stack[n_stack + 1] = own[LEFT] + 1, own[LEFT]
-        n_stack += 2
-    # sets follow in the order of the nodes
-    inverse = table.open
-    for node in range(n_nodes):
-        inverse[places[node]] = node
-    for at in range(n_nodes):
-        own = table.numbers[inverse[at]]
-        if own[LEFT] >= 0 and own[BIN] == SET_BIN:
-            for w in range(set_words[own[FEATURE]]):
-                tree.sets[n_words] = table.sets[inverse[at], w]
-                n_words += 1
-    state[N_WORDS] = n_words
 
 
 @kernel

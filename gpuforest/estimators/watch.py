@@ -1,0 +1,128 @@
+"""The scores of a fit of boosting, round by round."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import check_scoring
+
+from gpuforest.binning import bin_matrix
+from gpuforest.boosting.model import BoostedCoding, forest_of, joined
+from gpuforest.boosting.rounds import Boosting, Round
+from gpuforest.boosting.stopping import has_converged, scored_rows
+from gpuforest.forest import Forest
+from gpuforest.predict import predict
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows with their targets.
+
+    X : table [N, F], checked
+    y : numbers f64[N], or class codes i64[N]
+    weight : f64[N] or None
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+
+    def take(self, rows: np.ndarray) -> Rows:
+        weight = None if self.weight is None else self.weight[rows]
+        return Rows(self.X[rows], self.y[rows], weight)
+
+
+class Watch:
+    """Follows the scores of a fit, and says when it stops."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        boosting: Boosting,
+        train: Rows,
+        validation: Rows | None,
+        coding: BoostedCoding,
+        raw: np.ndarray,
+        earlier: Forest | None,
+        kept: tuple[list[float], list[float]] | None,
+    ) -> None:
+        self.estimator, self.boosting, self.coding = estimator, boosting, coding
+        self.train, self.validation, self.raw, self.earlier = train, validation, raw, earlier
+        self.train_scores, self.validation_scores = kept or ([], [])
+        self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
+        if not self.is_on:
+            return
+        backend, K = boosting.backend, boosting.loss.n_raw
+        if validation is not None:
+            self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
+            start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
+            self.raw_val = start if earlier is None else predict(earlier, validation.X, backend)
+            assert self.raw_val.shape[1] == K
+        if not self.by_loss:
+            labels = train.y if boosting.loss.is_classes else None
+            self.scored = scored_rows(len(train.y), labels, boosting.seed)
+
+    def forest(self, grown: list[Round]) -> Forest:
+        """The model of the rounds so far."""
+        b = self.boosting
+        if not grown:
+            assert self.earlier is not None
+            return self.earlier
+        made = forest_of(grown, b.matrix.edges, self.coding, b.seed)
+        return made if self.earlier is None else joined(self.earlier, made)
+
+    def stops(self, grown: list[Round]) -> bool:
+        """Whether the fit ends after these rounds; their scores are added."""
+        if not self.is_on:
+            return False
+        if self.validation is not None and grown:
+            b = self.boosting
+            last = forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
+            trees = range(last.n_trees)
+            self.raw_val = b.backend.accumulate(last, self.matrix.codes, trees, None, self.raw_val)
+        train, validation = self._losses() if self.by_loss else self._scores()
+        self.train_scores.append(train)
+        scores = self.train_scores
+        if validation is not None:
+            self.validation_scores.append(validation)
+            scores = self.validation_scores
+        return has_converged(scores, self.estimator.n_iter_no_change, self.estimator.tol)
+
+    def _losses(self) -> tuple[float, float | None]:
+        loss, train, other = self.boosting.loss, self.train, self.validation
+        first = -loss.mean(train.y, self.raw, train.weight)
+        if other is None:
+            return first, None
+        return first, -loss.mean(other.y, np.ascontiguousarray(self.raw_val.T), other.weight)
+
+    def _scores(self) -> tuple[float, float | None]:
+        """Scores of the user's scorer, which calls the estimator's predictions."""
+        train, raw = self.train, self.raw.T
+        if self.scored is not None:
+            train, raw = train.take(self.scored), raw[self.scored]
+        first = self._score(train, raw)
+        return first, None if self.validation is None else self._score(
+            self.validation, self.raw_val
+        )
+
+    def _score(self, rows: Rows, raw: np.ndarray) -> float:
+        estimator = self.estimator
+        y = rows.y if self.coding.classes is None else self.coding.classes[rows.y]
+        scorer = check_scoring(estimator, estimator.scoring)
+        weight = {} if rows.weight is None else {"sample_weight": rows.weight}
+        # what it predicts is known: no tree is walked
+        known = replace_predictions(estimator, self.coding, raw)
+        return float(scorer(known, rows.X, y, **weight))
+
+
+def replace_predictions(estimator: Any, coding: BoostedCoding, raw: np.ndarray) -> Any:
+    """A copy of an estimator whose raw predictions are known, whatever rows it gets."""
+    known = copy(estimator)
+    known.__dict__.update(
+        _raw_predict=lambda X: raw, classes_=coding.classes, forest_=SimpleNamespace(coding=coding)
+    )
+    return known

@@ -1,0 +1,100 @@
+"""A node of boosting is divided between two children, compiled."""
+
+import numpy as np
+
+from gpuforest.kernels.boosted_tree.records import (
+    BEGIN,
+    BIN,
+    DEPTH,
+    END,
+    FEATURE,
+    GAIN,
+    HIGH,
+    LEFT,
+    LEFT_G,
+    LEFT_H,
+    LEFT_ROWS,
+    LOW,
+    MISSING_LEFT,
+    N_NODES,
+    OTHER_BEGIN,
+    OTHER_END,
+    ROWS,
+    SLOT,
+    G,
+    H,
+)
+from gpuforest.kernels.boosted_tree.search import value_of
+from gpuforest.kernels.decorators import device
+from gpuforest.kernels.shared.goes_left.numba import goes_left
+from gpuforest.kernels.shared.hashing.numba import U, hash_at
+from gpuforest.kernels.shared.records import NO_BIN, Split
+
+
+@device
+def divide(column, rows, spare, begin, end, split, missing, words):
+    """Put the rows that go left first; returns their number. Both sides keep their order."""
+    left, right = begin, np.int64(0)
+    for i in range(begin, end):
+        r = rows[U(i)]
+        goes = goes_left(np.int64(column[U(r)]), split, missing, words, 0)
+        rows[U(left)], spare[U(right)] = r, r
+        left += goes
+        right += not goes
+    for i in range(right):
+        rows[U(left + i)] = spare[U(i)]
+    return left - begin
+
+
+@device
+def make_child(table, state, parent, side, begin, end, other_begin, other_end, g, h, n, low, high):
+    """A child of a node."""
+    node = state[N_NODES]
+    state[N_NODES] += 1
+    numbers, floats = table.numbers[node], table.floats[node]
+    numbers[BEGIN], numbers[END] = begin, end
+    numbers[OTHER_BEGIN], numbers[OTHER_END] = other_begin, other_end
+    numbers[DEPTH], numbers[SLOT] = table.numbers[parent, DEPTH] + 1, -1
+    numbers[G], numbers[H], numbers[ROWS] = g, h, n
+    numbers[FEATURE] = numbers[LEFT] = -1
+    floats[LOW], floats[HIGH], floats[GAIN] = low, high, 0.0
+    table.keys[node] = hash_at(table.keys[parent], side)
+
+
+@device
+def bounds_below(own, floats, rules):
+    """The bounds of the left and the right child of a split."""
+    low, high = floats[LOW], floats[HIGH]
+    sign = rules.signs[own[FEATURE]]
+    if sign == 0:
+        return low, high, low, high
+    left = value_of(own[LEFT_G], own[LEFT_H], rules, low, high)
+    right = value_of(own[G] - own[LEFT_G], own[H] - own[LEFT_H], rules, low, high)
+    middle = (left + right) * 0.5
+    return (low, middle, middle, high) if sign > 0 else (middle, high, low, middle)
+
+
+@device
+def split_node(data, rules, table, state, rows, others, spare, node):
+    """Divide a node's rows between its two children, which are made."""
+    own = table.numbers[node]
+    f, missing, words = own[FEATURE], data.n_codes - 1, table.sets[node]
+    split = Split(0.0, f, own[BIN], own[MISSING_LEFT] != 0, NO_BIN)
+    column = data.codes[f]
+    middle = own[BEGIN] + divide(column, rows, spare, own[BEGIN], own[END], split, missing, words)
+    other = own[OTHER_BEGIN] + divide(
+        column, others, spare, own[OTHER_BEGIN], own[OTHER_END], split, missing, words
+    )
+    own[LEFT] = left = state[N_NODES]
+    a, b, c, d = bounds_below(own, table.floats[node], rules)
+    make_child(
+        table, state, node, 0, own[BEGIN], middle, own[OTHER_BEGIN], other, own[LEFT_G],
+        own[LEFT_H], own[LEFT_ROWS], a, b,
+    )  # fmt: skip
+    make_child(
+        table, state, node, 1, middle, own[END], other, own[OTHER_END], own[G] - own[LEFT_G],
+        own[H] - own[LEFT_H], own[ROWS] - own[LEFT_ROWS], c, d,
+    )  # fmt: skip
+    for j in range(len(rules.groups)):
+        inside = table.groups[node, j] & rules.groups[j, f]
+        table.groups[left, j] = table.groups[left + 1, j] = inside
