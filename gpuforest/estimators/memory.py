@@ -68,6 +68,8 @@ def estimate_memory(
     >>> found.codes
     500000
     """
+    if hasattr(estimator, "max_iter"):
+        raise TypeError(f"the memory of a {type(estimator).__name__} is not estimated yet")
     sizes = {"n_samples": n_samples, "n_features": n_features}
     for name, size in (sizes | {"n_classes": n_classes, "n_outputs": n_outputs}).items():
         if size < 1:

@@ -143,6 +143,11 @@ def opened(
             f"a {type(estimator).__name__} has no trees of gpuforest's: pass one of its fitted "
             "estimators (gpuforest.from_sklearn converts scikit-learn's)"
         )
+    if forest.baseline is not None:
+        raise TypeError(
+            f"the trees of a {type(estimator).__name__} cannot be shown yet: their leaves hold "
+            "steps of a raw prediction"
+        )
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", None)
     return forest, TreeSplits(forest, tree, feature_names)
