@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,6 @@ Array = Any
 
 WIDE_WORK = 2**17  # values to add up, from which threads share the features of a node: 0.1 ms
 TASK_ROWS = 2**15  # rows whose gradients one task computes
-MOST_LEAVES = 2**31
 
 
 class Booster:
@@ -212,8 +212,8 @@ class NumbaBooster(Booster):
         return grown
 
     def _room(self, rules: BoostRules, n_threads: int) -> Room:
-        if not self.rooms.empty():
-            return self.rooms.get()
+        with suppress(Empty):
+            return self.rooms.get_nowait()
         edges, N, F = self.matrix.edges, len(self.y), self.matrix.n_features
         leaves = max(1, min(rules.max_leaves, N // max(rules.min_rows, 1)))
         if rules.max_depth < 31:
