@@ -148,7 +148,7 @@ def units_of(b: Boosting, booster: Booster, loss: LossNumbers, raw: np.ndarray) 
     stay below 2**62. They depend on the largest of them, and so not on any order."""
     if b.loss.is_bounded:
         most = 1.0 if b.weight is None else float(b.weight.max())
-        g = h = most
+        g, h = most, most * (0.25 if b.loss.is_classes else 1.0)  # p (1 - p) is at most 1/4
     else:
         g, h = booster.largest(loss, raw)
     bits = b.n_bits

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gpuforest import RandomForestClassifier
-from gpuforest.common.parallel import cut_evenly, parallel_map
+from gpuforest.common.parallel import Team, cut_evenly, parallel_map
 from gpuforest.inspection.paths import decision_paths
 
 
@@ -216,3 +216,26 @@ def test_slices_of_even_sums():
     assert cuts == [(0, 2), (2, 3), (3, 4), (4, 7)]  # 4, 2, one too large, 3
     assert [(s.start, s.stop) for s in cut_evenly(sizes, 100)] == [(0, 7)]
     assert cut_evenly(sizes[:0], 4) == []
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_a_team_does_all_work_and_raises_an_error_of_it(n_threads):
+    team, done = Team(n_threads), []
+    for n in (0, 1, 7):
+        done.clear()
+        team.run(done.append, n)
+        assert sorted(done) == list(range(n))
+
+    def fail(i):
+        done.append(i)
+        if i == 3:
+            raise ZeroDivisionError
+
+    done.clear()
+    with pytest.raises(ZeroDivisionError):
+        team.run(fail, 6)
+    assert sorted(done) == list(range(6))  # the others are done all the same
+    before = threading.active_count()
+    team.close()
+    while threading.active_count() > before - (n_threads - 1):
+        time.sleep(0.01)

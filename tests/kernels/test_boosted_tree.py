@@ -109,7 +109,7 @@ def problems(draw: Any) -> SimpleNamespace:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     N, F = draw(st.integers(1, 200)), draw(st.integers(1, 4))
     kinds = [draw(st.sampled_from([0, 0, CATEGORICAL])) for _ in range(F)]
-    n_bins = [draw(st.integers(2, draw(st.sampled_from([4, 80])))) for _ in range(F)]
+    n_bins = [draw(st.integers(2, draw(st.sampled_from([4, 80, 300])))) for _ in range(F)]
     edges = edges_of(n_bins, kinds)
     codes = np.column_stack([rng.integers(0, n, N) for n in n_bins])
     codes[rng.random((N, F)) < draw(st.sampled_from([0.0, 0.2]))] = edges.missing_code
