@@ -256,7 +256,10 @@ NUMBER_NAMES = {
     "GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON", "INFORMATION",
     "ABSOLUTE_ERROR",
 }  # fmt: skip
-OTHER_NAMES = {"inspection/bias_variance.py": "names of its losses, of which one is alike"}
+OTHER_NAMES = dict.fromkeys(
+    ("boosting/losses.py", "export/boosted_file.py", "inspection/bias_variance.py"),
+    "names of losses, of which some are alike",
+)
 PACKAGE = Path(gpuforest.__file__).parent
 MODULES = [
     path

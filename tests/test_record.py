@@ -43,4 +43,5 @@ def test_every_criterion_is_in_the_record_on_every_backend():
     medians = {name for name, c in CRITERIA.items() if c.medians}
     for backend, lacks in (("numba", set()), ("numpy", set()), ("emulated", medians)):
         models = [record.estimator(case, backend) for case in CASES if backend in case.backends]
-        assert {model.criterion for model in models} == set(CRITERIA) - lacks
+        found = {model.criterion for model in models if hasattr(model, "criterion")}
+        assert found == set(CRITERIA) - lacks

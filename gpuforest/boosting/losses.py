@@ -30,10 +30,10 @@ from gpuforest.common.elementary import exp, expit, log, log1p_exp
 from gpuforest.kernels.gradients.records import (
     ABSOLUTE,
     BINARY,
+    COUNTS,
     GAMMA,
     HUBER,
     MULTICLASS,
-    POISSON,
     QUANTILE,
     SQUARED,
 )
@@ -43,7 +43,7 @@ NUMBERS = {
     "absolute_error": ABSOLUTE,
     "quantile": QUANTILE,
     "huber": HUBER,
-    "poisson": POISSON,
+    "poisson": COUNTS,
     "gamma": GAMMA,
 }
 HUBER_QUANTILE = 0.9  # of the absolute residuals: beyond it a row is an outlier
@@ -97,7 +97,7 @@ class Loss:
         """Raise ValueError if the loss is not defined for y f64[N]."""
         if self.number == GAMMA and not (y > 0).all():
             raise ValueError("loss='gamma' requires strictly positive y.")
-        if self.number == POISSON and not ((y >= 0).all() and y.sum() > 0):
+        if self.number == COUNTS and not ((y >= 0).all() and y.sum() > 0):
             raise ValueError("loss='poisson' requires non-negative y and sum(y) > 0.")
 
     def baseline(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -134,7 +134,7 @@ class Loss:
         first = raw[0]
         if self.number == BINARY:
             return np.asarray(log1p_exp(first) - y * first)
-        if self.number == POISSON:
+        if self.number == COUNTS:
             return np.asarray(exp(first) - y * first)
         if self.number == GAMMA:
             return np.asarray(first + y * exp(-first))
@@ -164,7 +164,7 @@ class Loss:
             for k in range(self.n_raw):
                 total = total + shares[:, k]
             return np.asarray(shares / total[:, None])
-        return exp(raw[:, 0]) if self.number in (POISSON, GAMMA) else raw[:, 0]
+        return exp(raw[:, 0]) if self.number in (COUNTS, GAMMA) else raw[:, 0]
 
 
 def exact_sum(values: np.ndarray) -> float:

@@ -80,8 +80,10 @@ def data(case: Case) -> tuple[np.ndarray, Any, np.ndarray | None]:
         X[rng.random(N) < 0.1, 4] = np.nan
     if "fractions" in words:
         weights = (weights - 1) * 0.37
-    if case.params.get("criterion") == "poisson":
+    if "poisson" in (case.params.get("criterion"), case.params.get("loss")):
         y = y - y.min()
+    if case.params.get("loss") == "gamma":
+        y = y - y.min() + 1
     if case.estimator.endswith("Classifier"):
         n_classes = [n for word, n in N_CLASSES.items() if word in words]
         shares = np.arange(1, n_classes[0]) / n_classes[0] if n_classes else [0.3, 0.8]
@@ -100,7 +102,9 @@ def case(
     common: dict[str, Any] = {"random_state": 3}
     if not kind.startswith("Bagging"):
         common |= {"max_bins": 255}
-    if not kind.startswith("DecisionTree"):
+    if kind.startswith("Hist"):
+        common |= {"max_iter": 4}
+    elif not kind.startswith("DecisionTree"):
         common |= {"n_estimators": 4}
     return Case(kind, common | params, words, tuple(asks.split()), on)
 
@@ -118,6 +122,7 @@ def cases() -> Iterator[Case]:
     yield from of_weights()
     yield from of_bags()
     yield from of_boosting()
+    yield from of_histograms()
     yield from of_tools()
     yield from of_machines()
 
@@ -220,6 +225,25 @@ def of_boosting() -> Iterator[Case]:
     yield case(R, "few", asks, EVERY)
     yield case(R, "weights", asks, loss="square", estimator={"max_depth": 2, "max_features": 3})
     yield case(R, "", asks, loss="exponential", estimator={"criterion": "absolute_error"})
+
+
+def of_histograms() -> Iterator[Case]:
+    """Rounds of gradient boosting: each loss, and what limits their trees."""
+    C, R = "HistGradientBoostingClassifier", "HistGradientBoostingRegressor"
+    asks = "decision_function validation_score_ feature_importances_"
+    yield case(C, "binary few", asks, CPU, min_samples_leaf=5)
+    yield case(C, "", asks, CPU, subsample=0.5, max_features=0.5)
+    yield case(C, "many fractions", asks, n_jobs=2)
+    yield case(C, "categories", asks, CPU, early_stopping=True, **SETS)
+    yield case(C, "weights binary", asks, class_weight="balanced", max_depth=3)
+    for loss in ("squared_error", "absolute_error", "huber", "poisson", "gamma", "quantile"):
+        share = {"quantile": 0.7} if loss == "quantile" else {}
+        yield case(R, "fractions", "feature_importances_", CPU, loss=loss, **share)
+    yield case(R, "", "feature_importances_", n_jobs=3, max_leaf_nodes=None, memory_limit=1)
+    yield case(R, "", "feature_importances_", CPU, interaction_cst=[[0, 1], [2, 3]], **RISES)
+    yield case(
+        R, "categories", "validation_score_", early_stopping=True, l2_regularization=2, **SETS
+    )
 
 
 def of_tools() -> Iterator[Case]:

@@ -9,9 +9,9 @@ from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.gradients.records import (
     ABSOLUTE,
     BINARY,
+    COUNTS,
     GAMMA,
     HUBER,
-    POISSON,
     QUANTILE,
     SQUARED,
     LossNumbers,
@@ -59,7 +59,7 @@ def one_class(loss, y, raw, first, n, g, h):
         for i in range(n):
             rest = raw[0, first + i] - y[first + i]
             g[i] = min(max(rest, -loss.delta), loss.delta)
-    elif number == POISSON:
+    elif number == COUNTS:
         for i in range(n):
             h[i] = exp_of(raw[0, first + i])
             g[i] = h[i] - y[first + i]

@@ -20,9 +20,9 @@ from gpuforest.common.elementary import exp, expit
 from gpuforest.kernels.gradients.records import (
     ABSOLUTE,
     BINARY,
+    COUNTS,
     GAMMA,
     HUBER,
-    POISSON,
     QUANTILE,
     SQUARED,
     LossNumbers,
@@ -50,7 +50,7 @@ def derivatives(
         g, h = np.where(y >= raw, -loss.quantile, 1.0 - loss.quantile), one
     elif number == HUBER:
         g, h = np.minimum(np.maximum(raw - y, -loss.delta), loss.delta), one
-    elif number == POISSON:
+    elif number == COUNTS:
         h = exp(raw)
         g = h - y
     elif number == GAMMA:

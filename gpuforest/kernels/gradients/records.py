@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gpuforest.kernels.types import F64, I64
 
 # the numbers of the losses, see boosting/losses.py
-SQUARED, ABSOLUTE, QUANTILE, HUBER, POISSON, GAMMA, BINARY, MULTICLASS = range(8)
+SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, BINARY, MULTICLASS = range(8)
 
 
 class LossNumbers(NamedTuple):
