@@ -78,10 +78,8 @@ class Booster:
     def of(cls, b: Boosting) -> Booster:
         """The one of a fit."""
         weight = np.zeros(0) if b.weight is None else b.weight
-        backend = b.backend
-        return cls(
-            b.matrix, b.y, weight, b.loss.n_raw, b.n_words, backend.n_threads, backend.memory_budget
-        )
+        n_threads = b.backend.n_threads
+        return cls(b.matrix, b.y, weight, b.loss.n_raw, b.n_words, n_threads, b.memory)
 
     def data(self, k: int) -> BoostRows:
         """The rows and what they add to the sums of the round's tree k."""
@@ -175,14 +173,14 @@ class NumbaBooster(Booster):
         inner = self.n_threads if outer == 1 else 1
 
         def tree(k: int) -> GrownTree:
-            return self._tree(k, rules[k], rows[k], others[k], inner)
+            return self._tree(k, rules[k], rows[k], others[k], inner, self.memory // outer)
 
         return parallel_map(tree, range(K), outer)
 
     def _tree(
-        self, k: int, rules: BoostRules, rows: Array, others: Array, n_threads: int
+        self, k: int, rules: BoostRules, rows: Array, others: Array, n_threads: int, memory: int
     ) -> GrownTree:
-        data, room = self.data(k), self._room(rules, n_threads)
+        data, room = self.data(k), self._room(rules, n_threads, memory)
         table, pool, tree, state, spare = room
         parts = pool.gains.shape[0]
         state[STATUS], state[N_PARTS], state[WIDE] = BEGUN, parts, WIDE_WORK
@@ -211,7 +209,7 @@ class NumbaBooster(Booster):
         self.rooms.put(room)
         return grown
 
-    def _room(self, rules: BoostRules, n_threads: int) -> Room:
+    def _room(self, rules: BoostRules, n_threads: int, memory: int) -> Room:
         with suppress(Empty):
             return self.rooms.get_nowait()
         edges, N, F = self.matrix.edges, len(self.y), self.matrix.n_features
@@ -221,7 +219,7 @@ class NumbaBooster(Booster):
         M, W = 2 * leaves - 1, edges.most_words
         words, B = self.stats.shape[2], edges.n_codes
         parts = min(n_threads, F) if n_threads > 1 else 1
-        P = int(max(2, min(leaves + 1, self.memory // (F * B * words * 8))))
+        P = int(max(2, min(leaves + 1, memory // (F * B * words * 8))))
         return Room(
             new_table(M, len(rules.groups), W), new_pool(P, parts, F, B, words, W),
             new_tree(M, W), np.zeros(16, np.int64), np.empty(N, np.int32),

@@ -12,7 +12,7 @@ from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.rounds import Round
 from gpuforest.common.errors import need
 from gpuforest.forest import Forest
-from gpuforest.nodes import LEAF_WORD, is_leaf, leaf_rows
+from gpuforest.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
 from gpuforest.target import TargetCoding
 
 NO_UNITS = np.zeros((0, 2))
@@ -122,8 +122,6 @@ def gain_importances(forest: Forest) -> np.ndarray:
 
     Gains are recomputed from sums, without the bounds of monotonic constraints.
     """
-    from gpuforest.nodes import unpack
-
     coding: Any = forest.coding
     sums = forest.node_sums(0, forest.n_trees)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))

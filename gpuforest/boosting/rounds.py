@@ -40,6 +40,7 @@ class Boosting:
     share : float, the part of the allowed features that a node tries
     subsample : float, the part of the rows that a round grows from
     signs : i8[F]; groups : bool[n, F], see `BoostRules`
+    memory : int, bytes that the histograms of all open nodes may take
     seed : int
     backend : runs the kernels
     """
@@ -57,6 +58,7 @@ class Boosting:
     subsample: float
     signs: np.ndarray
     groups: np.ndarray
+    memory: int
     seed: int
     backend: Backend
 

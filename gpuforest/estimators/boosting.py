@@ -21,8 +21,9 @@ from gpuforest.boosting.model import BoostedCoding, gain_importances
 from gpuforest.boosting.rounds import Boosting, Round, rounds
 from gpuforest.boosting.stopping import set_aside
 from gpuforest.common import progress
-from gpuforest.data.validation import check_table, check_weights, learn_table
+from gpuforest.data.validation import check_table, check_weights, learn_table, table_as_fitted
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.callbacks import notified, with_callbacks
 from gpuforest.estimators.interactions import groups_of
 from gpuforest.estimators.settings import UNLIMITED, draw_seed
 from gpuforest.estimators.warm_start import check_same
@@ -97,6 +98,7 @@ class HistGradientBoosting(BaseTrees):
     quantile: float | None = None
     min_category_frequency = 1  # each category is one by itself
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -141,11 +143,13 @@ class HistGradientBoosting(BaseTrees):
             )
         earlier = self._earlier()
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
+        n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
         kept = (self.train_score_.tolist(), self.validation_score_.tolist()) if earlier else None
         fitted = self._forget()
         try:
             given_val = None if X_val is None else (X_val, y_val, sample_weight_val)
-            with progress.printing(self.verbose):
+            passed = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+            with progress.printing(self.verbose), notified(self, n_new, **passed):
                 work = partial(self._boost, (X, y, sample_weight), given_val, seed, earlier, kept)
                 run_on_backend(work, **self._chosen(X))
         except BaseException:
@@ -238,8 +242,6 @@ class HistGradientBoosting(BaseTrees):
         categories: dict[int, tuple[Any, ...]],
         backend: Backend,
     ) -> Rows:
-        from gpuforest.data.validation import table_as_fitted
-
         X = table_as_fitted(self, given[0], backend, categories)
         y = self._check_known_y(given[1], X.shape[0], classes, backend)
         loss.check(y)
@@ -256,9 +258,7 @@ class HistGradientBoosting(BaseTrees):
         seed: int,
         backend: Backend,
     ) -> Boosting:
-        most = HISTOGRAM_BYTES if self.memory_limit is None else int(self.memory_limit) // 2
-        backend.memory_budget = most
-        leaves, depth = self.max_leaf_nodes, self.max_depth
+        limit, leaves, depth = self.memory_limit, self.max_leaf_nodes, self.max_depth
         return Boosting(
             matrix=matrix,
             y=np.ascontiguousarray(train.y, np.float64),
@@ -273,6 +273,7 @@ class HistGradientBoosting(BaseTrees):
             subsample=float(self.subsample),
             signs=signs,
             groups=groups,
+            memory=HISTOGRAM_BYTES if limit is None else int(limit) // 2,
             seed=seed,
             backend=backend,
         )
@@ -304,12 +305,12 @@ class HistGradientBoosting(BaseTrees):
         grown: list[Round] = []
         if earlier is None:
             watch.stops(grown)
+        n_new = self.max_iter - begin
         with progress.stage("growing"):
-            for done in rounds(b, raw, begin):
-                if begin + len(grown) >= self.max_iter:
-                    break
+            # the range comes first, so that no round is grown for nothing
+            for _, done in zip(range(n_new), rounds(b, raw, begin), strict=False):
                 grown.append(done)
-                progress.report(begin + len(grown), self.max_iter)
+                progress.report(len(grown), n_new)
                 if watch.stops(grown):
                     break
         self._keep(watch.forest(grown))

@@ -78,7 +78,9 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     n_jobs : int or None, default=-1
         Threads; -1: all processors; None: 1.
     memory_limit : int or None, default=None
-        Bytes that the fit may take; half of them hold histograms.
+        Half of it, in bytes, is the most that the histograms of open nodes take; None: 256 MiB.
+        With less, histograms are computed again, and the model is the same. It does not bound
+        what the data take.
 
     Attributes
     ----------
@@ -310,8 +312,8 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
         ----------
         X : array-like or frame of shape (n_samples, n_features)
         """
-        coding: Any = self.forest_.coding if hasattr(self, "forest_") else None
         raw = to_host(self._raw_predict(X))
+        coding: Any = self.forest_.coding
         found: np.ndarray = coding.loss.predictions(raw)
         return found
 

@@ -52,7 +52,8 @@ class Watch:
     ) -> None:
         self.estimator, self.boosting, self.coding = estimator, boosting, coding
         self.train, self.validation, self.raw, self.earlier = train, validation, raw, earlier
-        self.train_scores, self.validation_scores = kept or ([], [])
+        # copies, because a fit may start again on another backend
+        self.train_scores, self.validation_scores = map(list, kept or ([], []))
         self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
         if not self.is_on:
             return

@@ -11,8 +11,15 @@ from picky import Array, Namespace, PickyBackend, operations, waits
 from sklearn.datasets import load_iris
 from tasks import category_tasks, tasks
 
-from gpuforest import AdaBoostClassifier, AdaBoostRegressor, register_backend
+from gpuforest import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    register_backend,
+)
 from gpuforest.backends import registry
+from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import bin_matrix, fit_edges
 from gpuforest.criteria import CRITERIA
@@ -89,6 +96,24 @@ def test_boosted_trees(kind, monkeypatch):
     backend = PickyBackend()
     there = predict(found.forest_, backend.asarray(X), backend)
     assert np.array_equal(predict(found.forest_, X, NumpyBackend()), backend.asnumpy(there))
+
+
+@emulated
+@pytest.mark.parametrize("n_classes", [0, 2, 3, 12])
+def test_predictions_of_gradient_boosting(n_classes):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random((300, 3)), rng.integers(0, 5, 300)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = rng.integers(0, n_classes, 300) if n_classes else rng.random(300)
+    kind = HistGradientBoostingClassifier if n_classes else HistGradientBoostingRegressor
+    options = {"max_iter": 3, "min_samples_leaf": 5, "categorical_features": [3]}
+    forest = kind(random_state=0, backend="numpy", **options).fit(X, y).forest_
+    backend, table = PickyBackend(), np.where(np.isnan(X), np.nan, X)
+    there = predict(forest, backend.asarray(table), backend)
+    expected = predict(forest, table, NumpyBackend())
+    assert expected.shape == (300, n_classes if n_classes > 2 else 1)
+    assert np.array_equal(expected, backend.asnumpy(there))
+    assert np.array_equal(expected, predict(forest, table, NumbaBackend(2)))
 
 
 @emulated

@@ -102,6 +102,26 @@ CALLS = {
     "one tree, regression": ("DecisionTreeRegressor", {}, X, NUMBER),
     "bagging": ("BaggingClassifier", {}, X, CLASSES),
     "bagging, regression": ("BaggingRegressor", {}, X, NUMBER),
+    "boosting": ("HistGradientBoostingClassifier", {}, HOLES, CLASSES),
+    "boosting, three classes": ("HistGradientBoostingClassifier", {"n_jobs": 2}, X, THREE),
+    "boosting, categories": (
+        "HistGradientBoostingRegressor",
+        {"categorical_features": [0, 1], "subsample": 0.5},
+        CATEGORIES,
+        NUMBER,
+    ),
+    "boosting, 255 categories": (
+        "HistGradientBoostingRegressor",
+        {"categorical_features": [0], "loss": "absolute_error"},
+        np.column_stack([np.arange(400) % 255, X]),
+        NUMBER,
+    ),
+    "boosting, counts": (
+        "HistGradientBoostingRegressor",
+        {"loss": "poisson", "early_stopping": True},
+        X,
+        np.abs(NUMBER),
+    ),
 }
 
 
@@ -122,11 +142,13 @@ def test_no_call_compiles_anything(kind, monkeypatch):
     if name.startswith("Bagging"):
         tree = getattr(gpuforest, name.replace("Bagging", "DecisionTree"))
         own = {"n_estimators": 3, "random_state": 0, "estimator": tree(backend="numba")}
+    if name.startswith("Hist"):
+        own = {"max_iter": 3, "random_state": 0, "backend": "numba"}
     for kernel in all_kernels():
         monkeypatch.setattr(kernel, "loaded", {})  # as in a new process
     model = getattr(gpuforest, name)(**own | parameters).fit(data, y)
     model.transform(data) if y is None else model.predict(data)
-    if "Bagging" not in name:
+    if hasattr(model, "apply"):
         model.apply(data)
     assert asked == []
     n_loaded = sum(len(kernel.loaded) for kernel in all_kernels())

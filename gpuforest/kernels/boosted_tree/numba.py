@@ -86,7 +86,7 @@ def choose_features(rules, table, pool, node, which):
 
 
 @device
-def plan_search(data, rules, table, pool, state, node, slot, other, other_slot, subtracted):
+def plan_search(rules, table, pool, state, node, slot, other, other_slot, subtracted):
     """The next search: a node, whose histograms are filled, and another one, whose are filled or
     subtracted; -1 for none."""
     state[FIRST], state[FIRST_SLOT] = node, slot
@@ -116,7 +116,7 @@ def give_slot(pool, state, slot):
 
 
 @device
-def plan_children(data, rules, table, pool, state, parent):
+def plan_children(rules, table, pool, state, parent):
     """Plan the search for the splits of a split node's two children, where they may have any."""
     left = table.numbers[parent, LEFT]
     small, large, old = left + 1, left, table.numbers[parent, SLOT]
@@ -131,20 +131,20 @@ def plan_children(data, rules, table, pool, state, parent):
         if old >= 0:
             table.numbers[large, SLOT] = old
             at = slot if slot >= 0 else spare
-            plan_search(data, rules, table, pool, state, small, at, large, old, 1)
+            plan_search(rules, table, pool, state, small, at, large, old, 1)
             return
         own = take_slot(pool, state)
         table.numbers[large, SLOT] = own
         small = small if both else np.int64(-1)
         at, own = slot if slot >= 0 else spare, own if own >= 0 else spare + 1
-        plan_search(data, rules, table, pool, state, small, at, large, own, 0)
+        plan_search(rules, table, pool, state, small, at, large, own, 0)
         return
     # the smaller one has too few rows as well; but it may have more of the hessian
     if may_split(table.numbers[small, :], rules):
         slot = old if old >= 0 else take_slot(pool, state)
         table.numbers[small, SLOT] = slot
         at = slot if slot >= 0 else spare
-        plan_search(data, rules, table, pool, state, small, at, np.int64(-1), spare, 0)
+        plan_search(rules, table, pool, state, small, at, np.int64(-1), spare, 0)
         return
     give_slot(pool, state, old)
 
@@ -228,7 +228,7 @@ def begin_tree(data, rules, table, pool, state, rows, others):
     if may_split(numbers, rules):
         at = slot if slot >= 0 else np.int64(len(pool.hist) - 2)
         none = np.int64(-1)
-        plan_search(data, rules, table, pool, state, np.int64(0), at, none, none, 0)
+        plan_search(rules, table, pool, state, np.int64(0), at, none, none, 0)
 
 
 @kernel
@@ -282,6 +282,6 @@ def grow_tree(
         node = next_node(table, state, rules.max_leaves < len(rows))
         split_node(data, rules, table, state, rows, others, spare, node)
         state[N_LEAVES] += 1
-        plan_children(data, rules, table, pool, state, node)
+        plan_children(rules, table, pool, state, node)
     write_tree(data, rules, table, state, tree, set_words)
     state[STATUS] = DONE
