@@ -7,7 +7,12 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gpuforest import BaggingClassifier, DecisionTreeClassifier, RandomForestClassifier
+from gpuforest import (
+    BaggingClassifier,
+    DecisionTreeClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
 
@@ -57,6 +62,14 @@ def test_trees_bags_and_more_trees():
     recorder = Recorder()
     forest.set_params(n_estimators=6).set_callbacks(recorder).fit(X, Y)
     assert recorder.recorded == fit_of(4)
+
+
+def test_rounds_of_gradient_boosting():
+    model = HistGradientBoostingClassifier(max_iter=2, warm_start=True)
+    for max_iter, n_new in ((2, 2), (5, 3)):
+        recorder = Recorder()
+        model.set_params(max_iter=max_iter).set_callbacks(recorder).fit(X, Y)
+        assert recorder.recorded == fit_of(n_new)
 
 
 def test_a_fit_that_fails_is_torn_down():
