@@ -48,7 +48,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
         # the host does weighted rows, which need weights sorted too, and sparse columns
         if weights is not None or issparse(X):
             return super().column_edges(X, rows, weights, max_bins)
-        sample = self._rows_of(X, rows)
+        sample = self.take_rows(X, rows)
         xp, (n, F), dtype = self.xp, sample.shape, value_dtype(sample)
         most_edges = min(max_bins, n)
         # bytes of a column: three copies of it; a number and a measure of each value; edges
