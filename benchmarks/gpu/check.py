@@ -16,8 +16,9 @@ from benchmarks.gpu.run import Run
 from benchmarks.record import ROOT
 
 NAMES = (
-    "backends/test_cuda", "backends/test_cuda_targets", "backends/test_gpu", "kernels/test_edges",
-    "kernels/test_sort_columns", "data/test_device_arrays",
+    "backends/test_cuda", "backends/test_cuda_boosters", "backends/test_cuda_targets",
+    "backends/test_gpu", "kernels/test_edges", "kernels/test_sort_columns",
+    "data/test_device_arrays",
 )  # fmt: skip
 TESTS = [f"tests/{name}.py" for name in NAMES]
 TOOLS = {
