@@ -2,6 +2,8 @@
 and its kernels' own text run on the CPU, whatever order threads and blocks take; and on a GPU
 where there is one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from boosted import LOSSES, UNLIMITED, Fit, differences, fits, made
@@ -96,6 +98,18 @@ def test_more_bins_than_a_byte_tells_apart(cuda, kind):
     for shared_limit in (SMALL, 227 << 10):
         with cuda.order(2):
             check(fit, NumbaBackend(), cuda.backend(shared_limit=shared_limit))
+
+
+def test_equal_categories_go_by_their_number(cuda):
+    # the one whose rows differ has too few of them to go alone, so the first other goes with it
+    fit = made(0, 48, [CATEGORICAL], [5], "squared_error", "none", 0.0, min_rows=20, max_leaves=2)
+    codes = np.repeat(np.arange(4, dtype=np.uint8), 12)[:, None]
+    for last in range(4):
+        own = replace(fit, codes=codes, y=(codes[:, 0] == last).astype(float), n_rounds=1)
+        with cuda.order(last):
+            (found,) = check(own, NumpyBackend(), cuda.backend())
+        other = 1 if last == 0 else 0
+        assert found.trees[0].sets.tolist() == [2**last + 2**other]
 
 
 def test_many_features(cuda):
