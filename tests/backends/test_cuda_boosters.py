@@ -10,7 +10,8 @@ from boosted import LOSSES, UNLIMITED, Fit, differences, fits, made
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuforest.backends import cuda_boosters
+from gpuforest import HistGradientBoostingRegressor, register_backend
+from gpuforest.backends import cuda_boosters, gpu, registry
 from gpuforest.backends.cuda_boosters import Sizes
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
@@ -160,3 +161,28 @@ def test_a_block_without_memory_for_a_histogram(cuda):
     fit = thousands("binary", n_rows=100)
     with pytest.raises(BackendError, match="too little shared memory for 256 bins"):
         fit.run(cuda.backend(shared_limit=1 << 10))
+
+
+def test_auto_goes_on_on_the_cpu_if_memory_does_not_suffice(cuda, monkeypatch, caplog):
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    monkeypatch.setattr(registry, "GPU_ROWS", 10)
+    monkeypatch.setattr(gpu, "usable", lambda: True)
+    asked = []
+
+    def little(n_threads, memory_budget):
+        asked.append(gpu.usable())
+        monkeypatch.setattr(gpu, "usable", lambda: False)  # once is enough
+        return cuda.backend(free=2**15)
+
+    register_backend(registry.GPU, little)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2500, 3)), rng.normal(size=2500)
+    common = {"max_iter": 3, "early_stopping": True, "random_state": 0}
+    model = HistGradientBoostingRegressor(**common).fit(X, y)
+    assert asked == [True]
+    assert "starting again on the CPU" in caplog.text
+    assert "boosting 2250 rows needs about" in caplog.text
+    assert model.backend_ == "numba"
+    other = HistGradientBoostingRegressor(backend="numpy", **common).fit(X, y)
+    assert np.array_equal(model.forest_.leaf_values, other.forest_.leaf_values)
+    assert np.array_equal(model.validation_score_, other.validation_score_)
