@@ -1,8 +1,6 @@
 """Rounds of boosting on a CUDA device: raw predictions, gradients and rows stay there.
 
-A round waits for the device once, for its finished trees. Losses whose leaves are quantiles take
-two more waits: the host computes the values of their leaves, from the rows and raw predictions
-that it fetches.
+A round waits for the device once, for its finished trees.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
-from gpuforest.boosting.rounds import SUM_BITS, Round, drawn_rows, leaf_values, loss_numbers
+from gpuforest.boosting.rounds import SUM_BITS, Round
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
@@ -31,7 +29,7 @@ from gpuforest.kernels.boosted_tree.structs import (
     TreeState,
     TreeTable,
 )
-from gpuforest.kernels.gradients.records import HUBER, LossNumbers
+from gpuforest.kernels.gradients.records import HUBER, QUANTILE
 from gpuforest.kernels.shared.constants import FILL_FEATURES, HISTOGRAM_THREADS, THREADS
 from gpuforest.kernels.shared.structs import dtype_of
 from gpuforest.nodes import FEATURE_SHIFT, has_set
@@ -41,9 +39,8 @@ if TYPE_CHECKING:
 
 Array = Any
 
-NO_ROWS = np.zeros(0, np.int32)
 STEPS_AT_ONCE = 255  # splits that are enqueued before the host asks whether trees are done
-HEAD, PER_LEAF = 4, 9  # words of a finished tree, see `TreesOut`
+HEAD, PER_LEAF = 4, 10  # words of a finished tree, see `TreesOut`
 FILL_ROWS, DIVIDE_ROWS = 1024, 8 * THREADS  # that a block takes at the least
 
 
@@ -56,6 +53,7 @@ class Sizes:
     """How much a fit takes on the device.
 
     drawn : R, rows that a round grows from
+    n_residuals : rows whose residuals are kept, for leaves that hold quantiles
     leaves, nodes : of a tree at the most
     slots : P, histograms of each tree, but for two that are scratch
     """
@@ -64,6 +62,7 @@ class Sizes:
         edges = b.matrix.edges
         self.K, self.N, self.F, self.B = b.loss.n_raw, b.n_rows, edges.n_features, edges.n_codes
         self.W, self.words, self.n_groups = edges.most_words, b.n_words, len(b.groups)
+        self.n_residuals = self.N if b.loss.by_order else 0
         self.drawn = min(max(1, int(b.subsample * b.n_rows)), b.n_rows)
         leaves = max(1, min(b.max_leaves, self.drawn // max(b.min_rows, 1)))
         self.leaves = min(leaves, 2 ** min(b.max_depth, 31))
@@ -83,7 +82,7 @@ class Sizes:
     def other_bytes(self) -> int:
         """Bytes of all but the histograms."""
         K, N, F, M, W = self.K, self.N, self.F, self.nodes, self.W
-        rows = 16 * N + K * N * (8 + 8 * self.words + 8)
+        rows = 16 * N + 16 * self.n_residuals + K * N * (8 + 8 * self.words + 8)
         node = 8 * words_of(TreeNode) + self.n_groups + 8 * W + 8
         splits = 2 * F * 8 * (words_of(NodeSplit) + W) + 3 * F
         one = 8 * (words_of(TreeState) + self.leaves + 1)  # numbers of histograms at the most
@@ -126,6 +125,8 @@ class CudaBooster:
             None if a is None else backend.asarray(np.ascontiguousarray(a, np.float64))
             for a in (b.y, b.weight)
         )
+        self.residuals, self.weights = (backend.empty(s.n_residuals, xp.float64) for _ in range(2))
+        self.delta = backend.empty(1, xp.float64)
         stats = backend.empty((s.K, s.N, s.words), xp.int64)
         order = backend.empty((s.K, 2, s.N), xp.int32)
         self.rows = TreeRows(stats, order, s.N, s.drawn, b.n_bits)
@@ -222,26 +223,30 @@ class CudaBooster:
         if self.raw is None:
             xp = self.backend.xp
             self.raw = xp.asarray(self.backend.asarray(raw), copy=True)
-        loss = self._gradients(raw, number)
-        self._grow(number)
-        out = self._finish()
-        if b.loss.by_order:
-            return self._round_by_order(raw, loss, out)
-        self._add_values(out, None)
-        trees, units = self._fetched(out)
+        loss = LossOf(
+            self.y, self.weight, self.raw, self.sizes.N, self.sizes.K, b.loss.number,
+            b.loss.quantile, self.delta,
+        )  # fmt: skip
+        key = np.uint64(hashing.tree_keys(np, b.seed, number, number + 1)[0])
+        self._gradients(loss, key)
+        self._grow(number, key)
+        out = self._finish(loss)
+        found = self._fetched(out)
         if b.watched:
             raw[:] = self.backend.asnumpy(self.raw)
-        return Round(trees, [tree.values * b.learning_rate for tree in trees], units)
+        return found
 
     def close(self) -> None:
         """Nothing waits for work."""
 
-    def _gradients(self, raw: np.ndarray, number: int) -> LossNumbers:
-        """Compute the stats of all rows; returns the loss."""
+    def _gradients(self, loss: LossOf, key: np.uint64) -> None:
+        """Compute the stats of all rows; key : of the rows that are drawn."""
         backend, b, s = self.backend, self.boosting, self.sizes
-        drawn = drawn_rows(b, number)[0] if b.loss.number == HUBER else NO_ROWS
-        found = loss_numbers(b, raw, drawn)
-        loss = LossOf(self.y, self.weight, self.raw, s.N, s.K, *found)
+        if b.loss.number == HUBER:
+            arguments: tuple[Any, ...] = (
+                loss, s.drawn, key, s.drawn < s.N, self.residuals, self.weights, self.delta,
+            )  # fmt: skip
+            backend.launch("boosted_tree", "huber_delta", (1,), arguments, macros=self.macros)
         grid = (backend.blocks(s.N, THREADS),)
         if not b.loss.is_bounded:
             few = (self._shares(s.N, THREADS),)
@@ -249,15 +254,13 @@ class CudaBooster:
         backend.launch("gradients", "scales", (1,), (self.largest,), threads=32)
         arguments = loss, self.largest.scale, b.n_bits, s.words, self.rows.stats
         backend.launch("gradients", "gradients", grid, arguments)
-        return found
 
-    def _grow(self, number: int) -> None:
+    def _grow(self, number: int, key: np.uint64) -> None:
         """Grow the trees of a round."""
         backend, b, s, macros = self.backend, self.boosting, self.sizes, self.macros
         arguments: tuple[Any, ...] = self.table, np.uint64(b.seed), number * s.K, s.K
         backend.launch("boosted_tree", "begin", (1,), arguments, macros=macros)
-        key = hashing.tree_keys(np, b.seed, number, number + 1)[0]
-        arguments = self.rows, self.table, np.uint64(key), s.drawn < s.N
+        arguments = self.rows, self.table, key, s.drawn < s.N
         grid = self._shares(s.N, THREADS), s.K
         backend.launch("boosted_tree", "roots", grid, arguments, macros=macros)
         self.steps["pick"]()
@@ -273,61 +276,49 @@ class CudaBooster:
         found = self.backend.asnumpy(self.table.states)
         return np.ascontiguousarray(found).view(dtype_of(TreeState))[:, 0]
 
-    def _finish(self) -> TreesOut:
-        """Write the trees of a round."""
+    def _finish(self, loss: LossOf) -> TreesOut:
+        """Write the trees of a round, and add what they predict to the raw predictions."""
+        backend, b, s, macros = self.backend, self.boosting, self.sizes, self.macros
         out = self.out
         if out is None:
             out = self._new_out(int(self._states()["n_nodes"].max()))
-        arguments = self.table, self.rules, out
-        self.backend.launch(
-            "boosted_tree", "finish", (self.sizes.K,), arguments, macros=self.macros
-        )
+        arguments: tuple[Any, ...] = self.table, self.rules, b.learning_rate, out
+        backend.launch("boosted_tree", "finish", (s.K,), arguments, macros=macros)
+        if b.loss.by_order:
+            share = b.loss.quantile if b.loss.number == QUANTILE else 0.5
+            arguments = loss, self.rows, out, share, b.learning_rate, self.residuals, self.weights
+            blocks = (backend.blocks((out.M + 1) // 2),)
+            backend.launch("boosted_tree", "leaf_values", blocks, arguments, macros=macros)
+        grid = self._shares(s.N, THREADS, s.K), s.K
+        arguments = self.rows, out, self.raw
+        backend.launch("boosted_tree", "add_values", grid, arguments, macros=macros)
         return out
 
-    def _add_values(self, out: TreesOut, values: Array | None) -> None:
-        """Add what the leaves predict to the raw predictions."""
-        s = self.sizes
-        arguments = self.rows, out, values, self.boosting.learning_rate, self.raw
-        grid = self._shares(s.N, THREADS, s.K), s.K
-        self.backend.launch("boosted_tree", "add_values", grid, arguments, macros=self.macros)
-
-    def _fetched(self, out: TreesOut) -> tuple[list[GrownTree], list[tuple[float, float]]]:
-        """The finished trees, and the units of each."""
+    def _fetched(self, out: TreesOut) -> Round:
+        """The finished trees."""
         words = self.backend.asnumpy(out.at)
         units = [tuple(row[1:3].view(np.float64).tolist()) for row in words]
-        return [self._tree(row, out.M) for row in words], units
+        found = [self._tree(row, out.M) for row in words]
+        return Round([tree for tree, _ in found], [added for _, added in found], units)
 
-    def _tree(self, row: np.ndarray, M: int) -> GrownTree:
-        """A tree from its words; ranges have a fifth column, the half where a leaf's rows lie."""
+    def _tree(self, row: np.ndarray, M: int) -> tuple[GrownTree, np.ndarray]:
+        """A tree from its words, and what its leaves add; ranges have a fifth column, the half
+        where a leaf's rows lie."""
         s, n, most = self.sizes, int(row[0]), (M + 1) // 2
         L = (n + 1) // 2
-        ends = np.cumsum([HEAD, M, 3 * most, most, 5 * most, M * s.W])
-        nodes, sums, values, ranges, sets = (row[i:j] for i, j in pairwise(ends))
+        ends = np.cumsum([HEAD, M, 3 * most, most, most, 5 * most, M * s.W])
+        nodes, sums, values, added, ranges, sets = (row[i:j] for i, j in pairwise(ends))
         nodes, sets = nodes[:n].copy(), sets.reshape(M, s.W)[:n]
         own = np.flatnonzero(has_set(nodes))
         feature = (nodes[own] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
         n_words = self.boosting.matrix.edges.set_words[feature]
         places = ranges.view(np.int64).reshape(most, 5)[:L].copy()
         places[:, 2:4] -= s.drawn
-        return GrownTree(
+        grown = GrownTree(
             nodes,
             sets[own][np.arange(s.W) < n_words[:, None]],
             sums.view(np.int64).reshape(most, 3)[:L].copy(),
             values.view(np.float64)[:L].copy(),
             places,
         )
-
-    def _round_by_order(self, raw: np.ndarray, loss: LossNumbers, out: TreesOut) -> Round:
-        """The end of a round whose leaves predict quantiles, which the host computes."""
-        backend, b = self.backend, self.boosting
-        (tree,), units = self._fetched(out)
-        halves = backend.asnumpy(self.rows.order)[0]
-        rows = np.empty(self.sizes.drawn, np.int32)
-        for begin, end, _, _, half in tree.ranges:
-            rows[begin:end] = np.sort(halves[half, begin:end])  # as in the reference
-        values = leaf_values(b, loss, tree, raw[0], rows) * b.learning_rate
-        given = np.zeros((1, (out.M + 1) // 2))
-        given[0, : len(values)] = values
-        self._add_values(out, backend.asarray(given))
-        raw[:] = backend.asnumpy(self.raw)
-        return Round([tree], [values], units)
+        return grown, added.view(np.float64)[:L].copy()

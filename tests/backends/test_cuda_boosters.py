@@ -15,8 +15,10 @@ from gpuforest.backends import cuda_boosters, gpu, registry
 from gpuforest.backends.cuda_boosters import Sizes
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.boosting.losses import Loss
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
+from gpuforest.kernels.gradients.records import ABSOLUTE, HUBER, QUANTILE
 from gpuforest.nodes import SET_BIN, unpack
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
@@ -59,6 +61,28 @@ def test_thousands_of_rows(cuda, name, weight):
     feature, bin, _, _ = unpack(np, nodes)
     assert (bin[feature >= 0] == SET_BIN).any()
     assert (bin[feature >= 0] != SET_BIN).any()
+
+
+@SETTINGS
+@given(
+    number=st.sampled_from([ABSOLUTE, QUANTILE, HUBER]),
+    share=st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]),
+    weight=st.sampled_from(["none", "whole", "real", "far apart", "farther apart"]),
+    unit=st.sampled_from([1e-300, 0.3, 1.0, 1e150]),
+    rows_seed=st.integers(0, 2**32),
+    n_rows=st.integers(1, 40) | st.integers(250, 600),
+    seed=seeds,
+)
+def test_quantiles_are_the_reference(cuda, number, share, weight, unit, rows_seed, n_rows, seed):
+    # few distinct numbers, so that shares end between two of them, and weights that round to zero
+    rng = np.random.default_rng(rows_seed)
+    fit = made(rows_seed, n_rows, [0, 0], [9, 4], "quantile", weight, 0.1, max_leaves=5)
+    y = rng.integers(-3, 4, n_rows) * unit
+    if weight == "farther apart":
+        fit = fit.but(weight=10.0 ** rng.integers(-20, 5, n_rows))
+    fit = replace(fit.but(loss=Loss("", number, 1, share), subsample=rng.choice([0.5, 1.0])), y=y)
+    with cuda.order(seed):
+        check(fit, NumpyBackend(), cuda.backend())
 
 
 @pytest.mark.parametrize(
@@ -145,11 +169,12 @@ def test_memory_is_planned(cuda):
 
 
 def test_what_a_fit_takes_is_what_was_planned(cuda):
-    for name, rest in (("3 classes", {}), ("squared_error", {"subsample": 0.5, "memory": 1})):
+    for name, rest in (("3 classes", {}), ("huber", {"subsample": 0.5, "memory": 1})):
         b = thousands(name, "real", n_rows=1000, **rest).boosting(cuda.backend())
         booster = b.backend.booster(b)
         s = booster.sizes
         taken = [booster.y, booster.weight, booster.out.at, *booster.rows[:2]]
+        taken += [booster.residuals, booster.weights]
         taken += [*booster.table[:5], *booster.pool[:5]]
         raw = 8 * s.K * s.N
         planned = s.other_bytes + s.K * (s.slots + 2) * s.hist_bytes

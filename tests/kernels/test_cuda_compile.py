@@ -59,8 +59,10 @@ REGISTERS = {
     "grow_subtrees": (128, 128),  # two blocks of 256 threads
     "histogram": (64, 64),  # two blocks of 512 threads, or four of 256
     "histogram_direct": (48, 32),  # waits for memory
+    "huber_delta": (64, 80),  # a block that works alone
     "in_bag": (56, 40),  # loads of several rounds under way
     "largest": (32, 64),  # the same for several rows at once
+    "leaf_values": (64, 88),  # sums of weights, and where they end
     "mark": (32, 32),  # waits for memory
     "move": (64, 64),  # four positions in 64 bits
     "node_positions": (32, 32),  # waits for memory
@@ -86,6 +88,7 @@ NATIVE = {
     "bag": [r"REDG?\.E\.ADD\.STRONG"],
     "fill": [SHARED_SUM, GLOBAL_SUM],
     "grow_subtrees": [SHARED_SUM],
+    "leaf_values": [SHARED_SUM],
     "histogram": [SHARED_SUM, GLOBAL_SUM],
     "histogram_direct": [GLOBAL_SUM],
     "roots": [GLOBAL_SUM],

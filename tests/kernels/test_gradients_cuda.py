@@ -46,7 +46,8 @@ def test_stats_are_the_reference(cuda, name, rows_seed, n, spread, weighted, ord
     numbers, bits = LossNumbers(loss.number, loss.quantile, 0.7), n.bit_length()
     y_there, raw_there = backend.asarray(y), backend.asarray(raw)
     weight_there = backend.asarray(weight) if weighted else None
-    loss_there = LossOf(y_there, weight_there, raw_there, n, K, *numbers)
+    delta = backend.asarray(np.array([numbers.delta]))
+    loss_there = LossOf(y_there, weight_there, raw_there, n, K, *numbers[:2], delta)
     most = np.zeros(2)
     largest(numbers, y, raw, weight, most)
     with cuda.order(order):

@@ -156,15 +156,15 @@ def rounds_counted(name: str, n_rounds: int = 3, **rest) -> list[list[int]]:
 def test_a_round_of_boosting_waits_once(name, max_leaves):
     # three launches for gradients, of which that of the largest is left out where it is known; two
     # for roots and one to begin; four for each split; the last division; the trees; the predictions
-    bounded = name not in ("squared_error", "huber", "poisson", "gamma")
-    n_launches = 4 * (max_leaves - 1) + 9 - bounded
-    # besides, quantiles take the rows of leaves, and raw predictions each time
-    by_order = name in ("absolute_error", "quantile", "huber")
+    n_launches = 4 * (max_leaves - 1) + 8
+    n_launches += name in ("squared_error", "huber", "poisson", "gamma")
+    # the quantiles in leaves; and that of all residuals
+    n_launches += (name in ("absolute_error", "quantile", "huber")) + (name == "huber")
     found = rounds_counted(name, watched=False, max_leaves=max_leaves)
-    assert found == [[0, 3 if by_order else 1, n_launches]] * 2
+    assert found == [[0, 1, n_launches]] * 2
     # the host's copy of the raw predictions
     watched = rounds_counted(name, watched=True, max_leaves=max_leaves)
-    assert watched == [[0, 3 if by_order else 2, n_launches]] * 2
+    assert watched == [[0, 2, n_launches]] * 2
 
 
 def test_without_a_limit_of_leaves_the_host_waits_now_and_then(monkeypatch):

@@ -5,7 +5,9 @@
 // step and waits for none. Kernels find nothing to do where a tree is done.
 #include "boosted_tree/fill.cuh"
 #include "boosted_tree/pick.cuh"
+#include "boosted_tree/quantiles.cuh"
 #include "boosted_tree/search.cuh"
+#include "generated/LossOf.cuh"
 
 // States of trees that have no node yet; `key` is the seed of all, `number` that of the first.
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -247,10 +249,10 @@ __device__ __forceinline__ void number_nodes(TreeNode* nodes, i64 n) {
 
 // Writes a finished tree in the order of nodes.py, its leaves and its sets. A block for each tree.
 extern "C" __global__ void __launch_bounds__(THREADS)
-finish(TreeTable table, TreeRules rules, TreesOut out) {
+finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
   i64 k = blockIdx.x, M = out.M, L = (M + 1) / 2, n = table.states[k].n_nodes;
   TreeNode* nodes = table.nodes + k * table.M;
-  u64 *to = out.at + k * out.size, *leaves = to + 4 + M, *sets = leaves + 9 * L;
+  u64 *to = out.at + k * out.size, *leaves = to + 4 + M, *sets = leaves + 10 * L;
   if (threadIdx.x == 0) {
     TreeState& s = table.states[k];
     if (s.split >= 0) {  // the last one that was divided
@@ -273,8 +275,9 @@ finish(TreeTable table, TreeRules rules, TreesOut out) {
       for (int c = 0; c < 3; c++) leaves[3 * leaf + c] = (u64)sums[c];
       double value = value_of(own.g, own.h, rules, own.low, own.high);
       leaves[3 * L + leaf] = (u64)__double_as_longlong(value);
+      leaves[4 * L + leaf] = (u64)__double_as_longlong(value * rate);
 #pragma unroll
-      for (int c = 0; c < 5; c++) leaves[4 * L + 5 * leaf + c] = (u64)places[c];
+      for (int c = 0; c < 5; c++) leaves[5 * L + 5 * leaf + c] = (u64)places[c];
       continue;
     }
     u64 word = (u64)own.feature << FEATURE_SHIFT | (u64)own.bin;
@@ -285,23 +288,77 @@ finish(TreeTable table, TreeRules rules, TreesOut out) {
   }
 }
 
-// Adds `given` f64[K, L], or, if it is null, what leaves predict times the rate, to the raw
-// predictions f64[K, N] of their rows.
+// Where leaves of finished tree k lie: what each adds to raw predictions, and its rows.
+struct Leaves {
+  double* added;
+  const u64* places;
+  i64 n;
+
+  __device__ __forceinline__ Leaves(const TreesOut& out, i64 k) {
+    i64 L = (out.M + 1) / 2;
+    u64* tree = out.at + k * out.size;
+    added = (double*)(tree + 4 + out.M + 4 * L);
+    places = (u64*)added + L;
+    n = ((i64)tree[0] + 1) / 2;
+  }
+};
+
+// Sets what leaves of the one tree add to quantiles of the residuals y - raw of their rows, and
+// for "huber" the mean of what is left, times the rate. A block for each leaf. rest, weights f64[N]
+// are scratch.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate, double* rest,
+            double* weights) {
+  __shared__ Places shared;
+  Leaves leaves(out, 0);
+  for (i64 leaf = blockIdx.x; leaf < leaves.n; leaf += gridDim.x) {
+    const u64* own = leaves.places + 5 * leaf;
+    i64 begin = (i64)own[0], n = (i64)own[1] - begin;
+    const i32* order = rows_of(rows, 0, (i64)own[4]);
+    for (i64 i = begin + threadIdx.x; i < begin + n; i += blockDim.x) {
+      i64 row = order[i];
+      rest[i] = loss.y[row] - loss.raw[row];
+      if (loss.weight) weights[i] = loss.weight[row];
+    }
+    __syncthreads();
+    Residuals all = {rest + begin, loss.weight ? weights + begin : nullptr, n};
+    double found = quantile_of(all, share, shared);
+    if (loss.number == HUBER) found += mean_cut_off(all, found, *loss.delta, shared);
+    if (threadIdx.x == 0) leaves.added[leaf] = found * rate;
+  }
+}
+
+// The size beyond which residuals of the rows that trees will grow from count as large. One block.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+huber_delta(LossOf loss, i64 R, u64 key, i64 is_drawn, double* rest, double* weights,
+            double* delta) {
+  __shared__ Places shared;
+  Order order(key, loss.N);
+  for (i64 i = threadIdx.x; i < R; i += blockDim.x) {
+    i64 row = is_drawn ? order.at((u32)i) : i;
+    rest[i] = fabs(loss.y[row] - loss.raw[row]);
+    if (loss.weight) weights[i] = loss.weight[row];
+  }
+  __syncthreads();
+  Residuals all = {rest, loss.weight ? weights : nullptr, R};
+  double found = quantile_of(all, loss.quantile, shared);
+  if (threadIdx.x == 0) *delta = found;
+}
+
+// Adds what leaves predict to the raw predictions f64[K, N] of their rows.
 extern "C" __global__ void __launch_bounds__(THREADS)
-add_values(TreeRows rows, TreesOut out, const double* given, double rate, double* raw) {
-  i64 k = blockIdx.y, L = (out.M + 1) / 2;
-  const u64 *tree = out.at + k * out.size, *values = tree + 4 + out.M + 3 * L, *places = values + L;
-  i64 n_leaves = ((i64)tree[0] + 1) / 2;
+add_values(TreeRows rows, TreesOut out, double* raw) {
+  i64 k = blockIdx.y;
+  Leaves leaves(out, k);
   for (i64 i = thread_number(); i < rows.N; i += thread_count()) {
     int column = i < rows.R ? 0 : 2;
-    i64 leaf = 0, end = n_leaves;
+    i64 leaf = 0, end = leaves.n;
     while (leaf + 1 < end) {  // the last one that begins at i or before
       i64 middle = (leaf + end) >> 1;
-      if ((i64)places[5 * middle + column] <= i) leaf = middle;
+      if ((i64)leaves.places[5 * middle + column] <= i) leaf = middle;
       else end = middle;
     }
-    i64 row = rows_of(rows, k, (i64)places[5 * leaf + 4])[i];
-    double value = __longlong_as_double((i64)values[leaf]) * rate;
-    raw[k * rows.N + row] += given ? given[k * L + leaf] : value;
+    i64 row = rows_of(rows, k, (i64)leaves.places[5 * leaf + 4])[i];
+    raw[k * rows.N + row] += leaves.added[leaf];
   }
 }

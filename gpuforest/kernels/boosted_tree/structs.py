@@ -32,7 +32,7 @@ SplitsOut = Annotated[Array, "NodeSplit*"]
 
 class LossOf(NamedTuple):
     """A loss, see `LossNumbers`, and K raw predictions f64[K, N] of N rows. `weight` None: all
-    weights are one."""
+    weights are one. delta f64[1], of "huber" alone."""
 
     y: F64s
     weight: F64s
@@ -41,7 +41,7 @@ class LossOf(NamedTuple):
     K: I64
     number: I64
     quantile: F64
-    delta: F64
+    delta: F64s
 
 
 class Largest(NamedTuple):
@@ -189,7 +189,8 @@ class TreeRules(NamedTuple):
 
 class TreesOut(NamedTuple):
     """Finished trees u64[K, size], at the most M nodes each: the number of nodes and the scale of
-    sums; the nodes; of each leaf three sums, a value and five numbers of its rows; split sets."""
+    sums; the nodes; of each leaf three sums, a value, what it adds to raw predictions, and five
+    numbers of its rows; split sets."""
 
     at: U64sOut
     size: I64

@@ -27,8 +27,10 @@ __device__ __forceinline__ Derivatives one_class(const LossOf& loss, i64 r) {
     case SQUARED: return {rest, 1.0};
     case ABSOLUTE: return {y > raw ? -1.0 : 1.0, 1.0};
     case QUANTILE: return {y >= raw ? -loss.quantile : 1.0 - loss.quantile, 1.0};
-    case HUBER: return {rest < -loss.delta ? -loss.delta : rest > loss.delta ? loss.delta : rest,
-                        1.0};
+    case HUBER: {
+      double most = *loss.delta;
+      return {rest < -most ? -most : rest > most ? most : rest, 1.0};
+    }
     case COUNTS: {
       double h = exp_of(raw);
       return {h - y, h};
