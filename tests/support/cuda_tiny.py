@@ -48,6 +48,7 @@ def fits() -> list[Fit]:
         made(2, 90, [0, 1, 0, 0], [300, 5, 9, 4], "poisson", "real", 0.2, subsample=0.6),
         made(3, 70, [0, 0, 1, 1], [7, 300, 4, 20], "3 classes", "none", 0.0, share=0.5),
         made(4, 70, [0, 0, 0, 1], [7, 9, 4, 3], "huber", "none", 0.1, groups=groups, memory=1),
+        made(5, 80, [0, 0], [7, 9], "quantile", "real", 0.1, subsample=0.6, max_leaves=4),
     ]
 
 
