@@ -213,8 +213,8 @@ def begin_tree(data, rules, table, pool, state, rows, others):
     numbers[OTHER_BEGIN], numbers[OTHER_END] = 0, len(others)
     numbers[DEPTH], numbers[FEATURE], numbers[LEFT] = 0, -1, -1
     words = data.stats.shape[1]
-    whole = pool.upto[0, 0]
-    whole[:] = 0
+    whole = pool.ordered[0]
+    whole[:words] = 0
     for i in range(len(rows)):
         for w in range(words):
             whole[w] += data.stats[U(rows[U(i)]), U(w)]

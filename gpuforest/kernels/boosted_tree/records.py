@@ -128,8 +128,7 @@ class Pool(NamedTuple):
     found : i64[parts, 2, 6], the best split of both nodes among a part of the features, as the
         columns FEATURE .. LEFT_ROWS; gains : f64[parts, 2]; sets : u64[parts, 2, W]
     ordered : i64[parts, BLOCK * words], stats in the order of a node's rows
-    upto : i64[parts, 3, B + 1], running sums over bins; scores : f64[parts, 2, B + 1]
-    order : i64[parts, 2, B + 1], categories in order
+    scores : f64[parts, 2, B + 1]; order : i64[parts, 2, B + 1], categories in order
     """
 
     hist: I64s3
@@ -139,7 +138,6 @@ class Pool(NamedTuple):
     gains: F64s2
     sets: U64s3
     ordered: I64s2
-    upto: I64s3
     scores: F64s3
     order: I64s3
 
@@ -177,8 +175,7 @@ def new_pool(P: int, parts: int, F: int, B: int, words: int, W: int) -> Pool:
         np.empty((P + 2, F, B * words), np.int64), np.arange(P, dtype=np.int64),
         np.empty((3, F), np.bool_), np.empty((parts, 2, 6), np.int64), np.empty((parts, 2)),
         np.empty((parts, 2, W), np.uint64), np.empty((parts, BLOCK * words), np.int64),
-        np.empty((parts, 3, B + 1), np.int64), np.empty((parts, 2, B + 1)),
-        np.empty((parts, 2, B + 1), np.int64),
+        np.empty((parts, 2, B + 1)), np.empty((parts, 2, B + 1), np.int64),
     )  # fmt: skip
 
 
