@@ -127,7 +127,16 @@ def best_cut(data, rules, pool, part, which, f, cells, numbers, bounds, whole):
             n += left[2]
             heavier = missing[2] == 0 and 2 * n > numbers[ROWS]
             keep(
-                pool, part, which, highest, f, at, missing_left | heavier, left[0] + g, left[1] + h, n
+                pool,
+                part,
+                which,
+                highest,
+                f,
+                at,
+                missing_left | heavier,
+                left[0] + g,
+                left[1] + h,
+                n,
             )
 
 
