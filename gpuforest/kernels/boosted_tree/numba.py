@@ -308,9 +308,10 @@ def grow_tree(
                 step = DONE
                 break
             state[NODE] = next_node(table, state, rules.max_leaves < len(rows))
-            work, parts, step = DIVIDE, threads_for_rows(state, table.numbers[state[NODE]]), DIVIDED
+            work, step = np.int64(DIVIDE), DIVIDED
+            parts = threads_for_rows(state, table.numbers[state[NODE]])
         elif step == DIVIDED and state[N_PARTS] > 1:
-            work, parts, step = MOVE, state[N_PARTS], MOVED
+            work, parts, step = np.int64(MOVE), state[N_PARTS], MOVED
         else:
             make_children(rules, table, pool, state)
             state[N_LEAVES] += 1
