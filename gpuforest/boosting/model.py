@@ -117,19 +117,27 @@ def joined(first: Forest, second: Forest) -> Forest:
     )
 
 
-def gain_importances(forest: Forest) -> np.ndarray:
-    """The total gain of the splits by each feature, f64[F], as shares of all gains.
+def node_gains(forest: Forest, first: int, last: int) -> np.ndarray:
+    """What the splits of the trees first .. last - 1 of a boosted forest gain, f64[m], 0 at leaves.
 
     Gains are recomputed from sums, without the bounds of monotonic constraints.
     """
     coding: Any = forest.coding
-    sums = forest.node_sums(0, forest.n_trees)
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))
-    scores = coding.scores(sums, tree)
-    feature, _, _, child = unpack(np, forest.nodes)
+    begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
+    tree = np.repeat(np.arange(first, last), np.diff(forest.tree_offsets[first : last + 1]))
+    scores = coding.scores(forest.node_sums(first, last), tree)
+    feature, _, _, child = unpack(np, forest.nodes[begin:end])
     split = np.flatnonzero(feature >= 0)
-    left = child[split] + forest.tree_offsets[tree[split]]
-    gains = np.maximum(scores[left] + scores[left + 1] - scores[split], 0.0)
+    left = child[split] + forest.tree_offsets[tree[split]] - begin
+    found = np.zeros(len(scores))
+    found[split] = np.maximum(scores[left] + scores[left + 1] - scores[split], 0.0)
+    return found
+
+
+def gain_importances(forest: Forest) -> np.ndarray:
+    """The total gain of the splits by each feature, f64[F], as shares of all gains."""
+    gains, feature = node_gains(forest, 0, forest.n_trees), unpack(np, forest.nodes)[0]
+    split = feature >= 0
     total = np.zeros(forest.edges.n_features)
-    np.add.at(total, feature[split], gains)
+    np.add.at(total, feature[split], gains[split])
     return total / total.sum() if total.sum() > 0 else total
