@@ -3,23 +3,26 @@
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
-from boosted import FIT, FRAME, class_model, leaves
-from shown import X, grid, python_predictions
+from boosted import CITY, FIT, SHORT, X, class_model, leaves
+from shown import SUM, grid, python_predictions
 
-from gpuforest import DecisionTreeClassifier, export_python
+from gpuforest import (
+    DecisionTreeClassifier,
+    HistGradientBoostingRegressor,
+    export_python,
+    tree_nodes,
+)
 from gpuforest.inspection.boosted_tree import BoostedTree
 
 
 def rows_of(kind):
     """Rows that training saw and others, as the model takes them and as dicts."""
-    if kind == "categories":
-        odd = FRAME.assign(city=np.resize(["Essen", None], len(FRAME)))
-        rows = pd.concat([FRAME, odd])
-        return rows, rows.to_dict("records")
     rows = np.concatenate([X, grid()])
-    names = [f"feature_{i}" for i in range(4)]
+    if kind == "categories":  # also one that training did not see, and missing ones
+        other = np.resize([0.0, 1.0, 2.0, 3.0, 7.0, np.nan], len(rows))
+        rows = np.column_stack([rows, other])
+    names = [f"feature_{i}" for i in range(rows.shape[1])]
     return rows, [dict(zip(names, row, strict=True)) for row in rows.tolist()]
 
 
@@ -51,6 +54,19 @@ def test_one_tree_returns_what_it_adds(kind):
     predict = made(export_python(model, last))["predict"]
     added = BoostedTree.of(model.forest_, last).value[leaves(model, rows)[:, last]]
     assert [predict(row) for row in dicts] == added.tolist()
+
+
+def test_categories_of_strings():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    city = np.array(["Aachen", "it's Bonn", "Cux\nhaven", "D"])[CITY]
+    frame = pandas.DataFrame({"size": X[:, 0], "city": city})
+    model = HistGradientBoostingRegressor(**SHORT).fit(frame, SUM + (CITY == 1) - (CITY == 3))
+    assert any("city" in node.rule for node in tree_nodes(model).values())
+    odd = frame.assign(city=np.resize(np.array(["Essen", None], object), 300))
+    found = made(export_python(model, None))
+    for rows in (frame, odd):
+        dicts = rows.to_dict("records")
+        assert [found["predict"](row) for row in dicts] == model.predict(rows).tolist()
 
 
 def test_names_of_classes_and_features_cannot_break_out():

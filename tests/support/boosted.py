@@ -1,15 +1,14 @@
 """Boosted models of every loss and kind of feature, and where their trees lead rows."""
 
 import numpy as np
-import pandas as pd
 from shown import LABELS, SUM, X
 
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from gpuforest.predict import apply
 
 RNG = np.random.default_rng(4)
-CITY = RNG.choice(["Aachen", "Bonn", "Cuxhaven", "Dresden"], 300)
-FRAME = pd.DataFrame(X, columns=list("abcd")).assign(city=CITY)
+CITY = RNG.integers(0, 4, 300)
+WITH_CITY = np.column_stack([X, CITY])
 SHORT = {"max_iter": 4, "max_leaf_nodes": 7, "random_state": 0}
 
 
@@ -32,7 +31,9 @@ FIT = {
     "two classes": class_model(np.where(SUM > 0, "high", "low"), max_features=0.5),
     "three classes": class_model(),
     "monotonic": number_model(monotonic_cst=[1, 0, 0, -1]),
-    "categories": number_model(y=SUM + (CITY == "Bonn"), data=FRAME),
+    "categories": number_model(
+        y=SUM + (CITY == 1), data=WITH_CITY, categorical_features=[4], learning_rate=0.5
+    ),
     "one leaf": number_model(min_samples_leaf=200),
     "ends early": class_model(early_stopping=True, n_iter_no_change=2),
 }
@@ -40,7 +41,7 @@ FIT = {
 
 def data_of(kind):
     """What the model of this name was fitted to."""
-    return FRAME if kind == "categories" else X
+    return WITH_CITY if kind == "categories" else X
 
 
 def leaves(model, rows):
