@@ -252,7 +252,8 @@ def raw_words(forest: Forest, tree: int, class_names: Sequence[Any] | None = Non
     if not labels:
         return f"the {'log of the ' * coding.loss.is_log}prediction"
     if coding.n_values == 1:
-        return f"the log odds of {one_line(labels[0][-1])}"
+        second = one_line(labels[0][1]) if len(labels[0]) > 1 else "another class"
+        return f"the log odds of {second}"
     return f"the raw prediction of {one_line(labels[0][tree % coding.n_values])}"
 
 

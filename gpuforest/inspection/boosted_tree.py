@@ -58,7 +58,7 @@ def _values(forest: Forest, tree: int, added: np.ndarray, hessians: np.ndarray) 
     begin, end = forest.tree_offsets[tree], forest.tree_offsets[tree + 1]
     leaf = is_leaf(forest.nodes[begin:end])
     value = np.zeros(end - begin)
-    value[leaf] = added[leaf_rows(forest.nodes[begin:end][leaf])]
+    value[leaf] = added[leaf_rows(forest.nodes[begin:end][leaf])] + 0.0  # no -0
     levels = forest.levels(tree, tree + 1)
     for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
         split, below = parents[~leaf[parents - begin]] - begin, children - begin

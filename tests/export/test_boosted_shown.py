@@ -60,6 +60,8 @@ def test_nodes_say_what_leaves_add_to():
     assert tree_nodes(model, 1, class_names=["a", "b", "c"])[0].adds_to.endswith(" of b")
     with pytest.raises(ValueError, match="class_names has 1 names, the tree 3 classes"):
         tree_nodes(model, class_names=["a"])
+    alone = class_model(np.repeat("a", 300))  # which no row contradicts
+    assert tree_nodes(alone)[0].adds_to == "the log odds of another class"
     with pytest.raises(ValueError, match="class_names are for classes"):
         tree_nodes(FIT["numbers"], class_names=["a"])
 

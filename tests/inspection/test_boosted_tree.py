@@ -119,3 +119,18 @@ def test_counts_gains_and_values_are_scikit_learns(l2):
         np.testing.assert_allclose(tree.value[~own][at], expected["value"], rtol=1e-6)
         gains = np.sort(nodes["gain"][nodes["is_leaf"] == 0])
         np.testing.assert_allclose(np.sort(tree.gain[own]), gains, rtol=1e-5)
+
+
+def test_targets_whose_squares_are_no_numbers():
+    huge = number_model(y=SUM * 1e300)
+    plain = number_model(y=SUM)
+    for tree in trees(huge):
+        assert np.isfinite(tree.value).all()
+        assert (tree.gain >= 0).all()
+    assert np.isfinite(huge.feature_importances_).all()
+    # in another unit the shares are the same, bit for bit
+    forest = plain.forest_
+    feature = unpack(np, forest.nodes)[0]
+    total = np.zeros(4)
+    np.add.at(total, feature[feature >= 0], node_gains(forest, 0, 4)[feature >= 0])
+    assert np.array_equal(plain.feature_importances_, total / total.sum())
