@@ -1,8 +1,8 @@
 """What an ensemble changes, in figures.  python -m benchmarks.understanding
 
 - Bias and variance (`gpuforest.bias_variance`) of a small tree, a full tree, 100 bagged trees, a
-  forest, and rounds of boosting by trees of four leaves. Friedman 1: 200 rows with noise, 2,000 test rows without. Threenorm: 300 and 3,000
-  rows. Spambase: 3,065 and 1,536 rows.
+  forest, and rounds of boosting by trees of four leaves. Friedman 1: 200 rows with noise, 2,000
+  test rows without. Threenorm: 300 and 3,000 rows. Spambase: 3,065 and 1,536 rows.
 - Soft and hard voting: the same trees, of leaves of at least 1, 5 and 20 rows; a quarter of the
   rows held out, split at random by each seed.
 """
