@@ -13,6 +13,7 @@ from gpuforest.cli.permutation import permutation_importances
 from gpuforest.cli.predict import load_for, set_runtime
 from gpuforest.cli.show import printable, progress_bar
 from gpuforest.data.columns import Table, require_column
+from gpuforest.data.values import Reading
 from gpuforest.export.replacing import replaced
 from gpuforest.plot import (
     plot_boundaries,
@@ -145,8 +146,10 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
 def rows_of(model: Any, arguments: argparse.Namespace) -> Table | None:
     """The rows of --data; None: it is not given."""
     if arguments.data is None:
-        if arguments.target is not None:
-            raise ValueError("--target is a column of the rows to compare with: add --data FILE")
+        for name in ("target", *Reading.__dataclass_fields__):
+            if getattr(arguments, name) is not None:
+                option = name.replace("_", "-")
+                raise ValueError(f"--{option} is about the rows of a file: add --data FILE")
         return None
     return load_for(model, arguments, target_of(model, arguments))
 
