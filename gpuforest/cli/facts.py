@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from gpuforest.inspection.rounds import rounds_facts
+from gpuforest.inspection.round_facts import rounds_facts
 from gpuforest.inspection.shape import tree_depths
 from gpuforest.nodes import is_leaf
 

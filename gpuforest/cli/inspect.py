@@ -24,7 +24,7 @@ from gpuforest.export.model_file import WHERE_IT_RUNS
 from gpuforest.export.python import export_python
 from gpuforest.export.rules import export_rules
 from gpuforest.export.text import tree_lines
-from gpuforest.inspection.rounds import rounds_rows
+from gpuforest.inspection.round_facts import rounds_rows
 
 FORMS = ("text", "rules", "python", "dot")  # of one tree
 WHOLE = ("rules", "python")  # those that leave nothing out

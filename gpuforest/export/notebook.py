@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuforest.export.conditions import one_line
 from gpuforest.forest import Forest
-from gpuforest.inspection.rounds import rounds_facts, rounds_rows
+from gpuforest.inspection.round_facts import rounds_facts, rounds_rows
 from gpuforest.inspection.shape import tree_depths
 from gpuforest.nodes import is_leaf
 

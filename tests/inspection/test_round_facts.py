@@ -8,7 +8,7 @@ import pytest
 from boosted import FIT, class_model, data_of, number_model
 from shown import SUM
 
-from gpuforest.inspection.rounds import (
+from gpuforest.inspection.round_facts import (
     best_round,
     kept_curves,
     measure_of,
