@@ -10,7 +10,7 @@ import numpy as np
 from gpuforest.export.conditions import TreeSplits
 from gpuforest.export.tree_nodes import opened, tree_title
 from gpuforest.forest import Forest
-from gpuforest.inspection.boosted_tree import BoostedTree
+from gpuforest.inspection.boosted_view import BoostedView
 from gpuforest.inspection.shape import subtree_sizes
 
 INDENT = "|   "
@@ -77,7 +77,7 @@ def tree_lines(
 def _lines(forest: Forest, tree: int, splits: TreeSplits, max_depth: float) -> Iterator[str]:
     sizes, boosted = subtree_sizes(forest, tree), None
     if forest.baseline is not None:
-        boosted = BoostedTree.of(forest, tree)
+        boosted = BoostedView.of(forest, tree)
         yield tree_title(forest, tree)
     pending = [(0, 0, "")]  # nodes to show, the next one last: depth, and the way into them
     while pending:
@@ -111,7 +111,7 @@ def leaf_text(forest: Forest, leaf: int) -> str:
     return f"class: {_shares(classes, sums, int(np.argmax(values)))}"
 
 
-def step_text(tree: BoostedTree, leaf: int) -> str:
+def step_text(tree: BoostedView, leaf: int) -> str:
     """What a leaf of a boosted model adds, and what that follows from."""
     g, h = (f"{float(sums[leaf]):.6g}" for sums in (tree.gradients, tree.hessians))
     n = tree.n_samples[leaf]

@@ -19,7 +19,7 @@ from gpuforest.export.conditions import (
     one_line,
 )
 from gpuforest.forest import Forest
-from gpuforest.inspection.boosted_tree import BoostedTree
+from gpuforest.inspection.boosted_view import BoostedView
 from gpuforest.inspection.views import TreeView
 
 
@@ -168,7 +168,7 @@ def _boosted(
     estimator: Any, forest: Forest, tree: int, class_names: Sequence[Any] | None
 ) -> Callable[..., Node]:
     """What makes a node from its number and place, of a tree of a boosted model."""
-    found, adds_to = BoostedTree.of(forest, tree), raw_words(forest, tree, class_names)
+    found, adds_to = BoostedView.of(forest, tree), raw_words(forest, tree, class_names)
 
     def node_of(number: int, branches: tuple[Branch, ...], **place: Any) -> Node:
         value = float(found.value[number])

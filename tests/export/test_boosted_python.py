@@ -13,7 +13,7 @@ from gpuforest import (
     export_python,
     tree_nodes,
 )
-from gpuforest.inspection.boosted_tree import BoostedTree
+from gpuforest.inspection.boosted_view import BoostedView
 
 
 def rows_of(kind):
@@ -52,7 +52,7 @@ def test_one_tree_returns_what_it_adds(kind):
     rows, dicts = rows_of(kind)
     last = model.forest_.n_trees - 1
     predict = made(export_python(model, last))["predict"]
-    added = BoostedTree.of(model.forest_, last).value[leaves(model, rows)[:, last]]
+    added = BoostedView.of(model.forest_, last).value[leaves(model, rows)[:, last]]
     assert [predict(row) for row in dicts] == added.tolist()
 
 

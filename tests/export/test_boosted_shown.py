@@ -8,7 +8,7 @@ from boosted import FIT, class_model, data_of, leaves, number_model
 from shown import SUM, X, parsed
 
 from gpuforest import export_graphviz, export_rules, export_text, tree_nodes
-from gpuforest.inspection.boosted_tree import BoostedTree
+from gpuforest.inspection.boosted_view import BoostedView
 from gpuforest.inspection.shape import subtree_sizes
 
 ADDS_TO = {
@@ -39,7 +39,7 @@ def test_every_row_meets_the_conditions_of_the_leaf_that_it_reaches(kind):
 def test_nodes_are_those_of_the_arrays(kind):
     model = FIT[kind]
     number = last(model)
-    nodes, tree = tree_nodes(model, number), BoostedTree.of(model.forest_, number)
+    nodes, tree = tree_nodes(model, number), BoostedView.of(model.forest_, number)
     assert sorted(nodes) == list(range(len(tree.value)))
     for n, node in nodes.items():
         assert node.n_samples == tree.n_samples[n]

@@ -7,12 +7,12 @@ from sklearn.ensemble import HistGradientBoostingRegressor as Sklearns
 
 from gpuforest import HistGradientBoostingRegressor
 from gpuforest.boosting.model import gain_importances, node_gains
-from gpuforest.inspection.boosted_tree import BoostedTree
+from gpuforest.inspection.boosted_view import BoostedView
 from gpuforest.nodes import is_leaf, unpack
 
 
 def trees(model):
-    return [BoostedTree.of(model.forest_, t) for t in range(model.forest_.n_trees)]
+    return [BoostedView.of(model.forest_, t) for t in range(model.forest_.n_trees)]
 
 
 @pytest.mark.parametrize("kind", FIT)

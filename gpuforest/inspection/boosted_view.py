@@ -13,7 +13,7 @@ from gpuforest.nodes import is_leaf, leaf_rows
 
 
 @dataclass(frozen=True, eq=False)
-class BoostedTree:
+class BoostedView:
     """What the nodes of a tree of a boosted model hold, as arrays by their numbers.
 
     round : int, the round that grew it; the first one is 1
@@ -35,7 +35,7 @@ class BoostedTree:
     value: np.ndarray
 
     @classmethod
-    def of(cls, forest: Forest, tree: int) -> BoostedTree:
+    def of(cls, forest: Forest, tree: int) -> BoostedView:
         """The tree of this number."""
         coding: Any = forest.coding
         assert forest.leaf_values is not None
