@@ -16,12 +16,22 @@ SHOWN = 6  # raw predictions in a summary
 
 def measure_of(estimator: Any) -> tuple[str, bool]:
     """What the rounds of a boosted model were judged by, and whether less of it is better."""
+    if (by := scorer_name(estimator)) is not None:
+        return f"score: {by}", False
     if estimator.scoring == "loss":
         loss: Any = estimator.forest_.coding.loss
         return f"loss: {loss.name}", True
     if estimator.scoring is None:
         return f"score: {'accuracy' if is_classifier(estimator) else 'R²'}", False
-    return f"score: {getattr(estimator.scoring, '__name__', estimator.scoring)}", False
+    return f"score: {estimator.scoring}", False
+
+
+def scorer_name(estimator: Any) -> str | None:
+    """The name of the function that rounds were judged by; None: it was none."""
+    if callable(estimator.scoring):
+        return str(getattr(estimator.scoring, "__name__", type(estimator.scoring).__name__))
+    found: str | None = getattr(estimator, "scored_by_", None)  # of a model from a file
+    return found
 
 
 def kept_curves(estimator: Any) -> dict[str, np.ndarray]:
@@ -34,7 +44,9 @@ def kept_curves(estimator: Any) -> dict[str, np.ndarray]:
 
 def best_round(values: np.ndarray, less_is_better: bool) -> int:
     """The first round of the best loss or score, where a curve begins before the first round."""
-    return int(values.argmin() if less_is_better else values.argmax())
+    worst = np.inf if less_is_better else -np.inf
+    known = np.where(np.isnan(values), worst, values)
+    return int(known.argmin() if less_is_better else known.argmax())
 
 
 def tree_leaves(forest: Forest) -> np.ndarray:
@@ -65,7 +77,10 @@ def rounds_facts(estimator: Any) -> dict[str, Any]:
         and estimator.n_iter_ < estimator.max_iter,
         "measure": measure if curves else None,
         "best_round": None if judged is None else best_round(judged, less),
-        "curves": {name: values.tolist() for name, values in curves.items()},
+        "curves": {
+            name: [value if np.isfinite(value) else None for value in values.tolist()]  # as JSON
+            for name, values in curves.items()
+        },
         "trees": trees,
     }
 
@@ -84,9 +99,14 @@ def rounds_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("baseline", f"{baseline}{more}: the raw prediction before the first round"),
     ]
     for name, values in facts["curves"].items():
-        kind, text = facts["measure"].partition(":")[0], f"{values[-1]:.6g} after the last round"
+        kind, text = facts["measure"].partition(":")[0], f"{_said(values[-1])} after the last round"
         if name == "validation":
             best = facts["best_round"]
-            text += f", {values[best]:.6g} after the best, round {best}"
+            text += f", {_said(values[best])} after the best, round {best}"
         rows.append((f"{name} {kind}", text))
     return rows
+
+
+def _said(value: float | None) -> str:
+    """A loss or score in words; None: it is no finite number."""
+    return "no finite number" if value is None else f"{value:.6g}"

@@ -110,6 +110,9 @@ def _staged(estimator: Any, X: Any, y: Any, by_loss: bool) -> np.ndarray:
         raise ValueError(f"y has {len(y)} targets, X {len(first)} rows: pass one for each")
     stages = chain([np.repeat(coding.baseline[None], len(y), axis=0), first], stages)
     if not by_loss:
+        if estimator.scoring == "loss":  # a model from a file, which holds no function
+            name = estimator.scored_by_
+            raise ValueError(f"the scores are those of {name}: call set_params(scoring={name})")
         scorer = check_scoring(estimator, estimator.scoring)
         return np.array([scorer(replace_predictions(estimator, coding, r), X, y) for r in stages])
     if coding.classes is None:

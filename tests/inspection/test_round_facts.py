@@ -8,6 +8,9 @@ import pytest
 from boosted import FIT, class_model, data_of, number_model
 from shown import SUM
 
+import gpuforest
+from gpuforest.common.errors import ModelFormatError
+from gpuforest.export import boosted_file
 from gpuforest.inspection.round_facts import (
     best_round,
     kept_curves,
@@ -91,3 +94,36 @@ def test_notebooks_say_it_too():
         shown = dict(re.findall(r"<th[^>]*>(.*?)</th><td[^>]*>(.*?)</td>", block))
         assert dict(rounds_rows(rounds_facts(model))).items() <= shown.items()
         assert shown["trees"] == str(model.forest_.n_trees)
+
+
+def test_a_file_knows_that_a_function_gave_the_scores():
+    model = class_model(SUM > 0, scoring=judge, early_stopping=True)
+    header = {"boosting": boosted_file.header_of(model)}
+    assert header["boosting"]["scored_by"] == "judge"
+    arrays = boosted_file.arrays_of(model)
+    # a file holds no function: the model that is read has the default
+    read = class_model(SUM > 0)
+    boosted_file.set_scores(read, header, arrays)
+    assert measure_of(read) == measure_of(model) == ("score: judge", False)
+    assert boosted_file.header_of(read) == header["boosting"]
+    assert boosted_file.read_coding(header, arrays, model.classes_).loss.name == "log_loss"
+    broken = {"boosting": {**header["boosting"], "scored_by": 1}}
+    with pytest.raises(ModelFormatError, match="boosting of other types"):
+        boosted_file.read_coding(broken, arrays, model.classes_)
+    assert "scored_by" not in boosted_file.header_of(FIT["ends early"])
+
+
+def test_scores_that_are_no_finite_numbers(tmp_path):
+    model = number_model(early_stopping=True)
+    model.train_score_ = np.array([-np.inf, np.nan, -1.0, -2.0, -3.0])
+    model.validation_score_ = np.array([-np.inf, np.nan, -3.0, -2.0, -np.inf])
+    model.save(tmp_path / "model")
+    read = gpuforest.load(tmp_path / "model")
+    facts = rounds_facts(read)
+    assert facts["curves"]["validation"] == [None, None, 3.0, 2.0, None]
+    assert facts["best_round"] == 3
+    assert dict(rounds_rows(facts))["validation loss"] == (
+        "no finite number after the last round, 2 after the best, round 3"
+    )
+    json.dumps(facts, allow_nan=False)
+    assert best_round(np.array([np.nan, np.nan]), True) == 0

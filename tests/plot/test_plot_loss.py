@@ -109,6 +109,21 @@ def test_the_errors_of_adaboost():
             plot_loss(model)
 
 
+def test_scores_of_a_function():
+    def judge(estimator, X, y):
+        return (estimator.predict(X) == y).mean()
+
+    X, X_test, y, y_test = CANCER
+    model = HistGradientBoostingClassifier(scoring=judge, **STOPS).fit(X, y)
+    ax = plot_loss(model, X_test, y_test)
+    assert ax.get_ylabel() == "score: judge"
+    assert curves(ax)["rows passed"].get_ydata()[-1] == model.score(X_test, y_test)
+    model.set_params(scoring="loss").scored_by_ = "judge"  # as it is read from a file
+    assert plot_loss(model).get_ylabel() == "score: judge"
+    with pytest.raises(ValueError, match=r"those of judge: call set_params\(scoring=judge\)"):
+        plot_loss(model, X_test, y_test)
+
+
 def test_what_is_refused():
     X, X_test, y, y_test = IRIS
     model = HistGradientBoostingClassifier(max_iter=2).fit(X, y)
