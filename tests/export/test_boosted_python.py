@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from boosted import CITY, FIT, SHORT, X, class_model, leaves
+from boosted_models import CITY, FIT, SHORT, X, class_model, leaves
 from shown import SUM, grid, python_predictions
 
 from gpuforest import (

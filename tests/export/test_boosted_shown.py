@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from boosted import FIT, class_model, data_of, leaves, number_model
+from boosted_models import FIT, class_model, data_of, leaves, number_model
 from shown import SUM, X, parsed
 
 from gpuforest import export_graphviz, export_rules, export_text, tree_nodes

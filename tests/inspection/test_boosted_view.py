@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from boosted import FIT, SUM, X, data_of, leaves, number_model
+from boosted_models import FIT, SUM, X, data_of, leaves, number_model
 from sklearn.ensemble import HistGradientBoostingRegressor as Sklearns
 
 from gpuforest import HistGradientBoostingRegressor

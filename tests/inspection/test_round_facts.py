@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from boosted import FIT, class_model, data_of, number_model
+from boosted_models import FIT, class_model, data_of, number_model
 from shown import SUM
 
 import gpuforest
