@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.boosting.rounds import one_round
 from gpuforest.common.parallel import Team, parallel_map
 from gpuforest.kernels.boosted_tree import numba as compiled
 from gpuforest.kernels.boosted_tree.numpy import grow_tree
@@ -40,7 +41,7 @@ from gpuforest.kernels.gradients.records import LossNumbers, Units
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinnedMatrix
-    from gpuforest.boosting.rounds import Boosting
+    from gpuforest.boosting.rounds import Boosting, Round
 
 Array = Any
 
@@ -94,6 +95,10 @@ class Booster:
         weight = np.zeros(0) if b.weight is None else b.weight
         n_threads = b.backend.n_threads
         return cls(b.matrix, b.y, weight, b.loss.n_raw, b.n_words, n_threads, b.memory)
+
+    def round(self, boosting: Boosting, raw: Array, number: int) -> Round:
+        """Grow the round of this number; raw f64[K, N] is changed."""
+        return one_round(boosting, self, raw, number)
 
     def data(self, k: int) -> BoostRows:
         """The rows and what they add to the sums of the round's tree k."""

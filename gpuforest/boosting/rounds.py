@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Boosting:
     memory : int, bytes that the histograms of all open nodes may take
     seed : int
     backend : runs the kernels
+    watched : bool, whether raw predictions are read on the host after each round
     """
 
     matrix: BinnedMatrix
@@ -61,6 +62,7 @@ class Boosting:
     memory: int
     seed: int
     backend: Backend
+    watched: bool = True
 
     @property
     def n_rows(self) -> int:
@@ -92,8 +94,21 @@ class Round:
     units: list[tuple[float, float]]
 
 
+class GrowsRounds(Protocol):
+    """What a backend makes for one fit."""
+
+    def round(self, boosting: Boosting, raw: np.ndarray, number: int) -> Round:
+        """Grow the round of this number, and add what it predicts to the raw predictions.
+
+        raw : f64[K, N], what the fit begins with; changed, if the fit is watched
+        """
+
+    def close(self) -> None:
+        """End what waits for work."""
+
+
 def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Round]:
-    """Grow round after round, without end; raw f64[K, N] is changed.
+    """Grow round after round, without end; raw f64[K, N] is changed if the fit is watched.
 
     first : the number of the first round
     """
@@ -101,7 +116,7 @@ def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Roun
     booster = b.backend.booster(b)
     try:
         while True:
-            yield one_round(b, booster, raw, first)
+            yield booster.round(b, raw, first)
             first += 1
     finally:
         booster.close()
