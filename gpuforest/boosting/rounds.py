@@ -130,12 +130,11 @@ def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Ro
     units = units_of(b, booster, loss, raw)
     booster.gradients(loss, raw, units)
     rules = [rules_of(b, units, number * K + k) for k in range(K)]
-    own = [(rows.copy(), others.copy()) for _ in range(K)]
-    trees = booster.trees(rules, [r for r, _ in own], [o for _, o in own])
+    trees = booster.trees(rules, rows, others)
     found = []
     for k, tree in enumerate(trees):
-        values = leaf_values(b, loss, tree, raw[k], own[k][0]) * b.learning_rate
-        booster.add_values(raw[k], tree, values, *own[k])
+        values = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
+        booster.add_values(raw[k], tree, values, k)
         found.append(values)
     return Round(trees, found, [(r.g, r.h) for r in rules])
 
