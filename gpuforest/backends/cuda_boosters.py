@@ -6,12 +6,14 @@ A round waits for the device once, for its finished trees.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
+from gpuforest.boosting.losses import exact_sum
 from gpuforest.boosting.rounds import SUM_BITS, Round
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
@@ -53,7 +55,7 @@ class Sizes:
     """How much a fit takes on the device.
 
     drawn : R, rows that a round grows from
-    n_residuals : rows whose residuals are kept, for leaves that hold quantiles
+    n_residuals : rows whose residuals or losses are kept, where they are needed
     leaves, nodes : of a tree at the most
     slots : P, histograms of each tree, but for two that are scratch
     """
@@ -62,7 +64,7 @@ class Sizes:
         edges = b.matrix.edges
         self.K, self.N, self.F, self.B = b.loss.n_raw, b.n_rows, edges.n_features, edges.n_codes
         self.W, self.words, self.n_groups = edges.most_words, b.n_words, len(b.groups)
-        self.n_residuals = self.N if b.loss.by_order else 0
+        self.n_residuals = self.N if b.loss.by_order or b.by_loss else 0
         self.drawn = min(max(1, int(b.subsample * b.n_rows)), b.n_rows)
         leaves = max(1, min(b.max_leaves, self.drawn // max(b.min_rows, 1)))
         self.leaves = min(leaves, 2 ** min(b.max_depth, 31))
@@ -234,7 +236,28 @@ class CudaBooster:
         found = self._fetched(out)
         if b.watched:
             raw[:] = self.backend.asnumpy(self.raw)
-        return found
+        return replace(found, loss=self._mean_loss(loss)) if b.by_loss else found
+
+    def _mean_loss(self, loss: LossOf) -> float:
+        """As `Loss.mean` of the raw predictions on the device."""
+        backend, b, N = self.backend, self.boosting, self.sizes.N
+        if b.loss.number == HUBER:  # of all rows, without their weights
+            arguments: tuple[Any, ...] = (
+                loss._replace(weight=None), N, np.uint64(0), False, self.residuals, self.weights,
+                self.delta,
+            )  # fmt: skip
+            backend.launch("boosted_tree", "huber_delta", (1,), arguments, macros=self.macros)
+        words, grid = backend.zeros(2, backend.xp.uint64), (self._shares(N, THREADS),)
+        backend.launch("gradients", "losses", grid, (loss, self.residuals, words))
+        arguments = self.residuals, N, N.bit_length(), words
+        backend.launch("gradients", "sum_losses", grid, arguments)
+        found = backend.asnumpy(words)
+        most, parts = float(found.view(np.float64)[0]), int(found.view(np.int64)[1])
+        total = most  # where it is zero or infinite
+        if most > 0 and np.isfinite(most):
+            shift = 62 - N.bit_length() - int(np.frexp(most)[1])
+            total = float(np.ldexp(float(parts), -shift))
+        return total / (N if b.weight is None else exact_sum(b.weight))
 
     def close(self) -> None:
         """Nothing waits for work."""

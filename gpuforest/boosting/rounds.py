@@ -44,6 +44,7 @@ class Boosting:
     seed : int
     backend : runs the kernels
     watched : bool, whether raw predictions are read on the host after each round
+    by_loss : bool, whether the mean loss is asked for after each round
     """
 
     matrix: BinnedMatrix
@@ -63,6 +64,7 @@ class Boosting:
     seed: int
     backend: Backend
     watched: bool = True
+    by_loss: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -87,11 +89,13 @@ class Round:
     trees : K grown trees
     values : of each, what its leaves add to the raw predictions, f64[L]
     units : of each, what its sums of gradients and hessians are multiplied by
+    loss : float, the mean loss after it, from a backend that keeps raw predictions; else None
     """
 
     trees: list[GrownTree]
     values: list[np.ndarray]
     units: list[tuple[float, float]]
+    loss: float | None = None
 
 
 class GrowsRounds(Protocol):

@@ -276,7 +276,8 @@ class HistGradientBoosting(BaseTrees):
             memory=HISTOGRAM_BYTES if limit is None else int(limit) // 2,
             seed=seed,
             backend=backend,
-            watched=bool(self.do_early_stopping_),
+            watched=bool(self.do_early_stopping_) and self.scoring != "loss",
+            by_loss=bool(self.do_early_stopping_) and self.scoring == "loss",
         )
 
     def _run(

@@ -89,7 +89,7 @@ class Watch:
             last = forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
             trees = range(last.n_trees)
             self.raw_val = b.backend.accumulate(last, self.matrix.codes, trees, None, self.raw_val)
-        train, validation = self._losses() if self.by_loss else self._scores()
+        train, validation = self._losses(grown) if self.by_loss else self._scores()
         self.train_scores.append(train)
         scores = self.train_scores
         if validation is not None:
@@ -97,9 +97,10 @@ class Watch:
             scores = self.validation_scores
         return has_converged(scores, self.estimator.n_iter_no_change, self.estimator.tol)
 
-    def _losses(self) -> tuple[float, float | None]:
+    def _losses(self, grown: list[Round]) -> tuple[float, float | None]:
         loss, train, other = self.boosting.loss, self.train, self.validation
-        first = -loss.mean(train.y, self.raw, train.weight)
+        known = grown[-1].loss if grown else None
+        first = -(loss.mean(train.y, self.raw, train.weight) if known is None else known)
         if other is None:
             return first, None
         raw = self.boosting.backend.asnumpy(self.raw_val)

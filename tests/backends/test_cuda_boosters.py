@@ -155,6 +155,32 @@ def test_raw_predictions_stay_on_the_device_unless_they_are_watched(cuda):
     assert not np.array_equal(raw, there)
 
 
+@pytest.mark.parametrize("weight", ["none", "real"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_mean_loss_is_known_without_raw_predictions(cuda, name, weight):
+    fit = thousands(name, weight, n_rows=1500, subsample=0.7)
+    with cuda.order(4):
+        found, _ = fit.but(watched=False, by_loss=True).run(cuda.backend())
+    loss = fit.rest["loss"]
+    y = fit.y.astype(int) if loss.is_classes else fit.y
+    for n in (1, 2, 3):
+        expected, raw = replace(fit, n_rounds=n).run(NumbaBackend())
+        assert found[n - 1].loss == loss.mean(y, raw, fit.rest["weight"])
+        assert expected[-1].loss is None
+
+
+@pytest.mark.parametrize("unit", [0.0, 1e-310, 1e160])
+def test_mean_losses_at_the_ends_of_their_range(cuda, unit):
+    # all zero, subnormal, or infinite
+    fit = made(1, 300, [0], [9], "squared_error", "none", 0.0)
+    y = fit.y * unit
+    fit = replace(fit.but(watched=False, by_loss=True, min_rows=200), y=y, n_rounds=1)
+    found, _ = fit.run(cuda.backend())
+    _, raw = fit.run(NumpyBackend())
+    with np.errstate(over="ignore"):
+        assert found[0].loss == fit.rest["loss"].mean(y, raw, None)
+
+
 def test_memory_is_planned(cuda):
     fit = thousands("binary", n_rows=1000)
     b = fit.boosting(cuda.backend())

@@ -63,6 +63,7 @@ REGISTERS = {
     "in_bag": (56, 40),  # loads of several rounds under way
     "largest": (32, 64),  # the same for several rows at once
     "leaf_values": (64, 88),  # sums of weights, and where they end
+    "losses": (64, 80),  # two series of an exponential or a logarithm
     "mark": (32, 32),  # waits for memory
     "move": (64, 64),  # four positions in 64 bits
     "node_positions": (32, 32),  # waits for memory
@@ -77,6 +78,7 @@ REGISTERS = {
     "share_gaps": (64, 64),  # blocks of 1,024 threads
     "sort_columns": (64, 64),  # values and their places, of several at once
     "subtree_sizes": (32, 32),  # waits for memory
+    "sum_losses": (64, 32),  # powers of two of several rows at once
     "take_slots": (64, 64),  # addresses of sixteen arrays
     "totals": (64, 48),  # sums of eight channels in 64 bits
 }
@@ -92,6 +94,7 @@ NATIVE = {
     "histogram": [SHARED_SUM, GLOBAL_SUM],
     "histogram_direct": [GLOBAL_SUM],
     "roots": [GLOBAL_SUM],
+    "sum_losses": [GLOBAL_SUM],
     "totals": [GLOBAL_SUM],
 }
 ATOMIC = r"\b(?:ATOM|RED)\w*\."

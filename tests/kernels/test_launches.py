@@ -165,6 +165,9 @@ def test_a_round_of_boosting_waits_once(name, max_leaves):
     # the host's copy of the raw predictions
     watched = rounds_counted(name, watched=True, max_leaves=max_leaves)
     assert watched == [[0, 2, n_launches]] * 2
+    # or their mean loss, for which two numbers are set to zero
+    by_loss = rounds_counted(name, watched=False, by_loss=True, max_leaves=max_leaves)
+    assert by_loss == [[1, 2, n_launches + 2 + (name == "huber")]] * 2
 
 
 def test_without_a_limit_of_leaves_the_host_waits_now_and_then(monkeypatch):

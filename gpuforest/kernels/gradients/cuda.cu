@@ -132,3 +132,78 @@ gradients(LossOf loss, const double* scale, i64 bits, i64 words, i64* stats) {
                   stats + (k * loss.N + r) * words);
   }
 }
+
+// The natural logarithm of common/elementary.py, of numbers from 1 on.
+__device__ __forceinline__ double log_of(double x) {
+  i64 bits = __double_as_longlong(x), e = (bits >> 52) - 1022;
+  double m = __longlong_as_double((bits & ((1ll << 52) - 1)) | 1022ll << 52);
+  bool low = m * SQRT2 < 1.0;
+  m = low ? 2.0 * m : m;
+  double k = (double)(e - low), t = (m - 1.0) / (m + 1.0), t2 = t * t, series = 2.0 / 19;
+#pragma unroll
+  for (int i = 8; i >= 0; i--) series = series * t2 + 2.0 / (2 * i + 1);
+  return k * LN2_HIGH + (t * series + k * LN2_LOW);
+}
+
+// ln(1 + exp(x)), as there.
+__device__ __forceinline__ double log1p_exp(double x) {
+  double small = exp_of(-fabs(x)), t = small / (2.0 + small), t2 = t * t, series = 2.0 / 35;
+#pragma unroll
+  for (int i = 16; i >= 0; i--) series = series * t2 + 2.0 / (2 * i + 1);
+  return (x > 0.0 ? x : 0.0) + t * series;
+}
+
+// The loss of row r, without its weight; as in boosting/losses.py.
+__device__ __forceinline__ double loss_of(const LossOf& loss, i64 r) {
+  double y = loss.y[r], raw = loss.raw[r], rest = y - raw, size = fabs(rest);
+  switch (loss.number) {
+    case SQUARED: return 0.5 * rest * rest;
+    case ABSOLUTE: return size;
+    case QUANTILE: return rest * (loss.quantile - (double)(rest < 0.0));
+    case HUBER: {
+      double delta = *loss.delta;
+      return size <= delta ? 0.5 * rest * rest : delta * (size - 0.5 * delta);
+    }
+    case COUNTS: return exp_of(raw) - y * raw;
+    case GAMMA: return raw + y * exp_of(-raw);
+    case BINARY: return log1p_exp(raw) - y * raw;
+  }
+  double top = raw, total = 0.0;
+  for (i64 k = 1; k < loss.K; k++) {
+    double other = loss.raw[k * loss.N + r];
+    top = other > top ? other : top;
+  }
+  for (i64 k = 0; k < loss.K; k++) total += exp_of(loss.raw[k * loss.N + r] - top);
+  return log_of(total) + top - loss.raw[(i64)y * loss.N + r];
+}
+
+// The losses f64[N] times weights, and in sum[0] the bits of the largest size of one.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+losses(LossOf loss, double* values, u64* sum) {
+  u64 most = 0;
+  for (i64 r = thread_number(); r < loss.N; r += thread_count()) {
+    double value = loss_of(loss, r);
+    if (loss.weight) value *= loss.weight[r];
+    values[r] = value;
+    u64 own = (u64)__double_as_longlong(fabs(value));
+    most = own > most ? own : most;
+  }
+  for (int d = 16; d > 0; d >>= 1) {
+    u64 other = __shfl_xor_sync(ALL_LANES, most, d);
+    most = other > most ? other : most;
+  }
+  if (lane() == 0) atomicMax(sum, most);
+}
+
+// Adds them up in sum[1] as whole numbers of 2^-shift, where 2^(62 - bits) of the largest fit.
+extern "C" __global__ void __launch_bounds__(THREADS)
+sum_losses(const double* values, i64 N, i64 bits, u64* sum) {
+  u64 most = sum[0];
+  int e = most >> 52 ? (int)(most >> 52) - 1022 : -1010 - __clzll((i64)most);
+  if (!most || e > 1024) return;  // all are zero, or one is infinite
+  i64 total = 0;
+  for (i64 r = thread_number(); r < N; r += thread_count())
+    total += (i64)rint(ldexp(values[r], 62 - (int)bits - e));
+  total = warp_sum(total);
+  if (lane() == 0) add_global((i64*)sum + 1, total);
+}
