@@ -43,10 +43,13 @@ def fits() -> list[Fit]:
     """Rounds of boosting: one word or two, codes of one byte or two, rows that are left out."""
     rng = np.random.default_rng(0)
     groups = rng.random((2, 4)) < 0.7
-    return [
+    by_loss = [
         made(1, 90, [0, 1, 0, 1], [7, 5, 9, 70], "squared_error", "none", 0.2, max_leaves=6),
         made(2, 90, [0, 1, 0, 0], [300, 5, 9, 4], "poisson", "real", 0.2, subsample=0.6),
         made(3, 70, [0, 0, 1, 1], [7, 300, 4, 20], "3 classes", "none", 0.0, share=0.5),
+    ]
+    return [
+        *(fit.but(by_loss=True) for fit in by_loss),
         made(4, 70, [0, 0, 0, 1], [7, 9, 4, 3], "huber", "none", 0.1, groups=groups, memory=1),
         made(5, 80, [0, 0], [7, 9], "quantile", "real", 0.1, subsample=0.6, max_leaves=4),
     ]
