@@ -299,11 +299,10 @@ class HistGradientBoosting(BaseTrees):
             coding = earlier.coding
         raw = np.empty((b.loss.n_raw, b.n_rows))
         raw[:] = coding.baseline[:, None]
-        begin = 0
+        begin = 0 if earlier is None else earlier.n_trees // b.loss.n_raw
         if earlier is not None:
             found = predict(earlier, train.X, b.backend)
             raw[:] = (found if on_host(found) else b.backend.asnumpy(found)).T
-            begin = earlier.n_trees // b.loss.n_raw
         watch = Watch(self, b, train, validation, coding, raw, earlier, kept)
         grown: list[Round] = []
         if earlier is None:
@@ -394,8 +393,8 @@ class HistGradientBoosting(BaseTrees):
     def _stages(self, X: Any, backend: Backend) -> Iterator[np.ndarray]:
         forest: Any = self.forest_
         codes = bin_matrix(check_table(self, X, backend), forest.edges, backend).codes
-        total = backend.asarray(np.repeat(forest.baseline[None], codes.shape[0], axis=0))
-        K = total.shape[1]
+        N, K = codes.shape[0], len(forest.baseline)
+        total = backend.asarray(np.tile(forest.baseline, (N, 1)))
         for i in range(self.n_iter_):
             total = backend.accumulate(forest, codes, range(i * K, (i + 1) * K), None, total)
             yield backend.asnumpy(total).copy()
