@@ -9,6 +9,8 @@ concurrent.futures do all work that is left before they let the interpreter exit
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
@@ -16,6 +18,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
+
+CAN_MOVE = hasattr(os, "sched_setaffinity") and hasattr(ctypes.pythonapi, "sched_getcpu")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -93,8 +97,8 @@ class Team:
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
-        for _ in range(n_threads - 1):
-            threading.Thread(target=_serve, args=(self._tasks,), daemon=True).start()
+        for i in range(n_threads - 1):
+            threading.Thread(target=_serve, args=(self._tasks, i), daemon=True).start()
 
     def run(self, function: Callable[[int], Any], n: int) -> None:
         """Call function(0), ..., function(n - 1)."""
@@ -115,7 +119,7 @@ class Team:
         queue gets an error or None for each call that has ended."""
         done: SimpleQueue[BaseException | None] = SimpleQueue()
         for i in range(n):
-            self._tasks.put((function, i, done))
+            self._tasks.put((function, i, done, processor()))
         return done
 
     def close(self) -> None:
@@ -124,22 +128,44 @@ class Team:
             self._tasks.put(None)
 
 
-Task = tuple[Callable[[int], Any], int, "SimpleQueue[BaseException | None]"]
+# a function, its argument, where its result goes, and the processor of who asks for it
+Task = tuple[Callable[[int], Any], int, "SimpleQueue[BaseException | None]", int]
 
 
-def _serve(tasks: SimpleQueue[Task | None]) -> None:
+def _serve(tasks: SimpleQueue[Task | None], i: int) -> None:
     while (task := tasks.get()) is not None:
+        leave(task[3], i)
         _work(task)
         del task  # it may hold a whole fit
 
 
 def _work(task: Task) -> None:
-    function, i, done = task
+    function, i, done, _ = task
     try:
         function(i)
         done.put(None)
     except BaseException as error:
         done.put(error)
+
+
+def processor() -> int:
+    """The number of the processor that this thread is on; -1 where the system does not say."""
+    return int(ctypes.pythonapi.sched_getcpu()) if CAN_MOVE else -1
+
+
+def leave(busy: int, i: int) -> None:
+    """Move this thread, the i-th of several, to a processor other than the busy one.
+
+    Linux often wakes a thread on the processor of the one that wakes it, where it waits for
+    milliseconds, or makes that one wait, although another processor is idle.
+    """
+    if busy < 0 or processor() != busy:
+        return
+    allowed = os.sched_getaffinity(0)
+    if others := sorted(allowed - {busy}):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, {others[i % len(others)]})
+            os.sched_setaffinity(0, allowed)  # it is there now, and may be moved again
 
 
 def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:

@@ -73,7 +73,9 @@ class Kernel:
         types of types.py. No array that it writes may overlap with another argument, because the
         code does not check that
     given : types of names that stand for several, where it needs but one
-    checked : types with which the code checks for overlaps all the same, because it is faster
+    checked : types with which the code checks for overlaps all the same, because it is faster;
+        {}: with all. Kernels whose threads write each other's arrays need that: otherwise LLVM
+        keeps what it has read, whatever another thread writes
     """
 
     def __init__(

@@ -174,6 +174,28 @@ def test_more_threads_than_processors_grow_the_same_tree() -> None:
             assert np.array_equal(a, b), repetition
 
 
+def test_two_threads_never_meet_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of nodes, whose work two threads share however little it is."""
+    monkeypatch.setattr(boosters, "SHARED", (64, 64))
+    rng = np.random.default_rng(1)
+    N, F, n_bits = 2000, 6, 11
+    edges = edges_of([200] * F, [0] * F)
+    matrix = BinnedMatrix(rng.integers(0, 200, (N, F)).astype(np.uint8), edges.n_bins, edges)
+    given = matrix, np.zeros(N), np.zeros(0), 1, 2
+    one, two = NumbaBooster(*given, 1, 2**24), NumbaBooster(*given, 2, 2**24)
+    stats = stats_of(rng.integers(-(2**20), 2**20, N), rng.integers(0, 2**18, N), n_bits)
+    one.stats[0] = two.stats[0] = stats
+    rules = [rules_of(F, n_bits, g=2.0**-20, h=2.0**-20)]
+    rows = np.arange(N, dtype=np.int32)
+    wanted = one.trees(rules, rows, rows[:0])[0]
+    for repetition in range(500):
+        found = two.trees(rules, rows, rows[:0])[0]
+        assert np.array_equal(found.nodes, wanted.nodes), repetition
+        assert np.array_equal(two.rows[0], one.rows[0]), repetition
+    one.close()
+    two.close()
+
+
 @settings(max_examples=50, deadline=None)
 @given(problem=problems())
 def test_leaves_hold_the_rows_that_they_count(problem: SimpleNamespace) -> None:

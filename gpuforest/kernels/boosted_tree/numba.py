@@ -267,7 +267,8 @@ def threads_for_rows(state, own):
     return max(1, min(state[N_THREADS], n // state[ROWS_SHARED]))
 
 
-@kernel
+# checked, because threads write each other's arrays
+@kernel(checked={})
 def help_grow(
     data: BoostRows, rules: BoostRules, rows: I32s, others: I32s, table: Table, pool: Pool,
     state: I64s, spare: I32s, shared: I64s,
@@ -276,7 +277,7 @@ def help_grow(
     help_with_parts(data, rules, table, pool, state, rows, others, spare, shared)
 
 
-@kernel
+@kernel(checked={})
 def grow_tree(
     data: BoostRows, rules: BoostRules, rows: I32s, others: I32s, set_words: I64s, table: Table,
     pool: Pool, state: I64s, spare: I32s, tree: Tree, shared: I64s,
