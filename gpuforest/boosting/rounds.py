@@ -73,9 +73,13 @@ class Boosting:
 
     @property
     def n_words(self) -> int:
-        """The words of a row's stats: 1 if every hessian is 1, and few rows leave enough bits."""
-        one = self.loss.constant_hessian and self.weight is None
-        return 1 if one and SUM_BITS - 2 * self.n_bits >= ONE_WORD_BITS else 2
+        return words_of(self.loss, self.weight is not None, self.n_rows)
+
+
+def words_of(loss: Loss, weighted: bool, n_rows: int) -> int:
+    """The words of a row's stats: 1 if every hessian is 1, and few rows leave enough bits."""
+    one = loss.constant_hessian and not weighted
+    return 1 if one and SUM_BITS - 2 * n_rows.bit_length() >= ONE_WORD_BITS else 2
 
 
 @dataclass(frozen=True, eq=False)

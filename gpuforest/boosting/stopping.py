@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 SCORED_ROWS = 10_000  # of training rows at most, by a scorer
+
+
+def validation_rows(n_rows: int, fraction: float | int) -> int:
+    """How many rows `set_aside` gives for validation."""
+    if isinstance(fraction, Integral):
+        return min(int(fraction), n_rows)
+    return math.ceil(fraction * n_rows)
 
 
 def set_aside(

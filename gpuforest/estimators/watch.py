@@ -22,7 +22,7 @@ from gpuforest.predict import predict
 class Rows:
     """Rows with their targets.
 
-    X : table [N, F], checked
+    X : table [N, F], checked; None: it is no longer needed
     y : numbers f64[N], or class codes i64[N]
     weight : f64[N] or None
     """

@@ -39,7 +39,7 @@ def with_holes(X):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("options", [
     {}, {"subsample": 0.6, "max_features": 0.5}, {"max_depth": 2, "l2_regularization": 1.0},
-    {"early_stopping": True, "n_iter_no_change": 3}, {"max_leaf_nodes": None, "memory_limit": 1},
+    {"early_stopping": True, "n_iter_no_change": 3}, {"max_leaf_nodes": None},
     {"interaction_cst": [{0, 1}, {2}]},
 ])  # fmt: skip
 @pytest.mark.parametrize("weighted", [False, True])
@@ -305,7 +305,5 @@ def test_what_is_not_there_yet_is_refused():
     ):  # fmt: skip
         with pytest.raises(TypeError, match="cannot be shown yet"):
             show(model, 0)
-    with pytest.raises(TypeError, match="not estimated yet"):
-        gpuforest.estimate_memory(model, 1000, 10)
     with pytest.raises(TypeError, match="is not converted"):
         model.to_sklearn()
