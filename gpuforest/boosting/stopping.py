@@ -12,10 +12,9 @@ SCORED_ROWS = 10_000  # of training rows at most, by a scorer
 
 
 def validation_rows(n_rows: int, fraction: float | int) -> int:
-    """How many rows `set_aside` gives for validation."""
-    if isinstance(fraction, Integral):
-        return min(int(fraction), n_rows)
-    return math.ceil(fraction * n_rows)
+    """How many rows `set_aside` gives for validation, where it leaves one to train on."""
+    wanted = fraction if isinstance(fraction, Integral) else math.ceil(fraction * n_rows)
+    return min(int(wanted), n_rows - 1)
 
 
 def set_aside(

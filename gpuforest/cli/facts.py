@@ -31,6 +31,7 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "categories": {names[f]: len(c) for f, c in forest.edges.categories.items()},
         "classes": list(map(list, several)) or (list(estimator.classes_) if is_classes else None),
         "trees": forest.n_trees,
+        **({"rounds": estimator.n_iter_} if hasattr(estimator, "n_iter_") else {}),
         "nodes": forest.n_nodes,
         "leaves": int(is_leaf(forest.nodes).sum()),
         "depth": int(depths.max()),
@@ -54,6 +55,12 @@ def category_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     shown = ", ".join(found[:SHOWN_CATEGORIES])
     more = len(found) - SHOWN_CATEGORIES
     return [("categories", shown + f" and {more:,} more" * (more > 0))] if found else []
+
+
+def tree_count(facts: dict[str, Any]) -> str:
+    """The number of trees, and of rounds if that is another."""
+    found, rounds = f"{facts['trees']:,}", facts.get("rounds")
+    return found if rounds in (None, facts["trees"]) else f"{found} trees of {rounds:,} rounds"
 
 
 def oob_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from gpuforest.cli.facts import (
     named,
     oob_rows,
     plain,
+    tree_count,
 )
 from gpuforest.cli.show import print_rows, printable
 from gpuforest.export.graphviz import export_graphviz
@@ -109,7 +110,7 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("task", facts["task"] + named(facts["classes"])),
         ("features", f"{facts['features']:,}, of which {len(facts['categories']):,} categorical"),
         *category_rows(facts),
-        ("trees", f"{facts['trees']:,}"),
+        ("trees", tree_count(facts)),
         ("nodes", f"{facts['nodes']:,}, of which {facts['leaves']:,} leaves"),
         (
             "depth",

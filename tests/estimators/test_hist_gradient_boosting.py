@@ -276,6 +276,20 @@ def test_files_and_pickles(tmp_path, data):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
 
+def test_files_keep_sets_and_leave_functions_out(tmp_path):
+    def score(model, X, y):
+        return -np.abs(model.predict(X) - y).mean()
+
+    model = HistGradientBoostingRegressor(
+        max_iter=3, early_stopping=True, scoring=score, interaction_cst=[{np.int64(2), 1}, (3,)]
+    ).fit(*DIABETES)
+    model.save(tmp_path / "model")
+    other = gpuforest.load(tmp_path / "model")
+    assert other.interaction_cst == [[1, 2], [3]]
+    assert other.scoring == "loss"
+    assert np.array_equal(other.predict(DIABETES[0]), model.predict(DIABETES[0]))
+
+
 def test_importances_find_the_features_that_matter():
     X = rng.random((500, 4))
     model = HistGradientBoostingRegressor(max_iter=30).fit(X, 3 * X[:, 2] + X[:, 0])
