@@ -96,6 +96,15 @@ def forest_of(rounds: list[Round], edges: BinEdges, coding: BoostedCoding, seed:
     )
 
 
+def of_unit_gains(forest: Forest) -> Forest:
+    """The forest with units so that no gain overflows, nor all of them underflow; the ratios of
+    gains stay."""
+    coding: Any = forest.coding
+    power = int(np.frexp(coding.units[:, 0].max(initial=0.0))[1]) + 62  # of sums below 2**62
+    units = np.column_stack([np.ldexp(coding.units[:, 0], -power), coding.units[:, 1]])
+    return replace(forest, coding=replace(coding, units=units))
+
+
 def joined(first: Forest, second: Forest) -> Forest:
     """The trees of two boosted forests of the same bins, one after the other."""
     nodes, leaf = second.nodes.copy(), is_leaf(second.nodes)

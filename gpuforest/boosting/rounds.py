@@ -7,6 +7,7 @@ adds what their leaves predict.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62
+MOST_STEP, MOST_GRADIENT = 1e304, 1e307  # beyond these a fit diverges; sums of some stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,44 +91,61 @@ class Round:
     trees : K grown trees
     values : of each, what its leaves add to the raw predictions, f64[L]
     units : of each, what its sums of gradients and hessians are multiplied by
+    diverges : values were cut off, because they are too large
     """
 
     trees: list[GrownTree]
     values: list[np.ndarray]
     units: list[tuple[float, float]]
+    diverges: bool = False
 
 
 def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Round]:
-    """Grow round after round, without end; raw f64[K, N] is changed.
+    """Grow round after round, without end unless they diverge; raw f64[K, N] is changed.
 
     first : the number of the first round
     """
     b = boosting
     booster = b.backend.booster(b)
     try:
-        while True:
-            yield one_round(b, booster, raw, first)
+        while (done := one_round(b, booster, raw, first)) is not None:
+            yield done
             first += 1
+            if done.diverges:
+                break
+        warnings.warn(
+            f"boosting ended after {first} rounds: predictions grow beyond what float64 "
+            "holds: lower learning_rate",
+            stacklevel=2,
+        )
     finally:
         booster.close()
 
 
-def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Round:
-    """Grow the K trees of a round, and add what they predict to raw."""
+def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Round | None:
+    """Grow the K trees of a round, and add what they predict to raw; None: gradients are too large
+    for float64."""
     K = len(raw)
     rows, others = drawn_rows(b, number)
     loss = loss_numbers(b, raw, rows)
     units = units_of(b, booster, loss, raw)
+    if units is None:
+        return None
     booster.gradients(loss, raw, units)
     rules = [rules_of(b, units, number * K + k) for k in range(K)]
     own = [(rows.copy(), others.copy()) for _ in range(K)]
     trees = booster.trees(rules, [r for r, _ in own], [o for _, o in own])
-    found = []
+    found, diverges = [], False
     for k, tree in enumerate(trees):
-        values = leaf_values(b, loss, tree, raw[k], own[k][0]) * b.learning_rate
+        with np.errstate(over="ignore"):
+            # trees grow from gradients of size one, see `rules_of`
+            grown = tree.values / (units.g * rules[k].g)
+            steps = leaf_values(b, loss, grown, tree.ranges, raw[k], own[k][0]) * b.learning_rate
+        values = np.clip(steps, -MOST_STEP, MOST_STEP)
+        diverges |= not np.array_equal(values, steps)
         booster.add_values(raw[k], tree, values, *own[k])
         found.append(values)
-    return Round(trees, found, [(r.g, r.h) for r in rules])
+    return Round(trees, found, [(1.0 / units.g, r.h) for r in rules], diverges)
 
 
 def drawn_rows(b: Boosting, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -149,17 +168,24 @@ def loss_numbers(b: Boosting, raw: np.ndarray, rows: np.ndarray) -> LossNumbers:
     return LossNumbers(b.loss.number, b.loss.quantile, delta)
 
 
-def units_of(b: Boosting, booster: Booster, loss: LossNumbers, raw: np.ndarray) -> Units:
+def units_of(b: Boosting, booster: Booster, loss: LossNumbers, raw: np.ndarray) -> Units | None:
     """Powers of two by which gradients and hessians become integers, so that the sums of all rows
-    stay below 2**62. They depend on the largest of them, and so not on any order."""
+    stay below 2**62. They depend on the largest of them, and so not on any order. None: the
+    largest is too large for float64."""
     if b.loss.is_bounded:
         most = 1.0 if b.weight is None else float(b.weight.max())
         g, h = most, most * (0.25 if b.loss.is_classes else 1.0)  # p (1 - p) is at most 1/4
     else:
         g, h = booster.largest(loss, raw)
+    if not max(g, h) <= MOST_GRADIENT:
+        return None
     bits = b.n_bits
-    room = SUM_BITS - (bits if b.n_words == 2 else 2 * bits)
-    return Units(power_of_two(room, g), power_of_two(SUM_BITS - 2 * bits, h), bits)
+    return Units(power_of_two(room_of(b), g), power_of_two(SUM_BITS - 2 * bits, h), bits)
+
+
+def room_of(b: Boosting) -> int:
+    """The bits of a gradient."""
+    return SUM_BITS - (b.n_bits if b.n_words == 2 else 2 * b.n_bits)
 
 
 def power_of_two(bits: int, most: float) -> float:
@@ -169,26 +195,34 @@ def power_of_two(bits: int, most: float) -> float:
 
 
 def rules_of(b: Boosting, units: Units, tree: int) -> BoostRules:
-    """The rules by which a tree grows; tree : its number."""
+    """The rules by which a tree grows; tree : its number.
+
+    Gradients count as of size one, however large or small they are: no square of them overflows.
+    """
     key = hashing.hash_at(hashing.tree_keys(np, b.seed, tree, tree + 1), hashing.ROOT)[0]
     h = 1.0 if b.n_words == 1 else 1.0 / units.h
     return BoostRules(
-        1.0 / units.g, h, units.n_bits, b.l2, b.min_rows, b.max_depth, b.max_leaves, b.share,
+        2.0 ** -room_of(b), h, units.n_bits, b.l2, b.min_rows, b.max_depth, b.max_leaves, b.share,
         int(key), b.signs, b.groups,
     )  # fmt: skip
 
 
 def leaf_values(
-    b: Boosting, loss: LossNumbers, tree: GrownTree, raw: np.ndarray, rows: np.ndarray
+    b: Boosting,
+    loss: LossNumbers,
+    grown: np.ndarray,
+    ranges: np.ndarray,
+    raw: np.ndarray,
+    rows: np.ndarray,
 ) -> np.ndarray:
-    """What each leaf adds to the raw predictions before the learning rate, f64[L]: minus the sum
-    of the gradients by that of the hessians; or of some losses the best constant, a quantile of
-    the residuals (Friedman 2001, algorithms 3 and 4)."""
+    """What each leaf adds to the raw predictions before the learning rate, f64[L]: `grown`, minus
+    the sum of the gradients by that of the hessians; or of some losses the best constant, a
+    quantile of the residuals (Friedman 2001, algorithms 3 and 4)."""
     if not b.loss.by_order:
-        return tree.values
+        return grown
     share = b.loss.quantile if b.loss.number == QUANTILE else 0.5
-    found = np.empty(len(tree.values))
-    for leaf, (begin, end) in enumerate(tree.ranges[:, :2]):
+    found = np.empty(len(grown))
+    for leaf, (begin, end) in enumerate(ranges[:, :2]):
         own = rows[begin:end]
         rest = b.y[own] - raw[own]
         weight = None if b.weight is None else b.weight[own]

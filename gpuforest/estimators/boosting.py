@@ -15,7 +15,8 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.boosting.losses import Loss
-from gpuforest.boosting.model import BoostedCoding, gain_importances
+from gpuforest.boosting.model import BoostedCoding, gain_importances, of_unit_gains
+from gpuforest.boosting.precision import refuse_overflow, warn_of_lost_precision
 from gpuforest.boosting.rounds import Boosting, Round, rounds
 from gpuforest.boosting.stopping import set_aside
 from gpuforest.common import progress
@@ -159,6 +160,7 @@ class HistGradientBoosting(BaseTrees):
                 train = train.take(np.flatnonzero(weight))
             loss = self._loss(classes)
             loss.check(train.y)
+            refuse_overflow(train.y, train.weight)
             signs, groups = self._signs_of(X.shape[1]), groups_of(self.interaction_cst, X.shape[1])
             if signs.any() and loss.n_raw > 1:
                 raise ValueError(
@@ -269,7 +271,9 @@ class HistGradientBoosting(BaseTrees):
         coding: Any = BoostedCoding(
             classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2, baseline=baseline
         )
-        if earlier is not None:
+        if earlier is None:
+            warn_of_lost_precision(b, baseline)
+        else:
             check_same(earlier, b.matrix.edges, coding)
             coding = earlier.coding
         raw = np.empty((b.loss.n_raw, b.n_rows))
@@ -353,7 +357,7 @@ class HistGradientBoosting(BaseTrees):
     def feature_importances_(self) -> np.ndarray:
         """The gain of the splits by each feature as a share of all gains, f64[n_features]."""
         check_is_fitted(self)
-        return gain_importances(self.forest_)
+        return gain_importances(of_unit_gains(self.forest_))
 
     def _raw_predict(self, X: Any) -> np.ndarray:
         """Raw predictions f64[N, K], where X is."""

@@ -107,8 +107,9 @@ def unpacked(words: np.ndarray, rules: BoostRules) -> Sums:
 
 
 def value_of(sums: Sums, rules: BoostRules, low: float, high: float) -> float:
-    """What a node with these sums predicts."""
-    value = -(sums[0] * rules.g) / (sums[1] * rules.h + rules.l2)
+    """What a node with these sums predicts; hessians so small that they add up to 0 say nothing."""
+    bottom = sums[1] * rules.h + rules.l2
+    value = -(sums[0] * rules.g) / bottom if bottom > 0 else 0.0
     return min(max(value, low), high)
 
 
