@@ -359,6 +359,12 @@ class HistGradientBoosting(BaseTrees):
         check_is_fitted(self)
         return gain_importances(of_unit_gains(self.forest_))
 
+    def to_sklearn(self) -> Any:
+        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_boosting`."""
+        from gpuforest.export.sklearn_boosting import to_sklearn
+
+        return to_sklearn(self)
+
     def _raw_predict(self, X: Any) -> np.ndarray:
         """Raw predictions f64[N, K], where X is."""
         found: np.ndarray = self._walk(X, predict)

@@ -298,5 +298,3 @@ def test_what_is_not_there_yet_is_refused():
     ):  # fmt: skip
         with pytest.raises(TypeError, match="cannot be shown yet"):
             show(model, 0)
-    with pytest.raises(TypeError, match="is not converted"):
-        model.to_sklearn()
