@@ -222,3 +222,27 @@ def test_columns_of_missing_values(backend):
     assert model.feature_importances_[1] == 0
     nothing = regressor(backend).fit(np.full((N, 2), np.nan), Y)
     assert np.allclose(nothing.predict(np.full((3, 2), np.nan)), Y.mean())
+
+
+def test_x_and_labels_that_are_refused(backend):
+    infinite, text = X.copy(), X.astype(object)
+    infinite[17, 1], text[0, 1] = np.inf, "red"
+    for rows, words in (
+        (infinite, "Input X contains infinity: column 1, row 17; NaN means missing"),
+        (text, "column 1 of X holds no numbers: 'red' is a str"),
+        (X[:0], "while a minimum of 1 is required by HistGradientBoostingRegressor."),
+    ):
+        with pytest.raises(ValueError, match=re.escape(words)):
+            regressor(backend).fit(rows, Y[: len(rows)])
+    labels = np.where(np.arange(N) == 3, np.nan, 1.0)
+    with refused("Input y contains NaN."):
+        classifier(backend).fit(X, labels)
+    with refused("Input y contains NaN."):
+        regressor(backend).fit(X, labels)
+    with refused("y has values beyond 1e304, whose sums overflow: divide y by a constant"):
+        regressor(backend).fit(X, np.where(X[:, 0] > 0.5, 1.7e308, 0.0))
+    with refused("Negative values in data passed to `sample_weight`."):
+        regressor(backend).fit(X, Y, -Y)
+    model = regressor(backend).fit(X, Y)
+    with pytest.raises(ValueError, match="X has 3 features, but HistGradientBoostingRegressor"):
+        model.predict(X[:, :3])
