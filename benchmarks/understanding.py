@@ -1,8 +1,8 @@
 """What an ensemble changes, in figures.  python -m benchmarks.understanding
 
-- Bias and variance (`gpuforest.bias_variance`) of a small tree, a full tree, 100 bagged trees and
-  a forest. Friedman 1: 200 rows with noise, 2,000 test rows without. Threenorm: 300 and 3,000
-  rows. Spambase: 3,065 and 1,536 rows.
+- Bias and variance (`gpuforest.bias_variance`) of a small tree, a full tree, 100 bagged trees, a
+  forest, and rounds of boosting by trees of four leaves. Friedman 1: 200 rows with noise, 2,000
+  test rows without. Threenorm: 300 and 3,000 rows. Spambase: 3,065 and 1,536 rows.
 - Soft and hard voting: the same trees, of leaves of at least 1, 5 and 20 rows; a quarter of the
   rows held out, split at random by each seed.
 """
@@ -28,19 +28,25 @@ Parts = tuple[Array, Array, Array, Array]  # X, y, X_test, y_test
 
 SEED = 1
 LEAST_ROWS = (1, 5, 20)  # of a leaf
+BOOSTING_ROUNDS = (20, 200)
 VOTING_SETS = ("spambase", "letter", "digits")
 
 
 def models(is_classes: bool) -> dict[str, Any]:
     kind = "Classifier" if is_classes else "Regressor"
-    tree, bags, forest = (
-        getattr(gpuforest, name + kind) for name in ("DecisionTree", "Bagging", "RandomForest")
+    tree, bags, forest, boosting = (
+        getattr(gpuforest, name + kind)
+        for name in ("DecisionTree", "Bagging", "RandomForest", "HistGradientBoosting")
     )
     return {
         "tree of depth 2": tree(max_depth=2),
         "tree": tree(),
         "100 bagged trees": bags(n_estimators=100),
         "forest of 100 trees": forest(n_estimators=100),
+        **{
+            f"{n} rounds of boosting": boosting(max_iter=n, max_leaf_nodes=4)
+            for n in BOOSTING_ROUNDS
+        },
     }
 
 

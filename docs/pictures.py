@@ -10,12 +10,13 @@ from typing import Any
 import matplotlib
 import numpy as np
 from PIL import Image
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 from gpuforest import (
     AdaBoostClassifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -23,6 +24,7 @@ from gpuforest.plot import (
     plot_boundaries,
     plot_importances,
     plot_impurity,
+    plot_loss,
     plot_oob,
     plot_pruning,
     plot_steps,
@@ -121,7 +123,43 @@ def weights() -> Any:
     return axes[0]
 
 
-PICTURES = (tree, boundaries, steps, pruning, oob, importances, impurity, weights)
+def residuals() -> Any:
+    """Data, prediction and residuals after some rounds of boosting on one feature."""
+    from matplotlib import pyplot
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 6, (200, 1))
+    y = np.sin(X[:, 0]) + rng.normal(0, 0.2, 200)
+    model = HistGradientBoostingRegressor(max_leaf_nodes=4, min_samples_leaf=5, random_state=0)
+    stages = list(model.fit(X, y).staged_predict(X))
+    order = X[:, 0].argsort()
+    x, shown = X[order, 0], (1, 2, 5, 20, 100)
+    fits, rests = pyplot.subplots(
+        2, len(shown), figsize=(9, 4), layout="constrained", sharex=True, sharey=True
+    )[1]
+    for n, fit, rest in zip(shown, fits, rests, strict=True):
+        fitted = stages[n - 1][order]
+        for ax, values in ((fit, y[order]), (rest, y[order] - fitted)):
+            ax.plot(x, values, "o", ms=2, mec="none", mfc="#888888")
+            ax.spines[["top", "right"]].set_visible(False)
+        fit.plot(x, fitted, color=PALETTE[0], lw=1.6)
+        fit.set_title(f"{n} round{'s' * (n > 1)}")
+        rest.axhline(0, color="black", lw=0.8)
+        rest.set_title(f"mean square {np.mean((y[order] - fitted) ** 2):.3f}", fontsize=9)
+        rest.set_xlabel("x")
+    fits[0].set_ylabel("data, prediction")
+    rests[0].set_ylabel("residuals")
+    return fits[0]
+
+
+def loss() -> Any:
+    model = HistGradientBoostingRegressor(
+        early_stopping=True, n_iter_no_change=60, random_state=0, max_leaf_nodes=8
+    )
+    return plot_loss(model.fit(*load_diabetes(return_X_y=True)))
+
+
+PICTURES = (tree, boundaries, steps, pruning, oob, importances, impurity, weights, residuals, loss)
 
 
 def main(folder: Path = FOLDER) -> None:

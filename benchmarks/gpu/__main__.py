@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu import check, measure
+from benchmarks.gpu import boosting, check, measure
 from benchmarks.gpu.device import open_device
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run
@@ -20,7 +20,7 @@ from benchmarks.gpu.work import SWEEP, SWEEP_ROWS, WORKS, Work, covtype
 from benchmarks.record import RESULTS, ROOT, Log
 from gpuforest.backends import gpu
 
-PARTS = ["works", "stages", "first", "sweep", "cpu", "cuml"]
+PARTS = ["works", "stages", "boosting", "first", "sweep", "cpu", "cuml"]
 MORE_PARTS = ["profile", "sanitize"]
 QUICK = 20  # times fewer rows
 NO_GPU = 2  # exit status
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     except LostDevice as error:
         print(f"CUDA is lost in this process: {error}", flush=True)
         status = go_on(run, works)
-    print("\n" + report(run), flush=True)
+    print("\n" + "\n\n".join(filter(None, (report(run), boosting.report(run)))), flush=True)
     print(f"\nresults: {log.path}")
     return 1 if run.failed else status
 
@@ -63,6 +63,9 @@ def everything(run: Run, works: list[Work], given: Given) -> None:
     each = partial(of_each, run, works, given)
     if "works" in parts:
         each("work", measure.one_work)
+    if "boosting" in parts:
+        some = [work for work in works if work.name.startswith(boosting.WORKS)]
+        of_each(run, some, given, "boost", boosting.one_work)
     if "sweep" in parts:
         run.attempt("sweep", None, lambda: measure.sweep(run))
     if "first" in parts:

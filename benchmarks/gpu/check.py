@@ -16,7 +16,8 @@ from benchmarks.gpu.run import Run
 from benchmarks.record import ROOT
 
 NAMES = (
-    "backends/test_cuda", "backends/test_cuda_targets", "backends/test_gpu", "kernels/test_edges",
+    "backends/test_cuda", "backends/test_cuda_boosters", "backends/test_cuda_targets",
+    "backends/test_gpu", "kernels/test_edges", "kernels/test_gradients_cuda",
     "kernels/test_sort_columns", "data/test_device_arrays",
 )  # fmt: skip
 TESTS = [f"tests/{name}.py" for name in NAMES]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,24 @@ CASES = [  # (classes; 0: regression, columns, parameters)
     (3, 6, {"categorical_features": [0, 1]}),
     (0, 6, {"categorical_features": [0, 1], "categorical_split": "multiway", "max_depth": 4}),
 ]
+BOOSTED = [  # (classes; 0: regression, columns, parameters)
+    (0, 6, {"loss": "poisson", "subsample": 0.5}),
+    (0, 40, {"loss": "huber", "monotonic_cst": [1] * 40}),
+    (3, 6, {"categorical_features": [0, 1], "max_features": 0.5}),
+    (2, 300, {"max_leaf_nodes": None, "interaction_cst": "no_interactions"}),
+]
+
+
+def made(rows: int, columns: int, n_classes: int, categories: list[int]) -> tuple[Any, ...]:
+    """X with missing values, y and weights."""
+    rng = np.random.default_rng(columns)
+    X = rng.normal(size=(rows, columns)).astype(np.float32)
+    z = X[:, 0] * X[:, 1] + rng.normal(size=rows)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = np.digitize(z, np.linspace(-2, 2, n_classes - 1)) if n_classes else np.exp(z)
+    for f in categories:
+        X[:, f] = np.round(X[:, f] * 3) + 9  # some twenty categories, and missing ones
+    return X, y, rng.integers(0, 3, rows)
 
 
 def main(name: str = "cupy", rows: int = ROWS) -> None:
@@ -36,17 +55,11 @@ def main(name: str = "cupy", rows: int = ROWS) -> None:
     if name == "cupy":
         device.cupy.cuda.set_allocator(None)
     for n_classes, columns, parameters in CASES:
-        rng = np.random.default_rng(columns)
-        X = rng.normal(size=(rows, columns)).astype(np.float32)
-        z = X[:, 0] * X[:, 1] + rng.normal(size=rows)
-        X[rng.random(X.shape) < 0.1] = np.nan
-        kind, y = gpuforest.RandomForestRegressor, np.exp(z)
+        kind = gpuforest.RandomForestRegressor
         if n_classes:
             kind = gpuforest.RandomForestClassifier
-            y = np.digitize(z, np.linspace(-2, 2, n_classes - 1))
-        for f in parameters.get("categorical_features", ()):
-            X[:, f] = np.round(X[:, f] * 3) + 9  # some twenty categories, and missing ones
-        weights = rng.integers(0, 3, rows)
+        categories = parameters.get("categorical_features", [])
+        X, y, weights = made(rows, columns, n_classes, categories)
         parameters = {"n_estimators": 2, "random_state": 1, "oob_score": True, **parameters}
         parameters["oob_score"] = parameters.get("bootstrap", True)
         found, expected = (
@@ -59,6 +72,20 @@ def main(name: str = "cupy", rows: int = ROWS) -> None:
         assert same_forest(there, expected)
         assert np.array_equal(device.get(there.predict(device.put(X))), expected.predict(X))
     print(f"{len(CASES)} small forests are the reference's")
+    for n_classes, columns, parameters in BOOSTED:
+        kind = getattr(
+            gpuforest, f"HistGradientBoosting{'Classifier' if n_classes else 'Regressor'}"
+        )
+        categories = parameters.get("categorical_features", [])
+        X, y, weights = made(rows, columns, n_classes, categories)
+        found, expected = (
+            kind(max_iter=2, random_state=1, backend=backend, **parameters).fit(*data, weights)
+            for backend, data in ((name, (device.put(X), device.put(y))), ("numpy", (X, y)))
+        )
+        assert found.backend_ == name
+        assert same_forest(found, expected), (n_classes, columns, parameters)
+        assert np.array_equal(found.forest_.leaf_values, expected.forest_.leaf_values)
+    print(f"{len(BOOSTED)} small boosted models are, too")
 
 
 if __name__ == "__main__":

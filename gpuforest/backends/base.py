@@ -23,9 +23,8 @@ from gpuforest.memory import WorkingMemory
 from gpuforest.slots import Sorted, children, sort_out
 
 if TYPE_CHECKING:
-    from gpuforest.backends.boosters import Booster
     from gpuforest.binning import BinEdges
-    from gpuforest.boosting.rounds import Boosting
+    from gpuforest.boosting.rounds import Boosting, GrowsRounds
     from gpuforest.criteria import Criterion
     from gpuforest.forest import Forest
     from gpuforest.frontier import Rules
@@ -130,7 +129,7 @@ class Backend(ABC):
         arrays of `Cuts`: score f64[S, k], varies, bin, missing_left, left i64[S, k, C]."""
         raise NotImplementedError
 
-    def booster(self, boosting: Boosting) -> Booster:
+    def booster(self, boosting: Boosting) -> GrowsRounds:
         """What grows the rounds of one fit of boosting."""
         raise NotImplementedError
 
@@ -166,13 +165,13 @@ class Backend(ABC):
         rows : i64[n], on the host, or None: all
         weights : i32[n] > 0, on the host, or None: all are one
         """
-        sample = self._rows_of(X, rows)
+        sample = self.take_rows(X, rows)
         if not binning.on_host(sample):
             sample = self.asnumpy(sample.T).T  # contiguous columns, because they are read so
         return binning.column_edges(sample, weights, max_bins, self.n_threads)
 
-    def _rows_of(self, X: Array, rows: np.ndarray | None) -> Array:
-        """X[rows], on X's device."""
+    def take_rows(self, X: Array, rows: np.ndarray | None) -> Array:
+        """X[rows] where X is; rows : i64[n] on the host, or None: all."""
         if rows is None:
             return X
         if binning.on_host(X):

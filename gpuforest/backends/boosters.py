@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.boosting.rounds import one_round
 from gpuforest.common.parallel import Team, parallel_map
 from gpuforest.kernels.boosted_tree import numba as compiled
 from gpuforest.kernels.boosted_tree.numpy import grow_tree
 from gpuforest.kernels.boosted_tree.records import (
     BEGUN,
+    CELLS_SHARED,
     DONE,
     N_NODES,
-    N_PARTS,
+    N_THREADS,
     N_WORDS,
+    ROWS_SHARED,
     STATUS,
-    WIDE,
     BoostRows,
     BoostRules,
     GrownTree,
@@ -29,18 +34,26 @@ from gpuforest.kernels.boosted_tree.records import (
     new_table,
     new_tree,
 )
+from gpuforest.kernels.decorators import PreparedCall
 from gpuforest.kernels.gradients import numba as compiled_gradients
 from gpuforest.kernels.gradients.numpy import gradients, largest
 from gpuforest.kernels.gradients.records import LossNumbers, Units
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinnedMatrix
-    from gpuforest.boosting.rounds import Boosting
+    from gpuforest.boosting.rounds import Boosting, Round
 
 Array = Any
 
-WIDE_WORK = 2**17  # values to add up, from which threads share the features of a node: 0.1 ms
+# The cells of histograms, and the rows, for which a thread is worth the wait: some microseconds
+SHARED = 4096, 2048
+PATIENCE = 0.005  # seconds that a thread waits for more to do
 TASK_ROWS = 2**15  # rows whose gradients one task computes
+
+
+def give_way() -> None:
+    """Let other threads run on this processor."""
+    os.sched_yield() if hasattr(os, "sched_yield") else sleep(0)
 
 
 class Booster:
@@ -73,6 +86,8 @@ class Booster:
         self.kinds = np.zeros(matrix.n_features, np.uint8)
         self.kinds[: len(matrix.edges.kinds)] = matrix.edges.kinds
         self.codes = matrix.codes.T
+        self.rows: list[Array] = []
+        self.others: list[Array] = []
 
     @classmethod
     def of(cls, b: Boosting) -> Booster:
@@ -80,6 +95,10 @@ class Booster:
         weight = np.zeros(0) if b.weight is None else b.weight
         n_threads = b.backend.n_threads
         return cls(b.matrix, b.y, weight, b.loss.n_raw, b.n_words, n_threads, b.memory)
+
+    def round(self, boosting: Boosting, raw: Array, number: int) -> Round | None:
+        """Grow the round of this number; raw f64[K, N] is changed. None: see `one_round`."""
+        return one_round(boosting, self, raw, number)
 
     def data(self, k: int) -> BoostRows:
         """The rows and what they add to the sums of the round's tree k."""
@@ -96,33 +115,79 @@ class Booster:
         """Compute the stats of all rows from raw f64[K, N]."""
         gradients(loss, self.y, raw, self.weight, units, self.stats)
 
-    def trees(
-        self, rules: list[BoostRules], rows: list[Array], others: list[Array]
-    ) -> list[GrownTree]:
-        """The K trees of a round; rows i32[R] and others i32[...] are those of each tree."""
+    def trees(self, rules: list[BoostRules], rows: Array, others: Array) -> list[GrownTree]:
+        """The K trees of a round, grown from the rows i32[R]; others i32[...] are only divided
+        among their leaves.
+
+        Until the next round, self.rows[k] and self.others[k] hold them in the order of the leaves
+        of tree k.
+        """
         words = self.matrix.edges.set_words
+        self._take_rows(len(rules), rows, others)
         return [
-            grow_tree(self.data(k), rules[k], rows[k], others[k], words) for k in range(len(rules))
+            grow_tree(self.data(k), own, self.rows[k], self.others[k], words)
+            for k, own in enumerate(rules)
         ]
+
+    def _take_rows(self, K: int, rows: Array, others: Array) -> None:
+        if not self.rows:  # the same memory in each round
+            self.rows, self.others = ([np.empty_like(a) for _ in range(K)] for a in (rows, others))
+        for k in range(K):
+            self.rows[k][:], self.others[k][:] = rows, others
 
     def close(self) -> None:
         """End what waits for work."""
 
-    def add_values(self, raw: Array, tree: GrownTree, values: Array, *rows: Array) -> None:
-        """Add the values f64[L] of leaves to raw f64[N] at their rows, and at their others."""
-        for column, own in zip((0, 2), rows, strict=True):
+    def add_values(self, raw: Array, tree: GrownTree, values: Array, k: int) -> None:
+        """Add the values f64[L] of the leaves of tree k to raw f64[N] at their rows."""
+        for column, own in ((0, self.rows[k]), (2, self.others[k])):
             for leaf, value in zip(tree.ranges, values, strict=True):
                 raw[own[leaf[column] : leaf[column + 1]]] += value
 
 
+class Calls:
+    """The kernels' calls that grow the tree k of each round in the same memory."""
+
+    def __init__(self, grow: PreparedCall, help_grow: PreparedCall) -> None:
+        self.grow, self.help_grow = grow, help_grow
+        self.helping: list[SimpleQueue[BaseException | None]] = []
+
+    def send(self, team: Team, n: int) -> None:
+        """Have so many threads of the team help, those included that still do."""
+        self.check()
+        self.owner = threading.get_ident()
+        self.helping += [team.begin(self.help_on, 1) for _ in range(n - len(self.helping))]
+
+    def help_on(self, _: int) -> None:
+        """Help until there has been nothing to do for some milliseconds. A thread that sleeps
+        sooner is woken so often that it hardly leaves the processor that the growing thread is on.
+        """
+        shared, seen, last = self.help_grow.arguments[-1], 0, monotonic()
+        while monotonic() - last < PATIENCE and threading.get_ident() != self.owner:
+            if shared[0] != seen:
+                seen, last = shared[0], monotonic()
+            self.help_grow()
+            give_way()
+
+    def check(self) -> None:
+        """Forget threads that have ended; raise an error of theirs."""
+        for done in [*self.helping]:
+            with suppress(Empty):
+                error = done.get_nowait()
+                self.helping.remove(done)
+                if error is not None:
+                    raise error
+
+
 class Room(NamedTuple):
-    """Memory to grow one tree in."""
+    """Memory to grow one tree in. calls : by the tree's number in its round"""
 
     table: Table
     pool: Pool
     tree: Tree
     state: Array
     spare: Array
+    calls: dict[int, Calls]
 
 
 class NumbaBooster(Booster):
@@ -164,42 +229,32 @@ class NumbaBooster(Booster):
         blocks = self._blocks()
         self.team.run(lambda i: part(blocks[i]), len(blocks))
 
-    def trees(
-        self, rules: list[BoostRules], rows: list[Array], others: list[Array]
-    ) -> list[GrownTree]:
-        """Each thread grows a tree, if there are many, or all share the features of one."""
+    def trees(self, rules: list[BoostRules], rows: Array, others: Array) -> list[GrownTree]:
+        """Each thread grows a tree, if there are many, or all share the work of one."""
         K = len(rules)
+        self._take_rows(K, rows, others)
         outer = self.n_threads if self.n_threads <= K else 1
         inner = self.n_threads if outer == 1 else 1
 
         def tree(k: int) -> GrownTree:
-            return self._tree(k, rules[k], rows[k], others[k], inner, self.memory // outer)
+            return self._tree(k, rules[k], inner, self.memory // outer)
 
         return parallel_map(tree, range(K), outer)
 
-    def _tree(
-        self, k: int, rules: BoostRules, rows: Array, others: Array, n_threads: int, memory: int
-    ) -> GrownTree:
-        data, room = self.data(k), self._room(rules, n_threads, memory)
-        table, pool, tree, state, spare = room
-        parts = pool.gains.shape[0]
-        state[STATUS], state[N_PARTS], state[WIDE] = BEGUN, parts, WIDE_WORK
-        F = self.matrix.n_features
-        ends = np.linspace(0, F, parts + 1).astype(int).tolist()
-        words = self.matrix.edges.set_words
-
-        searches = [
-            compiled.search.prepared(data, rules, table, pool, state, rows, ends[p], ends[p + 1], p)
-            for p in range(parts if parts > 1 else 0)
-        ]
-        go_on = compiled.grow_tree.prepared(
-            data, rules, rows, others, words, table, pool, state, spare, tree
-        )
-        while True:
-            go_on()
-            if state[STATUS] == DONE:
-                break
-            self.team.run(lambda p: searches[p](), parts)
+    def _tree(self, k: int, rules: BoostRules, n_threads: int, memory: int) -> GrownTree:
+        room = self._room(rules, n_threads, memory)
+        tree, state = room.tree, room.state
+        if k not in room.calls:
+            room.calls[k] = self._calls(room, k, rules)
+        calls = room.calls[k]
+        calls.grow.change(1, rules)
+        state[STATUS] = BEGUN
+        calls.send(self.team, int(state[N_THREADS]) - 1)
+        calls.grow()
+        while state[STATUS] != DONE:
+            give_way()  # a thread that has a part may need this processor
+            calls.check()
+            calls.grow()
         M = int(state[N_NODES])
         L = (M + 1) // 2
         grown = GrownTree(
@@ -208,6 +263,15 @@ class NumbaBooster(Booster):
         )  # fmt: skip
         self.rooms.put(room)
         return grown
+
+    def _calls(self, room: Room, k: int, rules: BoostRules) -> Calls:
+        table, pool, tree, state, spare, _ = room
+        words, shared = self.matrix.edges.set_words, np.zeros(32, np.int64)
+        given = self.data(k), rules, self.rows[k], self.others[k]
+        return Calls(
+            compiled.grow_tree.prepared(*given, words, table, pool, state, spare, tree, shared),
+            compiled.help_grow.prepared(*given, table, pool, state, spare, shared),
+        )
 
     def _room(self, rules: BoostRules, n_threads: int, memory: int) -> Room:
         with suppress(Empty):
@@ -218,14 +282,16 @@ class NumbaBooster(Booster):
             leaves = min(leaves, 2**rules.max_depth)
         M, W = 2 * leaves - 1, edges.most_words
         words, B = self.stats.shape[2], edges.n_codes
-        parts = min(n_threads, F) if n_threads > 1 else 1
+        state = np.zeros(24, np.int64)
+        state[N_THREADS] = parts = min(n_threads, F)
+        state[CELLS_SHARED], state[ROWS_SHARED] = SHARED
         P = int(max(2, min(leaves + 1, memory // (F * B * words * 8))))
         return Room(
             new_table(M, len(rules.groups), W), new_pool(P, parts, F, B, words, W),
-            new_tree(M, W), np.zeros(16, np.int64), np.empty(N, np.int32),
+            new_tree(M, W), state, np.empty(N, np.int32), {},
         )  # fmt: skip
 
-    def add_values(self, raw: Array, tree: GrownTree, values: Array, *rows: Array) -> None:
-        for column, own in zip((0, 2), rows, strict=True):
+    def add_values(self, raw: Array, tree: GrownTree, values: Array, k: int) -> None:
+        for column, own in ((0, self.rows[k]), (2, self.others[k])):
             if len(own):
                 compiled.add_values(raw, own, tree.ranges, column, values)

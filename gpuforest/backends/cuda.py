@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
+from gpuforest.backends.cuda_boosters import CudaBooster
 from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of
 from gpuforest.backends.cuda_nodes import CudaNodes
 from gpuforest.backends.cuda_targets import target_type, targets_of
@@ -26,6 +27,7 @@ from gpuforest.kernels.shared.structs import Columns, Draws, Growing, Roots, Til
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
+    from gpuforest.boosting.rounds import Boosting
     from gpuforest.sampling import Sampling
     from gpuforest.training import Training
 
@@ -34,6 +36,9 @@ Array = Any
 
 class CudaBackend(CudaNodes, CudaTraverse):
     """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
+
+    def booster(self, boosting: Boosting) -> CudaBooster:
+        return CudaBooster(self, boosting)
 
     def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
         rows = self.empty(count, self.xp.int64)
@@ -48,7 +53,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
         # the host does weighted rows, which need weights sorted too, and sparse columns
         if weights is not None or issparse(X):
             return super().column_edges(X, rows, weights, max_bins)
-        sample = self._rows_of(X, rows)
+        sample = self.take_rows(X, rows)
         xp, (n, F), dtype = self.xp, sample.shape, value_dtype(sample)
         most_edges = min(max_bins, n)
         # bytes of a column: three copies of it; a number and a measure of each value; edges

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -101,9 +103,25 @@ class CudaKernels(Backend):
         threads: int = THREADS,
         shared: int = 0,
     ) -> None:
-        """Launch a kernel. Python numbers become 64-bit numbers, and records become structs."""
-        if 0 in grid:
-            return
+        """Launch a kernel, see `prepare`."""
+        if 0 not in grid:
+            self.prepare(
+                operation, name, grid, arguments, macros=macros, threads=threads, shared=shared
+            )()
+
+    def prepare(
+        self,
+        operation: str,
+        name: str,
+        grid: tuple[int, ...],
+        arguments: tuple[Any, ...],
+        *,
+        macros: dict[str, str] | None = None,
+        threads: int = THREADS,
+        shared: int = 0,
+    ) -> Callable[[], None]:
+        """A launch of a kernel that may be made again and again. Python numbers become 64-bit
+        numbers, and records become structs; the arrays must be kept."""
         macros = macros or {}
         types: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}
         values = tuple(
@@ -113,7 +131,7 @@ class CudaKernels(Backend):
             for a in arguments
         )
         kernel = self.kernel(operation, name, macros, shared)
-        kernel(grid, (threads,), values, shared_mem=shared)
+        return partial(kernel, grid, (threads,), values, shared_mem=shared)
 
     def blocks(self, items: int, each: int = 1) -> int:
         """The number of blocks for so many items, if a block takes `each`."""

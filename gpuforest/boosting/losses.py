@@ -98,6 +98,11 @@ class Loss:
         """Whether a leaf's value is computed from the sorted residuals of its rows."""
         return self.number in (ABSOLUTE, QUANTILE, HUBER)
 
+    @property
+    def is_log(self) -> bool:
+        """Whether a prediction is the exponential of the raw one."""
+        return self.number in (COUNTS, GAMMA)
+
     def check(self, y: np.ndarray) -> None:
         """Raise ValueError if the loss is not defined for y f64[N]."""
         if self.number == GAMMA and not (y > 0).all():
@@ -123,7 +128,7 @@ class Loss:
             logs = log(found)
             return np.asarray(logs - exact_sum(logs) / len(logs))
         found = np.array([exact_mean(y, weight)])
-        return found if self.number == SQUARED else log(found)
+        return log(found) if self.is_log else found
 
     def losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
         """The loss f64[N] of each row; infinite where float64 does not hold it.
@@ -173,7 +178,7 @@ class Loss:
             for k in range(self.n_raw):
                 total = total + shares[:, k]
             return np.asarray(shares / total[:, None])
-        return exp(raw[:, 0]) if self.number in (COUNTS, GAMMA) else raw[:, 0]
+        return exp(raw[:, 0]) if self.is_log else raw[:, 0]
 
 
 def fixed_point(values: np.ndarray) -> tuple[float, int]:

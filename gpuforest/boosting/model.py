@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuforest.binning import BinEdges
 from gpuforest.boosting.losses import Loss
-from gpuforest.boosting.rounds import Round
+from gpuforest.boosting.rounds import SUM_BITS, Round
 from gpuforest.common.errors import need
 from gpuforest.forest import Forest
 from gpuforest.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
@@ -50,11 +50,13 @@ class BoostedCoding(TargetCoding):
         """K, the raw predictions of a row."""
         return len(self.baseline)
 
-    def scores(self, sums: np.ndarray, tree: np.ndarray) -> np.ndarray:
-        """The scores G^2 / (H + l2) f64[n] of nodes with channel sums i64[n, 3] of these trees."""
+    def scores(self, sums: np.ndarray, tree: np.ndarray, unit: float = 1.0) -> np.ndarray:
+        """The scores G^2 / (H + l2) f64[n] of nodes with channel sums i64[n, 3] of these trees, G
+        in a unit that is a power of two. Those beyond all numbers are infinite."""
         g, h = (sums[:, 1 + i] * self.units[tree, i] for i in (0, 1))
-        bottom = h + self.l2
-        return np.asarray(g * g / np.where(bottom > 0, bottom, 1.0))
+        g, bottom = g / unit, h + self.l2
+        with np.errstate(over="ignore"):
+            return np.asarray(g * g / np.where(bottom > 0, bottom, 1.0))
 
     def check(self, n_trees: int) -> None:
         """Raise ModelFormatError unless a forest of so many trees can have this coding."""
@@ -96,15 +98,6 @@ def forest_of(rounds: list[Round], edges: BinEdges, coding: BoostedCoding, seed:
     )
 
 
-def of_unit_gains(forest: Forest) -> Forest:
-    """The forest with units so that no gain overflows, nor all of them underflow; the ratios of
-    gains stay."""
-    coding: Any = forest.coding
-    power = int(np.frexp(coding.units[:, 0].max(initial=0.0))[1]) + 62  # of sums below 2**62
-    units = np.column_stack([np.ldexp(coding.units[:, 0], -power), coding.units[:, 1]])
-    return replace(forest, coding=replace(coding, units=units))
-
-
 def joined(first: Forest, second: Forest) -> Forest:
     """The trees of two boosted forests of the same bins, one after the other."""
     nodes, leaf = second.nodes.copy(), is_leaf(second.nodes)
@@ -126,19 +119,34 @@ def joined(first: Forest, second: Forest) -> Forest:
     )
 
 
-def gain_importances(forest: Forest) -> np.ndarray:
-    """The total gain of the splits by each feature, f64[F], as shares of all gains.
+def node_gains(forest: Forest, first: int, last: int, unit: float = 1.0) -> np.ndarray:
+    """What the splits of the trees first .. last - 1 of a boosted forest gain, f64[m], 0 at leaves.
 
     Gains are recomputed from sums, without the bounds of monotonic constraints.
+
+    unit : float, of sums of gradients, see `BoostedCoding.scores`
     """
     coding: Any = forest.coding
-    sums = forest.node_sums(0, forest.n_trees)
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))
-    scores = coding.scores(sums, tree)
-    feature, _, _, child = unpack(np, forest.nodes)
+    begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
+    tree = np.repeat(np.arange(first, last), np.diff(forest.tree_offsets[first : last + 1]))
+    scores = coding.scores(forest.node_sums(first, last), tree, unit)
+    feature, _, _, child = unpack(np, forest.nodes[begin:end])
     split = np.flatnonzero(feature >= 0)
-    left = child[split] + forest.tree_offsets[tree[split]]
-    gains = np.maximum(scores[left] + scores[left + 1] - scores[split], 0.0)
+    left = child[split] + forest.tree_offsets[tree[split]] - begin
+    found = np.zeros(len(scores))
+    with np.errstate(invalid="ignore"):  # what infinite scores gain is not known: zero
+        found[split] = np.fmax(scores[left] + scores[left + 1] - scores[split], 0.0)
+    return found
+
+
+def gain_importances(forest: Forest) -> np.ndarray:
+    """The total gain of the splits by each feature, f64[F], as shares of all gains."""
+    coding: Any = forest.coding
+    # no sum is larger, so squares are finite in this unit, and shares are the same in any
+    unit = float(np.ldexp(coding.units[:, 0].max(), SUM_BITS))
+    gains = node_gains(forest, 0, forest.n_trees, unit)
+    feature = unpack(np, forest.nodes)[0]
+    split = feature >= 0
     total = np.zeros(forest.edges.n_features)
-    np.add.at(total, feature[split], gains)
+    np.add.at(total, feature[split], gains[split])
     return total / total.sum() if total.sum() > 0 else total

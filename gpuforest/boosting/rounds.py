@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -45,6 +45,7 @@ class Boosting:
     memory : int, bytes that the histograms of all open nodes may take
     seed : int
     backend : runs the kernels
+    watched : bool, whether raw predictions are read on the host after each round
     """
 
     matrix: BinnedMatrix
@@ -63,6 +64,7 @@ class Boosting:
     memory: int
     seed: int
     backend: Backend
+    watched: bool = True
 
     @property
     def n_rows(self) -> int:
@@ -100,15 +102,30 @@ class Round:
     diverges: bool = False
 
 
+class GrowsRounds(Protocol):
+    """What a backend makes for one fit."""
+
+    def round(self, boosting: Boosting, raw: np.ndarray, number: int) -> Round | None:
+        """Grow the round of this number, and add what it predicts to the raw predictions; None:
+        gradients are too large for float64.
+
+        raw : f64[K, N], what the fit begins with; changed, if the fit is watched
+        """
+
+    def close(self) -> None:
+        """End what waits for work."""
+
+
 def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Round]:
-    """Grow round after round, without end unless they diverge; raw f64[K, N] is changed.
+    """Grow round after round, without end unless they diverge; raw f64[K, N] is changed if the fit
+    is watched.
 
     first : the number of the first round
     """
     b = boosting
     booster = b.backend.booster(b)
     try:
-        while (done := one_round(b, booster, raw, first)) is not None:
+        while (done := booster.round(b, raw, first)) is not None:
             yield done
             first += 1
             if done.diverges:
@@ -133,17 +150,16 @@ def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Ro
         return None
     booster.gradients(loss, raw, units)
     rules = [rules_of(b, units, number * K + k) for k in range(K)]
-    own = [(rows.copy(), others.copy()) for _ in range(K)]
-    trees = booster.trees(rules, [r for r, _ in own], [o for _, o in own])
+    trees = booster.trees(rules, rows, others)
     found, diverges = [], False
     for k, tree in enumerate(trees):
         with np.errstate(over="ignore"):
             # trees grow from gradients of size one, see `rules_of`
-            grown = tree.values / (units.g * rules[k].g)
-            steps = leaf_values(b, loss, grown, tree.ranges, raw[k], own[k][0]) * b.learning_rate
+            grown, own = tree.values / (units.g * rules[k].g), booster.rows[k]
+            steps = leaf_values(b, loss, grown, tree.ranges, raw[k], own) * b.learning_rate
         values = np.clip(steps, -MOST_STEP, MOST_STEP)
         diverges |= not np.array_equal(values, steps)
-        booster.add_values(raw[k], tree, values, *own[k])
+        booster.add_values(raw[k], tree, values, k)
         found.append(values)
     return Round(trees, found, [(1.0 / units.g, r.h) for r in rules], diverges)
 

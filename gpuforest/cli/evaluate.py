@@ -20,6 +20,7 @@ from sklearn.metrics import (
 import gpuforest
 from gpuforest.cli.facts import finite, plain
 from gpuforest.cli.file_options import DATA, add_reading_options, target_of
+from gpuforest.cli.permutation import permutation_facts, permutation_rows
 from gpuforest.cli.predict import add_runtime_options, load_for, set_runtime
 from gpuforest.cli.show import print_rows, progress_bar, say
 from gpuforest.data.columns import Table
@@ -39,6 +40,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--weight", metavar="COLUMN", help="the column of sample weights")
     command.add_argument(
         "--drop-missing-target", action="store_true", help="leave out rows without a target"
+    )
+    command.add_argument(
+        "--permute",
+        action="store_true",
+        help="also how much accuracy or R2 falls when the values of a feature are permuted: the "
+        "mean of five orders, and its standard deviation",
     )
     command.add_argument(
         "--json", action="store_true", help="print one JSON object instead of the summary"
@@ -61,6 +68,8 @@ def run(arguments: argparse.Namespace) -> None:
             facts |= class_scores(model, table)
         else:
             facts |= {"task": "regression", **number_scores(model, table)}
+        if arguments.permute:
+            facts |= {"permuted": permutation_facts(model, table)}
     for note in table.notes:
         say(note)
     if arguments.json:
@@ -139,7 +148,7 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
             rows += [(names.get(key, key.replace("_", " ")), shown)]
     if "confusion" in facts:
         rows += confusion_rows(facts["classes"], facts["confusion"])
-    return rows
+    return rows + permutation_rows(facts.get("permuted", {}))
 
 
 def confusion_rows(classes: list[Any], confusion: list[list[float]]) -> list[tuple[str, str]]:

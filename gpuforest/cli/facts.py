@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
+from gpuforest.inspection.round_facts import rounds_facts
 from gpuforest.inspection.shape import tree_depths
 from gpuforest.nodes import is_leaf
 
@@ -22,6 +23,7 @@ def model_facts(estimator: Any) -> dict[str, Any]:
     task = "classification" if is_classes else "regression"
     names = feature_names(estimator)
     importances = zip(names, estimator.feature_importances_, strict=True)
+    boosting = {"boosting": rounds_facts(estimator)} if forest.baseline is not None else {}
     return {
         "estimator": type(estimator).__name__,
         "seed": estimator.seed_,
@@ -40,6 +42,7 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "score": "accuracy" if is_classes else "R2",
         "oob_score": finite(getattr(estimator, "oob_score_", None)),
         "importances": dict(sorted(importances, key=lambda item: -item[1])),
+        **boosting,
     }
 
 
@@ -55,12 +58,6 @@ def category_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     shown = ", ".join(found[:SHOWN_CATEGORIES])
     more = len(found) - SHOWN_CATEGORIES
     return [("categories", shown + f" and {more:,} more" * (more > 0))] if found else []
-
-
-def tree_count(facts: dict[str, Any]) -> str:
-    """The number of trees, and of rounds if that is another."""
-    found, rounds = f"{facts['trees']:,}", facts.get("rounds")
-    return found if rounds in (None, facts["trees"]) else f"{found} trees of {rounds:,} rounds"
 
 
 def oob_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:

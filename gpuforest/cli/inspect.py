@@ -17,7 +17,6 @@ from gpuforest.cli.facts import (
     named,
     oob_rows,
     plain,
-    tree_count,
 )
 from gpuforest.cli.show import print_rows, printable
 from gpuforest.export.graphviz import export_graphviz
@@ -25,6 +24,7 @@ from gpuforest.export.model_file import WHERE_IT_RUNS
 from gpuforest.export.python import export_python
 from gpuforest.export.rules import export_rules
 from gpuforest.export.text import tree_lines
+from gpuforest.inspection.round_facts import rounds_rows
 
 FORMS = ("text", "rules", "python", "dot")  # of one tree
 WHOLE = ("rules", "python")  # those that leave nothing out
@@ -43,7 +43,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         dest="form",
         choices=FORMS,
         help="with --tree: indented text (the default), rules in words, a Python function, or "
-        "dot for Graphviz",
+        "dot for Graphviz; python without --tree: all trees of a boosted model",
     )
     command.add_argument(
         "--max-depth",
@@ -55,12 +55,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load and show."""
+    whole = arguments.form == "python" and arguments.tree is None and not arguments.json
     for option, given in (("--max-depth", arguments.max_depth), ("--as", arguments.form)):
-        if given is not None and arguments.tree is None:
+        if given is not None and arguments.tree is None and not (whole and option == "--as"):
             raise ValueError(f"{option} is for one tree: add --tree N")
     if arguments.max_depth is not None and arguments.form in WHOLE:
         raise ValueError(f"--as {arguments.form} shows all of a tree: leave out --max-depth")
     model = gpuforest.load(arguments.model)
+    if whole:
+        if model.forest_.baseline is None:
+            raise ValueError("--as python without --tree is for boosted models: add --tree N")
+        print(printable(export_python(model, None)), end="")
+        return
     if arguments.tree is not None:
         show_tree(model, arguments.tree, arguments.form or "text", arguments.max_depth)
         return
@@ -110,12 +116,13 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("task", facts["task"] + named(facts["classes"])),
         ("features", f"{facts['features']:,}, of which {len(facts['categories']):,} categorical"),
         *category_rows(facts),
-        ("trees", tree_count(facts)),
+        ("trees", f"{facts['trees']:,}"),
         ("nodes", f"{facts['nodes']:,}, of which {facts['leaves']:,} leaves"),
         (
             "depth",
             f"{facts['min_depth']:,} to {facts['depth']:,}, on average {facts['mean_depth']:.1f}",
         ),
+        *(rounds_rows(facts["boosting"]) if "boosting" in facts else []),
         ("settings", ", ".join(settings) or "the defaults"),
         *oob_rows(facts),
         *importance_rows(facts),

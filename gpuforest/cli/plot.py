@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 import gpuforest
 from gpuforest.cli.file_options import DATA, add_reading_options, names_of, target_of
 from gpuforest.cli.output import writable
+from gpuforest.cli.permutation import permutation_importances
 from gpuforest.cli.predict import load_for, set_runtime
 from gpuforest.cli.show import printable, progress_bar
 from gpuforest.data.columns import Table, require_column
+from gpuforest.data.values import Reading
 from gpuforest.export.replacing import replaced
 from gpuforest.plot import (
     plot_boundaries,
     plot_importances,
     plot_impurity,
+    plot_loss,
     plot_oob,
     plot_pruning,
     plot_steps,
@@ -35,8 +38,24 @@ KINDS = {
     "steps": "what one tree and the forest predict along one feature: numbers",
     "pruning": "the errors that a tree's alpha was chosen by (train --model tree --ccp-alpha cv)",
     "oob": "the out-of-bag error against the number of trees",
-    "importances": "the features' importances",
+    "importances": "the features' importances: by gains, or with --data by permutation",
+    "loss": "the loss of a boosted model against its rounds",
     "impurity": "impurities of two classes; needs no model",
+}
+# what --data is to a picture, and the option that names the features that some are drawn over
+DATA_OF = {
+    "boundaries": "points",
+    "steps": "points",
+    "importances": "rows to permute the features of",
+    "loss": "rows whose loss is drawn too",
+}
+OVER = {
+    "boundaries": (
+        "--features",
+        "A,B",
+        "two, separated by a comma (default: the two of most importance)",
+    ),
+    "steps": ("--feature", "A", "its name (default: the one of most importance)"),
 }
 
 
@@ -51,14 +70,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
             "--out", metavar="FILE", required=True, help="a .png, .svg or .pdf file to write"
         )
         if kind in ("tree", "boundaries", "steps"):
-            own.add_argument(
-                "--tree", metavar="N", type=int, default=0, help="tree N (default: 0, the first)"
-            )
+            own.add_argument("--tree", metavar="N", type=int, help="tree N (default: 0, the first)")
         if kind == "tree":
             own.add_argument(
                 "--max-depth", metavar="D", type=int, help="levels to show (default: all)"
             )
-        if kind in ("boundaries", "steps"):
+        if kind in DATA_OF:
             add_data(own, kind)
         if kind == "importances":
             own.add_argument(
@@ -67,20 +84,17 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def add_data(command: argparse.ArgumentParser, kind: str) -> None:
-    """Declare the points and the features to draw over."""
-    command.add_argument("--data", metavar="FILE", required=True, help=f"points: {DATA}")
+    """Declare the rows, and the features to draw over."""
+    needed, text = kind in OVER, DATA_OF[kind]
+    command.add_argument("--data", metavar="FILE", required=needed, help=f"{text}: {DATA}")
     command.add_argument(
         "--target",
         metavar="COLUMN",
         help="the column that the model predicts (default: as in training)",
     )
-    n, word = (2, "two, separated by a comma") if kind == "boundaries" else (1, "its name")
-    command.add_argument(
-        "--features" if n == 2 else "--feature",
-        dest="features",
-        metavar="A,B" if n == 2 else "A",
-        help=f"{word} (default: the {'two' if n == 2 else 'one'} of most importance)",
-    )
+    if needed:
+        option, metavar, text = OVER[kind]
+        command.add_argument(option, dest="features", metavar=metavar, help=text)
     add_reading_options(command)
 
 
@@ -107,7 +121,7 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     """The picture."""
     match arguments.kind:
         case "tree":
-            ax = plot_tree(model, arguments.tree, max_depth=arguments.max_depth)
+            ax = plot_tree(model, arguments.tree or 0, max_depth=arguments.max_depth)
         case "boundaries" | "steps":
             return draw_both(model, arguments)
         case "pruning":
@@ -115,7 +129,13 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
         case "oob":
             ax = plot_oob(model)
         case "importances":
-            ax = plot_importances(model, top=arguments.top)
+            table, shown, names = rows_of(model, arguments), model, None
+            if table is not None:
+                shown, names = permutation_importances(model, table), table.names
+            ax = plot_importances(shown, top=arguments.top, feature_names=names)
+        case "loss":
+            table = rows_of(model, arguments)
+            ax = plot_loss(model, *([] if table is None else [table.X, table.y]))
         case _:
             ax = plot_impurity()
     figure = ax.get_figure(root=True)
@@ -123,15 +143,25 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     return figure
 
 
+def rows_of(model: Any, arguments: argparse.Namespace) -> Table | None:
+    """The rows of --data; None: it is not given."""
+    if arguments.data is None:
+        for name in ("target", *Reading.__dataclass_fields__):
+            if getattr(arguments, name) is not None:
+                option = name.replace("_", "-")
+                raise ValueError(f"--{option} is about the rows of a file: add --data FILE")
+        return None
+    return load_for(model, arguments, target_of(model, arguments))
+
+
 def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
-    """Draw one tree of a forest and, beside it, the forest; a single tree by itself."""
+    """Draw one tree of a forest and, beside it, the forest; a model of one tree, or a boosted one,
+    by itself."""
     from matplotlib import pyplot
 
     table = load_for(model, arguments, target_of(model, arguments))
     features = chosen(model, table, arguments)
-    models = {f"tree {arguments.tree}": member(model, arguments.tree)}
-    if hasattr(model, "estimators_"):
-        models[f"forest of {model.forest_.n_trees} trees"] = model
+    models = shown_of(model, arguments.tree)
     size = SIZE[0] * (1.5 if len(models) > 1 else 1.0), SIZE[1]
     figure, axes = pyplot.subplots(
         1, len(models), figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
@@ -147,12 +177,21 @@ def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
     return figure
 
 
-def member(model: Any, tree: int) -> Any:
-    """One tree of a forest, or the single tree that a model is."""
-    trees = getattr(model, "estimators_", [model])
-    if not 0 <= tree < len(trees):
-        raise ValueError(f"tree {tree} does not exist: choose one of 0 to {len(trees) - 1}")
-    return trees[tree]
+def shown_of(model: Any, tree: int | None) -> dict[str, Any]:
+    """What is drawn side by side: a tree and its forest, a single tree, or a boosted model."""
+    if model.forest_.baseline is not None:
+        if tree is not None:
+            raise ValueError(
+                "--tree: a tree of a boosted model predicts nothing by itself: leave it out"
+            )
+        return {f"{model.n_iter_} rounds": model}
+    number, trees = tree or 0, getattr(model, "estimators_", [model])
+    if not 0 <= number < len(trees):
+        raise ValueError(f"tree {number} does not exist: choose one of 0 to {len(trees) - 1}")
+    found = {f"tree {number}": trees[number]}
+    if hasattr(model, "estimators_"):
+        found[f"forest of {model.forest_.n_trees} trees"] = model
+    return found
 
 
 def chosen(model: Any, table: Table, arguments: argparse.Namespace) -> list[str]:

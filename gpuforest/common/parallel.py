@@ -92,23 +92,31 @@ class Team:
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
-        self._tasks: SimpleQueue[tuple[Callable[[int], Any], int] | None] = SimpleQueue()
-        self._done: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         for _ in range(n_threads - 1):
-            arguments = self._tasks, self._done
-            threading.Thread(target=_serve, args=arguments, daemon=True).start()
+            threading.Thread(target=_serve, args=(self._tasks,), daemon=True).start()
 
     def run(self, function: Callable[[int], Any], n: int) -> None:
         """Call function(0), ..., function(n - 1)."""
-        for i in range(n):
-            self._tasks.put((function, i))
+        if n == 1:  # no other thread is woken for it
+            function(0)
+            return
+        done = self.begin(function, n)
         with contextlib.suppress(Empty):
-            while True:
-                _work(self._tasks.get_nowait(), self._done)
-        errors = [self._done.get() for _ in range(n)]
+            while (task := self._tasks.get_nowait()) is not None:
+                _work(task)
+        errors = [done.get() for _ in range(n)]
         for error in errors:
             if error is not None:
                 raise error
+
+    def begin(self, function: Callable[[int], Any], n: int) -> SimpleQueue[BaseException | None]:
+        """Have the other threads call function(0), ..., function(n - 1), and do not wait. The
+        queue gets an error or None for each call that has ended."""
+        done: SimpleQueue[BaseException | None] = SimpleQueue()
+        for i in range(n):
+            self._tasks.put((function, i, done))
+        return done
 
     def close(self) -> None:
         """End the threads."""
@@ -116,14 +124,17 @@ class Team:
             self._tasks.put(None)
 
 
-def _serve(tasks: Any, done: Any) -> None:
+Task = tuple[Callable[[int], Any], int, "SimpleQueue[BaseException | None]"]
+
+
+def _serve(tasks: SimpleQueue[Task | None]) -> None:
     while (task := tasks.get()) is not None:
-        _work(task, done)
+        _work(task)
         del task  # it may hold a whole fit
 
 
-def _work(task: Any, done: Any) -> None:
-    function, i = task
+def _work(task: Task) -> None:
+    function, i, done = task
     try:
         function(i)
         done.put(None)

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, run_on_backend
-from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
+from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges, on_host
 from gpuforest.boosting.losses import Loss
-from gpuforest.boosting.model import BoostedCoding, gain_importances, of_unit_gains
+from gpuforest.boosting.model import BoostedCoding, gain_importances
 from gpuforest.boosting.precision import refuse_overflow, warn_of_lost_precision
 from gpuforest.boosting.rounds import Boosting, Round, rounds
 from gpuforest.boosting.stopping import set_aside
@@ -157,7 +157,7 @@ class HistGradientBoosting(BaseTrees):
             weight = self._weigh(y, classes, None if found is None else found[0])
             train = Rows(X, y, weight)
             if weight is not None and not weight.all():
-                train = train.take(np.flatnonzero(weight))
+                train = train.take(np.flatnonzero(weight), backend)
             loss = self._loss(classes)
             loss.check(train.y)
             refuse_overflow(train.y, train.weight)
@@ -211,7 +211,7 @@ class HistGradientBoosting(BaseTrees):
             return train, None
         labels = train.y if loss.is_classes else None
         here, there = set_aside(n, self.validation_fraction, labels, seed)
-        return train.take(here), train.take(there)
+        return train.take(here, backend), train.take(there, backend)
 
     def _validation(
         self,
@@ -255,6 +255,7 @@ class HistGradientBoosting(BaseTrees):
             memory=memory,
             seed=seed,
             backend=backend,
+            watched=bool(self.do_early_stopping_),
         )
 
     def _run(
@@ -280,7 +281,8 @@ class HistGradientBoosting(BaseTrees):
         raw[:] = coding.baseline[:, None]
         begin = 0
         if earlier is not None:
-            raw[:] = predict(earlier, train.X, b.backend).T
+            found = predict(earlier, train.X, b.backend)
+            raw[:] = (found if on_host(found) else b.backend.asnumpy(found)).T
             begin = earlier.n_trees // b.loss.n_raw
         watch = Watch(self, b, train, validation, coding, raw, earlier, kept)
         grown: list[Round] = []
@@ -357,7 +359,7 @@ class HistGradientBoosting(BaseTrees):
     def feature_importances_(self) -> np.ndarray:
         """The gain of the splits by each feature as a share of all gains, f64[n_features]."""
         check_is_fitted(self)
-        return gain_importances(of_unit_gains(self.forest_))
+        return gain_importances(self.forest_)
 
     def to_sklearn(self) -> Any:
         """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_boosting`."""
@@ -378,7 +380,7 @@ class HistGradientBoosting(BaseTrees):
     def _stages(self, X: Any, backend: Backend) -> Iterator[np.ndarray]:
         forest: Any = self.forest_
         codes = bin_matrix(check_table(self, X, backend), forest.edges, backend).codes
-        total = np.repeat(forest.baseline[None], codes.shape[0], axis=0)
+        total = backend.asarray(np.repeat(forest.baseline[None], codes.shape[0], axis=0))
         K = total.shape[1]
         for i in range(self.n_iter_):
             total = backend.accumulate(forest, codes, range(i * K, (i + 1) * K), None, total)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import check_scoring
 
+from gpuforest.backends.base import Backend
 from gpuforest.binning import bin_matrix
 from gpuforest.boosting.model import BoostedCoding, forest_of, joined
 from gpuforest.boosting.rounds import Boosting, Round
@@ -32,9 +33,10 @@ class Rows:
     y: np.ndarray
     weight: np.ndarray | None
 
-    def take(self, rows: np.ndarray) -> Rows:
+    def take(self, rows: np.ndarray, backend: Backend) -> Rows:
+        """Some of the rows; X may lie on the backend's device."""
         weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.X[rows], self.y[rows], weight)
+        return Rows(backend.take_rows(self.X, rows), self.y[rows], weight)
 
 
 class Watch:
@@ -62,8 +64,10 @@ class Watch:
         if validation is not None:
             self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
             start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
-            self.raw_val = start if earlier is None else predict(earlier, validation.X, backend)
-            assert self.raw_val.shape[1] == K
+            if earlier is not None:
+                start = predict(earlier, validation.X, backend)
+            assert start.shape[1] == K
+            self.raw_val = backend.asarray(start)
         if not self.by_loss:
             labels = train.y if boosting.loss.is_classes else None
             self.scored = scored_rows(len(train.y), labels, boosting.seed)
@@ -105,17 +109,18 @@ class Watch:
         first = -loss.mean(train.y, self.raw, train.weight)
         if other is None:
             return first, None
-        return first, -loss.mean(other.y, np.ascontiguousarray(self.raw_val.T), other.weight)
+        raw = self.boosting.backend.asnumpy(self.raw_val)
+        return first, -loss.mean(other.y, np.ascontiguousarray(raw.T), other.weight)
 
     def _scores(self) -> tuple[float, float | None]:
         """Scores of the user's scorer, which calls the estimator's predictions."""
         train, raw = self.train, self.raw.T
         if self.scored is not None:
-            train, raw = train.take(self.scored), raw[self.scored]
+            train, raw = train.take(self.scored, self.boosting.backend), raw[self.scored]
         first = self._score(train, raw)
-        return first, None if self.validation is None else self._score(
-            self.validation, self.raw_val
-        )
+        if self.validation is None:
+            return first, None
+        return first, self._score(self.validation, self.boosting.backend.asnumpy(self.raw_val))
 
     def _score(self, rows: Rows, raw: np.ndarray) -> float:
         estimator = self.estimator

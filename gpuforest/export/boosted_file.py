@@ -3,6 +3,7 @@
 baseline           f64[K]      units   f64[T, 2]     see boosting/model.py
 train_score        f64[n]      validation_score  f64[n]
 header "boosting"  {"loss": ..., "quantile": ..., "l2": ..., "stops": whether rounds end early}
+                   and, where scores are a function's, which no file holds, {"scored_by": its name}
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from gpuforest.boosting.losses import NUMBERS, Loss
 from gpuforest.boosting.model import BoostedCoding
 from gpuforest.common.errors import need
 from gpuforest.forest import Forest
+from gpuforest.inspection.round_facts import scorer_name
 
 ARRAYS = {
     **dict.fromkeys(("baseline", "train_score", "validation_score"), (("F64",), 1)),
     "units": (("F64",), 2),
 }
 TYPES = {"loss": str, "quantile": float, "l2": float, "stops": bool}
+SCORED_BY = "scored_by"
 
 
 def arrays_of(estimator: Any) -> dict[str, np.ndarray]:
@@ -38,7 +41,9 @@ def header_of(estimator: Any) -> dict[str, Any]:
     """The header's part of a boosted model."""
     coding = estimator.forest_.coding
     loss, stops = coding.loss, bool(estimator.do_early_stopping_)
-    return {"loss": loss.name, "quantile": loss.quantile, "l2": coding.l2, "stops": stops}
+    found = {"loss": loss.name, "quantile": loss.quantile, "l2": coding.l2, "stops": stops}
+    by = scorer_name(estimator)
+    return found if by is None else found | {SCORED_BY: by}
 
 
 def read_coding(
@@ -46,8 +51,9 @@ def read_coding(
 ) -> BoostedCoding:
     """The coding of a file; that its arrays fit the trees is not checked yet."""
     found = header["boosting"]
-    need(found.keys() == TYPES.keys(), "boosting of something else")
-    need(all(type(found[name]) is kind for name, kind in TYPES.items()), "boosting of other types")
+    need(found.keys() - {SCORED_BY} == TYPES.keys(), "boosting of something else")
+    types = TYPES | {SCORED_BY: str} if SCORED_BY in found else TYPES
+    need(all(type(found[name]) is kind for name, kind in types.items()), "boosting of other types")
     need(("baseline" in arrays) and ("units" in arrays), "boosting without its arrays")
     name, quantile = found["loss"], found["quantile"]
     need(name in NUMBERS or name == "log_loss", f"an unknown loss {name!r:.80}")
@@ -63,9 +69,10 @@ def read_coding(
 def set_scores(estimator: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """The attributes of a fit that the trees do not have."""
     for name in ("train_score", "validation_score"):
-        scores = arrays.get(name, np.zeros(0))
-        need(bool(np.isfinite(scores).all()), "a score that is no finite number")
-        setattr(estimator, f"{name}_", scores)
+        # infinite ones are losses beyond float64, and a user's scorer may give NaN
+        setattr(estimator, f"{name}_", arrays.get(name, np.zeros(0)))
+    if SCORED_BY in header["boosting"]:
+        estimator.scored_by_ = header["boosting"][SCORED_BY]
     estimator.do_early_stopping_ = header["boosting"]["stops"]
 
 

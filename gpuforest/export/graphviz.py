@@ -12,7 +12,14 @@ import numpy as np
 from gpuforest.criteria import CRITERIA
 from gpuforest.export.colours import node_colours
 from gpuforest.export.conditions import one_line
-from gpuforest.export.tree_nodes import Node, class_labels, tree_nodes, written
+from gpuforest.export.tree_nodes import (
+    BoostedNode,
+    Node,
+    leaf_labels,
+    tree_nodes,
+    tree_title,
+    written,
+)
 
 FONT = "helvetica"
 ELLIPSIS = "(...)"  # instead of what lies below max_depth
@@ -29,11 +36,16 @@ class Show:
     node_ids: bool
     proportion: bool
     precision: int
+    title: str = ""
 
     @classmethod
-    def of(cls, estimator: Any, **options: Any) -> Show:
-        """The options for a fitted estimator's trees; options : the fields from `impurity` on"""
-        classes = class_labels(estimator.forest_)
+    def of(
+        cls, estimator: Any, tree: int, class_names: Sequence[Any] | None, **options: Any
+    ) -> Show:
+        """The options for a fitted estimator's tree; options : the fields from `impurity` on"""
+        forest, classes = estimator.forest_, leaf_labels(estimator.forest_)
+        if forest.baseline is not None:
+            options["title"] = tree_title(forest, tree, class_names)
         return cls(
             criterion=CRITERIA[estimator.criterion_].label or estimator.criterion_,
             is_classes=bool(classes),
@@ -65,7 +77,8 @@ def export_graphviz(
     """A tree in the dot language; Graphviz is needed to draw it, not to write it.
 
     A node shows the condition of its left branch (of more than two branches each edge shows
-    its own), and its impurity, samples, value and prediction.
+    its own), and its impurity, samples, value and prediction. A node of a boosted model shows the
+    gain of its split in place of the impurity, and the first one what leaves add to.
 
     Parameters
     ----------
@@ -102,9 +115,8 @@ def export_graphviz(
     """
     check_not_negative(max_depth=max_depth, precision=precision)
     nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
-    show = Show.of(
-        estimator, impurity=impurity, node_ids=node_ids, proportion=proportion, precision=precision
-    )
+    drawn = {"impurity": impurity, "node_ids": node_ids, "proportion": proportion}
+    show = Show.of(estimator, tree, class_names, precision=precision, **drawn)
     colours = node_colours(nodes, show.is_classes) if filled else {}
     text = "".join(
         [
@@ -170,12 +182,16 @@ def _edge(parent: Node, child: Node, show: Show) -> str:
 def node_lines(node: Node, root: Node, show: Show) -> list[str]:
     """The lines of a node's text."""
     number = show.number
-    lines = [f"node #{node.number}"] if show.node_ids else []
+    lines = [show.title] if show.title and node is root else []
+    lines += [f"node #{node.number}"] if show.node_ids else []
     if node.branches:
         first = node.branches[0].condition
         lines.append(first.words(number) if len(node.branches) == 2 else one_line(first.name))
-    if show.impurity:
-        lines.append(f"{show.criterion} = {number(node.impurity)}")
+    name, measured = show.criterion, node.impurity
+    if isinstance(node, BoostedNode):
+        name, measured = "gain", node.gain
+    if show.impurity and measured is not None:
+        lines.append(f"{name} = {number(measured)}")
     share = f"{number(100 * node.n_samples / root.n_samples)}%"
     lines.append(f"samples = {share if show.proportion else node.n_samples}")
     scale = node.n_samples if show.is_classes and not show.proportion else 1

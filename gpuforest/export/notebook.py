@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuforest.export.conditions import one_line
 from gpuforest.forest import Forest
+from gpuforest.inspection.round_facts import rounds_facts, rounds_rows
 from gpuforest.inspection.shape import tree_depths
 from gpuforest.nodes import is_leaf
 
@@ -34,10 +35,12 @@ def summary_rows(estimator: Any) -> list[tuple[str, str]]:
     if len(depths) > 1:
         deep = f"{depths.min():,} to {deep}, on average {depths.mean():.1f}"
     score, backend = (getattr(estimator, name, None) for name in ("oob_score_", "backend_"))
+    rounds = rounds_rows(rounds_facts(estimator)) if forest.baseline is not None else []
     return [
         ("trees", f"{forest.n_trees:,}"),
         ("nodes", f"{forest.n_nodes:,}, of which {int(is_leaf(forest.nodes).sum()):,} leaves"),
         ("depth", deep),
+        *rounds,
         ("size", f"{n_bytes(forest):,} bytes"),
         *([] if backend is None else [("backend", backend)]),  # models from files have none
         _target(forest),

@@ -5,36 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpuforest.export.tree_nodes import Node, opened, tree_nodes
+from gpuforest.export.boosted_python import IS_MISSING, NO_NONE, model_source
+from gpuforest.export.tree_nodes import Node, class_labels, opened, tree_nodes, tree_title
 from gpuforest.inspection.shape import subtree_sizes
 
 INDENT = "    "
-HEAD = '''\
-def is_missing(value):
-    return value != value  # NaN alone is not itself
-
-
-def predict(x):
-    """What a decision tree predicts for a row.
+HEAD = f'''\
+{IS_MISSING}def predict(x):
+    """What a decision tree %s for a row.
 
     x : dict, the row's value by the name of each feature; None or NaN: missing
     """
-    x = {name: float("nan") if value is None else value for name, value in x.items()}
-'''
+{NO_NONE}'''
 
 
 def export_python(
-    estimator: Any, tree: int = 0, *, feature_names: Sequence[str] | None = None
+    estimator: Any, tree: int | None = 0, *, feature_names: Sequence[str] | None = None
 ) -> str:
-    """A tree as the source text of a Python function that needs nothing but Python.
+    """A tree, or a boosted model, as the source text of Python functions that need nothing but
+    Python.
 
     `predict(x)` takes a row as a dict, by the name of each feature its value, None or NaN where
-    it is missing, and returns what the tree predicts: of several outputs a tuple.
+    it is missing, and returns what the tree predicts: of several outputs a tuple; of a boosted
+    model what the tree adds to the raw prediction. The functions of a whole boosted model predict
+    what it does, to the last bit: `predict(x)`, of classes `predict_proba(x)`, and
+    `raw_predict(x)`.
 
     Parameters
     ----------
     estimator : fitted estimator of gpuforest
-    tree : int, the number of one of its trees
+    tree : int, the number of one of its trees; None: all trees of a boosted model
     feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
 
     Returns
@@ -56,15 +56,31 @@ def export_python(
     >>> names["predict"]({"x": 1.7})
     'b'
     """
-    forest, splits = opened(estimator, tree, feature_names)
+    forest, splits = opened(estimator, tree or 0, feature_names)
     twice = [n for i, n in enumerate(splits.names) if n in splits.names[:i]]
     if twice:
         raise ValueError(
             f"two features are called {twice[0]!r}, and values are looked up by name: pass "
             "feature_names that differ"
         )
-    nodes = tree_nodes(estimator, tree, feature_names=splits.names)
-    return HEAD + "".join(_body(nodes, subtree_sizes(forest, tree).tolist()))
+    if tree is not None:
+        title = "" if forest.baseline is None else f"# {tree_title(forest, tree)}\n"
+        head = HEAD % ("adds" if title else "predicts")
+        return title + head + "".join(_lines(estimator, tree, splits.names))
+    if forest.baseline is None:
+        raise ValueError(
+            f"the trees of a {type(estimator).__name__} are not one function: pass the number of "
+            "a tree"
+        )
+    trees = ("".join(_lines(estimator, t, splits.names)) for t in range(forest.n_trees))
+    labels = class_labels(forest)
+    return model_source(forest, list(trees), [_literal(c) for c in labels[0]] if labels else [])
+
+
+def _lines(estimator: Any, tree: int, names: list[str]) -> Iterator[str]:
+    """The lines of a function's body that return what a tree predicts for x."""
+    sizes = subtree_sizes(estimator.forest_, tree).tolist()
+    return _body(tree_nodes(estimator, tree, feature_names=names), sizes)
 
 
 def _body(nodes: dict[int, Node], sizes: list[int]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuforest.export.conditions import Number, all_of
-from gpuforest.export.tree_nodes import Node, class_labels, tree_nodes, written
+from gpuforest.export.tree_nodes import BoostedNode, Node, leaf_labels, tree_nodes, written
 
 
 def export_rules(
@@ -22,7 +22,7 @@ def export_rules(
     """A tree as rules: one line a leaf, or a class, with one condition a feature.
 
     Every row meets the conditions of exactly one leaf; a side that rows without a value take
-    says "or missing".
+    says "or missing". The rules of a boosted model say what a leaf adds, and to what.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def export_rules(
     number: Number = repr if decimals is None else lambda value: f"{value:.{decimals}f}"
     groups = [[leaf] for leaf in leaves]
     if per == "class":
-        if not class_labels(estimator.forest_):
+        if not leaf_labels(estimator.forest_):
             raise ValueError(
                 'per="class" is for classes, and this tree predicts numbers: pass per="leaf"'
             )
@@ -80,7 +80,10 @@ def _by_class(leaves: list[Node]) -> list[list[Node]]:
 
 def _line(leaves: list[Node], number: Number, plain: bool) -> str:
     """The rule for leaves of one prediction."""
-    said = written(leaves[0].prediction, number)
+    first = leaves[0]
+    said = written(first.prediction, number)
+    if isinstance(first, BoostedNode):
+        said = f"add {said} to {first.adds_to}"
     conditions = [[c.plain() if plain else c for c in leaf.conditions] for leaf in leaves]
     ways = [all_of(each, number) for each in conditions]
     if ways == [""]:  # the root is a leaf

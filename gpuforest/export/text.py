@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpuforest.export.conditions import TreeSplits
-from gpuforest.export.tree_nodes import opened
+from gpuforest.export.tree_nodes import opened, tree_title
 from gpuforest.forest import Forest
+from gpuforest.inspection.boosted_view import BoostedView
 from gpuforest.inspection.shape import subtree_sizes
 
 INDENT = "|   "
@@ -23,6 +24,9 @@ def export_text(
     max_depth: int | None = None,
 ) -> str:
     """A tree as indented text: a line for each way out of a split, and one for each leaf.
+
+    Of a boosted model the first line says what leaves add to, and leaves show their rows and the
+    sums of gradients and hessians that the value follows from.
 
     Parameters
     ----------
@@ -71,7 +75,10 @@ def tree_lines(
 
 
 def _lines(forest: Forest, tree: int, splits: TreeSplits, max_depth: float) -> Iterator[str]:
-    sizes = subtree_sizes(forest, tree)
+    sizes, boosted = subtree_sizes(forest, tree), None
+    if forest.baseline is not None:
+        boosted = BoostedView.of(forest, tree)
+        yield tree_title(forest, tree)
     pending = [(0, 0, "")]  # nodes to show, the next one last: depth, and the way into them
     while pending:
         node, depth, way = pending.pop()
@@ -79,7 +86,9 @@ def _lines(forest: Forest, tree: int, splits: TreeSplits, max_depth: float) -> I
             yield INDENT * (depth - 1) + way
         branches = splits.branches(node)
         if not branches:
-            yield INDENT * depth + leaf_text(forest, splits.leaf_row(node))
+            row = splits.leaf_row(node)
+            text = leaf_text(forest, row) if boosted is None else step_text(boosted, node)
+            yield INDENT * depth + text
         elif depth >= max_depth:
             yield INDENT * depth + f"... {sizes[node] - 1} more nodes"
         else:
@@ -100,6 +109,13 @@ def leaf_text(forest: Forest, leaf: int) -> str:
         shown = values.tolist() if len(values) > 1 else float(values[0])
         return f"value: {shown!r} (weight: {sums[0]})"
     return f"class: {_shares(classes, sums, int(np.argmax(values)))}"
+
+
+def step_text(tree: BoostedView, leaf: int) -> str:
+    """What a leaf of a boosted model adds, and what that follows from."""
+    g, h = (f"{float(sums[leaf]):.6g}" for sums in (tree.gradients, tree.hessians))
+    n = tree.n_samples[leaf]
+    return f"value: {float(tree.value[leaf])!r} (rows: {n}, gradients: {g}, hessians: {h})"
 
 
 def _shares(classes: np.ndarray, sums: np.ndarray, first: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from gpuforest.export.conditions import (
     one_line,
 )
 from gpuforest.forest import Forest
+from gpuforest.inspection.boosted_view import BoostedView
 from gpuforest.inspection.views import TreeView
 
 
@@ -32,7 +33,7 @@ class Node:
     children : numbers of the nodes below it; none: a leaf
     rule : str, what leads here from the parent, in words; "": the root
     n_samples : int, the weight of its rows, which is their count where weights count rows
-    impurity : float, as of `tree_`
+    impurity : float, as of `tree_`; None: of a boosted model, see `BoostedNode`
     value : f64[n_outputs, max_n_classes], shares of the classes, or means
     prediction : the class or the number for a row that ends here; of several outputs a tuple
     conditions : what leads here from the root, one condition a feature
@@ -45,7 +46,7 @@ class Node:
     children: tuple[int, ...]
     rule: str
     n_samples: int
-    impurity: float
+    impurity: float | None
     value: np.ndarray
     prediction: Any
     conditions: tuple[Condition, ...] = field(repr=False)
@@ -59,6 +60,27 @@ class Node:
     def path(self) -> str:
         """The conditions that lead here from the root, in words; "": the root."""
         return all_of(self.conditions)
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedNode(Node):
+    """A node of a tree of a boosted model, whose leaves add to the raw prediction.
+
+    `value` and `prediction` are what a leaf adds, with the learning rate; above leaves they are
+    the mean of those below, weighted by hessians. `n_samples` counts rows.
+
+    gain : float, the difference of G^2 / (H + l2_regularization) that the split makes, where G and
+        H are the sums of gradients and hessians; None: a leaf
+    gradients, hessians : float, their sums over the node's rows
+    round : int, the round that grew the tree; the first one is 1
+    adds_to : str, what leaves add to, in words, such as "the log odds of b"
+    """
+
+    gain: float | None
+    gradients: float
+    hessians: float
+    round: int
+    adds_to: str
 
 
 def tree_nodes(
@@ -80,7 +102,8 @@ def tree_nodes(
 
     Returns
     -------
-    dict, the nodes by number, each before all below it, those below its first branch first
+    dict, the nodes by number, each before all below it, those below its first branch first; of a
+    boosted model they are `BoostedNode`
 
     Raises
     ------
@@ -96,11 +119,8 @@ def tree_nodes(
     ('x <= 1.5 or missing', 'a', 2)
     """
     forest, splits = opened(estimator, tree, feature_names)
-    # a tree by itself has shares even where the forest counts votes
-    forest = replace(forest, combine="mean", tree_weights=None)
-    view = TreeView(forest, tree, estimator._criterion, signs=estimator._signs())
-    weights, impurity, value = view.n_node_samples, view.impurity, view.value
-    predictions = _predictions(value, class_labels(forest, class_names))
+    make = _boosted if forest.baseline is not None else _plain
+    node_of = make(estimator, forest, tree, class_names)
     nodes: dict[int, Node] = {}
     pending: list[tuple[Branch | None, int | None]] = [(None, None)]  # ways in, and from where
     while pending:
@@ -108,21 +128,66 @@ def tree_nodes(
         number, condition = (0, None) if way is None else (way.child, way.condition)
         branches = splits.branches(number)
         above = () if parent is None else nodes[parent].conditions
-        nodes[number] = Node(
+        nodes[number] = node_of(
             number=number,
             depth=0 if parent is None else nodes[parent].depth + 1,
             parent=parent,
             children=tuple(branch.child for branch in branches),
             rule="" if condition is None else condition.words(),
-            n_samples=int(weights[number]),
-            impurity=float(impurity[number]),
-            value=value[number],
-            prediction=predictions[number],
             conditions=above if condition is None else narrowed(above, condition),
             branches=branches,
         )
         pending += [(branch, number) for branch in reversed(branches)]
     return nodes
+
+
+def _plain(
+    estimator: Any, forest: Forest, tree: int, class_names: Sequence[Any] | None
+) -> Callable[..., Node]:
+    """What makes a node from its number and place, of a tree that predicts by itself."""
+    # a tree by itself has shares even where the forest counts votes
+    forest = replace(forest, combine="mean", tree_weights=None)
+    view = TreeView(forest, tree, estimator._criterion, signs=estimator._signs())
+    weights, impurity, value = view.n_node_samples, view.impurity, view.value
+    predictions = _predictions(value, class_labels(forest, class_names))
+
+    def node_of(number: int, **place: Any) -> Node:
+        return Node(
+            number=number,
+            n_samples=int(weights[number]),
+            impurity=float(impurity[number]),
+            value=value[number],
+            prediction=predictions[number],
+            **place,
+        )
+
+    return node_of
+
+
+def _boosted(
+    estimator: Any, forest: Forest, tree: int, class_names: Sequence[Any] | None
+) -> Callable[..., Node]:
+    """What makes a node from its number and place, of a tree of a boosted model."""
+    found, adds_to = BoostedView.of(forest, tree), raw_words(forest, tree, class_names)
+
+    def node_of(number: int, branches: tuple[Branch, ...], **place: Any) -> Node:
+        value = float(found.value[number])
+        return BoostedNode(
+            number=number,
+            n_samples=int(found.n_samples[number]),
+            impurity=None,
+            value=np.array([[value]]),
+            prediction=value,
+            gain=float(found.gain[number]) if branches else None,
+            gradients=float(found.gradients[number]),
+            hessians=float(found.hessians[number]),
+            round=found.round,
+            adds_to=adds_to,
+            branches=branches,
+            **place,
+        )
+
+    return node_of
 
 
 def opened(
@@ -142,11 +207,6 @@ def opened(
         raise TypeError(
             f"a {type(estimator).__name__} has no trees of gpuforest's: pass one of its fitted "
             "estimators (gpuforest.from_sklearn converts scikit-learn's)"
-        )
-    if forest.baseline is not None:
-        raise TypeError(
-            f"the trees of a {type(estimator).__name__} cannot be shown yet: their leaves hold "
-            "steps of a raw prediction"
         )
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", None)
@@ -176,6 +236,32 @@ def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[lis
             f"{', '.join(map(str, expected))} classes: pass a name for each"
         )
     return given
+
+
+def leaf_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
+    """The classes of each output as `class_labels` has them, if a leaf predicts one of them; []
+    for numbers, as the leaves of boosted trees add."""
+    found = class_labels(forest, names)
+    return found if forest.baseline is None else []
+
+
+def raw_words(forest: Forest, tree: int, class_names: Sequence[Any] | None = None) -> str:
+    """What the leaves of a tree of a boosted model add to, in words."""
+    coding: Any = forest.coding
+    labels = class_labels(forest, class_names)
+    if not labels:
+        return f"the {'log of the ' * coding.loss.is_log}prediction"
+    if coding.n_values == 1:
+        second = one_line(labels[0][1]) if len(labels[0]) > 1 else "another class"
+        return f"the log odds of {second}"
+    return f"the raw prediction of {one_line(labels[0][tree % coding.n_values])}"
+
+
+def tree_title(forest: Forest, tree: int, class_names: Sequence[Any] | None = None) -> str:
+    """The round of a tree of a boosted model, and what it adds to, on one line."""
+    n_rounds, number = forest.n_trees // forest.coding.n_values, tree // forest.coding.n_values
+    said = raw_words(forest, tree, class_names)
+    return f"round {number + 1} of {n_rounds}: leaves add to {said}"
 
 
 def written(prediction: Any, number: Number = repr) -> str:

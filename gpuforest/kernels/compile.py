@@ -10,6 +10,7 @@ which calls what Numba compiled. It needs nothing of Numba or Python, so it runs
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -22,6 +23,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic, overload, register_jitable, typeof_impl
 from numba.np.arrayobj import populate_array
 
+from gpuforest.kernels import atomics
 from gpuforest.kernels.code import symbol_of
 from gpuforest.kernels.decorators import Helper, Kernel
 from gpuforest.kernels.helper_compiler import HelperCompiler, KernelCompiler
@@ -124,6 +126,76 @@ def _add_pair(typing_context: Any, cells: Any, at: Any, stats: Any, i: Any) -> A
 @overload(add_pair, jit_options=_INLINE)
 def _inline_add_pair(cells, at, stats, i):  # type: ignore[no-untyped-def]
     return lambda cells, at, stats, i: _add_pair(cells, at, stats, i)  # type: ignore[call-arg]
+
+
+@intrinsic
+def _load(typing_context: Any, array: Any, i: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.load_atomic(address_in(context, builder, signature, values), "acquire", 8)
+
+    return types.int64(array, i), generate
+
+
+@intrinsic
+def _store(typing_context: Any, array: Any, i: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to = address_in(context, builder, signature, values)
+        builder.store_atomic(values[2], to, "release", 8)
+        return context.get_dummy_value()
+
+    return types.none(array, i, types.int64), generate
+
+
+@intrinsic
+def _add(typing_context: Any, array: Any, i: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to = address_in(context, builder, signature, values)
+        return builder.atomic_rmw("add", to, values[2], "seq_cst")
+
+    return types.int64(array, i, types.int64), generate
+
+
+@intrinsic
+def _pause(typing_context: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        machine = platform.machine().lower()
+        if machine in ("x86_64", "amd64"):
+            kind = ir.FunctionType(ir.VoidType(), [])
+            hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause")
+            builder.call(hint, [])
+        elif machine in ("arm64", "aarch64"):
+            kind = ir.FunctionType(ir.VoidType(), [ir.IntType(32)])
+            hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.aarch64.hint")
+            builder.call(hint, [ir.IntType(32)(1)])  # "yield"
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
+def address_in(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """The address of an array's item: the first two arguments of an intrinsic."""
+    data = context.make_array(signature.args[0])(context, builder, values[0]).data
+    return builder.gep(data, [values[1]])
+
+
+@overload(atomics.load, jit_options=_INLINE)
+def _inline_load(array, i):  # type: ignore[no-untyped-def]
+    return lambda array, i: _load(array, i)  # type: ignore[call-arg]
+
+
+@overload(atomics.store, jit_options=_INLINE)
+def _inline_store(array, i, value):  # type: ignore[no-untyped-def]
+    return lambda array, i, value: _store(array, i, value)  # type: ignore[call-arg]
+
+
+@overload(atomics.add, jit_options=_INLINE)
+def _inline_add(array, i, value):  # type: ignore[no-untyped-def]
+    return lambda array, i, value: _add(array, i, value)  # type: ignore[call-arg]
+
+
+@overload(atomics.pause, jit_options=_INLINE)
+def _inline_pause():  # type: ignore[no-untyped-def]
+    return lambda: _pause()  # type: ignore[call-arg]
 
 
 register_jitable(times)

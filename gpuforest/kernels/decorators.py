@@ -7,7 +7,8 @@ import inspect
 import struct
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
-from typing import Any, NamedTuple, get_type_hints
+from itertools import chain
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -107,8 +108,7 @@ class Kernel:
 
     def prepared(self, *arguments: Any) -> PreparedCall:
         """A call with these arguments that can be repeated in a tenth of the time."""
-        function, packed, choice = self._found(arguments)
-        return PreparedCall(function, packed, self.name_of(choice), arguments)
+        return PreparedCall(self, arguments)
 
     def _found(self, arguments: tuple[Any, ...]) -> tuple[Callable[[bytes], int], bytes, Choice]:
         """The machine code for arguments, these as bytes, and their types."""
@@ -116,11 +116,15 @@ class Kernel:
         choice: Choice = {}
         for put, argument in zip(self.putters, arguments, strict=True):
             put(argument, numbers, choice)
+        function, pack = self.code_for(choice)
+        return function, pack(*numbers), choice
+
+    def code_for(self, choice: Choice) -> tuple[Callable[[bytes], int], Callable[..., bytes]]:
+        """The machine code for some types, loaded once, and what packs its arguments."""
         key = tuple(choice.values())
         if key not in self.loaded:
             self.loaded[key] = self.load(choice)
-        function, pack = self.loaded[key]
-        return function, pack(*numbers), choice
+        return self.loaded[key]
 
     def load(self, choice: Choice) -> tuple[Callable[[bytes], int], Callable[..., bytes]]:
         """The machine code for some types, and what packs its arguments."""
@@ -136,17 +140,30 @@ class Kernel:
         return [putter(spec) for spec in self.specs]
 
 
-class PreparedCall(NamedTuple):
+class PreparedCall:
     """A kernel's call. It holds its arguments, whose addresses are among the bytes."""
 
-    function: Callable[[bytes], int]
-    packed: bytes
-    name: str
-    arguments: tuple[Any, ...]
+    def __init__(self, kernel: Kernel, arguments: tuple[Any, ...]) -> None:
+        self.kernel, self.arguments = kernel, list(arguments)
+        self.choice: Choice = {}
+        self.numbers: list[list[Any]] = []
+        for put, argument in zip(kernel.putters, arguments, strict=True):
+            own: list[Any] = []
+            put(argument, own, self.choice)
+            self.numbers.append(own)
+        self.function, self.pack = kernel.code_for(self.choice)
+        self.packed = self.pack(*chain.from_iterable(self.numbers))
+
+    def change(self, i: int, argument: Any) -> None:
+        """Replace an argument by one of the same types."""
+        own: list[Any] = []
+        self.kernel.putters[i](argument, own, self.choice)
+        self.arguments[i], self.numbers[i] = argument, own
+        self.packed = self.pack(*chain.from_iterable(self.numbers))
 
     def __call__(self) -> None:
         if self.function(self.packed):
-            raise RuntimeError(f"the kernel {self.name} failed")
+            raise RuntimeError(f"the kernel {self.kernel.name_of(self.choice)} failed")
 
 
 Putter = Callable[[Any, list[Any], Choice], None]

@@ -12,8 +12,11 @@ from functools import cache
 from importlib.resources import files
 
 from gpuforest import criteria, nodes
-from gpuforest.common import hashing
+from gpuforest.common import dtypes, elementary, hashing
+from gpuforest.kernels.boosted_tree import records as boosted_tree
+from gpuforest.kernels.boosted_tree import structs as boosted_structs
 from gpuforest.kernels.edges import numpy as edges
+from gpuforest.kernels.gradients import records as gradients
 from gpuforest.kernels.shared import constants, structs
 
 # no contraction: a * b + c rounded once would differ from the other backends' bits
@@ -25,14 +28,20 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         criteria: "LN2 SQRT2 ATANH XLOGX_SCALE",
         nodes: "CHILD_SHIFT MISSING_SHIFT FEATURE_SHIFT BIN_MASK CHILD_MASK LEAF_MASK LEAF_WORD "
         "SET_BIN",
-        hashing: "GOLDEN MIX_1 MIX_2 PERMUTATION CUT HASHES",
+        hashing: "GOLDEN MIX_1 MIX_2 ROOT PERMUTATION CUT HASHES",
         edges: "TINY SUM_BITS",
+        dtypes: "CATEGORICAL",
+        elementary: "LN2_HIGH LN2_LOW LOG2_E FACTORIALS MOST",
+        boosted_tree: "MIN_HESSIAN CATEGORY_ROWS",
+        gradients: "SQUARED ABSOLUTE QUANTILE HUBER COUNTS GAMMA BINARY",
         constants: " ".join(name for name in vars(constants) if name.isupper()),
     }.items()
     for name in names.split()
 }
 # the text uses these in #if
 CRITERIA = ("GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON")
+
+STRUCTS = structs.ALL | boosted_structs.ALL
 
 _INCLUDE = re.compile(r'^#include "(.+)"\n', re.MULTILINE)
 
@@ -61,7 +70,7 @@ def _read(name: str) -> str:
     if name == "generated/constants.cuh":
         return constants_text()
     if name.startswith("generated/"):
-        return structs.text_of(structs.ALL[name[len("generated/") : -len(".cuh")]])
+        return structs.text_of(STRUCTS[name[len("generated/") : -len(".cuh")]])
     return files("gpuforest.kernels").joinpath(name).read_text()
 
 

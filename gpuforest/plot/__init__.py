@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuforest.plot.curves import plot_impurity, plot_oob, plot_pruning
 from gpuforest.plot.importances import plot_importances
+from gpuforest.plot.losses import plot_loss
 from gpuforest.plot.surfaces import plot_boundaries, plot_steps
 from gpuforest.plot.trees import plot_tree
 
@@ -11,6 +12,7 @@ __all__ = [
     "plot_boundaries",
     "plot_importances",
     "plot_impurity",
+    "plot_loss",
     "plot_oob",
     "plot_pruning",
     "plot_steps",

@@ -58,7 +58,8 @@ def plot_importances(
     else:
         check_is_fitted(importances)
         means, spread = importances.feature_importances_, _spread(importances)
-        label = "decrease of impurity, as a share of all"
+        boosted = importances.forest_.baseline is not None
+        label = f"{'gain of splits' if boosted else 'decrease of impurity'}, as a share of all"
         if feature_names is None:
             feature_names = getattr(importances, "feature_names_in_", None)
     if feature_names is None:
@@ -91,7 +92,8 @@ def plot_importances(
 
 
 def _spread(estimator: Any) -> np.ndarray | None:
-    """Standard deviations f64[F] of the trees' importances; None: it is a single tree."""
+    """Standard deviations f64[F] of the trees' importances; None: it is a single tree, or trees
+    that share one task."""
     trees = getattr(estimator, "estimators_", None)
     if trees is None:
         return None

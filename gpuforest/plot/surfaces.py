@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,7 +124,8 @@ def plot_steps(
     X : array-like or frame of shape (n_samples, n_features), whose range is drawn
     y : array-like of shape (n_samples,), for points; None: none
     feature : its number or name
-    n_trees : int >= 0, how many of a forest's first trees are drawn too
+    n_trees : int >= 0, how many of a forest's first trees are drawn too; of a boosted model what it
+        predicts after each of so many rounds
     feature_names : names of all features; None: those of X or of the fit
     ax : matplotlib axis; None: that of a new figure
 
@@ -152,22 +154,41 @@ def plot_steps(
     values = columns.numbers(index)
     ends = edges(estimator.forest_, index, values)
     table = columns.table({index: middles(ends)})
-    trees = list(getattr(estimator, "estimators_", []))[:n_trees]
-    first = "its first tree" if len(trees) == 1 else f"its first {len(trees)} trees"
+    lines, first = _first(estimator, table, n_trees)
     with drawing(ax) as ax:
         if y is not None:
             y = np.asarray(to_host(y)).ravel()
             ax.plot(values, y, "o", ms=4, mfc="none", mec=FAINT, label="data")
-        for i, tree in enumerate(trees):
+        for i, predicted in enumerate(lines):
             line = {"ls": "--", "lw": 0.9, "color": PALETTE[1]}
-            _add_steps(ax, ends, tree.predict(table), **line, label=None if i else first)
-        is_forest, forest = hasattr(estimator, "estimators_"), estimator.forest_
-        middle = "median" if forest.combine == "median" else "mean"
-        label = f"{middle} of {forest.n_trees} trees" if is_forest else "tree"
+            _add_steps(ax, ends, predicted, **line, label=None if i else first)
+        label = _whole(estimator)
         _add_steps(ax, ends, estimator.predict(table), lw=1.8, color=PALETTE[0], label=label)
         ax.set(xlabel=_label(columns, index, 1), ylabel="prediction", xlim=ends[[0, -1]])
         ax.legend()
     return ax
+
+
+def _first(estimator: Any, table: Any, n: int) -> tuple[list[np.ndarray], str]:
+    """What each of the first trees predicts, or the model after each of the first rounds of
+    boosting; and what these are called."""
+    if estimator.forest_.baseline is not None:
+        found, what = [*islice(estimator.staged_predict(table), n)], "round"
+    else:
+        found = [tree.predict(table) for tree in list(getattr(estimator, "estimators_", []))[:n]]
+        what = "tree"
+    name = what if len(found) == 1 else f"{len(found)} {what}s"
+    return found, f"{'after ' * (what == 'round')}its first {name}"
+
+
+def _whole(estimator: Any) -> str:
+    """What all trees of an estimator of numbers are."""
+    forest = estimator.forest_
+    if forest.baseline is not None:
+        return f"{estimator.n_iter_} rounds"
+    if not hasattr(estimator, "estimators_"):
+        return "tree"
+    return f"{'median' if forest.combine == 'median' else 'mean'} of {forest.n_trees} trees"
 
 
 def _columns(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:

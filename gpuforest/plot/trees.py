@@ -13,7 +13,7 @@ import numpy as np
 from gpuforest.export.colours import node_colours
 from gpuforest.export.conditions import one_line
 from gpuforest.export.graphviz import ELLIPSIS, Show, check_not_negative, node_lines
-from gpuforest.export.tree_nodes import Node, class_labels, tree_nodes
+from gpuforest.export.tree_nodes import Node, leaf_labels, tree_nodes
 from gpuforest.plot.layout import centres
 from gpuforest.plot.style import (
     FAINT,
@@ -71,8 +71,9 @@ def plot_tree(
 ) -> Axes:
     """Draw a tree: on each split its condition, of two branches the left one is "yes".
 
-    Where missing values and unseen categories go is left out; `export_text` and `export_rules`
-    say it.
+    The boxes of a boosted model show gains in place of impurities, and the first one says what
+    leaves add to. Where missing values and unseen categories go is left out; `export_text` and
+    `export_rules` say it.
 
     Parameters
     ----------
@@ -112,12 +113,11 @@ def plot_tree(
     require_matplotlib()
     check_not_negative(max_depth=max_depth, precision=precision)
     nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
-    show = Show.of(
-        estimator, impurity=impurity, node_ids=node_ids, proportion=proportion, precision=precision
-    )
+    drawn = {"impurity": impurity, "node_ids": node_ids, "proportion": proportion}
+    show = Show.of(estimator, tree, class_names, precision=precision, **drawn)
     fills = dict.fromkeys(nodes, "white")
     if filled:
-        n_colours = len(class_labels(estimator.forest_)[0]) if show.is_classes else 1
+        n_colours = len(leaf_labels(estimator.forest_)[0]) if show.is_classes else 1
         fills = node_colours(nodes, show.is_classes, colours(n_colours, PALE))
     deepest = np.inf if max_depth is None else max_depth
     shown = {n: _brief(node) for n, node in nodes.items() if node.depth <= deepest + 1}

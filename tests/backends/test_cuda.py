@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from cuda_on_cpu.module import sanitized
 from cuda_on_cpu.sanitizers import missing
+from cuda_tiny import fits
 from cuda_tiny import tasks as tasks_of_all_kinds
 from engine import Task, later_rows, out_of_bag, places, same_forest
 from hypothesis import given, settings
@@ -211,4 +212,4 @@ def test_no_kernel_leaves_its_arrays_or_does_undefined_arithmetic():
     script = SUPPORT / "cuda_tiny.py"
     done = sanitized("asan", [str(script)])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("fine") == len(tasks_of_all_kinds())
+    assert done.stdout.count("fine") == len(tasks_of_all_kinds()) + len(fits())

@@ -99,6 +99,43 @@ def test_boosted_trees(kind, monkeypatch):
 
 
 @emulated
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (HistGradientBoostingRegressor, {"early_stopping": True, "scoring": "loss"}),
+        (HistGradientBoostingRegressor, {"early_stopping": True, "scoring": "r2"}),
+        (HistGradientBoostingRegressor, {"loss": "huber", "subsample": 0.5}),
+        (HistGradientBoostingClassifier, {"early_stopping": True, "max_features": 0.5}),
+        (HistGradientBoostingClassifier, {"interaction_cst": "no_interactions"}),
+    ],
+    ids=str,
+)
+def test_gradient_boosting(kind, options, monkeypatch):
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    register_backend("picky", lambda *_: PickyBackend())
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random((300, 3)), rng.integers(0, 5, 300)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = (np.nan_to_num(X[:, 0]) * 3 + rng.random(300)).astype(int) * 1.0
+    models = []
+    for backend in ("numpy", "picky"):
+        model = kind(
+            max_iter=4, min_samples_leaf=5, max_leaf_nodes=8, categorical_features=[3],
+            random_state=0, warm_start=True, backend=backend, **options,
+        ).fit(X, y)  # fmt: skip
+        models.append(model.set_params(max_iter=6).fit(X, y))
+    expected, found = models
+    assert found.backend_ == "picky"
+    assert found.n_iter_ == 6
+    assert same_forest(expected.forest_, found.forest_)
+    assert np.array_equal(expected.train_score_, found.train_score_)
+    assert np.array_equal(expected.validation_score_, found.validation_score_)
+    assert np.array_equal(expected.predict(X), found.predict(X))
+    stages = zip(expected.staged_predict(X), found.staged_predict(X), strict=True)
+    assert all(np.array_equal(*pair) for pair in stages)
+
+
+@emulated
 @pytest.mark.parametrize("n_classes", [0, 2, 3, 12])
 def test_predictions_of_gradient_boosting(n_classes):
     rng = np.random.default_rng(0)

@@ -49,7 +49,8 @@ def test_a_whole_run(tmp_path, capsys):
     assert all(line["device"]["name"] == "emulated on the CPU" for line in lines)
     for name in ("3.3M x 16", "year-like"):
         own = {line["what"]: line for line in lines if line.get("work") == name}
-        assert own.keys() == {"same", "fit", "predict", "stages", "first", "cpu"}
+        boosted = {"boost"} if name == "year-like" else set()
+        assert own.keys() == {"same", "fit", "predict", "stages", "first", "cpu"} | boosted
         assert own["same"]["same"]
         assert own["cpu"]["same"]
         paths = {line["path"] for line in own["stages"]["lines"]}
@@ -71,9 +72,13 @@ def test_a_whole_run(tmp_path, capsys):
         level = next(x for x in own["stages"]["lines"] if x["path"] == "fit/grow/level")
         assert level["bytes"] > 0
         assert level["launches"] > 0
+    boosted = [line for line in lines if line["what"] == "boost"]
+    assert [line["same"] for line in boosted if "same" in line] == [True]
+    assert [x["backend"] for x in boosted if "seconds" in x and "backend" in x] == ["emulated"] * 2
     assert [x["same"] for x in lines if x["what"] == "sweep" and "same" in x] == [True, True]
     said = capsys.readouterr().out
     assert "| 3.3M x 16 |" in said
+    assert "from device s" in said
     assert "FAILED" not in said
 
 
@@ -81,7 +86,9 @@ def test_a_whole_run(tmp_path, capsys):
 def test_small_forests_for_a_sanitizer(capsys, monkeypatch):
     monkeypatch.setattr(small, "CASES", small.CASES[:2])
     small.main("emulated", 200)
-    assert "2 small forests are the reference's" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "2 small forests are the reference's" in said
+    assert f"{len(small.BOOSTED)} small boosted models are, too" in said
 
 
 class Nothing:

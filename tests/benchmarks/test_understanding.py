@@ -17,11 +17,11 @@ def test_a_whole_run(tmp_path, monkeypatch, capsys):
     lines = [
         json.loads(line) for line in (tmp_path / "understanding.jsonl").read_text().splitlines()
     ]
-    assert [line["part"] for line in lines] == ["bias and variance"] * 4 + ["voting"] * 4
-    for line in lines[:4]:
+    assert [line["part"] for line in lines] == ["bias and variance"] * 6 + ["voting"] * 4
+    for line in lines[:6]:
         # both are rounded to six digits when they are written
         assert abs(line["bias"] + line["variance"] - line["error"]) < 1e-4 * line["error"]
-    assert [(line["seed"], line["voting"]) for line in lines[4:]] == [
+    assert [(line["seed"], line["voting"]) for line in lines[6:]] == [
         (1, "soft"),
         (1, "hard"),
         (2, "soft"),
@@ -29,5 +29,5 @@ def test_a_whole_run(tmp_path, monkeypatch, capsys):
     ]
     printed = capsys.readouterr().out
     assert f"| Friedman 1: tree | {lines[1]['error']:.2f} |" in printed
-    soft = (lines[4]["accuracy"] + lines[6]["accuracy"]) / 2
+    soft = (lines[6]["accuracy"] + lines[8]["accuracy"]) / 2
     assert f"| digits, leaves of 20 or more | {100 * soft:.2f} |" in printed

@@ -157,9 +157,9 @@ def test_the_commands_and_options_of_the_page(tmp_path, monkeypatch, capsys):
     assert Path("prices.csv").read_text().startswith("id,prediction\n000,1")
     capsys.readouterr()
     known = ""
-    for command in ("train", "predict", "evaluate"):
+    for command in ("train", "predict", "evaluate", "inspect", "plot loss"):
         with pytest.raises(SystemExit):
-            main([command, "--help"])
+            main([*command.split(), "--help"])
         known += capsys.readouterr().out
     for option in set(re.findall(r"--[a-z][a-z-]+", page)):
         assert option in known, option

@@ -19,6 +19,7 @@ import gpuforest
 from gpuforest import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
     binning,
@@ -87,6 +88,25 @@ def test_the_forest_is_that_of_the_host(device, kind, x_there, y_there, weighted
         assert model.classes_.dtype == reference.classes_.dtype
         found = device.get(model.predict_proba(there))
         assert np.array_equal(found, reference.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"early_stopping": True}, {"early_stopping": True, "scoring": "r2"}], ids=str
+)
+def test_gradient_boosting_takes_tables_from_the_device(device, options):
+    X, y = data(HistGradientBoostingRegressor)
+    models, weights = [], np.arange(len(y)) % 3
+    for backend, put in (("numpy", np.asarray), ("cupy", device.put)):
+        model = HistGradientBoostingRegressor(
+            max_iter=3, min_samples_leaf=5, random_state=0, warm_start=True, backend=backend
+        ).set_params(**options)
+        model.fit(put(X), put(y), put(weights))
+        models.append(model.set_params(max_iter=5).fit(put(X), put(y), put(weights)))
+    expected, found = models
+    assert found.backend_ == "cupy"
+    assert same_forest(found.forest_, expected.forest_)
+    assert np.array_equal(found.train_score_, expected.train_score_)
+    assert np.array_equal(found.validation_score_, expected.validation_score_)
 
 
 @pytest.mark.parametrize("kind", ALL[:2])

@@ -288,13 +288,3 @@ def test_on_a_backend_that_does_not_boost_the_cpu_grows_the_trees(caplog, monkey
     assert model.backend_ == "numba"
     assert "has no gradient boosting" in caplog.text
     assert same(model, clone(model).set_params(backend="numpy").fit(*DIABETES))
-
-
-def test_what_is_not_there_yet_is_refused():
-    model = HistGradientBoostingRegressor(max_iter=2).fit(*DIABETES)
-    for show in (
-        gpuforest.export_text, gpuforest.export_rules, gpuforest.export_python,
-        gpuforest.export_graphviz, gpuforest.tree_nodes,
-    ):  # fmt: skip
-        with pytest.raises(TypeError, match="cannot be shown yet"):
-            show(model, 0)

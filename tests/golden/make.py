@@ -14,12 +14,15 @@ from gpuforest import (
     BaggingClassifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
 )
 
 HERE = Path(__file__).parent
+BOOSTED = {"max_iter": 4, "max_leaf_nodes": 4, "min_samples_leaf": 5, "early_stopping": True}
 
 
 def table():
@@ -83,13 +86,21 @@ def models():
         ),
         "pruned": (DecisionTreeRegressor(ccp_alpha="cv", ccp_cv=3, **given), y / 4),
         "embedding": (RandomTreesEmbedding(3, max_depth=3, **given), None),
+        "boosted_classes": (
+            HistGradientBoostingClassifier(**BOOSTED, **given),
+            names[y % 3],
+        ),
+        "boosted_counts": (HistGradientBoostingRegressor("poisson", **BOOSTED, **given), y),
     }
 
 
 def answers(model):
     """What a model says of the table, as JSON holds it to the last bit."""
     X, _ = table()
-    found = {"apply": model.apply(X).tolist()}
+    found = {"apply": model.apply(X).tolist()} if hasattr(model, "apply") else {}
+    for name in ("train_score_", "validation_score_"):
+        if hasattr(model, name):
+            found[name] = getattr(model, name).tolist()
     for name in ("predict", "predict_proba"):
         if hasattr(model, name):
             answer = getattr(model, name)(X)

@@ -50,8 +50,10 @@ def grow(
     booster = kind(matrix, np.zeros(N), np.zeros(0), 1, stats.shape[1], n_threads, memory)
     booster.stats[0] = stats
     rows = np.arange(N, dtype=np.int32)
-    others, rows = rows[:held_out].copy(), rows[held_out:].copy()
-    return booster.trees([rules], [rows], [others])[0], rows, others
+    others, rows = rows[:held_out], rows[held_out:]
+    tree = booster.trees([rules], rows, others)[0]
+    booster.close()
+    return tree, booster.rows[0], booster.others[0]
 
 
 @pytest.mark.parametrize("kind", [Booster, NumbaBooster])
@@ -135,24 +137,41 @@ def problems(draw: Any) -> SimpleNamespace:
 @settings(max_examples=150, deadline=None)
 @given(
     problem=problems(), n_threads=st.sampled_from([1, 2, 3]), memory=st.sampled_from([1, 2**24]),
-    wide=st.sampled_from([1, 2**16]),
+    shared=st.sampled_from([(1, 1), (4096, 2048)]),
 )  # fmt: skip
 def test_compiled_trees_equal_the_reference(
-    problem: SimpleNamespace, n_threads: int, memory: int, wide: int
+    problem: SimpleNamespace, n_threads: int, memory: int, shared: tuple[int, int]
 ) -> None:
     p = problem
     wanted = grow(Booster, p.codes, p.edges, p.stats, p.rules, held_out=p.held_out)
-    before, boosters.WIDE_WORK = boosters.WIDE_WORK, wide
+    before, boosters.SHARED = boosters.SHARED, shared
     try:
         found = grow(
             NumbaBooster, p.codes, p.edges, p.stats, p.rules, n_threads, memory, p.held_out
         )
     finally:
-        boosters.WIDE_WORK = before
+        boosters.SHARED = before
     for a, b in zip((*wanted[0], *wanted[1:]), (*found[0], *found[1:]), strict=True):
         assert a.shape == b.shape
         assert a.dtype == b.dtype
         assert np.array_equal(a, b)
+
+
+def test_more_threads_than_processors_grow_the_same_tree() -> None:
+    """Threads take parts of the work in any order, and are interrupted while they have one."""
+    rng = np.random.default_rng(0)
+    N, F, n_bits = 30_000, 12, 15
+    edges = edges_of([200] * F, [0] * F)
+    codes = rng.integers(0, 200, (N, F)).astype(np.uint8)
+    rules = rules_of(F, n_bits, g=2.0**-20, h=2.0**-20, max_leaves=200)
+    for repetition in range(5):
+        g, h = rng.integers(-(2**20), 2**20, N), rng.integers(0, 2**18, N)
+        stats = stats_of(g, h, n_bits)
+        one, *rows = grow(NumbaBooster, codes, edges, stats, rules, held_out=5000)
+        many, *own = grow(NumbaBooster, codes, edges, stats, rules, 7, 2**24, 5000)
+        assert len(one.values) == 200
+        for a, b in zip((*one, *rows), (*many, *own), strict=True):
+            assert np.array_equal(a, b), repetition
 
 
 @settings(max_examples=50, deadline=None)

@@ -33,8 +33,10 @@ DYNAMIC = {name for (_, name), shared in launches().items() if shared}
 # sm_80 and later up to 32.
 REGISTERS = {
     "accumulate": (56, 40),  # a sum, and values of several leaves under way
+    "add_values": (32, 32),  # waits for memory
     "apply": (24, 24),  # walks wait at every node: nothing but a row and a tree
     "bag": (32, 40),  # hashes of several draws at once
+    "begin": (24, 32),  # a hash
     "best_cut": (88, 120),  # both sides of a cut and the best one so far; 128 threads a block
     "best_split": (48, 40),  # the winner, and its rival from another lane
     "children": (48, 48),  # a hash, and quotients of 64 bits
@@ -45,22 +47,33 @@ REGISTERS = {
     "count_kinds": (48, 32),  # waits for memory
     "count_tiles": (48, 40),  # quotients of 64 bits
     "differs": (40, 40),  # waits for memory
+    "divide": (64, 64),  # eight rows under way
     "draw_features": (56, 48),  # the four rounds of a permutation
     "draw_rows": (32, 24),  # a hash
     "edges": (56, 56),  # a sum and a quotient in 64 bits
     "encode": (24, 32),  # a search waits at every step
+    "fill": (56, 64),  # two blocks of 512 threads, or four of 256
     "find_gaps": (56, 56),  # eight loads under way
+    "finish": (64, 40),  # addresses of many fields
+    "gradients": (64, 48),  # quotients of doubles, and the series of an exponential
     "grow_subtrees": (128, 128),  # two blocks of 256 threads
     "histogram": (64, 64),  # two blocks of 512 threads, or four of 256
     "histogram_direct": (48, 32),  # waits for memory
+    "huber_delta": (64, 80),  # a block that works alone
     "in_bag": (56, 40),  # loads of several rounds under way
+    "largest": (32, 64),  # the same for several rows at once
+    "leaf_values": (64, 88),  # sums of weights, and where they end
     "mark": (32, 32),  # waits for memory
     "move": (64, 64),  # four positions in 64 bits
     "node_positions": (32, 32),  # waits for memory
     "number_kinds": (48, 40),  # a scan waits at every step
     "number_tiles": (32, 32),  # as these
+    "pick": (72, 72),  # one thread's work, which nobody waits for but the next launch
+    "roots": (56, 64),  # the permutation, and sums in 64 bits
     "row_keys": (56, 40),  # a hash
     "rows_differ": (32, 32),  # waits for memory
+    "scales": (16, 16),  # one thread
+    "search": (120, 128),  # both sides of a cut, sums up to it and the best one so far
     "share_gaps": (64, 64),  # blocks of 1,024 threads
     "sort_columns": (64, 64),  # values and their places, of several at once
     "subtree_sizes": (32, 32),  # waits for memory
@@ -73,9 +86,12 @@ SHARED_SUM = r"ATOMS\.(ADD|POPC\.INC)"
 GLOBAL_SUM = r"REDG?\.E\.ADD\.64"
 NATIVE = {
     "bag": [r"REDG?\.E\.ADD\.STRONG"],
+    "fill": [SHARED_SUM, GLOBAL_SUM],
     "grow_subtrees": [SHARED_SUM],
+    "leaf_values": [SHARED_SUM],
     "histogram": [SHARED_SUM, GLOBAL_SUM],
     "histogram_direct": [GLOBAL_SUM],
+    "roots": [GLOBAL_SUM],
     "totals": [GLOBAL_SUM],
 }
 ATOMIC = r"\b(?:ATOM|RED)\w*\."

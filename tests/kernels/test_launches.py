@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from boosted import LOSSES, UNLIMITED, made
 from cuda_on_cpu.module import available, launches
 from emulated import EmulatedBackend
 from engine import Task, same_forest
@@ -17,7 +18,9 @@ from picky import PickyBackend, operations, waits
 from tasks import large
 
 from gpuforest import assembly, grow
+from gpuforest.backends import cuda_boosters
 from gpuforest.backends.numba import NumbaBackend
+from gpuforest.boosting.rounds import rounds
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 
@@ -135,3 +138,43 @@ def test_what_is_needed_no_more_makes_room(monkeypatch):
     monkeypatch.setattr(assembly, "leaf_table", leaf_table)
     task = large("regression").but(n_trees=2)
     assert same_forest(task.grow(Noting()), task.grow(NumbaBackend()))
+
+
+def rounds_counted(name: str, n_rounds: int = 3, **rest) -> list[list[int]]:
+    """Operations, waits and launches of each round of a fit of boosting but the first."""
+    fit = made(3, 3000, [0, 0, 1, 0], [250, 3, 90, 40], name, "none", 0.1, min_rows=20)
+    b = fit.but(**rest).boosting(PickyBackend())
+    raw = np.zeros((b.loss.n_raw, b.n_rows))
+    before = []
+    for _, _ in zip(range(n_rounds), rounds(b, raw), strict=False):
+        before.append(counts())
+    return [(b - a).tolist() for a, b in pairwise(before)]
+
+
+@pytest.mark.parametrize("max_leaves", [2, 31])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_round_of_boosting_waits_once(name, max_leaves):
+    # three launches for gradients, of which that of the largest is left out where it is known; two
+    # for roots and one to begin; four for each split; the last division; the trees; the predictions
+    n_launches = 4 * (max_leaves - 1) + 8
+    n_launches += name in ("squared_error", "huber", "poisson", "gamma")
+    # the quantiles in leaves; and that of all residuals
+    n_launches += (name in ("absolute_error", "quantile", "huber")) + (name == "huber")
+    found = rounds_counted(name, watched=False, max_leaves=max_leaves)
+    assert found == [[0, 1, n_launches]] * 2
+    # the host's copy of the raw predictions
+    watched = rounds_counted(name, watched=True, max_leaves=max_leaves)
+    assert watched == [[0, 2, n_launches]] * 2
+
+
+def test_without_a_limit_of_leaves_the_host_waits_now_and_then(monkeypatch):
+    monkeypatch.setattr(cuda_boosters, "STEPS_AT_ONCE", 10)
+    found = rounds_counted("binary", watched=False, max_leaves=UNLIMITED)
+    # of up to 150 leaves: the steps in tens, with a wait before each ten but the first
+    for n_operations, n_waits, n_launches in found:
+        tens = (n_launches - 8) // 40
+        assert n_operations == 0
+        assert 2 < tens <= 15
+        assert n_launches == 8 + 4 * min(10 * tens, 149)
+        # and before the last ones that do nothing; for the number of nodes; for the trees
+        assert n_waits == tens - 1 + 3 - (tens == 15)

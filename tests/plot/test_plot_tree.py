@@ -14,10 +14,13 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from gpuforest import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
     tree_nodes,
 )
+from gpuforest.export.graphviz import Show
 from gpuforest.plot import (
     layout,
     plot_boundaries,
@@ -134,6 +137,26 @@ def test_trees_of_numbers_and_of_several_outputs():
         check_tree(plot_tree(tree, feature_names=LONG[:10]))
     classes = np.column_stack([IRIS.target, IRIS.target == 1])
     check_tree(plot_tree(DecisionTreeClassifier(max_depth=3).fit(IRIS.data, classes)))
+
+
+@pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
+def test_trees_of_boosting(data):
+    kind = HistGradientBoostingClassifier if data is IRIS else HistGradientBoostingRegressor
+    y = SPECIES if data is IRIS else data.target
+    model = kind(max_iter=3, max_leaf_nodes=6).fit(data.data, y)
+    ax = plot_tree(model, 2, max_depth=2)
+    check_tree(ax)
+    nodes = tree_nodes(model, 2)
+    number, said = "1" if data is IRIS else "3", [t.get_text() for t in ax.texts]
+    assert " ".join(said).startswith(f"round {number} of 3: leaves add to the ")
+    show = Show.of(model, 2, None, impurity=True, node_ids=False, proportion=False, precision=3)
+    for node in nodes.values():
+        if node.depth <= 2:
+            assert f"value = {show.number(node.prediction)}" in said
+            assert node.is_leaf or f"gain = {show.number(node.gain)}" in said
+    without = plot_tree(model, 2, impurity=False).texts
+    assert not any("gain" in t.get_text() for t in without)
+    check_tree(plot_tree(model, 0))
 
 
 def test_splits_of_many_branches():

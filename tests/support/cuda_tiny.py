@@ -1,4 +1,4 @@
-"""Tiny forests through every CUDA kernel and every way through them; run under a sanitizer:
+"""Tiny forests and boosted trees through every CUDA kernel and every way; run under a sanitizer:
 
 python tests/support/cuda_on_cpu asan tests/support/cuda_tiny.py
 python tests/support/cuda_on_cpu tsan tests/support/cuda_tiny.py
@@ -8,6 +8,7 @@ compute-sanitizer --tool memcheck python tests/support/cuda_tiny.py GPU
 import sys
 
 import numpy as np
+from boosted import Fit, differences, made
 from devices import DEVICES
 from engine import Task, later_rows, out_of_bag, places, same_forest, table
 
@@ -38,6 +39,18 @@ def tasks(n_rows: int = 70) -> list[Task]:
     return found
 
 
+def fits() -> list[Fit]:
+    """Rounds of boosting: one word or two, codes of one byte or two, rows that are left out."""
+    rng = np.random.default_rng(0)
+    groups = rng.random((2, 4)) < 0.7
+    return [
+        made(1, 90, [0, 1, 0, 1], [7, 5, 9, 70], "squared_error", "none", 0.2, max_leaves=6),
+        made(2, 90, [0, 1, 0, 0], [300, 5, 9, 4], "poisson", "real", 0.2, subsample=0.6),
+        made(3, 70, [0, 0, 1, 1], [7, 300, 4, 20], "3 classes", "none", 0.0, share=0.5),
+        made(4, 70, [0, 0, 0, 1], [7, 9, 4, 3], "huber", "none", 0.1, groups=groups, memory=1),
+    ]
+
+
 def main(name: str = "emulated") -> None:
     device = DEVICES[name]
     for task in tasks():
@@ -53,6 +66,15 @@ def main(name: str = "emulated") -> None:
                         assert np.array_equal(found, stage(forest, X, NumpyBackend()))
                     out_of_bag(forest, task.prepared(backend)[0], task.sampling, backend)
         print(task.criterion, task.max_bins, "fine", flush=True)
+    for fit in fits():
+        expected, raw = fit.run(NumpyBackend())
+        for limit in (227 << 10, 12 << 10):
+            for seed in (0, 3):
+                with device.order(seed):
+                    found, there = fit.run(device.backend(shared_limit=limit))
+                assert not differences(expected, found), fit.rest["loss"].name
+                assert np.array_equal(raw, there)
+        print(fit.rest["loss"].name, "fine", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,12 +24,15 @@ VALUES = {
     "SPECIAL": ("0", "1"),
     "TARGET": ("u8", "u16", "i32", "i64"),
     "VALUE": ("float", "double"),
+    "WORDS": ("1", "2"),
 }
 MACROS = {
     "bag": (),
+    "boosted_tree": ("CODE", "WORDS"),
     "best_split": ("CRITERION", "SPECIAL"),
     "edges": ("VALUE",),
     "encode": ("VALUE", "CODE"),
+    "gradients": (),
     "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS"),
     "histogram": ("CODE", "LABELS", "TARGET"),
     "leaf_rows": (),
@@ -73,7 +76,7 @@ def launches() -> dict[tuple[str, str], bool]:
         for call in ast.walk(ast.parse(path.read_text())):
             match call:
                 case ast.Call(
-                    func=ast.Attribute(attr="launch"),
+                    func=ast.Attribute(attr="launch" | "prepare"),
                     args=[ast.Constant(str(operation)), ast.Constant(str(name)), *_],
                 ):
                     shared = any(keyword.arg == "shared" for keyword in call.keywords)

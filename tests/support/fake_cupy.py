@@ -301,6 +301,10 @@ class FakeCupyBackend(Backend):
         assert isinstance(array, ndarray)
         return array.get()
 
+    def booster(self, boosting):
+        matrix = replace(boosting.matrix, codes=_on_host(boosting.matrix.codes))
+        return NumpyBackend().booster(replace(boosting, matrix=matrix, backend=NumpyBackend()))
+
 
 def _kernel(name: str) -> Any:
     def call(self, *args):

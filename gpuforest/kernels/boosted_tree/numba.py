@@ -1,9 +1,8 @@
 """A tree of boosting, compiled. The specification is numpy.py beside this file.
 
-`grow_tree` grows the tree until it is done, or until a node has so many rows that threads had
-better share its features: then it returns, `search` runs on each part of the features, and
-`grow_tree` goes on. Of the two children of a split only the smaller one's histograms are filled;
-the other's are the difference to their parent's, which is exact.
+Of the two children of a split only the smaller one's histograms are filled; the other's are the
+difference to their parent's, which is exact. Threads share the features of a search, and the rows
+of a large node while it is divided.
 """
 
 import math
@@ -13,7 +12,10 @@ import numpy as np
 from gpuforest.kernels.boosted_tree.records import (
     BEGIN,
     BEGUN,
+    CELLS_SHARED,
     DEPTH,
+    DIVIDE,
+    DIVIDED,
     DONE,
     END,
     FEATURE,
@@ -24,21 +26,27 @@ from gpuforest.kernels.boosted_tree.records import (
     LEFT,
     LOW,
     MIN_HESSIAN,
+    MOVE,
+    MOVED,
     N_FREE,
     N_LEAVES,
     N_NODES,
     N_OPEN,
     N_PARTS,
+    N_THREADS,
+    NODE,
     OTHER_BEGIN,
     OTHER_END,
+    PLANNED,
     ROWS,
+    ROWS_SHARED,
+    SEARCH,
+    SEARCHED,
     SECOND,
     SECOND_SLOT,
     SLOT,
     STATUS,
     SUBTRACT,
-    WAITING,
-    WIDE,
     BoostRows,
     BoostRules,
     G,
@@ -47,8 +55,9 @@ from gpuforest.kernels.boosted_tree.records import (
     Table,
     Tree,
 )
-from gpuforest.kernels.boosted_tree.search import search_part, sums_in
-from gpuforest.kernels.boosted_tree.splitting import split_node
+from gpuforest.kernels.boosted_tree.search import sums_in
+from gpuforest.kernels.boosted_tree.sharing import all_finished, help_with_parts, work_on
+from gpuforest.kernels.boosted_tree.splitting import make_children
 from gpuforest.kernels.boosted_tree.writing import write_tree
 from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.shared.hashing.numba import U, domain, order_of, permute
@@ -213,8 +222,8 @@ def begin_tree(data, rules, table, pool, state, rows, others):
     numbers[OTHER_BEGIN], numbers[OTHER_END] = 0, len(others)
     numbers[DEPTH], numbers[FEATURE], numbers[LEFT] = 0, -1, -1
     words = data.stats.shape[1]
-    whole = pool.upto[0, 0]
-    whole[:] = 0
+    whole = pool.ordered[0]
+    whole[:words] = 0
     for i in range(len(rows)):
         for w in range(words):
             whole[w] += data.stats[U(rows[U(i)]), U(w)]
@@ -223,6 +232,7 @@ def begin_tree(data, rules, table, pool, state, rows, others):
     table.keys[0] = U(rules.key)
     table.groups[0, :] = True
     state[FIRST] = state[SECOND] = -1
+    pool.units[0], pool.units[1] = rules.g, rules.h
     slot = take_slot(pool, state)
     numbers[SLOT] = slot
     if may_split(numbers, rules):
@@ -240,48 +250,73 @@ def add_values(raw: F64s, rows: I32s, ranges: I64s2, begin: I64, values: F64s):
             raw[U(rows[U(i)])] += values[leaf]
 
 
+@device
+def threads_for_search(pool, state, table):
+    """How many threads share a search: those that get enough to do."""
+    n, F, B = np.int64(0), pool.tried.shape[1], pool.hist.shape[2]
+    if state[FIRST] >= 0:
+        n += table.numbers[state[FIRST], END] - table.numbers[state[FIRST], BEGIN]
+    if state[SECOND] >= 0 and not state[SUBTRACT]:
+        n += table.numbers[state[SECOND], END] - table.numbers[state[SECOND], BEGIN]
+    return max(1, min(state[N_THREADS], (n + B) * F // state[CELLS_SHARED]))
+
+
+@device
+def threads_for_rows(state, own):
+    n = own[END] - own[BEGIN] + own[OTHER_END] - own[OTHER_BEGIN]
+    return max(1, min(state[N_THREADS], n // state[ROWS_SHARED]))
+
+
 @kernel
-def search(
-    data: BoostRows, rules: BoostRules, table: Table, pool: Pool, state: I64s, rows: I32s,
-    first: I64, last: I64, part: I64,
+def help_grow(
+    data: BoostRows, rules: BoostRules, rows: I32s, others: I32s, table: Table, pool: Pool,
+    state: I64s, spare: I32s, shared: I64s,
 ):  # fmt: skip
-    """The planned search, among the features first .. last - 1."""
-    search_part(data, rules, table, pool, state, rows, first, last, part)
+    """Help `grow_tree`, until there has been nothing to do for a while."""
+    help_with_parts(data, rules, table, pool, state, rows, others, spare, shared)
 
 
 @kernel
 def grow_tree(
     data: BoostRows, rules: BoostRules, rows: I32s, others: I32s, set_words: I64s, table: Table,
-    pool: Pool, state: I64s, spare: I32s, tree: Tree,
+    pool: Pool, state: I64s, spare: I32s, tree: Tree, shared: I64s,
 ):  # fmt: skip
-    """Grow until the tree is done or a search is wide; `state[STATUS]` says which.
+    """Grow until the tree is done, or for some time another thread has not finished its part;
+    `state[STATUS]` says which.
 
-    rows, others : i32, put into the order of the leaves; spare : i32[max of their lengths]
+    rows, others : i32, put into the order of the leaves
+    spare : i32[the sum of their lengths]
     """
-    parts, F = state[N_PARTS], pool.tried.shape[1]
-    if state[STATUS] == WAITING:
-        finish_search(table, pool, state)
-    elif state[STATUS] == BEGUN:
+    step = state[STATUS]
+    if step == BEGUN:
         begin_tree(data, rules, table, pool, state, rows, others)
-    while True:
-        if state[FIRST] >= 0 or state[SECOND] >= 0:
-            n = np.int64(0)
-            if state[FIRST] >= 0:
-                n += table.numbers[state[FIRST], END] - table.numbers[state[FIRST], BEGIN]
-            if state[SECOND] >= 0 and not state[SUBTRACT]:
-                n += table.numbers[state[SECOND], END] - table.numbers[state[SECOND], BEGIN]
-            if parts > 1 and n * F >= state[WIDE]:
-                state[STATUS] = WAITING
-                return
-            state[N_PARTS] = 1
-            search_part(data, rules, table, pool, state, rows, 0, F, 0)
-            finish_search(table, pool, state)
-            state[N_PARTS] = parts
-        if state[N_OPEN] == 0 or state[N_LEAVES] >= rules.max_leaves:
+        step = PLANNED
+    while step != DONE:
+        if step != PLANNED and not all_finished(shared, state[N_PARTS]):
             break
-        node = next_node(table, state, rules.max_leaves < len(rows))
-        split_node(data, rules, table, state, rows, others, spare, node)
-        state[N_LEAVES] += 1
-        plan_children(rules, table, pool, state, node)
-    write_tree(data, rules, table, state, tree, set_words)
-    state[STATUS] = DONE
+        work, parts = np.int64(SEARCH), np.int64(1)
+        if step == PLANNED:
+            step = SEARCHED
+            if state[FIRST] < 0 and state[SECOND] < 0:
+                state[N_PARTS] = 1
+                continue
+            parts = threads_for_search(pool, state, table)
+        elif step == SEARCHED:
+            finish_search(table, pool, state)
+            if state[N_OPEN] == 0 or state[N_LEAVES] >= rules.max_leaves:
+                write_tree(data, rules, table, state, tree, set_words)
+                step = DONE
+                break
+            state[NODE] = next_node(table, state, rules.max_leaves < len(rows))
+            work, step = np.int64(DIVIDE), DIVIDED
+            parts = threads_for_rows(state, table.numbers[state[NODE]])
+        elif step == DIVIDED and state[N_PARTS] > 1:
+            work, parts, step = np.int64(MOVE), state[N_PARTS], MOVED
+        else:
+            make_children(rules, table, pool, state)
+            state[N_LEAVES] += 1
+            plan_children(rules, table, pool, state, state[NODE])
+            step = PLANNED
+            continue
+        work_on(work, parts, data, rules, table, pool, state, rows, others, spare, shared)
+    state[STATUS] = step

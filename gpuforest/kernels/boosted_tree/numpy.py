@@ -107,9 +107,9 @@ def unpacked(words: np.ndarray, rules: BoostRules) -> Sums:
 
 
 def value_of(sums: Sums, rules: BoostRules, low: float, high: float) -> float:
-    """What a node with these sums predicts; hessians so small that they add up to 0 say nothing."""
+    """What a node with these sums predicts; nothing, if all hessians were rounded to zero."""
     bottom = sums[1] * rules.h + rules.l2
-    value = -(sums[0] * rules.g) / bottom if bottom > 0 else 0.0
+    value = -(sums[0] * rules.g) / bottom if bottom > 0.0 else 0.0
     return min(max(value, low), high)
 
 

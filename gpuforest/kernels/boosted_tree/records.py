@@ -128,8 +128,9 @@ class Pool(NamedTuple):
     found : i64[parts, 2, 6], the best split of both nodes among a part of the features, as the
         columns FEATURE .. LEFT_ROWS; gains : f64[parts, 2]; sets : u64[parts, 2, W]
     ordered : i64[parts, BLOCK * words], stats in the order of a node's rows
-    upto : i64[parts, 3, B + 1], running sums over bins; scores : f64[parts, 2, B + 1]
-    order : i64[parts, 2, B + 1], categories in order
+    scores : f64[parts, 2, B + 1]; order : i64[parts, 2, B + 1], categories in order
+    lefts : i64[2, parts], of each part of a node's rows, and others, how many go left
+    units : f64[2], g and h of the tree's rules
     """
 
     hist: I64s3
@@ -139,9 +140,10 @@ class Pool(NamedTuple):
     gains: F64s2
     sets: U64s3
     ordered: I64s2
-    upto: I64s3
     scores: F64s3
     order: I64s3
+    lefts: I64s2
+    units: F64s
 
 
 class Tree(NamedTuple):
@@ -154,12 +156,16 @@ class Tree(NamedTuple):
     ranges: I64s2
 
 
-# elements of `state` i64[16]: where growing stands
+# elements of `state` i64[24]: where growing stands
 STATUS, N_NODES, N_OPEN, N_LEAVES, N_FREE, FIRST, FIRST_SLOT, SECOND, SECOND_SLOT, SUBTRACT = range(
     10
 )
-N_PARTS, WIDE, N_WORDS = range(10, 13)
-BEGUN, WAITING, DONE = range(3)
+N_THREADS, N_PARTS, N_WORDS, NODE, WORK = range(10, 15)
+# the cells of histograms, and the rows, for which one more thread is worth the wait
+CELLS_SHARED, ROWS_SHARED = range(15, 17)
+# steps of growing: what state[STATUS] says comes next
+BEGUN, PLANNED, SEARCHED, DIVIDED, MOVED, DONE = range(6)
+SEARCH, DIVIDE, MOVE = range(3)  # works that threads share
 BLOCK = 1024  # rows whose stats are put in order at once, to stay in the first-level cache
 
 
@@ -177,8 +183,8 @@ def new_pool(P: int, parts: int, F: int, B: int, words: int, W: int) -> Pool:
         np.empty((P + 2, F, B * words), np.int64), np.arange(P, dtype=np.int64),
         np.empty((3, F), np.bool_), np.empty((parts, 2, 6), np.int64), np.empty((parts, 2)),
         np.empty((parts, 2, W), np.uint64), np.empty((parts, BLOCK * words), np.int64),
-        np.empty((parts, 3, B + 1), np.int64), np.empty((parts, 2, B + 1)),
-        np.empty((parts, 2, B + 1), np.int64),
+        np.empty((parts, 2, B + 1)), np.empty((parts, 2, B + 1), np.int64),
+        np.empty((2, parts), np.int64), np.empty(2),
     )  # fmt: skip
 
 

@@ -36,8 +36,9 @@ def value_of(g, h, rules, low, high):
 
 
 @device
-def gain_of(g, h, n, numbers, bounds, whole, rules, sign):
-    """The gain of a split with these left sums; 0 if it is not allowed. Without a branch."""
+def gain_of(g, h, numbers, bounds, whole, rules, sign):
+    """The gain of a split with these left sums and enough rows on both sides; 0 if it is not
+    allowed. Without a branch."""
     low, high = bounds[LOW], bounds[HIGH]
     g_left, h_left = np.float64(g) * rules.g, np.float64(h) * rules.h
     g_right = np.float64(numbers[G] - g) * rules.g
@@ -45,25 +46,19 @@ def gain_of(g, h, n, numbers, bounds, whole, rules, sign):
     left = min(max(-g_left / (h_left + rules.l2), low), high)
     right = min(max(-g_right / (h_right + rules.l2), low), high)
     gain = (-g_left * left + -g_right * right) - whole
-    rows = (n >= rules.min_rows) & (numbers[ROWS] - n >= rules.min_rows)
     hessians = (h_left >= MIN_HESSIAN) & (h_right >= MIN_HESSIAN)
-    return gain if rows & hessians & (sign * (left - right) <= 0.0) else 0.0
+    return gain if hessians & (sign * (left - right) <= 0.0) else 0.0
 
 
 @device
-def sums_up_to(cells, n_bins, words, bits, upto):
-    """Running sums of gradients, hessians and rows over the bins of a feature."""
-    g, h, n, mask = np.int64(0), np.int64(0), np.int64(0), (np.int64(1) << bits) - 1
-    for b in range(n_bins):
-        last = cells[U(b * words + words - 1)]
-        n += last & mask
-        if words == 2:
-            g += cells[U(b * 2)]
-            h += last >> bits
-        else:
-            g += last >> bits
-            h = n
-        upto[0, U(b)], upto[1, U(b)], upto[2, U(b)] = g, h, n
+def first_with(cells, n_bins, words, mask, wanted):
+    """The first bin up to which there are so many rows, or n_bins."""
+    low, high = np.int64(0), n_bins
+    while low < high:
+        middle = (low + high) >> 1
+        enough = cells[U(middle * words + words - 1)] & mask >= wanted
+        low, high = low if enough else middle + 1, middle if enough else high
+    return low
 
 
 @device
@@ -85,31 +80,64 @@ def keep(pool, part, which, gain, feature, bin, side, g, h, n):
 
 
 @device
+def highest_of(scores, first, last):
+    """The highest of some scores, or 0. Each maximum waits for the one before it, so there are
+    several of them."""
+    a, b, c, d, at = 0.0, 0.0, 0.0, 0.0, first
+    while at + 4 <= last:
+        a, b = max(a, scores[U(at)]), max(b, scores[U(at + 1)])
+        c, d = max(c, scores[U(at + 2)]), max(d, scores[U(at + 3)])
+        at += 4
+    while at < last:
+        a = max(a, scores[U(at)])
+        at += 1
+    return max(max(a, b), max(c, d))
+
+
+@device
 def best_cut(data, rules, pool, part, which, f, cells, numbers, bounds, whole):
-    """The best split by a numeric feature."""
+    """The best split by a numeric feature, whose cells are running sums."""
     words, bits, n_bins = data.stats.shape[1], rules.n_bits, np.int64(data.n_bins[f])
-    upto, scores = pool.upto[part], pool.scores[part, 0]
-    sums_up_to(cells, n_bins, words, bits, upto)
-    g_missing, h_missing, n_missing = sums_in(cells, data.n_codes - 1, words, bits)
+    scores, mask = pool.scores[part, 0], (np.int64(1) << bits) - 1
+    missing = sums_in(cells, data.n_codes - 1, words, bits)
     sign = np.float64(rules.signs[f])
-    for missing_left in range(2 if n_missing > 0 else 1):
-        g, h, n = np.int64(0), np.int64(0), np.int64(0)
-        if missing_left:
-            g, h, n = g_missing, h_missing, n_missing
-        cuts = n_bins if n_missing > 0 and not missing_left else n_bins - 1
-        for b in range(cuts):
-            scores[U(b)] = gain_of(
-                upto[0, U(b)] + g, upto[1, U(b)] + h, upto[2, U(b)] + n, numbers, bounds, whole,
-                rules, sign,
-            )  # fmt: skip
-        highest, at = pool.gains[part, which], np.int64(-1)
-        for b in range(cuts):
-            if scores[U(b)] > highest:
-                highest, at = scores[U(b)], np.int64(b)
-        if at >= 0:
-            g, h, n = upto[0, at] + g, upto[1, at] + h, upto[2, at] + n
-            heavier = n_missing == 0 and 2 * n > numbers[ROWS]
-            keep(pool, part, which, highest, f, at, missing_left | heavier, g, h, n)
+    for missing_left in range(2 if missing[2] > 0 else 1):
+        g, h, n = missing if missing_left else (np.int64(0), np.int64(0), np.int64(0))
+        # cuts with enough rows on both sides
+        first = first_with(cells, n_bins, words, mask, rules.min_rows - n)
+        last = first_with(cells, n_bins, words, mask, numbers[ROWS] - rules.min_rows - n + 1)
+        if words == 2:
+            for b in range(first, last):
+                scores[U(b)] = gain_of(
+                    cells[U(b * 2)] + g, (cells[U(b * 2 + 1)] >> bits) + h, numbers, bounds, whole,
+                    rules, sign,
+                )  # fmt: skip
+        else:
+            for b in range(first, last):
+                cell = cells[U(b)]
+                scores[U(b)] = gain_of(
+                    (cell >> bits) + g, (cell & mask) + n, numbers, bounds, whole, rules, sign
+                )
+        highest = highest_of(scores, first, last)
+        if highest > pool.gains[part, which]:
+            at = first
+            while scores[U(at)] != highest:
+                at += 1
+            left = sums_in(cells, at, words, bits)
+            n += left[2]
+            heavier = missing[2] == 0 and 2 * n > numbers[ROWS]
+            keep(
+                pool,
+                part,
+                which,
+                highest,
+                f,
+                at,
+                missing_left | heavier,
+                left[0] + g,
+                left[1] + h,
+                n,
+            )
 
 
 @rare
@@ -134,7 +162,9 @@ def best_set(data, rules, pool, part, which, f, cells, numbers, bounds, whole):
             code = order[0, m - 1 - i if backwards else i]
             sums = sums_in(cells, code, words, bits)
             g, h, n = g + sums[0], h + sums[1], n + sums[2]
-            gain = gain_of(g, h, n, numbers, bounds, whole, rules, 0.0)
+            if min(n, numbers[ROWS] - n) < rules.min_rows:
+                continue
+            gain = gain_of(g, h, numbers, bounds, whole, rules, 0.0)
             if gain > pool.gains[part, which]:
                 best = i
                 keep(pool, part, which, gain, f, SET_BIN, False, g, h, n)

@@ -17,6 +17,8 @@ from gpuforest.kernels.boosted_tree.records import (
     LOW,
     MISSING_LEFT,
     N_NODES,
+    N_PARTS,
+    NODE,
     OTHER_BEGIN,
     OTHER_END,
     ROWS,
@@ -44,6 +46,73 @@ def divide(column, rows, spare, begin, end, split, missing, words):
     for i in range(right):
         rows[U(left + i)] = spare[U(i)]
     return left - begin
+
+
+@device
+def part_of(begin, end, part, parts):
+    """Where a part of begin .. end - 1 begins and ends."""
+    n = end - begin
+    return begin + n * part // parts, begin + n * (part + 1) // parts
+
+
+@device
+def spread(column, rows, spare, shift, begin, end, split, missing, words):
+    """Copy rows to `spare`: those that go left first, from the last on those that go right."""
+    left, right = begin + shift, end - 1 + shift
+    for i in range(begin, end):
+        r = rows[U(i)]
+        goes = goes_left(np.int64(column[U(r)]), split, missing, words, 0)
+        spare[U(left)] = spare[U(right)] = r
+        left += goes
+        right -= not goes
+    return left - begin - shift
+
+
+@device
+def gather(rows, spare, shift, begin, end, part, parts, lefts):
+    """Copy a part of what was spread back to `rows`, all that go left first."""
+    first, last = part_of(begin, end, part, parts)
+    before, total = np.int64(0), np.int64(0)
+    for p in range(parts):
+        before += lefts[p] if p < part else 0
+        total += lefts[p]
+    to, n = begin + before, lefts[part]
+    for i in range(n):
+        rows[U(to + i)] = spare[U(first + shift + i)]
+    to, n = begin + total + (first - begin - before), last - first - n
+    for i in range(n):
+        rows[U(to + i)] = spare[U(last + shift - 1 - i)]
+
+
+@device
+def divide_part(data, table, pool, state, rows, others, spare, part, parts):
+    """Divide a part of a node's rows; if it is the only one, `rows` is in order at once."""
+    own, words = table.numbers[state[NODE]], table.sets[state[NODE]]
+    f, missing = own[FEATURE], data.n_codes - 1
+    split = Split(0.0, f, own[BIN], own[MISSING_LEFT] != 0, NO_BIN)
+    column, lefts = data.codes[f], pool.lefts
+    if parts == 1:
+        lefts[0, 0] = divide(column, rows, spare, own[BEGIN], own[END], split, missing, words)
+        lefts[1, 0] = divide(
+            column, others, spare, own[OTHER_BEGIN], own[OTHER_END], split, missing, words
+        )
+        return
+    first, last = part_of(own[BEGIN], own[END], part, parts)
+    lefts[0, part] = spread(column, rows, spare, 0, first, last, split, missing, words)
+    first, last = part_of(own[OTHER_BEGIN], own[OTHER_END], part, parts)
+    lefts[1, part] = spread(
+        column, others, spare, len(rows), first, last, split, missing, words
+    )  # fmt: skip
+
+
+@device
+def move_part(table, pool, state, rows, others, spare, part, parts):
+    """Put a part of a node's rows in order."""
+    own, lefts = table.numbers[state[NODE]], pool.lefts
+    gather(rows, spare, 0, own[BEGIN], own[END], part, parts, lefts[0])
+    gather(
+        others, spare, len(rows), own[OTHER_BEGIN], own[OTHER_END], part, parts, lefts[1]
+    )  # fmt: skip
 
 
 @device
@@ -75,16 +144,14 @@ def bounds_below(own, floats, rules):
 
 
 @device
-def split_node(data, rules, table, state, rows, others, spare, node):
-    """Divide a node's rows between its two children, which are made."""
-    own = table.numbers[node]
-    f, missing, words = own[FEATURE], data.n_codes - 1, table.sets[node]
-    split = Split(0.0, f, own[BIN], own[MISSING_LEFT] != 0, NO_BIN)
-    column = data.codes[f]
-    middle = own[BEGIN] + divide(column, rows, spare, own[BEGIN], own[END], split, missing, words)
-    other = own[OTHER_BEGIN] + divide(
-        column, others, spare, own[OTHER_BEGIN], own[OTHER_END], split, missing, words
-    )
+def make_children(rules, table, pool, state):
+    """Make the two children of the node whose rows are divided."""
+    node = state[NODE]
+    own, f = table.numbers[node], table.numbers[node, FEATURE]
+    middle, other = own[BEGIN], own[OTHER_BEGIN]
+    for p in range(state[N_PARTS]):
+        middle += pool.lefts[0, p]
+        other += pool.lefts[1, p]
     own[LEFT] = left = state[N_NODES]
     a, b, c, d = bounds_below(own, table.floats[node], rules)
     make_child(

@@ -1,5 +1,12 @@
-"""Histograms of a tree of boosting, compiled."""
+"""Histograms of a tree of boosting, compiled.
 
+A numeric feature's is of running sums: cell b holds the rows of bins 0 .. b. The last cell is that
+of missing values alone.
+"""
+
+import numpy as np
+
+from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.kernels.boosted_tree.records import BEGIN, BLOCK, END
 from gpuforest.kernels.decorators import device
 from gpuforest.kernels.pairs import add_pair
@@ -49,6 +56,22 @@ def add_two(one, two, rows, first, n, words, ordered, cells, others):
 
 
 @device
+def add_up(cells, n_bins, words):
+    """Turn the sums of bins into running sums: those of a cut's left side."""
+    if words == 2:
+        g, last = np.int64(0), np.int64(0)
+        for b in range(n_bins):
+            g += cells[U(2 * b)]
+            last += cells[U(2 * b + 1)]
+            cells[U(2 * b)], cells[U(2 * b + 1)] = g, last
+    else:
+        total = np.int64(0)
+        for b in range(n_bins):
+            total += cells[U(b)]
+            cells[U(b)] = total
+
+
+@device
 def fill(data, table, pool, rows, node, slot, first, last, part):
     """Fill the histograms of a node for the features first .. last - 1, by so few rows at a time
     that their stats stay in the first-level cache for all features."""
@@ -74,6 +97,9 @@ def fill(data, table, pool, rows, node, slot, first, last, part):
             else:
                 add_one(data.codes[f], rows, at, n, words, ordered, hist[f])
                 f += 1
+    for f in range(first, last):
+        if wanted[f] and data.kinds[f] != CATEGORICAL:
+            add_up(hist[f], np.int64(data.n_bins[f]), words)
 
 
 @device

@@ -12,6 +12,7 @@ SORT_BYTES = 32  # of values that such a thread takes at once, 32 at the least
 HISTOGRAM_THREADS = 512  # the most in histogram, where few blocks may fit a multiprocessor
 
 GROUP_FEATURES = 60  # the most features whose histograms share a block's memory
+FILL_FEATURES = 48  # the same in trees of boosting
 GROUP_CHANNELS = 8  # channels that a thread of totals adds up in registers
 
 # number of arrays i64[C] of channel sums in shared memory that a warp needs

@@ -323,5 +323,5 @@ def _dtypes(record: type, macros: tuple[tuple[str, str], ...]) -> list[np.dtype[
 
 
 def _pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
-    """The dtype of a C++ type in a kernel with these macros."""
-    return DTYPES[macros.get(type, type)]
+    """The dtype of a C++ type in a kernel with these macros; structs are words of 64 bits."""
+    return DTYPES.get(macros.get(type, type), DTYPES["i64"])

@@ -1,0 +1,324 @@
+"""Rounds of boosting on a CUDA device: raw predictions, gradients and rows stay there.
+
+A round waits for the device once, for its finished trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
+from gpuforest.boosting.rounds import SUM_BITS, Round
+from gpuforest.common import hashing
+from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.common.errors import BackendError
+from gpuforest.kernels.boosted_tree.records import GrownTree
+from gpuforest.kernels.boosted_tree.structs import (
+    HistPool,
+    Largest,
+    LossOf,
+    NodeSplit,
+    TreeNode,
+    TreeRows,
+    TreeRules,
+    TreesOut,
+    TreeState,
+    TreeTable,
+)
+from gpuforest.kernels.gradients.records import HUBER, QUANTILE
+from gpuforest.kernels.shared.constants import FILL_FEATURES, HISTOGRAM_THREADS, THREADS
+from gpuforest.kernels.shared.structs import dtype_of
+from gpuforest.nodes import FEATURE_SHIFT, has_set
+
+if TYPE_CHECKING:
+    from gpuforest.boosting.rounds import Boosting
+
+Array = Any
+
+STEPS_AT_ONCE = 255  # splits that are enqueued before the host asks whether trees are done
+HEAD, PER_LEAF = 4, 10  # words of a finished tree, see `TreesOut`
+FILL_ROWS, DIVIDE_ROWS = 1024, 8 * THREADS  # that a block takes at the least
+
+
+def words_of(record: type) -> int:
+    """The 64-bit words of a struct."""
+    return dtype_of(record).itemsize // 8
+
+
+class Sizes:
+    """How much a fit takes on the device.
+
+    drawn : R, rows that a round grows from
+    n_residuals : rows whose residuals are kept, for leaves that hold quantiles
+    leaves, nodes : of a tree at the most
+    slots : P, histograms of each tree, but for two that are scratch
+    """
+
+    def __init__(self, b: Boosting) -> None:
+        edges = b.matrix.edges
+        self.K, self.N, self.F, self.B = b.loss.n_raw, b.n_rows, edges.n_features, edges.n_codes
+        self.W, self.words, self.n_groups = edges.most_words, b.n_words, len(b.groups)
+        self.n_residuals = self.N if b.loss.by_order else 0
+        self.drawn = min(max(1, int(b.subsample * b.n_rows)), b.n_rows)
+        leaves = max(1, min(b.max_leaves, self.drawn // max(b.min_rows, 1)))
+        self.leaves = min(leaves, 2 ** min(b.max_depth, 31))
+        self.nodes = 2 * self.leaves - 1
+        self.slots = max(2, min(self.leaves + 1, b.memory // (self.K * self.hist_bytes)))
+
+    @property
+    def hist_bytes(self) -> int:
+        """Bytes of a node's histograms."""
+        return int(self.F * self.B * self.words * 8)
+
+    def out_words(self, nodes: int) -> int:
+        """Words of a finished tree of at most so many nodes."""
+        return HEAD + nodes + PER_LEAF * ((nodes + 1) // 2) + nodes * self.W
+
+    @property
+    def other_bytes(self) -> int:
+        """Bytes of all but the histograms."""
+        K, N, F, M, W = self.K, self.N, self.F, self.nodes, self.W
+        rows = 16 * N + 16 * self.n_residuals + K * N * (8 + 8 * self.words + 8)
+        node = 8 * words_of(TreeNode) + self.n_groups + 8 * W + 8
+        splits = 2 * F * 8 * (words_of(NodeSplit) + W) + 3 * F
+        one = 8 * (words_of(TreeState) + self.leaves + 1)  # numbers of histograms at the most
+        return rows + K * int(M * node + 8 * self.out_words(M) + splits + one)
+
+    def fit_in(self, free: int) -> None:
+        """Take so few histograms that everything fits so many bytes.
+
+        Raises
+        ------
+        BackendError : not even two histograms fit
+        """
+        each = self.K * self.hist_bytes
+        self.slots = min(self.slots, (free - self.other_bytes) // each - 2)
+        if self.slots < 2:
+            raise BackendError(
+                f"boosting {self.N} rows needs about {self.other_bytes + 4 * each} bytes of device "
+                f"memory, of which {free} are free: lower max_leaf_nodes, free memory, or use "
+                "backend='numba'"
+            )
+
+
+class CudaBooster:
+    """The rounds of one fit on a device."""
+
+    def __init__(self, backend: CudaKernels, b: Boosting) -> None:
+        self.backend, self.boosting, self.sizes = backend, b, Sizes(b)
+        self.sizes.fit_in(backend.free_bytes())
+        wide = b.matrix.codes.itemsize > 1
+        self.macros = {"CODE": "u16" if wide else "u8", "WORDS": str(b.n_words)}
+        self._put_rows()
+        self._put_trees()
+        self.steps = self._step()
+        self.raw: Array | None = None
+
+    def _put_rows(self) -> None:
+        """Make what is known of rows."""
+        backend, b, s, xp = self.backend, self.boosting, self.sizes, self.backend.xp
+        self.y, self.weight = (
+            None if a is None else backend.asarray(np.ascontiguousarray(a, np.float64))
+            for a in (b.y, b.weight)
+        )
+        self.residuals, self.weights = (backend.empty(s.n_residuals, xp.float64) for _ in range(2))
+        self.delta = backend.empty(1, xp.float64)
+        stats = backend.empty((s.K, s.N, s.words), xp.int64)
+        order = backend.empty((s.K, 2, s.N), xp.int32)
+        self.rows = TreeRows(stats, order, s.N, s.drawn, b.n_bits)
+        most = np.zeros(2)
+        if b.loss.is_bounded:  # see `units_of` in boosting/rounds.py
+            most[:] = 1.0 if b.weight is None else b.weight.max()
+            most[1] *= 0.25 if b.loss.is_classes else 1.0
+        room = SUM_BITS - b.n_bits * (1 if s.words == 2 else 2)
+        self.largest = Largest(
+            backend.asarray(most.view(np.uint64)), backend.empty(4, xp.float64), room,
+            SUM_BITS - 2 * b.n_bits, s.words == 1, b.loss.is_bounded,
+        )  # fmt: skip
+
+    def _put_trees(self) -> None:
+        """Make what trees grow in."""
+        backend, b, s = self.backend, self.boosting, self.sizes
+        xp, empty, edges = backend.xp, backend.empty, b.matrix.edges
+        K, F, M = s.K, s.F, s.nodes
+        kinds = np.zeros(F, np.uint8)
+        kinds[: len(edges.kinds)] = edges.kinds
+        self.has_sets = bool((kinds == CATEGORICAL).any())
+        self.table = TreeTable(
+            empty((K, M, words_of(TreeNode)), xp.int64),
+            empty((K, words_of(TreeState)), xp.int64),
+            empty((K, M, s.n_groups), xp.bool),
+            empty((K, M, s.W), xp.uint64),
+            empty((K, M), xp.int64),
+            M,
+            s.W,
+        )
+        self.pool = HistPool(
+            empty((K, s.slots + 2, F, s.B, s.words), xp.int64),
+            empty((K, s.slots), xp.int64),
+            empty((K, 3, F), xp.bool),
+            empty((K, 2, F, words_of(NodeSplit)), xp.int64),
+            empty((K, 2, F, s.W), xp.uint64),
+            s.slots,
+        )
+        n_bins, signs, groups = (
+            np.ascontiguousarray(a, t)
+            for a, t in ((edges.n_bins, np.int32), (b.signs, np.int8), (b.groups, np.bool_))
+        )
+        self.rules = TreeRules(
+            backend.asarray(n_bins), backend.asarray(kinds), backend.asarray(signs),
+            backend.asarray(groups) if s.n_groups else None, self.largest.scale, s.n_groups,
+            b.min_rows, b.max_depth, s.leaves, b.max_leaves < s.drawn, b.l2, b.share,
+        )  # fmt: skip
+        self.out = self._new_out(M) if s.leaves - 1 <= STEPS_AT_ONCE else None
+
+    def _new_out(self, nodes: int) -> TreesOut:
+        """Room for finished trees of at most so many nodes."""
+        size = self.sizes.out_words(nodes)
+        at = self.backend.empty((self.sizes.K, size), self.backend.xp.uint64)
+        return TreesOut(at, size, nodes)
+
+    def _shares(self, n_rows: int, least: int, others: int = 1) -> int:
+        """The number of blocks that share so many rows, `least` each at the least; there are so
+        many other blocks for each."""
+        wanted = -(-4 * self.backend.n_processors // others)
+        return max(1, min(-(-n_rows // least), wanted))
+
+    def _step(self) -> dict[str, Callable[[], None]]:
+        """The launches that split each tree once, by name; they are the same in all rounds."""
+        backend, b, s, macros = self.backend, self.boosting, self.sizes, self.macros
+        codes, rows, table = codes_for(b.matrix.edges, b.matrix.codes), self.rows, self.table
+        size = s.B * s.words * 8
+        share = backend.shared_share(2)
+        most = min(s.F, FILL_FEATURES, (share if size <= share else backend.shared_limit) // size)
+        if not most:
+            raise BackendError(f"this GPU has too little shared memory for {s.B} bins")
+        n_groups = -(-s.F // most)
+        group = -(-s.F // n_groups)
+        few = group * size > backend.shared_share(4)
+        blocks = self._shares(s.drawn, FILL_ROWS, n_groups * s.K)
+        rule_arguments = codes, rows, table, self.pool, self.rules
+        fill = backend.prepare(
+            "boosted_tree", "fill", (blocks, min(n_groups, 65535), s.K),
+            (codes, rows, table, self.pool, group), macros=macros,
+            threads=HISTOGRAM_THREADS if few else THREADS, shared=group * size,
+        )  # fmt: skip
+        search = backend.prepare(
+            "boosted_tree", "search", (backend.blocks(s.F), s.K), rule_arguments, macros=macros,
+            shared=16 * s.B if self.has_sets else 0,
+        )  # fmt: skip
+        grid = self._shares(s.N, DIVIDE_ROWS), s.K
+        divide = backend.prepare(
+            "boosted_tree", "divide", grid, (codes, rows, table, self.pool), macros=macros
+        )
+        pick = backend.prepare("boosted_tree", "pick", (s.K,), rule_arguments, macros=macros)
+        return {"divide": divide, "fill": fill, "search": search, "pick": pick}
+
+    def round(self, b: Boosting, raw: np.ndarray, number: int) -> Round:
+        """The round of this number, see `GrowsRounds`."""
+        if self.raw is None:
+            xp = self.backend.xp
+            self.raw = xp.asarray(self.backend.asarray(raw), copy=True)
+        loss = LossOf(
+            self.y, self.weight, self.raw, self.sizes.N, self.sizes.K, b.loss.number,
+            b.loss.quantile, self.delta,
+        )  # fmt: skip
+        key = np.uint64(hashing.tree_keys(np, b.seed, number, number + 1)[0])
+        self._gradients(loss, key)
+        self._grow(number, key)
+        out = self._finish(loss)
+        found = self._fetched(out)
+        if b.watched:
+            raw[:] = self.backend.asnumpy(self.raw)
+        return found
+
+    def close(self) -> None:
+        """Nothing waits for work."""
+
+    def _gradients(self, loss: LossOf, key: np.uint64) -> None:
+        """Compute the stats of all rows; key : of the rows that are drawn."""
+        backend, b, s = self.backend, self.boosting, self.sizes
+        if b.loss.number == HUBER:
+            arguments: tuple[Any, ...] = (
+                loss, s.drawn, key, s.drawn < s.N, self.residuals, self.weights, self.delta,
+            )  # fmt: skip
+            backend.launch("boosted_tree", "huber_delta", (1,), arguments, macros=self.macros)
+        grid = (backend.blocks(s.N, THREADS),)
+        if not b.loss.is_bounded:
+            few = (self._shares(s.N, THREADS),)
+            backend.launch("gradients", "largest", few, (loss, self.largest.most))
+        backend.launch("gradients", "scales", (1,), (self.largest,), threads=32)
+        arguments = loss, self.largest.scale, b.n_bits, s.words, self.rows.stats
+        backend.launch("gradients", "gradients", grid, arguments)
+
+    def _grow(self, number: int, key: np.uint64) -> None:
+        """Grow the trees of a round."""
+        backend, b, s, macros = self.backend, self.boosting, self.sizes, self.macros
+        arguments: tuple[Any, ...] = self.table, np.uint64(b.seed), number * s.K, s.K
+        backend.launch("boosted_tree", "begin", (1,), arguments, macros=macros)
+        arguments = self.rows, self.table, key, s.drawn < s.N
+        grid = self._shares(s.N, THREADS), s.K
+        backend.launch("boosted_tree", "roots", grid, arguments, macros=macros)
+        self.steps["pick"]()
+        for i in range(s.leaves - 1):
+            if i and i % STEPS_AT_ONCE == 0 and self._states()["done"].all():
+                break
+            for launch in self.steps.values():
+                launch()
+        self.steps["divide"]()
+
+    def _states(self) -> np.ndarray:
+        """The states of the trees, TreeState[K]."""
+        found = self.backend.asnumpy(self.table.states)
+        return np.ascontiguousarray(found).view(dtype_of(TreeState))[:, 0]
+
+    def _finish(self, loss: LossOf) -> TreesOut:
+        """Write the trees of a round, and add what they predict to the raw predictions."""
+        backend, b, s, macros = self.backend, self.boosting, self.sizes, self.macros
+        out = self.out
+        if out is None:
+            out = self._new_out(int(self._states()["n_nodes"].max()))
+        arguments: tuple[Any, ...] = self.table, self.rules, b.learning_rate, out
+        backend.launch("boosted_tree", "finish", (s.K,), arguments, macros=macros)
+        if b.loss.by_order:
+            share = b.loss.quantile if b.loss.number == QUANTILE else 0.5
+            arguments = loss, self.rows, out, share, b.learning_rate, self.residuals, self.weights
+            blocks = (backend.blocks((out.M + 1) // 2),)
+            backend.launch("boosted_tree", "leaf_values", blocks, arguments, macros=macros)
+        grid = self._shares(s.N, THREADS, s.K), s.K
+        arguments = self.rows, out, self.raw
+        backend.launch("boosted_tree", "add_values", grid, arguments, macros=macros)
+        return out
+
+    def _fetched(self, out: TreesOut) -> Round:
+        """The finished trees."""
+        words = self.backend.asnumpy(out.at)
+        units = [tuple(row[1:3].view(np.float64).tolist()) for row in words]
+        found = [self._tree(row, out.M) for row in words]
+        return Round([tree for tree, _ in found], [added for _, added in found], units)
+
+    def _tree(self, row: np.ndarray, M: int) -> tuple[GrownTree, np.ndarray]:
+        """A tree from its words, and what its leaves add; ranges have a fifth column, the half
+        where a leaf's rows lie."""
+        s, n, most = self.sizes, int(row[0]), (M + 1) // 2
+        L = (n + 1) // 2
+        ends = np.cumsum([HEAD, M, 3 * most, most, most, 5 * most, M * s.W])
+        nodes, sums, values, added, ranges, sets = (row[i:j] for i, j in pairwise(ends))
+        nodes, sets = nodes[:n].copy(), sets.reshape(M, s.W)[:n]
+        own = np.flatnonzero(has_set(nodes))
+        feature = (nodes[own] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+        n_words = self.boosting.matrix.edges.set_words[feature]
+        places = ranges.view(np.int64).reshape(most, 5)[:L].copy()
+        places[:, 2:4] -= s.drawn
+        grown = GrownTree(
+            nodes,
+            sets[own][np.arange(s.W) < n_words[:, None]],
+            sums.view(np.int64).reshape(most, 3)[:L].copy(),
+            values.view(np.float64)[:L].copy(),
+            places,
+        )
+        return grown, added.view(np.float64)[:L].copy()

@@ -1,0 +1,134 @@
+// Gradients on the device. The specification is numpy.py beside this file.
+#include "shared/cuda.cuh"
+#include "generated/Largest.cuh"
+#include "generated/LossOf.cuh"
+
+// A gradient and a hessian.
+struct Derivatives {
+  double g, h;
+};
+
+// The exponential of common/elementary.py.
+__device__ __forceinline__ double exp_of(double x) {
+  const double factorials[] = FACTORIALS;
+  x = x < -MOST ? -MOST : x > MOST ? MOST : x;
+  double k = floor(x * LOG2_E + 0.5);
+  double rest = (x - k * LN2_HIGH) - k * LN2_LOW;
+  double series = factorials[13];
+#pragma unroll
+  for (int i = 12; i >= 0; i--) series = series * rest + factorials[i];
+  return series * __longlong_as_double(((i64)k + 1023) << 52);  // exact, as ldexp
+}
+
+// The derivatives of row r, without its weight, of a loss with one raw prediction a row.
+__device__ __forceinline__ Derivatives one_class(const LossOf& loss, i64 r) {
+  double y = loss.y[r], raw = loss.raw[r], rest = raw - y;
+  switch (loss.number) {
+    case SQUARED: return {rest, 1.0};
+    case ABSOLUTE: return {y > raw ? -1.0 : 1.0, 1.0};
+    case QUANTILE: return {y >= raw ? -loss.quantile : 1.0 - loss.quantile, 1.0};
+    case HUBER: {
+      double most = *loss.delta;
+      return {rest < -most ? -most : rest > most ? most : rest, 1.0};
+    }
+    case COUNTS: {
+      double h = exp_of(raw);
+      return {h - y, h};
+    }
+    case GAMMA: {
+      double h = y * exp_of(-raw);
+      return {1.0 - h, h};
+    }
+  }
+  double p = 1.0 / (1.0 + exp_of(-raw));
+  return {p - (double)(y == 1.0), p * (1.0 - p)};
+}
+
+// The same by class k of several; the row's highest raw prediction, and the sum of shares.
+__device__ __forceinline__ Derivatives some_class(const LossOf& loss, i64 r, i64 k, double top,
+                                                  double total) {
+  double p = exp_of(loss.raw[k * loss.N + r] - top) / total;
+  return {p - (double)(loss.y[r] == (double)k), p * (1.0 - p)};
+}
+
+__device__ __forceinline__ Derivatives weighted(const LossOf& loss, i64 r, Derivatives d) {
+  if (!loss.weight) return d;
+  double w = loss.weight[r];
+  return {d.g * w, d.h * w};
+}
+
+// Raises most[0] and most[1] to the largest size of a gradient and of a hessian, of a loss with
+// one raw prediction a row. The bits of doubles that are not negative have the order of these.
+extern "C" __global__ void __launch_bounds__(THREADS) largest(LossOf loss, u64* most) {
+  u64 g = 0, h = 0;
+  for (i64 r = thread_number(); r < loss.N; r += thread_count()) {
+    Derivatives d = weighted(loss, r, one_class(loss, r));
+    u64 own_g = (u64)__double_as_longlong(fabs(d.g));
+    u64 own_h = (u64)__double_as_longlong(fabs(d.h));
+    g = own_g > g ? own_g : g;
+    h = own_h > h ? own_h : h;
+  }
+  for (int d = 16; d > 0; d >>= 1) {
+    u64 other_g = __shfl_xor_sync(ALL_LANES, g, d), other_h = __shfl_xor_sync(ALL_LANES, h, d);
+    g = other_g > g ? other_g : g;
+    h = other_h > h ? other_h : h;
+  }
+  if (lane() == 0) {
+    atomicMax(most, g);
+    atomicMax(most + 1, h);
+  }
+}
+
+// The power of two that brings numbers up to `most` (its bits) below 2^bits: as power_of_two in
+// boosting/rounds.py.
+__device__ double unit_of(u64 most, i64 bits) {
+  i64 exponent = (i64)(most >> 52) - 1022;
+  if (exponent == 1025) exponent = 0;  // infinite
+  if (exponent == -1022) exponent = most ? -1010 - __clzll((i64)most) : 0;  // subnormal
+  i64 power = bits - exponent;
+  power = power < -1000 ? -1000 : power > 1000 ? 1000 : power;
+  return __longlong_as_double((power + 1023) << 52);
+}
+
+// Turns the largest derivatives into scales, and forgets them.
+extern "C" __global__ void __launch_bounds__(THREADS) scales(Largest all) {
+  if (threadIdx.x > 0) return;
+  double g = unit_of(all.most[0], all.g_bits), h = unit_of(all.most[1], all.h_bits);
+  all.scale[0] = g;
+  all.scale[1] = h;
+  all.scale[2] = 1.0 / g;
+  all.scale[3] = all.one ? 1.0 : 1.0 / h;
+  if (!all.keep) all.most[0] = all.most[1] = 0;
+}
+
+// What row r adds to the sums of tree k.
+__device__ __forceinline__ void write_stats(Derivatives d, const double* scale, i64 bits, i64 words,
+                                            i64* own) {
+  i64 whole = (i64)floor(d.g * scale[0] + 0.5);
+  if (words == 1) {
+    own[0] = (i64)((u64)whole << bits) + 1;
+    return;
+  }
+  own[0] = whole;
+  own[1] = (i64)((u64)(i64)floor(d.h * scale[1] + 0.5) << bits) + 1;
+}
+
+// The stats i64[K, N, words] of all rows.
+extern "C" __global__ void __launch_bounds__(THREADS)
+gradients(LossOf loss, const double* scale, i64 bits, i64 words, i64* stats) {
+  for (i64 r = thread_number(); r < loss.N; r += thread_count()) {
+    if (loss.number <= BINARY) {
+      write_stats(weighted(loss, r, one_class(loss, r)), scale, bits, words, stats + r * words);
+      continue;
+    }
+    double top = loss.raw[r], total = 0.0;
+    for (i64 k = 1; k < loss.K; k++) {
+      double other = loss.raw[k * loss.N + r];
+      top = other > top ? other : top;
+    }
+    for (i64 k = 0; k < loss.K; k++) total += exp_of(loss.raw[k * loss.N + r] - top);
+    for (i64 k = 0; k < loss.K; k++)
+      write_stats(weighted(loss, r, some_class(loss, r, k, top, total)), scale, bits, words,
+                  stats + (k * loss.N + r) * words);
+  }
+}

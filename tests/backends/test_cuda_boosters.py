@@ -1,0 +1,213 @@
+"""Gradient boosting on the CUDA backend is the reference's, bit for bit: emulated, its host code
+and its kernels' own text run on the CPU, whatever order threads and blocks take; and on a GPU
+where there is one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from boosted import LOSSES, UNLIMITED, Fit, differences, fits, made
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuforest import HistGradientBoostingRegressor, register_backend
+from gpuforest.backends import cuda_boosters, gpu, registry
+from gpuforest.backends.cuda_boosters import Sizes
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.boosting.losses import Loss
+from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.common.errors import BackendError
+from gpuforest.kernels.gradients.records import ABSOLUTE, HUBER, QUANTILE
+from gpuforest.nodes import SET_BIN, unpack
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
+seeds = st.integers(0, 2**31)
+SMALL = 10 << 10  # shared memory in which few histograms fit
+
+
+def check(fit: Fit, reference, backend) -> list:
+    """The rounds and the raw predictions are equal; returns the rounds."""
+    expected, raw = fit.run(reference)
+    found, there = fit.run(backend)
+    assert differences(expected, found) == []
+    assert np.array_equal(raw, there)
+    return found
+
+
+def thousands(name: str, weight: str = "none", n_rows: int = 5000, **rest) -> Fit:
+    """A fit on many rows of numbers and categories."""
+    kinds, n_bins = [0, 0, CATEGORICAL, 0, 0, CATEGORICAL], [250, 3, 90, 40, 255, 7]
+    return made(3, n_rows, kinds, n_bins, name, weight, 0.1, **{"min_rows": 20} | rest)
+
+
+@SETTINGS
+@given(fit=fits(), seed=seeds, shared_limit=st.sampled_from([SMALL, 227 << 10]))
+def test_rounds_are_the_reference(cuda, fit, seed, shared_limit):
+    with cuda.order(seed):
+        check(fit, NumpyBackend(), cuda.backend(shared_limit=shared_limit))
+
+
+@pytest.mark.parametrize("weight", ["none", "real"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_thousands_of_rows(cuda, name, weight):
+    fit = thousands(name, weight)
+    assert fit.boosting(NumpyBackend()).n_words == 1 + (
+        weight == "real" or not fit.rest["loss"].constant_hessian
+    )
+    with cuda.order(len(name)):
+        found = check(fit, NumbaBackend(), cuda.backend())
+    nodes = np.concatenate([tree.nodes for grown in found for tree in grown.trees])
+    feature, bin, _, _ = unpack(np, nodes)
+    assert (bin[feature >= 0] == SET_BIN).any()
+    assert (bin[feature >= 0] != SET_BIN).any()
+
+
+@SETTINGS
+@given(
+    number=st.sampled_from([ABSOLUTE, QUANTILE, HUBER]),
+    share=st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]),
+    weight=st.sampled_from(["none", "whole", "real", "far apart", "farther apart"]),
+    unit=st.sampled_from([1e-300, 0.3, 1.0, 1e150]),
+    rows_seed=st.integers(0, 2**32),
+    n_rows=st.integers(1, 40) | st.integers(250, 600),
+    seed=seeds,
+)
+def test_quantiles_are_the_reference(cuda, number, share, weight, unit, rows_seed, n_rows, seed):
+    # few distinct numbers, so that shares end between two of them, and weights that round to zero
+    rng = np.random.default_rng(rows_seed)
+    fit = made(rows_seed, n_rows, [0, 0], [9, 4], "quantile", weight, 0.1, max_leaves=5)
+    y = rng.integers(-3, 4, n_rows) * unit
+    if weight == "farther apart":
+        fit = fit.but(weight=10.0 ** rng.integers(-20, 5, n_rows))
+    fit = replace(fit.but(loss=Loss("", number, 1, share), subsample=rng.choice([0.5, 1.0])), y=y)
+    with cuda.order(seed):
+        check(fit, NumpyBackend(), cuda.backend())
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"subsample": 0.3}, {"share": 0.4}, {"max_depth": 3}, {"max_leaves": 2}, {"l2": 1.0},
+        {"signs": np.array([1, -1, 0, 1, -1, 0], np.int8)},
+        {"groups": np.eye(6, dtype=bool) | np.eye(6, k=1, dtype=bool)},
+        {"memory": 1}, {"memory": 1, "max_leaves": UNLIMITED},
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["squared_error", "binary", "huber"])
+def test_every_rule(cuda, name, rest):
+    fit = thousands(name, n_rows=3000, **rest)
+    for seed in (0, 1, 2):
+        with cuda.order(seed):
+            check(fit, NumbaBackend(), cuda.backend())
+
+
+@pytest.mark.parametrize("name", ["squared_error", "3 classes", "absolute_error"])
+def test_trees_without_a_limit_of_leaves(cuda, name, monkeypatch):
+    # the host asks now and then whether they are done
+    monkeypatch.setattr(cuda_boosters, "STEPS_AT_ONCE", 20)
+    fit = thousands(name, n_rows=1000, min_rows=3, max_leaves=UNLIMITED)
+    with cuda.order(1):
+        found = check(fit, NumbaBackend(), cuda.backend())
+    sizes = [len(tree.nodes) for grown in found for tree in grown.trees]
+    assert max(sizes) > 2 * 40
+    # some end much earlier than they might
+    assert max(sizes) < 2 * Sizes(fit.boosting(cuda.backend())).leaves - 1
+
+
+@pytest.mark.parametrize("kind", [0, CATEGORICAL])
+def test_more_bins_than_a_byte_tells_apart(cuda, kind):
+    fit = made(5, 2000, [kind, 0, kind], [300, 280, 257], "binary", "none", 0.05, min_rows=5)
+    assert fit.codes.dtype == np.uint16
+    for shared_limit in (SMALL, 227 << 10):
+        with cuda.order(2):
+            check(fit, NumbaBackend(), cuda.backend(shared_limit=shared_limit))
+
+
+def test_equal_categories_go_by_their_number(cuda):
+    # the one whose rows differ has too few of them to go alone, so the first other goes with it
+    fit = made(0, 48, [CATEGORICAL], [5], "squared_error", "none", 0.0, min_rows=20, max_leaves=2)
+    codes = np.repeat(np.arange(4, dtype=np.uint8), 12)[:, None]
+    for last in range(4):
+        own = replace(fit, codes=codes, y=(codes[:, 0] == last).astype(float), n_rounds=1)
+        with cuda.order(last):
+            (found,) = check(own, NumpyBackend(), cuda.backend())
+        other = 1 if last == 0 else 0
+        assert found.trees[0].sets.tolist() == [2**last + 2**other]
+
+
+def test_many_features(cuda):
+    # more than a block chooses from, and than a group of histograms has
+    rng, F = np.random.default_rng(0), 300
+    fit = made(6, 200, [0] * F, rng.integers(2, 9, F).tolist(), "binary", "none", 0.0)
+    for share in (1.0, 0.01):
+        with cuda.order(3):
+            check(fit.but(share=share), NumbaBackend(), cuda.backend())
+
+
+def test_raw_predictions_stay_on_the_device_unless_they_are_watched(cuda):
+    fit = thousands("poisson", n_rows=1000)
+    expected, raw = fit.run(NumbaBackend())
+    found, there = fit.but(watched=False).run(cuda.backend())
+    assert differences(expected, found) == []
+    assert (there == there[0, 0]).all()
+    assert not np.array_equal(raw, there)
+
+
+def test_memory_is_planned(cuda):
+    fit = thousands("binary", n_rows=1000)
+    b = fit.boosting(cuda.backend())
+    sizes = Sizes(b)
+    assert sizes.slots == sizes.leaves + 1 == 32
+    least = sizes.other_bytes + 4 * sizes.hist_bytes
+    # few histograms are filled again and again
+    found = check(fit, NumbaBackend(), cuda.backend(free=least))
+    assert len(found) == 3
+    with pytest.raises(BackendError, match=rf"needs about {least} bytes .* lower max_leaf_nodes"):
+        fit.run(cuda.backend(free=least - 1))
+
+
+def test_what_a_fit_takes_is_what_was_planned(cuda):
+    for name, rest in (("3 classes", {}), ("huber", {"subsample": 0.5, "memory": 1})):
+        b = thousands(name, "real", n_rows=1000, **rest).boosting(cuda.backend())
+        booster = b.backend.booster(b)
+        s = booster.sizes
+        taken = [booster.y, booster.weight, booster.out.at, *booster.rows[:2]]
+        taken += [booster.residuals, booster.weights]
+        taken += [*booster.table[:5], *booster.pool[:5]]
+        raw = 8 * s.K * s.N
+        planned = s.other_bytes + s.K * (s.slots + 2) * s.hist_bytes
+        lacking = planned - sum(array.nbytes for array in taken) - raw
+        assert lacking == 8 * s.K * (s.leaves + 1 - s.slots)
+
+
+def test_a_block_without_memory_for_a_histogram(cuda):
+    fit = thousands("binary", n_rows=100)
+    with pytest.raises(BackendError, match="too little shared memory for 256 bins"):
+        fit.run(cuda.backend(shared_limit=1 << 10))
+
+
+def test_auto_goes_on_on_the_cpu_if_memory_does_not_suffice(cuda, monkeypatch, caplog):
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    monkeypatch.setattr(registry, "GPU_ROWS", 10)
+    monkeypatch.setattr(gpu, "usable", lambda: True)
+    asked = []
+
+    def little(n_threads, memory_budget):
+        asked.append(gpu.usable())
+        monkeypatch.setattr(gpu, "usable", lambda: False)  # once is enough
+        return cuda.backend(free=2**15)
+
+    register_backend(registry.GPU, little)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2500, 3)), rng.normal(size=2500)
+    common = {"max_iter": 3, "early_stopping": True, "random_state": 0}
+    model = HistGradientBoostingRegressor(**common).fit(X, y)
+    assert asked == [True]
+    assert "starting again on the CPU" in caplog.text
+    assert "boosting 2250 rows needs about" in caplog.text
+    assert model.backend_ == "numba"
+    other = HistGradientBoostingRegressor(backend="numpy", **common).fit(X, y)
+    assert np.array_equal(model.forest_.leaf_values, other.forest_.leaf_values)
+    assert np.array_equal(model.validation_score_, other.validation_score_)

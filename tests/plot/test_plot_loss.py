@@ -1,0 +1,141 @@
+"""Pictures of losses: the curves are those of the fit, and of the rows that are passed."""
+
+import numpy as np
+import pytest
+from drawn import check_readable, close_figures  # noqa: F401
+from matplotlib import pyplot
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import train_test_split
+
+import gpuforest
+from gpuforest import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from gpuforest.plot import plot_loss
+
+IRIS, CANCER, DIABETES = (
+    train_test_split(*load(return_X_y=True), random_state=0)
+    for load in (load_iris, load_breast_cancer, load_diabetes)
+)
+STOPS = {"max_iter": 40, "early_stopping": True, "random_state": 0}
+
+
+def curves(ax):
+    return {line.get_label(): line for line in ax.lines}
+
+
+@pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
+def test_the_losses_of_a_fit(tmp_path, data):
+    X, _, y, _ = data
+    kind = HistGradientBoostingClassifier if data is IRIS else HistGradientBoostingRegressor
+    model = kind(**STOPS).fit(X, y)
+    model.save(tmp_path / "model")
+    for shown in (model, gpuforest.load(tmp_path / "model")):
+        _, given = pyplot.subplots()
+        ax = plot_loss(shown, ax=given)
+        assert ax is given
+        training, validation, best = ax.lines
+        for line, scores in ((training, model.train_score_), (validation, model.validation_score_)):
+            assert line.get_xdata().tolist() == [*range(model.n_iter_ + 1)]
+            assert line.get_ydata().tolist() == (-scores).tolist()
+        at = int(model.validation_score_.argmax())
+        assert (*best.get_xdata(), *best.get_ydata()) == (at, -model.validation_score_[at])
+        assert best.get_label().startswith(f"best: round {at}, ")
+        assert ax.get_ylabel() == f"loss: {model.loss}"
+        check_readable(plot_loss(shown))
+
+
+def test_scores_are_drawn_as_they_are():
+    X, X_test, y, y_test = CANCER
+    for scoring, word in (("roc_auc", "roc_auc"), (None, "accuracy")):
+        model = HistGradientBoostingClassifier(scoring=scoring, **STOPS).fit(X, y)
+        ax = plot_loss(model, X_test, y_test)
+        assert ax.get_ylabel() == f"score: {word}"
+        lines = curves(ax)
+        assert lines["validation"].get_ydata().tolist() == model.validation_score_.tolist()
+        last = lines["rows passed"].get_ydata()[-1]
+        if scoring is None:
+            assert last == accuracy_score(y_test, model.predict(X_test))
+        assert ax.lines[-1].get_ydata()[0] == lines["rows passed"].get_ydata().max()
+
+
+@pytest.mark.parametrize("data", [IRIS, CANCER], ids=["three", "two"])
+def test_the_loss_of_rows_that_are_passed(data):
+    X, X_test, y, y_test = data
+    names = np.array(["a", "b", "c"])
+    model = HistGradientBoostingClassifier(max_iter=15).fit(X, names[y])
+    with pytest.raises(
+        ValueError, match="kept no losses: fit it with early_stopping=True, or pass"
+    ):
+        plot_loss(model)
+    ax = plot_loss(model, X_test, names[y_test])
+    found = curves(ax)["rows passed"].get_ydata()
+    expected = [log_loss(y_test, p) for p in model.staged_predict_proba(X_test)]
+    np.testing.assert_allclose(found[1:], expected, rtol=1e-9)
+    shares = np.tile(np.bincount(y) / len(y), (len(y_test), 1))
+    assert found[0] == pytest.approx(log_loss(y_test, shares))
+    check_readable(ax)
+
+
+def test_the_loss_of_training_rows_is_that_of_the_fit():
+    X, _, y, _ = DIABETES
+    model = HistGradientBoostingRegressor("huber", validation_fraction=None, **STOPS).fit(X, y)
+    ax = plot_loss(model, X, y)
+    lines = curves(ax)
+    assert lines["rows passed"].get_ydata().tolist() == lines["training"].get_ydata().tolist()
+    # the last of the training rows is the best, as a rule: it is not marked
+    assert [line.get_label() for line in plot_loss(model).lines] == ["training"]
+
+
+def test_the_errors_of_adaboost():
+    for kind, (X, X_test, y, y_test), word in (
+        (AdaBoostClassifier, CANCER, "share of wrong rows"),
+        (AdaBoostRegressor, DIABETES, "1 - R²"),
+    ):
+        model = kind(n_estimators=10, random_state=0).fit(X, y)
+        ax = plot_loss(model, X_test, y_test)
+        line, best = ax.lines
+        errors = [1 - score for score in model.staged_score(X_test, y_test)]
+        assert line.get_xdata().tolist() == [*range(1, len(errors) + 1)]
+        assert line.get_ydata().tolist() == errors
+        assert best.get_xdata()[0] == 1 + np.argmin(errors)
+        assert ax.get_ylabel() == word
+        with pytest.raises(ValueError, match=f"an {kind.__name__} keeps no losses: pass rows"):
+            plot_loss(model)
+
+
+def test_scores_of_a_function():
+    def judge(estimator, X, y):
+        return (estimator.predict(X) == y).mean()
+
+    X, X_test, y, y_test = CANCER
+    model = HistGradientBoostingClassifier(scoring=judge, **STOPS).fit(X, y)
+    ax = plot_loss(model, X_test, y_test)
+    assert ax.get_ylabel() == "score: judge"
+    assert curves(ax)["rows passed"].get_ydata()[-1] == model.score(X_test, y_test)
+    model.set_params(scoring="loss").scored_by_ = "judge"  # as it is read from a file
+    assert plot_loss(model).get_ylabel() == "score: judge"
+    with pytest.raises(ValueError, match=r"those of judge: call set_params\(scoring=judge\)"):
+        plot_loss(model, X_test, y_test)
+
+
+def test_what_is_refused():
+    X, X_test, y, y_test = IRIS
+    model = HistGradientBoostingClassifier(max_iter=2).fit(X, y)
+    with pytest.raises(TypeError, match="a RandomForestClassifier has no rounds of boosting"):
+        plot_loss(RandomForestClassifier(2).fit(X, y))
+    with pytest.raises(ValueError, match="not fitted"):
+        plot_loss(HistGradientBoostingClassifier())
+    for given, message in (
+        ({"X": X}, "y is missing: pass both X and y"),
+        ({"y": y}, "X is missing: pass both X and y"),
+        ({"X": X_test, "y": y_test + 1}, "y has a class that the estimator does not know: 3"),
+        ({"X": X_test, "y": y_test[1:]}, "y has 37 targets, X 38 rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plot_loss(model, **given)
