@@ -232,15 +232,19 @@ def weighted_quantile(values: np.ndarray, weight: np.ndarray | None, share: floa
         low = int(at)
         high = min(low + 1, len(values) - 1)
         return float(values[low] + (values[high] - values[low]) * (at - low))
-    # integers whose sum stays below 2**52
-    bits = 52 - len(weight).bit_length()
-    upto = np.cumsum(np.rint(np.ldexp(near_one(weight[order]), bits)).astype(np.int64))
+    upto = np.cumsum(np.rint(weight[order] * unit_of(weight)).astype(np.int64))
     wanted = share * float(upto[-1])
     low = min(int(np.searchsorted(upto, wanted, side="left")), len(values) - 1)
     high = low
     if float(upto[low]) == wanted:  # the share ends between two values
         high = min(int(np.searchsorted(upto, upto[low], side="right")), len(values) - 1)
     return float(values[low] + (values[high] - values[low]) * 0.5)
+
+
+def unit_of(weight: np.ndarray) -> float:
+    """The power of two that makes integers of weights f64[N], whose sum stays below 2**52."""
+    bits = 52 - len(weight).bit_length()
+    return float(np.ldexp(1.0, bits - int(np.frexp(float(weight.max(initial=1.0)))[1])))
 
 
 def huber_delta(rest: np.ndarray, weight: np.ndarray | None, share: float) -> float:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gpuforest.boosting.losses import Loss, exact_mean, huber_delta, weighted_quantile
+from gpuforest.boosting.losses import Loss, exact_sum, huber_delta, weighted_quantile
 from gpuforest.common import hashing
 from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
 from gpuforest.kernels.gradients.records import HUBER, QUANTILE, LossNumbers, Units
@@ -152,11 +152,11 @@ def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Ro
     rules = [rules_of(b, units, number * K + k) for k in range(K)]
     trees = booster.trees(rules, rows, others)
     found, diverges = [], False
-    for k, tree in enumerate(trees):
+    for k in range(K):
         with np.errstate(over="ignore"):
             # trees grow from gradients of size one, see `rules_of`
-            grown, own = tree.values / (units.g * rules[k].g), booster.rows[k]
-            steps = leaf_values(b, loss, grown, tree.ranges, raw[k], own) * b.learning_rate
+            tree = trees[k] = trees[k]._replace(values=trees[k].values / (units.g * rules[k].g))
+            steps = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
         values = np.clip(steps, -MOST_STEP, MOST_STEP)
         diverges |= not np.array_equal(values, steps)
         booster.add_values(raw[k], tree, values, k)
@@ -226,19 +226,18 @@ def rules_of(b: Boosting, units: Units, tree: int) -> BoostRules:
 def leaf_values(
     b: Boosting,
     loss: LossNumbers,
-    grown: np.ndarray,
-    ranges: np.ndarray,
+    tree: GrownTree,
     raw: np.ndarray,
     rows: np.ndarray,
 ) -> np.ndarray:
-    """What each leaf adds to the raw predictions before the learning rate, f64[L]: `grown`, minus
-    the sum of the gradients by that of the hessians; or of some losses the best constant, a
-    quantile of the residuals (Friedman 2001, algorithms 3 and 4)."""
+    """What each leaf adds to the raw predictions before the learning rate, f64[L]: minus the sum
+    of the gradients by that of the hessians; or of some losses the best constant, a quantile of
+    the residuals (Friedman 2001, algorithms 3 and 4)."""
     if not b.loss.by_order:
-        return grown
+        return tree.values
     share = b.loss.quantile if b.loss.number == QUANTILE else 0.5
-    found = np.empty(len(grown))
-    for leaf, (begin, end) in enumerate(ranges[:, :2]):
+    found = np.empty(len(tree.values))
+    for leaf, (begin, end) in enumerate(tree.ranges[:, :2]):
         own = rows[begin:end]
         rest = b.y[own] - raw[own]
         weight = None if b.weight is None else b.weight[own]
@@ -249,5 +248,8 @@ def leaf_values(
 
 
 def huber_step(rest: np.ndarray, weight: np.ndarray | None, delta: float) -> float:
-    """The mean of residuals f64[n] that are cut off at delta."""
-    return exact_mean(np.minimum(np.maximum(rest, -delta), delta), weight)
+    """The mean of residuals f64[n] that are cut off at delta, by the steps of devices."""
+    cut = np.minimum(np.maximum(rest, -delta), delta)
+    if weight is None:
+        return exact_sum(cut) / len(cut)
+    return exact_sum(cut * weight) / exact_sum(weight)
