@@ -239,7 +239,7 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     return MemoryEstimate(
         codes=N * fit.n_features * fit.code_bytes,
         target=N * fit.target_bytes,
-        binning=_binning(fit, backend.bytes_for(fit, size).edges),
+        binning=binning_bytes(fit, backend.bytes_for(fit, size).edges),
         bags=at_once * (4 * N + 8 * R),
         growing=math.ceil(max(growing, 4 * fit.scores_bytes * N)),
         forest=math.ceil(T * nodes + 8 * C * n_waves * rows),
@@ -275,7 +275,7 @@ def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
     )
 
 
-def _binning(fit: Fit, edges: int) -> int:
+def binning_bytes(fit: Fit, edges: int) -> int:
     """Bytes while edges are chosen, or a block of X is copied and encoded."""
     F = fit.n_features
     block = min(fit.n_rows, BLOCK_ROWS, max(1, BLOCK_VALUES // F)) * F

@@ -96,8 +96,8 @@ class Booster:
         n_threads = b.backend.n_threads
         return cls(b.matrix, b.y, weight, b.loss.n_raw, b.n_words, n_threads, b.memory)
 
-    def round(self, boosting: Boosting, raw: Array, number: int) -> Round:
-        """Grow the round of this number; raw f64[K, N] is changed."""
+    def round(self, boosting: Boosting, raw: Array, number: int) -> Round | None:
+        """Grow the round of this number; raw f64[K, N] is changed. None: see `one_round`."""
         return one_round(boosting, self, raw, number)
 
     def data(self, k: int) -> BoostRows:

@@ -89,6 +89,11 @@ class Loss:
         return self.number in (ABSOLUTE, QUANTILE, BINARY, MULTICLASS)
 
     @property
+    def link_is_identity(self) -> bool:
+        """Whether a prediction is the raw one."""
+        return self.number in (SQUARED, ABSOLUTE, QUANTILE, HUBER)
+
+    @property
     def by_order(self) -> bool:
         """Whether a leaf's value is computed from the sorted residuals of its rows."""
         return self.number in (ABSOLUTE, QUANTILE, HUBER)
@@ -114,7 +119,7 @@ class Loss:
             share = self.quantile if self.number == QUANTILE else 0.5
             return np.array([weighted_quantile(y, weight, share)])
         if self.is_classes:
-            w = np.ones(len(y)) if weight is None else weight
+            w = np.ones(len(y)) if weight is None else near_one(weight)
             total = exact_sum(w)
             found = np.array([exact_sum(w[y == k]) for k in range(max(2, self.n_raw))]) / total
             found = np.minimum(np.maximum(found, LEAST_SHARE), 1 - LEAST_SHARE)
@@ -126,10 +131,14 @@ class Loss:
         return log(found) if self.is_log else found
 
     def losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
-        """The loss f64[N] of each row.
+        """The loss f64[N] of each row; infinite where float64 does not hold it.
 
         raw : f64[K, N]
         """
+        with np.errstate(over="ignore"):
+            return self._losses(y, raw)
+
+    def _losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
         if self.number == MULTICLASS:
             top = raw.max(axis=0)
             total = np.zeros_like(top)
@@ -172,22 +181,42 @@ class Loss:
         return exp(raw[:, 0]) if self.is_log else raw[:, 0]
 
 
-def exact_sum(values: np.ndarray) -> float:
-    """The sum of f64[N] as fixed-point integers, so that it is free of any order."""
+def fixed_point(values: np.ndarray) -> tuple[float, int]:
+    """The sum of finite f64[N] as m * 2**e: of fixed-point integers, so that it is free of any
+    order, and not beyond float64 even where the sum is."""
     most = float(np.abs(values).max(initial=0.0))
-    if not most > 0 or not np.isfinite(most):
-        return most if most else 0.0
+    if not most > 0:
+        return 0.0, 0
     # sums stay below 2**62
     shift = 62 - len(values).bit_length() - int(np.frexp(most)[1])
     parts = np.rint(np.ldexp(values, shift)).astype(np.int64)
-    return float(np.ldexp(float(parts.sum()), -shift))
+    return float(parts.sum()), -shift
+
+
+def exact_sum(values: np.ndarray) -> float:
+    """The sum of f64[N], free of any order; infinite where one is."""
+    if not np.isfinite(values).all():
+        return float(np.abs(values).max())
+    m, e = fixed_point(values)
+    return float(np.ldexp(m, e))
 
 
 def exact_mean(values: np.ndarray, weight: np.ndarray | None) -> float:
-    """The weighted mean of f64[N], free of any order."""
+    """The weighted mean of f64[N], free of any order; infinite where one is."""
+    if not np.isfinite(values).all():
+        return float(np.abs(values).max())
     if weight is None:
-        return exact_sum(values) / len(values)
-    return exact_sum(values * weight) / exact_sum(weight)
+        m, e = fixed_point(values)
+        return float(np.ldexp(m / len(values), e))
+    weight = near_one(weight)
+    (m, e), (total, unit) = fixed_point(values * weight), fixed_point(weight)
+    return float(np.ldexp(m / total, e - unit))
+
+
+def near_one(weight: np.ndarray) -> np.ndarray:
+    """Weights f64[N] times the power of two that brings the largest to 0.5 .. 1, so that no product
+    with them overflows."""
+    return np.asarray(np.ldexp(weight, -int(np.frexp(float(weight.max()))[1])))
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray | None, share: float) -> float:

@@ -7,13 +7,14 @@ adds what their leaves predict.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gpuforest.boosting.losses import Loss, exact_mean, huber_delta, weighted_quantile
+from gpuforest.boosting.losses import Loss, exact_sum, huber_delta, weighted_quantile
 from gpuforest.common import hashing
 from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
 from gpuforest.kernels.gradients.records import HUBER, QUANTILE, LossNumbers, Units
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62
+MOST_STEP, MOST_GRADIENT = 1e304, 1e307  # beyond these a fit diverges; sums of some stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +79,13 @@ class Boosting:
 
     @property
     def n_words(self) -> int:
-        """The words of a row's stats: 1 if every hessian is 1, and few rows leave enough bits."""
-        one = self.loss.constant_hessian and self.weight is None
-        return 1 if one and SUM_BITS - 2 * self.n_bits >= ONE_WORD_BITS else 2
+        return words_of(self.loss, self.weight is not None, self.n_rows)
+
+
+def words_of(loss: Loss, weighted: bool, n_rows: int) -> int:
+    """The words of a row's stats: 1 if every hessian is 1, and few rows leave enough bits."""
+    one = loss.constant_hessian and not weighted
+    return 1 if one and SUM_BITS - 2 * n_rows.bit_length() >= ONE_WORD_BITS else 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +96,22 @@ class Round:
     values : of each, what its leaves add to the raw predictions, f64[L]
     units : of each, what its sums of gradients and hessians are multiplied by
     loss : float, the mean loss after it, from a backend that keeps raw predictions; else None
+    diverges : values were cut off, because they are too large
     """
 
     trees: list[GrownTree]
     values: list[np.ndarray]
     units: list[tuple[float, float]]
     loss: float | None = None
+    diverges: bool = False
 
 
 class GrowsRounds(Protocol):
     """What a backend makes for one fit."""
 
-    def round(self, boosting: Boosting, raw: np.ndarray, number: int) -> Round:
-        """Grow the round of this number, and add what it predicts to the raw predictions.
+    def round(self, boosting: Boosting, raw: np.ndarray, number: int) -> Round | None:
+        """Grow the round of this number, and add what it predicts to the raw predictions; None:
+        gradients are too large for float64.
 
         raw : f64[K, N], what the fit begins with; changed, if the fit is watched
         """
@@ -112,35 +121,51 @@ class GrowsRounds(Protocol):
 
 
 def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Round]:
-    """Grow round after round, without end; raw f64[K, N] is changed if the fit is watched.
+    """Grow round after round, without end unless they diverge; raw f64[K, N] is changed if the fit
+    is watched.
 
     first : the number of the first round
     """
     b = boosting
     booster = b.backend.booster(b)
     try:
-        while True:
-            yield booster.round(b, raw, first)
+        while (done := booster.round(b, raw, first)) is not None:
+            yield done
             first += 1
+            if done.diverges:
+                break
+        warnings.warn(
+            f"boosting ended after {first} rounds: predictions grow beyond what float64 "
+            "holds: lower learning_rate",
+            stacklevel=2,
+        )
     finally:
         booster.close()
 
 
-def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Round:
-    """Grow the K trees of a round, and add what they predict to raw."""
+def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Round | None:
+    """Grow the K trees of a round, and add what they predict to raw; None: gradients are too large
+    for float64."""
     K = len(raw)
     rows, others = drawn_rows(b, number)
     loss = loss_numbers(b, raw, rows)
     units = units_of(b, booster, loss, raw)
+    if units is None:
+        return None
     booster.gradients(loss, raw, units)
     rules = [rules_of(b, units, number * K + k) for k in range(K)]
     trees = booster.trees(rules, rows, others)
-    found = []
-    for k, tree in enumerate(trees):
-        values = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
+    found, diverges = [], False
+    for k in range(K):
+        with np.errstate(over="ignore"):
+            # trees grow from gradients of size one, see `rules_of`
+            tree = trees[k] = trees[k]._replace(values=trees[k].values / (units.g * rules[k].g))
+            steps = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
+        values = np.clip(steps, -MOST_STEP, MOST_STEP)
+        diverges |= not np.array_equal(values, steps)
         booster.add_values(raw[k], tree, values, k)
         found.append(values)
-    return Round(trees, found, [(r.g, r.h) for r in rules])
+    return Round(trees, found, [(1.0 / units.g, r.h) for r in rules], diverges)
 
 
 def drawn_rows(b: Boosting, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -163,17 +188,24 @@ def loss_numbers(b: Boosting, raw: np.ndarray, rows: np.ndarray) -> LossNumbers:
     return LossNumbers(b.loss.number, b.loss.quantile, delta)
 
 
-def units_of(b: Boosting, booster: Booster, loss: LossNumbers, raw: np.ndarray) -> Units:
+def units_of(b: Boosting, booster: Booster, loss: LossNumbers, raw: np.ndarray) -> Units | None:
     """Powers of two by which gradients and hessians become integers, so that the sums of all rows
-    stay below 2**62. They depend on the largest of them, and so not on any order."""
+    stay below 2**62. They depend on the largest of them, and so not on any order. None: the
+    largest is too large for float64."""
     if b.loss.is_bounded:
         most = 1.0 if b.weight is None else float(b.weight.max())
         g, h = most, most * (0.25 if b.loss.is_classes else 1.0)  # p (1 - p) is at most 1/4
     else:
         g, h = booster.largest(loss, raw)
+    if not max(g, h) <= MOST_GRADIENT:
+        return None
     bits = b.n_bits
-    room = SUM_BITS - (bits if b.n_words == 2 else 2 * bits)
-    return Units(power_of_two(room, g), power_of_two(SUM_BITS - 2 * bits, h), bits)
+    return Units(power_of_two(room_of(b), g), power_of_two(SUM_BITS - 2 * bits, h), bits)
+
+
+def room_of(b: Boosting) -> int:
+    """The bits of a gradient."""
+    return SUM_BITS - (b.n_bits if b.n_words == 2 else 2 * b.n_bits)
 
 
 def power_of_two(bits: int, most: float) -> float:
@@ -183,17 +215,24 @@ def power_of_two(bits: int, most: float) -> float:
 
 
 def rules_of(b: Boosting, units: Units, tree: int) -> BoostRules:
-    """The rules by which a tree grows; tree : its number."""
+    """The rules by which a tree grows; tree : its number.
+
+    Gradients count as of size one, however large or small they are: no square of them overflows.
+    """
     key = hashing.hash_at(hashing.tree_keys(np, b.seed, tree, tree + 1), hashing.ROOT)[0]
     h = 1.0 if b.n_words == 1 else 1.0 / units.h
     return BoostRules(
-        1.0 / units.g, h, units.n_bits, b.l2, b.min_rows, b.max_depth, b.max_leaves, b.share,
+        2.0 ** -room_of(b), h, units.n_bits, b.l2, b.min_rows, b.max_depth, b.max_leaves, b.share,
         int(key), b.signs, b.groups,
     )  # fmt: skip
 
 
 def leaf_values(
-    b: Boosting, loss: LossNumbers, tree: GrownTree, raw: np.ndarray, rows: np.ndarray
+    b: Boosting,
+    loss: LossNumbers,
+    tree: GrownTree,
+    raw: np.ndarray,
+    rows: np.ndarray,
 ) -> np.ndarray:
     """What each leaf adds to the raw predictions before the learning rate, f64[L]: minus the sum
     of the gradients by that of the hessians; or of some losses the best constant, a quantile of
@@ -213,5 +252,8 @@ def leaf_values(
 
 
 def huber_step(rest: np.ndarray, weight: np.ndarray | None, delta: float) -> float:
-    """The mean of residuals f64[n] that are cut off at delta."""
-    return exact_mean(np.minimum(np.maximum(rest, -delta), delta), weight)
+    """The mean of residuals f64[n] that are cut off at delta, by the steps of devices."""
+    cut = np.minimum(np.maximum(rest, -delta), delta)
+    if weight is None:
+        return exact_sum(cut) / len(cut)
+    return exact_sum(cut * weight) / exact_sum(weight)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 SCORED_ROWS = 10_000  # of training rows at most, by a scorer
+
+
+def validation_rows(n_rows: int, fraction: float | int) -> int:
+    """How many rows `set_aside` gives for validation, where it leaves one to train on."""
+    wanted = fraction if isinstance(fraction, Integral) else math.ceil(fraction * n_rows)
+    return min(int(wanted), n_rows - 1)
 
 
 def set_aside(
@@ -22,9 +29,11 @@ def set_aside(
     ------
     ValueError : no row would be left for one of them
     """
-    if isinstance(fraction, Integral) and not fraction < n_rows:
+    wanted = fraction if isinstance(fraction, Integral) else math.ceil(fraction * n_rows)
+    if not wanted < n_rows:
         raise ValueError(
-            f"validation_fraction={fraction} leaves no rows to train on: X has {n_rows}"
+            f"validation_fraction={fraction} leaves no rows to train on: there are {n_rows}; set "
+            "early_stopping=False, or pass X_val and y_val"
         )
     drawn = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.uint32).max, dtype=np.uint64)
     train, validation = train_test_split(

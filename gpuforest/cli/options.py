@@ -23,6 +23,17 @@ ESTIMATORS: dict[tuple[str, str], Any] = {
     ("bagging", "regression"): gpuforest.BaggingRegressor,
     ("adaboost", "classification"): gpuforest.AdaBoostClassifier,
     ("adaboost", "regression"): gpuforest.AdaBoostRegressor,
+    ("boosting", "classification"): gpuforest.HistGradientBoostingClassifier,
+    ("boosting", "regression"): gpuforest.HistGradientBoostingRegressor,
+}
+# options that have another name in other models
+INSTEAD = {"n_estimators": "max_iter", "max_iter": "n_estimators"}
+# what an option says that means something else in each model
+SAYS = {
+    "loss": "What a row loses by its error: linear, square or exponential in adaboost; the others "
+    "in boosting, log_loss for classes",
+    "learning_rate": "What each tree's weight (adaboost) or the values of its leaves (boosting) "
+    "are multiplied by",
 }
 NO_OPTION = "estimator"  # of bagging and adaboost: their trees take the options of a tree
 PREFIX = "parameter "  # of the options' names among the parsed arguments
@@ -129,13 +140,18 @@ def add_estimator_options(command: argparse.ArgumentParser) -> None:
 
 def add_option(group: Any, name: str, kinds: Kinds, text: str) -> None:
     """Add one parameter's option to a group or parser; absent unless it is given."""
-    flag = "--" + name.replace("_", "-")
+    flag = flag_of(name)
     how: dict[str, Any] = {"dest": PREFIX + name, "default": argparse.SUPPRESS}
     if kinds.is_switch:
         how["action"] = argparse.BooleanOptionalAction
     else:
         how |= {"type": kinds, "metavar": "X"}
     group.add_argument(flag, help=text.replace("%", "%%"), **how)
+
+
+def flag_of(name: str) -> str:
+    """The option of a parameter."""
+    return "--" + name.replace("_", "-")
 
 
 def parameters() -> dict[str, list[Any]]:
@@ -170,8 +186,9 @@ def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
         given[NO_OPTION] = estimator().estimator_.set_params(**of_tree) if of_tree else None
     for name in given:
         if name not in known:
-            flag = "--" + name.replace("_", "-")
-            raise ValueError(f"{flag} is no option of a {task} {model}")
+            other = INSTEAD.get(name, "")
+            hint = f"; there it is {flag_of(other)}" if other in known else ""
+            raise ValueError(f"{flag_of(name)} is no option of a {task} {model}{hint}")
     defaults: dict[str, Any] = {"n_jobs": -1} if "n_jobs" in known else {}
     if "bootstrap" in known and "oob_score" in known:
         defaults["oob_score"] = given.get("bootstrap", known["bootstrap"].default)
@@ -180,7 +197,8 @@ def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
 
 def describe(name: str, users: list[Any], kinds: Kinds) -> str:
     """First sentence of a parameter's documentation, what it takes, and who has it."""
-    text = next(filter(None, (documentation(estimator, name) for estimator in users)), "")
+    told = (documentation(estimator, name) for estimator in users)
+    text = SAYS.get(name) or next(filter(None, told), "")
     if name == "n_jobs":
         default = "-1, all cores"
     elif name == "oob_score":

@@ -1,4 +1,4 @@
-"""Train a forest or a tree on a file, and save it."""
+"""Train a model on a file, and save it."""
 
 from __future__ import annotations
 

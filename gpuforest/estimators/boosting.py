@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.arrays import to_host
@@ -18,14 +16,17 @@ from gpuforest.backends.registry import for_boosting, run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges, on_host
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.model import BoostedCoding, gain_importances
+from gpuforest.boosting.precision import refuse_overflow, warn_of_lost_precision
 from gpuforest.boosting.rounds import Boosting, Round, rounds
 from gpuforest.boosting.stopping import set_aside
 from gpuforest.common import progress
 from gpuforest.data.validation import check_table, check_weights, learn_table, table_as_fitted
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.boosting_settings import fit_of, most_leaves, stops_early
 from gpuforest.estimators.callbacks import notified, with_callbacks
 from gpuforest.estimators.interactions import groups_of
-from gpuforest.estimators.settings import UNLIMITED, draw_seed
+from gpuforest.estimators.memory import boosting_fitted_to_memory
+from gpuforest.estimators.settings import draw_seed
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.estimators.watch import Rows, Watch
 from gpuforest.forest import Forest
@@ -33,38 +34,6 @@ from gpuforest.predict import predict
 from gpuforest.target import integer_weights
 
 Array = Any
-
-HISTOGRAM_BYTES = 256 * 2**20  # the most that histograms take, if no memory_limit says less
-
-CONSTRAINTS: dict[str, list[Any]] = {
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
-    "l2_regularization": [Interval(Real, 0, None, closed="left")],
-    "max_features": [Interval(RealNotInt, 0, 1, closed="right")],
-    "subsample": [Interval(RealNotInt, 0, 1, closed="right")],
-    "max_bins": [Interval(Integral, 2, 255, closed="both")],
-    "monotonic_cst": ["array-like", dict, None],
-    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
-    "warm_start": ["boolean"],
-    "early_stopping": [StrOptions({"auto"}), "boolean"],
-    "scoring": [str, callable, None],
-    "validation_fraction": [
-        Interval(RealNotInt, 0, 1, closed="neither"),
-        Interval(Integral, 1, None, closed="left"),
-        None,
-    ],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "verbose": ["verbose"],
-    "random_state": [Interval(Integral, 0, 2**64 - 1, closed="both"), np.random.RandomState, None],
-    "backend": [str],
-    "n_jobs": [Integral, None],
-    "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
-}
 
 
 @dataclass(frozen=True)
@@ -191,6 +160,7 @@ class HistGradientBoosting(BaseTrees):
                 train = train.take(np.flatnonzero(weight), backend)
             loss = self._loss(classes)
             loss.check(train.y)
+            refuse_overflow(train.y, train.weight)
             signs, groups = self._signs_of(X.shape[1]), groups_of(self.interaction_cst, X.shape[1])
             if signs.any() and loss.n_raw > 1:
                 raise ValueError(
@@ -198,6 +168,12 @@ class HistGradientBoosting(BaseTrees):
                 )
             train, validation = self._split(train, given_val, loss, classes, categories, seed,
                                             backend)  # fmt: skip
+            fit = fit_of(
+                self, X, loss, (len(train.y), 0 if validation is None else len(validation.y)),
+                self.do_early_stopping_, weight is not None,
+                max(map(len, categories.values()), default=0),
+            )  # fmt: skip
+            backend, memory = boosting_fitted_to_memory(fit, backend, self.memory_limit)
         with progress.stage("binning"):
             edges = fit_edges(
                 train.X,
@@ -208,7 +184,10 @@ class HistGradientBoosting(BaseTrees):
                 categories=categories,
             )
             matrix = bin_matrix(train.X, edges, backend)
-        boosting = self._boosting(matrix, train, loss, signs, groups, seed, backend)
+            if earlier is None and self.scoring == "loss":
+                train = replace(train, X=None)  # it may be a copy, which nothing needs any more
+        constraints = signs, groups
+        boosting = self._boosting(matrix, train, loss, constraints, seed, backend, memory)
         self._run(boosting, train, validation, classes, earlier, kept)
         self.backend_ = backend.name
 
@@ -224,9 +203,9 @@ class HistGradientBoosting(BaseTrees):
     ) -> tuple[Rows, Rows | None]:
         """The rows to train on, and those to validate on; None: none."""
         n = len(train.y)
-        stops = n > 10_000 or given_val is not None
-        self.do_early_stopping_ = stops if self.early_stopping == "auto" else self.early_stopping
+        self.do_early_stopping_ = stops_early(self.early_stopping, n)
         if given_val is not None:
+            self.do_early_stopping_ = True
             return train, self._validation(given_val, classes, loss, categories, backend)
         if not self.do_early_stopping_ or self.validation_fraction is None:
             return train, None
@@ -253,12 +232,12 @@ class HistGradientBoosting(BaseTrees):
         matrix: BinnedMatrix,
         train: Rows,
         loss: Loss,
-        signs: np.ndarray,
-        groups: np.ndarray,
+        constraints: tuple[np.ndarray, np.ndarray],
         seed: int,
         backend: Backend,
+        memory: int,
     ) -> Boosting:
-        limit, leaves, depth = self.memory_limit, self.max_leaf_nodes, self.max_depth
+        (depth, leaves), (signs, groups) = most_leaves(self), constraints
         return Boosting(
             matrix=matrix,
             y=np.ascontiguousarray(train.y, np.float64),
@@ -267,13 +246,13 @@ class HistGradientBoosting(BaseTrees):
             learning_rate=float(self.learning_rate),
             l2=float(self.l2_regularization),
             min_rows=int(self.min_samples_leaf),
-            max_depth=UNLIMITED if depth is None else min(int(depth), UNLIMITED),
-            max_leaves=UNLIMITED if leaves is None else min(int(leaves), UNLIMITED),
+            max_depth=depth,
+            max_leaves=leaves,
             share=float(self.max_features),
             subsample=float(self.subsample),
             signs=signs,
             groups=groups,
-            memory=HISTOGRAM_BYTES if limit is None else int(limit) // 2,
+            memory=memory,
             seed=seed,
             backend=backend,
             watched=bool(self.do_early_stopping_) and self.scoring != "loss",
@@ -294,7 +273,9 @@ class HistGradientBoosting(BaseTrees):
         coding: Any = BoostedCoding(
             classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2, baseline=baseline
         )
-        if earlier is not None:
+        if earlier is None:
+            warn_of_lost_precision(b, baseline)
+        else:
             check_same(earlier, b.matrix.edges, coding)
             coding = earlier.coding
         raw = np.empty((b.loss.n_raw, b.n_rows))
@@ -379,6 +360,12 @@ class HistGradientBoosting(BaseTrees):
         """The gain of the splits by each feature as a share of all gains, f64[n_features]."""
         check_is_fitted(self)
         return gain_importances(self.forest_)
+
+    def to_sklearn(self) -> Any:
+        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_boosting`."""
+        from gpuforest.export.sklearn_boosting import to_sklearn
+
+        return to_sklearn(self)
 
     def _raw_predict(self, X: Any) -> np.ndarray:
         """Raw predictions f64[N, K], where X is."""

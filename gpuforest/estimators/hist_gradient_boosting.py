@@ -15,7 +15,8 @@ from gpuforest.backends.base import Backend
 from gpuforest.boosting.losses import NUMBERS
 from gpuforest.criteria import CRITERIA
 from gpuforest.data.validation import check_labels, check_numbers
-from gpuforest.estimators.boosting import CONSTRAINTS, HistGradientBoosting
+from gpuforest.estimators.boosting import HistGradientBoosting
+from gpuforest.estimators.boosting_settings import CONSTRAINTS
 from gpuforest.estimators.class_weights import class_weights_of
 from gpuforest.estimators.settings import keep
 from gpuforest.forest import Forest
@@ -78,9 +79,8 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     n_jobs : int or None, default=-1
         Threads; -1: all processors; None: 1.
     memory_limit : int or None, default=None
-        Half of it, in bytes, is the most that the histograms of open nodes take; None: 256 MiB.
-        With less, histograms are computed again, and the model is the same. It does not bound
-        what the data take.
+        Bytes that a fit may take, about, beside X and y: histograms have what is left of it, and
+        are computed again where that is little; the model is the same. None: they have 256 MiB.
 
     Attributes
     ----------

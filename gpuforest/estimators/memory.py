@@ -13,10 +13,13 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import get_backend
+from gpuforest.backends.registry import for_boosting, get_backend
 from gpuforest.binning import FEW_VALUES, MANY_BINS
+from gpuforest.boosting import memory as boosting_memory
+from gpuforest.boosting.memory import BoostedFit
 from gpuforest.common.dtypes import WEIGHT
 from gpuforest.criteria import CRITERIA
+from gpuforest.estimators import boosting_settings
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of, thread_count
 from gpuforest.frontier import Rules
 from gpuforest.memory import SHARED_WEIGHT, Fit, MemoryEstimate, estimate, within
@@ -68,13 +71,17 @@ def estimate_memory(
     >>> found.codes
     500000
     """
-    if hasattr(estimator, "max_iter"):
-        raise TypeError(f"the memory of a {type(estimator).__name__} is not estimated yet")
     sizes = {"n_samples": n_samples, "n_features": n_features}
     for name, size in (sizes | {"n_classes": n_classes, "n_outputs": n_outputs}).items():
         if size < 1:
             raise ValueError(f"{name}={size} must be at least 1")
     estimator._validate_params()
+    X = np.broadcast_to(np.zeros((), dtype), (n_samples, n_features))
+    name = estimator.backend if backend is None else backend
+    threads = thread_count(getattr(estimator, "n_jobs", 1))
+    on = get_backend(name, threads, n_rows=n_samples)
+    if hasattr(estimator, "max_iter"):
+        return _boosting(estimator, X, n_classes, n_outputs, for_boosting(on))
     coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
     if is_classifier(estimator):
         classes = np.arange(n_classes)
@@ -94,11 +101,17 @@ def estimate_memory(
         balanced = settings.class_weight == "balanced_subsample" and settings.bootstrap
         sampling = replace(sampling, balance=1) if balanced else heavy
     rules = rules_of(settings, n_features, sampling, coding)
-    X = np.broadcast_to(np.zeros((), dtype), (n_samples, n_features))
-    fit = fit_of(settings, X, sampling, rules, coding)
-    name = estimator.backend if backend is None else backend
-    threads = thread_count(getattr(estimator, "n_jobs", 1))
-    return estimate(fit, get_backend(name, threads, n_rows=n_samples))
+    return estimate(fit_of(settings, X, sampling, rules, coding), on)
+
+
+def _boosting(
+    estimator: Any, X: Any, n_classes: int, n_outputs: int, backend: Backend
+) -> MemoryEstimate:
+    """What a fit of boosting takes."""
+    if n_outputs > 1:
+        raise ValueError(f"n_outputs={n_outputs}: boosting has one output")
+    fit = boosting_settings.expected(estimator, X, n_classes if is_classifier(estimator) else 0)
+    return boosting_memory.estimate(fit, backend, boosting_memory.HISTOGRAM_BYTES)
 
 
 def fit_of(
@@ -161,16 +174,34 @@ def fitted_to_memory(fit: Fit, backend: Backend, limit: int | None) -> Backend:
     ValueError : it takes more than the limit whatever is done
     """
     backend = within(fit, backend, limit)
-    if limit is None and backend.on_host and "available" not in _warned:
-        needed, free = estimate(fit, backend).total, available_bytes()
-        if free is not None and needed > free:
-            _warned.add("available")
-            logger.warning(
-                "this fit takes about %d MB, but only %d MB of memory are available: lower "
-                "max_depth, n_estimators, max_samples or max_bins, or free memory",
-                needed / 1e6, free / 1e6,
-            )  # fmt: skip
+    if limit is None and backend.on_host:
+        warn_of_little(estimate(fit, backend), "max_depth, n_estimators, max_samples or max_bins")
     return backend
+
+
+def boosting_fitted_to_memory(
+    fit: BoostedFit, backend: Backend, limit: int | None
+) -> tuple[Backend, int]:
+    """As `fitted_to_memory`; and the bytes that histograms of open nodes may take."""
+    backend, memory = boosting_memory.within(fit, backend, limit)
+    if limit is None and backend.on_host:
+        found = boosting_memory.estimate(fit, backend, memory)
+        warn_of_little(found, "max_iter, max_leaf_nodes or max_bins")
+    return backend, memory
+
+
+def warn_of_little(found: MemoryEstimate, what: str) -> None:
+    """Warn in the log if the machine has less memory; `what` might be lowered."""
+    if "available" in _warned:
+        return
+    free = available_bytes()
+    if free is not None and found.total > free:
+        _warned.add("available")
+        logger.warning(
+            "this fit takes about %d MB, but only %d MB of memory are available: lower %s, or "
+            "free memory",
+            found.total / 1e6, free / 1e6, what,
+        )  # fmt: skip
 
 
 def available_bytes() -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from gpuforest.predict import predict
 class Rows:
     """Rows with their targets.
 
-    X : table [N, F], checked
+    X : table [N, F], checked; None: it is no longer needed
     y : numbers f64[N], or class codes i64[N]
     weight : f64[N] or None
     """
@@ -95,6 +96,12 @@ class Watch:
         if validation is not None:
             self.validation_scores.append(validation)
             scores = self.validation_scores
+        if self.by_loss and not np.isfinite(scores[-1]) and np.isfinite([0.0, *scores[:-1]]).all():
+            warnings.warn(
+                "the loss lies beyond float64, so early stopping compares nothing: divide y by a "
+                "constant",
+                stacklevel=2,
+            )
         return has_converged(scores, self.estimator.n_iter_no_change, self.estimator.tol)
 
     def _losses(self, grown: list[Round]) -> tuple[float, float | None]:

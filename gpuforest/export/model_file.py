@@ -96,8 +96,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, which is replaced as a whole or not at all.
 
     What describes the training rows one by one (out-of-bag predictions), and where the
-    estimator ran (`backend`, `n_jobs`, `memory_limit`), is left out. A splitter as `ccp_cv` is
-    the default when the file is read.
+    estimator ran (`backend`, `n_jobs`, `memory_limit`), is left out. A splitter as `ccp_cv`, and
+    a function as `scoring`, are the default when the file is read.
 
     Raises
     ------
@@ -183,6 +183,8 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "get_params"):
         _check_class(value)
         return {"tree": type(value).__name__, "parameters": _parameters(value)}
+    if isinstance(value, set | frozenset):
+        value = sorted(value)
     if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim > 0):
         return [_plain(each) for each in (value.tolist() if hasattr(value, "tolist") else value)]
     if isinstance(value, dict):
@@ -213,6 +215,8 @@ def _parameters(estimator: Any) -> dict[str, Any]:
     params = {name: value for name, value in given if name not in WHERE_IT_RUNS}
     if not isinstance(params.get("ccp_cv", 0), Integral):
         del params["ccp_cv"]  # a splitter, which no file can hold
+    if callable(params.get("scoring")):
+        del params["scoring"]  # nor a function
     if isinstance(params["random_state"], np.random.RandomState):
         params["random_state"] = getattr(estimator, "seed_", None)  # grows the same trees
     return {name: _plain(value) for name, value in params.items()}

@@ -40,6 +40,7 @@ HOMES = {  # in scikit-learn, of what has the same name there and here
     "RandomForestRegressor": "sklearn.ensemble",
 }
 
+BOOSTING = ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor")
 
 BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are not kept in files"
 
@@ -201,15 +202,16 @@ def _tree(view: TreeView) -> Any:
 
 
 def from_sklearn(model: Any) -> Any:
-    """A fitted tree or forest of scikit-learn as the fitted estimator of ours of the same name.
+    """A fitted model of scikit-learn as the fitted estimator of ours of the same name.
 
     It predicts float32 data as the model does: class shares are equal to the last bit where
     the rows' weights are whole numbers, and else, as means of a regression, are rounded to the
-    integers that leaves hold here.
+    integers that leaves hold here. Of gradient boosting see `sklearn_boosting.from_sklearn`.
 
     Parameters
     ----------
-    model : sklearn.tree.DecisionTree* or sklearn.ensemble.RandomForest* or ExtraTrees*, fitted
+    model : sklearn.tree.DecisionTree*, or sklearn.ensemble.RandomForest*, ExtraTrees* or
+        HistGradientBoosting*; fitted
 
     Returns
     -------
@@ -224,9 +226,13 @@ def from_sklearn(model: Any) -> Any:
         thresholds of a feature, or with leaves of no weight.
     """
     name = type(model).__name__
-    if not type(model).__module__.startswith("sklearn.") or name not in HOMES:
+    theirs = type(model).__module__.startswith("sklearn.")
+    if theirs and name in BOOSTING:
+        return import_module("gpuforest.export.sklearn_boosting").from_sklearn(model)
+    if not theirs or name not in HOMES:
         raise TypeError(
-            f"from_sklearn takes a fitted {', '.join(HOMES)} of scikit-learn, not {name}"
+            f"from_sklearn takes a fitted {', '.join((*HOMES, *BOOSTING))} of scikit-learn, not "
+            f"{name}"
         )
     check_is_fitted(model)
     if model.criterion not in CRITERIA:

@@ -68,7 +68,8 @@ def test_thousands_of_rows(cuda, name, weight):
     number=st.sampled_from([ABSOLUTE, QUANTILE, HUBER]),
     share=st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]),
     weight=st.sampled_from(["none", "whole", "real", "far apart", "farther apart"]),
-    unit=st.sampled_from([1e-300, 0.3, 1.0, 1e150]),
+    # on devices squares of gradients underflow below 1e-160, on the CPU they do not
+    unit=st.sampled_from([1e-140, 0.3, 1.0, 1e150]),
     rows_seed=st.integers(0, 2**32),
     n_rows=st.integers(1, 40) | st.integers(250, 600),
     seed=seeds,

@@ -239,7 +239,7 @@ def of_histograms() -> Iterator[Case]:
     for loss in ("squared_error", "absolute_error", "huber", "poisson", "gamma", "quantile"):
         share = {"quantile": 0.7} if loss == "quantile" else {}
         yield case(R, "fractions", "feature_importances_", CPU, loss=loss, **share)
-    yield case(R, "", "feature_importances_", n_jobs=3, max_leaf_nodes=None, memory_limit=1)
+    yield case(R, "", "feature_importances_", n_jobs=3, max_leaf_nodes=None, memory_limit=2_000_000)
     yield case(R, "", "feature_importances_", CPU, interaction_cst=[[0, 1], [2, 3]], **RISES)
     yield case(
         R, "categories", "validation_score_", early_stopping=True, l2_regularization=2, **SETS

@@ -1,0 +1,150 @@
+"""The memory that a fit of boosting will take, and the part of a limit that histograms may have.
+
+As gpuforest/memory.py it counts what a fit takes beside X and y, and estimates how many leaves
+trees will have where `max_leaf_nodes` does not say.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuforest.memory import MIB, Fit, MemoryEstimate, binning_bytes, truncated_tree
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+
+HISTOGRAM_BYTES = 256 * MIB  # the most that histograms take, if no memory_limit says less
+LEAST_POOL, SPARE = 2, 2  # histograms of a tree that grows, at least, and two more of each pool
+PATHS = 3  # a path is so many times longer than in a balanced tree
+NODE_BYTES = 2 * 250  # of a growing tree, for each leaf: two nodes and what is known of them
+GROWN_BYTES = 2 * 8 + 24 + 2 * 8 + 32  # of a leaf and its part of the nodes, until rounds end
+TREE_BYTES = 2500  # Python's objects and arrays of a grown tree
+SCORING_BYTES = 72  # of a row's loss, while early stopping computes it
+ORDER_BYTES = 40  # of a row's residual, while quantiles are looked for
+BASELINE_BYTES = 40  # of a row, before the first round
+WHOLE_BYTES = 48  # of a row's gradient where it is not computed by blocks
+
+
+@dataclass(frozen=True)
+class BoostedFit:
+    """What is known about a fit of boosting before it begins.
+
+    table : the fit as binning sees it
+    n_train, n_validation : rows that trees grow from, and rows that early stopping judges by
+    n_raw : K; n_words : of the stats of a row
+    n_rounds, max_leaves, max_depth, min_rows : int
+    target_bytes : of a row, with its weight
+    copied : bytes of the training and validation rows, if these are copied
+    stops : there is early stopping
+    keeps_rows : the training rows are needed to the end
+    by_order : leaves look for quantiles
+    """
+
+    table: Fit
+    n_train: int
+    n_validation: int
+    n_raw: int
+    n_words: int
+    n_rounds: int
+    max_leaves: int
+    max_depth: int
+    min_rows: int
+    target_bytes: int
+    copied: int
+    stops: bool
+    keeps_rows: bool
+    by_order: bool
+
+    @property
+    def leaves(self) -> int:
+        """Of a tree."""
+        found, _ = truncated_tree(max(1.0, self.n_train / self.min_rows), self.max_depth)
+        return max(1, min(found, self.max_leaves))
+
+    @property
+    def histogram_bytes(self) -> int:
+        """Bytes of a histogram of all features."""
+        return self.table.n_features * self.table.n_codes * self.n_words * 8
+
+    def pools(self, n_threads: int) -> int:
+        """Trees that grow at the same time: threads share one where there are more threads."""
+        return n_threads if n_threads <= self.n_raw else 1
+
+    @property
+    def open_nodes(self) -> int:
+        """The most nodes of a tree that are open at the same time: those that have rows enough to
+        be split; or of a path, because without a limit of leaves the last node is split next."""
+        if self.max_leaves >= self.n_train:
+            return PATHS * self.leaves.bit_length()
+        return min(self.leaves, self.n_train // (2 * self.min_rows)) + 1
+
+    def histograms(self, n_threads: int, memory: int) -> int:
+        """Bytes of all histograms, of which those of open nodes may take `memory`."""
+        n, size = self.pools(n_threads), self.histogram_bytes
+        return n * size * (SPARE + max(LEAST_POOL, min(self.open_nodes, memory // n // size)))
+
+
+def estimate(fit: BoostedFit, backend: Backend, memory: int) -> MemoryEstimate:
+    """The memory that `fit` takes on this backend, if open nodes have so much of it."""
+    N, V, K, threads = fit.n_train, fit.n_validation, fit.n_raw, backend.n_threads
+    on_numpy = backend.name == "numpy"  # the specification: whole arrays, one histogram at a time
+    pools = fit.pools(threads)
+    rows = 4 * N * (1 + K)
+    growing = 8 * N * K * (1 + fit.n_words) + 8 * V * K * 2
+    after = SCORING_BYTES * max(N, V) if fit.stops else 0
+    if on_numpy:
+        after = max(after, WHOLE_BYTES * N * K)
+    else:
+        rows += 4 * N * pools
+        growing += fit.histograms(threads, memory) + pools * fit.leaves * NODE_BYTES
+    if fit.by_order:
+        after = max(after, ORDER_BYTES * N)
+    trees = fit.n_rounds * K
+    grown = trees * (TREE_BYTES + fit.leaves * GROWN_BYTES)
+    forest = trees * fit.leaves * (2 * 8 + 24 + 8 * K)
+    data = fit.table.n_features * fit.table.code_bytes * (N + V)
+    binning = binning_bytes(fit.table, backend.bytes_for(fit.table, 1).edges)
+    kept = fit.copied if fit.keeps_rows else fit.copied * V // (N + V)
+    return MemoryEstimate(
+        codes=data,
+        target=(N + V) * fit.target_bytes + kept,
+        binning=max(binning, BASELINE_BYTES * N) + fit.copied - kept,
+        bags=rows,
+        growing=growing + after + grown + MIB,
+        forest=forest,
+    )
+
+
+def within(fit: BoostedFit, backend: Backend, limit: int | None) -> tuple[Backend, int]:
+    """The backend, with fewer threads where the limit needs it, and the bytes that histograms of
+    open nodes may take.
+
+    Raises
+    ------
+    ValueError : the fit takes more than the limit even so
+    """
+    if limit is None:
+        return backend, HISTOGRAM_BYTES
+    least = estimate(fit, backend, 0)
+    threads = backend.n_threads
+    while threads:
+        budget = backend.memory_budget
+        while budget:
+            changed = copy(backend)
+            changed.n_threads, changed.memory_budget = threads, budget
+            found = estimate(fit, changed, 0)
+            if found.total <= limit:
+                after = found.codes + found.target + found.bags + found.growing + found.forest
+                return changed, limit - after + fit.pools(
+                    threads
+                ) * LEAST_POOL * fit.histogram_bytes
+            least = min(least, found, key=lambda one: one.total)
+            budget //= 4
+        threads //= 2
+    raise ValueError(
+        f"memory_limit={limit} bytes is too little: this fit takes about {least.total} bytes even "
+        f"with the fewest histograms, {least.codes} of them for the binned features; lower "
+        "max_iter, max_leaf_nodes or max_bins, or raise the limit"
+    )

@@ -1,0 +1,122 @@
+"""The parameters of gradient boosting: what they may be, and what a fit takes for them."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+
+from gpuforest.boosting.losses import Loss
+from gpuforest.boosting.memory import BoostedFit
+from gpuforest.boosting.rounds import words_of
+from gpuforest.boosting.stopping import validation_rows
+from gpuforest.criteria import CRITERIA
+from gpuforest.estimators.settings import UNLIMITED
+from gpuforest.frontier import Rules
+from gpuforest.memory import Fit
+from gpuforest.sampling import Sampling
+
+MANY_ROWS = 10_000  # early_stopping="auto" stops early where there are more
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+    "l2_regularization": [Interval(Real, 0, None, closed="left")],
+    "max_features": [Interval(RealNotInt, 0, 1, closed="right")],
+    "subsample": [Interval(RealNotInt, 0, 1, closed="right")],
+    "max_bins": [Interval(Integral, 2, 255, closed="both")],
+    "monotonic_cst": ["array-like", dict, None],
+    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "warm_start": ["boolean"],
+    "early_stopping": [StrOptions({"auto"}), "boolean"],
+    "scoring": [str, callable, None],
+    "validation_fraction": [
+        Interval(RealNotInt, 0, 1, closed="neither"),
+        Interval(Integral, 1, None, closed="left"),
+        None,
+    ],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "verbose": ["verbose"],
+    "random_state": [Interval(Integral, 0, 2**64 - 1, closed="both"), np.random.RandomState, None],
+    "backend": [str],
+    "n_jobs": [Integral, None],
+    "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
+}
+
+
+def stops_early(early_stopping: Any, n_rows: int) -> bool:
+    """Whether a fit of so many rows watches its scores, without rows to validate on."""
+    return n_rows > MANY_ROWS if early_stopping == "auto" else bool(early_stopping)
+
+
+def most_leaves(estimator: Any) -> tuple[int, int]:
+    """The most levels below the root, and the most leaves."""
+    depth, leaves = estimator.max_depth, estimator.max_leaf_nodes
+    return (
+        UNLIMITED if depth is None else min(int(depth), UNLIMITED),
+        UNLIMITED if leaves is None else min(int(leaves), UNLIMITED),
+    )
+
+
+def expected(estimator: Any, X: Any, n_classes: int) -> BoostedFit:
+    """The fit of a table of the shape and dtype of X, as far as parameters tell; n_classes : 0
+    for regression."""
+    loss = Loss.of(estimator.loss, getattr(estimator, "quantile", None), n_classes)
+    stops = stops_early(estimator.early_stopping, X.shape[0])
+    held = 0
+    if stops and estimator.validation_fraction is not None:
+        held = validation_rows(X.shape[0], estimator.validation_fraction)
+    weighted = getattr(estimator, "class_weight", None) is not None
+    return fit_of(estimator, X, loss, (X.shape[0] - held, held), stops, weighted)
+
+
+def fit_of(
+    estimator: Any,
+    X: Any,
+    loss: Loss,
+    n_rows: tuple[int, int],
+    stops: bool,
+    weighted: bool,
+    most_categories: int = 0,
+) -> BoostedFit:
+    """The facts about a fit that its memory depends on.
+
+    X : anything with the shape and the dtype of the table
+    n_rows : to train on, and to validate on; if the first are not all of X, they are a copy
+    """
+    depth, leaves = most_leaves(estimator)
+    n_train, splits = n_rows[0], n_rows[0] < X.shape[0]
+    F, size = X.shape[1], min(8, max(4, X.dtype.itemsize))
+    rules = Rules(CRITERIA["squared_error"], F, 1, 2, 1, 0.0)
+    table = Fit(
+        n_rows=n_train, n_features=F, n_trees=1, n_channels=3, is_classes=False,
+        max_bins=max(int(estimator.max_bins), most_categories + 2), target_bytes=0,
+        value_bytes=size, copied=X.dtype not in (np.float32, np.float64), scores_bytes=0,
+        sampling=Sampling(n_train, 0, None), rules=rules,
+    )  # fmt: skip
+    # labels become codes, and those numbers; what is split is there twice
+    labels = 16 if is_classifier(estimator) else 8
+    return BoostedFit(
+        table=table,
+        n_train=n_train,
+        n_validation=n_rows[1],
+        n_raw=loss.n_raw,
+        n_words=words_of(loss, weighted, n_train),
+        n_rounds=int(estimator.max_iter),
+        max_leaves=leaves,
+        max_depth=depth,
+        min_rows=int(estimator.min_samples_leaf),
+        target_bytes=labels + 8 * splits + (12 + 8 * splits) * weighted,
+        copied=X.shape[0] * F * X.dtype.itemsize if splits else 0,
+        stops=stops,
+        keeps_rows=stops and estimator.scoring != "loss",
+        by_order=loss.by_order,
+    )

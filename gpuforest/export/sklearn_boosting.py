@@ -1,0 +1,243 @@
+"""Fitted gradient boosting of ours as scikit-learn's, and scikit-learn's as ours.
+
+scikit-learn has no public way to make a fitted model, so its private attributes are set and read.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from numbers import Integral
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest import estimators
+from gpuforest.boosting.losses import NUMBERS, Loss
+from gpuforest.boosting.model import BoostedCoding
+from gpuforest.common.dtypes import NODE, OFFSET
+from gpuforest.export.sklearn import _edges, _nodes, _positions
+from gpuforest.forest import Forest
+from gpuforest.forest_check import check_forest
+from gpuforest.nodes import is_leaf, unpack
+
+HOME = "sklearn.ensemble"
+PARTS = "sklearn.ensemble._hist_gradient_boosting."
+UNIT_BITS = 40  # of the sum of gradients of a leaf that is converted
+CATEGORIES = (
+    "models with categorical features are not converted: train with numbers in their place "
+    "(OneHotEncoder, OrdinalEncoder, and categorical_features=None)"
+)
+
+
+def to_sklearn(estimator: Any) -> Any:
+    """A fitted gradient boosting as the fitted estimator of scikit-learn of the same name.
+
+    Raw predictions are equal to the last bit, and so are classes; probabilities, and predictions of
+    the losses "poisson" and "gamma", are equal but for the rounding of exponentials. It has the
+    parameters that both know; of the loss "huber", which scikit-learn lacks, it has
+    "squared_error".
+
+    Parameters
+    ----------
+    estimator : HistGradientBoostingClassifier or HistGradientBoostingRegressor, fitted
+
+    Returns
+    -------
+    sklearn.ensemble.HistGradientBoostingClassifier or HistGradientBoostingRegressor
+
+    Raises
+    ------
+    ValueError : an estimator that is not fitted, or has categorical features
+    """
+    check_is_fitted(estimator)
+    forest: Any = estimator.forest_
+    if forest.edges.categories:
+        raise ValueError(CATEGORIES)
+    kind = getattr(import_module(HOME), type(estimator).__name__)
+    found = kind(**_shared(estimator, kind._get_param_names()))
+    if found.loss == "huber":
+        found.set_params(loss="squared_error", quantile=None)
+    if isinstance(found.random_state, Integral):
+        found.random_state = int(found.random_state) % 2**32  # the most that scikit-learn takes
+    for name in (
+        "n_features_in_", "feature_names_in_", "classes_", "n_trees_per_iteration_",
+        "do_early_stopping_", "train_score_", "validation_score_",
+    ):  # fmt: skip
+        if hasattr(estimator, name):
+            setattr(found, name, getattr(estimator, name))
+    if hasattr(found, "classes_"):
+        found._label_encoder = LabelEncoder().fit(found.classes_)
+    coding = forest.coding
+    found._loss = found._get_loss(sample_weight=None)
+    found._baseline_prediction = coding.baseline.reshape(1, -1).copy()
+    found.is_categorical_ = found._preprocessor = found._is_categorical_remapped = None
+    found._random_seed = estimator.seed_ % 2**32
+    found._feature_subsample_rng = np.random.default_rng(found._random_seed)
+    found._n_features, found._scorer = estimator.n_features_in_, None
+    found._use_validation_data = estimator.validation_fraction is not None
+    found._bin_mapper = _bin_mapper(estimator)
+    K = coding.n_values
+    trees = [_predictor(forest, t) for t in range(forest.n_trees)]
+    found._predictors = [trees[i : i + K] for i in range(0, len(trees), K)]
+    return found
+
+
+def _shared(estimator: Any, known: Any) -> dict[str, Any]:
+    """The parameters of an estimator that another has too."""
+    return {k: v for k, v in estimator.get_params(deep=False).items() if k in known}
+
+
+def _bin_mapper(estimator: Any) -> Any:
+    """What scikit-learn would bin rows by."""
+    edges = estimator.forest_.edges
+    n_bins = int(estimator.max_bins) + 1
+    found = import_module(PARTS + "binning")._BinMapper(n_bins=n_bins, n_threads=1)
+    columns = np.split(edges.values, edges.offsets[1:-1])
+    found.is_categorical_ = np.zeros(edges.n_features, np.uint8)
+    found.bin_thresholds_ = [column.copy() for column in columns]
+    found.n_bins_non_missing_ = edges.n_bins.astype(np.uint32)
+    found.missing_values_bin_idx_ = n_bins - 1
+    return found
+
+
+def _predictor(forest: Any, t: int) -> Any:
+    """A tree, with nodes in the same order."""
+    begin, end = forest.tree_offsets[t : t + 2]
+    feature, bin, missing_left, child = unpack(np, forest.nodes[begin:end])
+    inner = np.flatnonzero(feature >= 0)
+    leaf = np.flatnonzero(feature < 0)
+    sums = forest.node_sums(t, t + 1)
+    scores = forest.coding.scores(sums, np.full(len(sums), t))
+    depth = np.zeros(len(feature), np.uint32)
+    for node in inner.tolist():  # a parent comes before its children
+        depth[child[node]] = depth[child[node] + 1] = depth[node] + 1
+    nodes = np.zeros(len(feature), import_module(PARTS + "common").PREDICTOR_RECORD_DTYPE)
+    nodes["count"], nodes["depth"], nodes["gain"] = sums[:, 0], depth, -1
+    nodes["is_leaf"][leaf] = 1
+    nodes["value"][leaf] = forest.leaf_values[child[leaf], t % forest.coding.n_values]
+    nodes["feature_idx"][inner] = feature[inner]
+    nodes["num_threshold"][inner] = forest.edges.threshold(feature[inner], bin[inner])
+    nodes["missing_go_to_left"][inner] = missing_left[inner]
+    nodes["left"][inner], nodes["right"][inner] = child[inner], child[inner] + 1
+    nodes["bin_threshold"][inner] = bin[inner]
+    nodes["gain"][inner] = scores[child[inner]] + scores[child[inner] + 1] - scores[inner]
+    none = np.zeros((0, 8), np.uint32)
+    return import_module(PARTS + "predictor").TreePredictor(nodes, none, none.copy())
+
+
+def from_sklearn(model: Any) -> Any:
+    """A fitted gradient boosting of scikit-learn as the fitted estimator of ours of its name.
+
+    Raw predictions are equal to the last bit. The sums of leaves are those of which the value of
+    each would be the Newton step with hessians of one, so importances are near those that a fit
+    here would have.
+
+    Parameters
+    ----------
+    model : sklearn.ensemble.HistGradientBoosting*, fitted
+
+    Returns
+    -------
+    The estimator, with the parameters that both know and the default `backend`.
+
+    Raises
+    ------
+    ValueError : a model that is not fitted, has categorical features or another loss
+    """
+    check_is_fitted(model)
+    if model.is_categorical_ is not None:
+        raise ValueError(CATEGORIES)
+    if model.loss not in (*NUMBERS, "log_loss"):
+        raise ValueError(f"loss={model.loss!r} is none of gpuforest's")
+    kind = getattr(estimators, type(model).__name__)
+    found = kind(**_shared(model, kind._get_param_names()))
+    found.n_features_in_ = model.n_features_in_
+    if hasattr(model, "feature_names_in_"):
+        found.feature_names_in_ = model.feature_names_in_
+    found._keep(_forest(model))
+    found.do_early_stopping_ = model.do_early_stopping_
+    found.train_score_ = np.asarray(model.train_score_, np.float64)
+    found.validation_score_ = np.asarray(model.validation_score_, np.float64)
+    return found
+
+
+def _forest(model: Any) -> Forest:
+    """The trees of a fitted model."""
+    trees = [_tree(own.nodes, model.n_features_in_) for row in model._predictors for own in row]
+    K = model.n_trees_per_iteration_
+    positions, edges = [_positions(tree) for tree in trees], _edges(trees)
+    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, positions, strict=True)])
+    leaf = is_leaf(nodes)
+    nodes[leaf] += np.arange(leaf.sum()).astype(NODE)
+    counts, values = [], []
+    for tree, position in zip(trees, positions, strict=True):
+        order = np.argsort(position)
+        at = order[tree.children_left[order] < 0]  # leaves in our order
+        counts.append(tree.count[at])
+        values.append(tree.value[at])
+    sums, units = _sums(model, counts, values)
+    each = np.array([len(v) for v in values])
+    column = np.repeat(np.arange(len(trees)) % K, each)
+    leaf_values = np.zeros((len(column), K))
+    leaf_values[np.arange(len(column)), column] = np.concatenate(values)
+    classes = getattr(model, "classes_", None)
+    loss = Loss.of(
+        model.loss, getattr(model, "quantile", None), 0 if classes is None else len(classes)
+    )
+    coding = BoostedCoding(
+        classes, np.zeros(1), 1.0, loss=loss, l2=float(model.l2_regularization), units=units,
+        baseline=np.asarray(model._baseline_prediction, np.float64).ravel(),
+    )  # fmt: skip
+    seed = model.random_state
+    forest = Forest(
+        nodes=nodes,
+        tree_offsets=np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET),
+        leaf_sums=sums,
+        edges=edges,
+        coding=coding,
+        seed=int(seed) if isinstance(seed, Integral) else 0,
+        leaf_values=leaf_values,
+        combine="sum",
+    )
+    check_forest(forest)
+    return forest
+
+
+def _tree(nodes: np.ndarray, n_features: int) -> Any:
+    """The nodes of a predictor under the names of scikit-learn's other trees.
+
+    Raises
+    ------
+    ValueError : a threshold of -inf
+    """
+    leaf = nodes["is_leaf"] != 0
+    if np.isneginf(nodes["num_threshold"][~leaf]).any():
+        raise ValueError("the model tells -inf from numbers, and infinities are refused here")
+    return SimpleNamespace(
+        n_features=n_features,
+        node_count=len(nodes),
+        feature=np.where(leaf, -2, nodes["feature_idx"]),
+        threshold=nodes["num_threshold"],
+        missing_go_to_left=nodes["missing_go_to_left"],
+        children_left=np.where(leaf, -1, nodes["left"].astype(np.int64)),
+        children_right=np.where(leaf, -1, nodes["right"].astype(np.int64)),
+        count=nodes["count"].astype(np.int64),
+        value=nodes["value"],
+    )
+
+
+def _sums(
+    model: Any, counts: list[np.ndarray], values: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums i64[V, 3] of the leaves of all trees: rows, gradients and hessians; and units f64[T, 2]
+    of the last two. Hessians are taken for one."""
+    sums, units = [], []
+    for count, value in zip(counts, values, strict=True):
+        g = -value / model.learning_rate * (count + model.l2_regularization)
+        power = int(np.frexp(np.abs(g).max())[1]) - UNIT_BITS
+        sums.append(np.column_stack([count, np.rint(np.ldexp(g, -power)).astype(np.int64), count]))
+        units.append([2.0**power, 1.0])
+    return np.concatenate(sums), np.array(units)

@@ -1,0 +1,137 @@
+"""What a fit of boosting takes of the memory: estimated before it, and kept within a limit."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from paths import ROOT
+from sklearn.base import clone
+
+from gpuforest import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    estimate_memory,
+)
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.boosting.memory import HISTOGRAM_BYTES, within
+from gpuforest.estimators.boosting_settings import expected
+
+rng = np.random.default_rng(0)
+
+MEASURED = """
+import json, sys
+import numpy as np
+from benchmarks.one_fit import Memory
+import gpuforest
+name, N, F, C, parameters = json.loads(sys.argv[1])
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, F)).astype(np.float32)
+y = X[:, 0] + X[:, 1] + rng.normal(size=N)
+if C:
+    y = y.argsort().argsort() * C // N
+model = getattr(gpuforest, name)(backend="numba", random_state=0, n_jobs=2, **parameters)
+rows = rng.permutation(N)[:2000]
+model.fit(X[rows], y[rows])  # no kernel is left to compile
+found = gpuforest.estimate_memory(model, N, F, n_classes=max(C, 1))
+try:
+    model.set_params(memory_limit=1).fit(X, y)
+except ValueError as error:
+    least = int(str(error).split("takes about ")[1].split()[0])
+peaks = []
+for limit in (None, least):
+    model.set_params(memory_limit=limit)
+    memory = Memory()
+    before = memory.restart()
+    model.fit(X, y)
+    peaks.append(memory.peak() - before)
+    del model.forest_
+print(json.dumps([memory.exact, found.total / 1e6, least / 1e6, *peaks]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "n_rows", "n_features", "n_classes", "parameters"),
+    [
+        ("Regressor", 300_000, 20, 0, {}),  # with early stopping: rows are copied
+        ("Regressor", 200_000, 20, 0, {"loss": "absolute_error", "early_stopping": False}),
+        ("Regressor", 100_000, 60, 0, {"max_leaf_nodes": None, "early_stopping": False}),
+        ("Classifier", 200_000, 20, 2, {}),
+        ("Classifier", 100_000, 20, 10, {"early_stopping": False}),
+    ],
+)
+def test_estimates_are_right_and_limits_kept(name, n_rows, n_features, n_classes, parameters):
+    pytest.importorskip("numba", reason="no numba here")
+    fit = (
+        "HistGradientBoosting" + name,
+        n_rows,
+        n_features,
+        n_classes,
+        {"max_iter": 5, **parameters},
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, json.dumps(fit)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    exact, found, least, peak, limited = json.loads(done.stdout)
+    if not exact:
+        pytest.skip("this system does not report the peak of a process's memory")
+    assert 0.8 < found / peak < 1.5
+    assert limited < 1.1 * least
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+@pytest.mark.parametrize("options", [{}, {"max_leaf_nodes": None}, {"early_stopping": True}])
+def test_the_model_is_the_same_with_any_limit(backend, n_classes, options):
+    X = rng.normal(size=(300, 6))
+    y = X[:, 0] + rng.normal(size=300)
+    kind = HistGradientBoostingRegressor
+    if n_classes:
+        y, kind = y.argsort().argsort() * n_classes // 300, HistGradientBoostingClassifier
+    model = kind(
+        max_iter=4, min_samples_leaf=3, random_state=0, n_jobs=3, backend=backend, **options
+    )
+    free = clone(model).fit(X, y)
+    with pytest.raises(ValueError, match="memory_limit=1 bytes is too little") as refused:
+        clone(model).set_params(memory_limit=1).fit(X, y)
+    said = str(refused.value)
+    assert "lower max_iter, max_leaf_nodes or max_bins, or raise the limit" in said
+    least = int(said.split("takes about ")[1].split()[0])
+    most = estimate_memory(model, *X.shape, n_classes=max(n_classes, 1), dtype=X.dtype).total
+    assert least <= most
+    for limit in (least, (least + most) // 2, most):
+        found = clone(model).set_params(memory_limit=limit).fit(X, y)
+        for name in ("nodes", "leaf_sums", "leaf_values"):
+            assert np.array_equal(getattr(found.forest_, name), getattr(free.forest_, name))
+
+
+def test_histograms_have_what_the_limit_leaves():
+    X = np.empty((10_000, 50), np.float32)
+    backend = NumpyBackend()
+    backend.name = "like numba"  # the reference keeps no histograms
+    fit = expected(HistGradientBoostingClassifier(max_leaf_nodes=200, max_iter=9), X, 2)
+    assert within(fit, backend, None) == (backend, HISTOGRAM_BYTES)
+    _, some = within(fit, backend, 60_000_000)
+    _, more = within(fit, backend, 70_000_000)
+    assert more == some + 10_000_000
+    assert some > 2 * fit.histogram_bytes
+
+
+def test_what_an_estimate_depends_on():
+    def total(n_rows=1000, n_classes=2, **options):
+        model = HistGradientBoostingClassifier(backend="numba", n_jobs=1, **options)
+        return estimate_memory(model, n_rows, 8, n_classes=n_classes)
+
+    assert total().codes == 8000
+    assert total(max_bins=100).growing < total().growing
+    assert total(max_leaf_nodes=4).growing < total().growing
+    assert total(max_depth=1).growing < total().growing
+    assert total(n_classes=9).forest > 9 * total().forest
+    assert total(max_iter=200).forest == 2 * total().forest
+    assert total(20_000).binning > total(20_000, early_stopping=False).binning
+    with pytest.raises(ValueError, match="n_outputs=2: boosting has one output"):
+        estimate_memory(HistGradientBoostingRegressor(), 100, 3, n_outputs=2)

@@ -1,0 +1,248 @@
+"""Unusual input of gradient boosting: rows of docs/robustness.md, on both CPU backends."""
+
+import re
+
+import numpy as np
+import pytest
+from robust import PAGE
+
+from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from gpuforest.boosting import rounds
+
+rng = np.random.default_rng(0)
+N = 200
+X = rng.random((N, 4))
+NOISE = rng.normal(size=N)
+Y = 4 * X[:, 0] + 0.3 * np.abs(NOISE) + 0.1  # positive
+LOSSES = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"]
+each_loss = pytest.mark.parametrize("loss", LOSSES)
+
+
+def regressor(backend, loss="squared_error", **params):
+    params = {"max_iter": 12, "quantile": 0.7 if loss == "quantile" else None} | params
+    return HistGradientBoostingRegressor(loss, backend=backend, random_state=0, **params)
+
+
+def classifier(backend, **params):
+    params = {"max_iter": 12} | params
+    return HistGradientBoostingClassifier(backend=backend, random_state=0, **params)
+
+
+def assert_ends_well(model, rows=X):
+    """Finite in all that it says, on the fitted rows. Warnings are errors in tests."""
+    assert np.isfinite(getattr(model, "decision_function", model.predict)(rows)).all()
+    assert np.isfinite(model.feature_importances_).all()
+    assert np.isfinite(model.forest_.leaf_values).all()
+    if hasattr(model, "classes_"):
+        assert np.isfinite(model.predict_proba(rows)).all()
+
+
+def warned(words):
+    """The words are on the page too."""
+    assert words in PAGE
+    return pytest.warns(UserWarning, match=re.escape(words))
+
+
+def refused(words):
+    assert words in PAGE
+    return pytest.raises(ValueError, match=re.escape(words))
+
+
+# targets
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "words"),
+    [
+        ("poisson", -Y, "loss='poisson' requires non-negative y and sum(y) > 0."),
+        ("poisson", 0 * Y, "loss='poisson' requires non-negative y and sum(y) > 0."),
+        ("gamma", Y - Y.min(), "loss='gamma' requires strictly positive y."),
+        ("quantile", Y, "loss='quantile' needs quantile: a number between 0 and 1"),
+        ("squared_error", np.stack([Y, Y], axis=1), "y should be a 1d array"),
+    ],
+)
+def test_targets_that_do_not_fit_the_loss(backend, loss, y, words):
+    with refused(words):
+        regressor(backend, loss, quantile=None).fit(X, y)
+
+
+@each_loss
+@pytest.mark.parametrize("power", [990, -450])
+def test_huge_and_tiny_targets(backend, loss, power):
+    y = np.ldexp(Y, power)
+    if loss == "poisson" and power < 0:  # hessians are means of the counts
+        with warned("the hessians of all rows add up to less than 0.001, so no node is split"):
+            model = regressor(backend, loss).fit(X, y)
+        assert_ends_well(model)
+        return
+    model = regressor(backend, loss).fit(X, y)
+    assert_ends_well(model)
+    if loss in ("poisson", "gamma"):  # the logarithms of the targets are rounded
+        assert np.corrcoef(np.ldexp(model.predict(X), -power), Y)[0, 1] > 0.9
+        return
+    same = regressor(backend, loss).fit(X, Y)
+    assert np.array_equal(model.forest_.nodes, same.forest_.nodes)
+    assert np.array_equal(model.predict(X), np.ldexp(same.predict(X), power))
+    assert np.array_equal(model.feature_importances_, same.feature_importances_)
+
+
+def test_losses_beyond_float64(backend):
+    with warned("the loss lies beyond float64, so early stopping compares nothing"):
+        model = regressor(backend, early_stopping=True, max_iter=40).fit(X, Y * 1e300)
+    assert model.n_iter_ == model.n_iter_no_change
+    assert_ends_well(model)
+
+
+@each_loss
+def test_constant_targets(backend, loss):
+    model = regressor(backend, loss).fit(X, np.full(N, 7.0))
+    assert np.allclose(model.predict(X), 7.0, rtol=1e-12)
+    assert_ends_well(model)
+
+
+@pytest.mark.parametrize("loss", LOSSES[:4])
+def test_targets_far_from_zero(backend, loss):
+    near = regressor(backend, loss).fit(X, Y)
+    far = regressor(backend, loss).fit(X, Y + 1e12)
+    assert abs(far.score(X, Y + 1e12) - near.score(X, Y)) < 0.03
+    with warned("subtract a constant from y"):
+        lost = regressor(backend, loss).fit(X, Y + 1e16)
+    assert_ends_well(lost)
+
+
+# classes
+
+
+def test_separable_classes(backend):
+    y = (X[:, 0] > 0.5).astype(int)
+    model = classifier(backend, learning_rate=1.0, max_iter=200, min_samples_leaf=1).fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert_ends_well(model)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_class_of_one_row(backend, n_classes):
+    y = np.arange(N) % (n_classes - 1)
+    y[3] = n_classes - 1
+    model = classifier(backend).fit(X, y)
+    assert model.classes_.tolist() == list(range(n_classes))
+    assert_ends_well(model)
+    with refused("The least populated classes in y have only 1 member"):
+        classifier(backend, early_stopping=True).fit(X, y)
+
+
+def test_one_class(backend):
+    model = classifier(backend).fit(X, ["only"] * N)
+    assert model.predict(X).tolist() == ["only"] * N
+    assert_ends_well(model)
+
+
+def test_a_class_too_rare_for_the_bits_of_hessians(backend, monkeypatch):
+    monkeypatch.setattr(rounds, "SUM_BITS", 19)  # few are left for 200 rows
+    monkeypatch.setattr("gpuforest.boosting.precision.SUM_BITS", 19)
+    y = np.zeros(N, int)
+    y[:5] = 1
+    with warned("that the hessians of most rows are rounded to zero"):
+        model = classifier(backend).fit(X, y)
+    assert_ends_well(model)
+
+
+# weights
+
+
+@each_loss
+def test_weights_of_all_sizes(backend, loss):
+    weight = 10.0 ** rng.uniform(-300, 300, N)
+    with warned("that the hessians of most rows are rounded to zero"):
+        assert_ends_well(regressor(backend, loss).fit(X, Y, weight))
+    same = regressor(backend, loss).fit(X, Y, np.ones(N))
+    large = regressor(backend, loss).fit(X, Y, np.full(N, 2.0**990))
+    assert np.array_equal(large.predict(X), same.predict(X))
+    assert_ends_well(large)
+    for tiny in (1e-300, 5e-324):
+        with warned("the hessians of all rows add up to less than 0.001, so no node is split"):
+            model = regressor(backend, loss).fit(X, Y, np.full(N, tiny))
+        assert model.forest_.n_nodes == 12  # leaves alone
+        assert_ends_well(model)
+    with refused("Sample weights must contain at least one non-zero number."):
+        regressor(backend, loss).fit(X, Y, np.zeros(N))
+    with refused("weights times targets lie beyond 1e304, whose sums overflow"):
+        regressor(backend, "squared_error").fit(X, Y * 1e300, np.full(N, 1e10))
+
+
+# parameters
+
+
+@each_loss
+def test_huge_learning_rates(backend, loss):
+    with warned("predictions grow beyond what float64 holds: lower learning_rate"):
+        model = regressor(backend, loss, learning_rate=1e300, max_iter=30).fit(X, Y)
+    assert 1 <= model.n_iter_ < 30
+    assert_ends_well(model)
+    y = np.digitize(X[:, 0], [0.3, 0.6])
+    assert_ends_well(classifier(backend, learning_rate=1e300).fit(X, y))
+
+
+def test_parameters_that_are_refused(backend):
+    words = "The 'learning_rate' parameter of HistGradientBoostingRegressor must be a float in the"
+    for rate in (0.0, -1.0):
+        with refused(words):
+            regressor(backend, learning_rate=rate).fit(X, Y)
+    with refused("got invalid indices: {0, 9}"):
+        regressor(backend, interaction_cst=[{0, 9}]).fit(X, Y)
+    with refused("got invalid indices: {'age'}"):
+        regressor(backend, interaction_cst=[{"age"}]).fit(X, Y)
+
+
+def test_early_stopping_with_no_rows_left(backend):
+    words = "leaves no rows to train on: there are {}; set early_stopping=False, or pass X_val and"
+    for n, fraction in ((N, N), (1, 0.1)):
+        wanted = f"validation_fraction={fraction} {words.format(n)}"
+        assert words.format(1) in PAGE
+        with pytest.raises(ValueError, match=re.escape(wanted)):
+            regressor(backend, early_stopping=True, validation_fraction=fraction).fit(X[:n], Y[:n])
+
+
+# X
+
+
+def test_few_rows_and_columns(backend):
+    one = regressor(backend).fit(X[:1], [1.5])
+    assert one.predict(X).tolist() == [1.5] * N
+    assert classifier(backend).fit(X[:1], ["a"]).predict(X).tolist() == ["a"] * N
+    assert_ends_well(regressor(backend).fit(X[:, :1], Y), X[:, :1])
+
+
+def test_columns_of_missing_values(backend):
+    holes = X.copy()
+    holes[:, 1] = np.nan
+    model = regressor(backend).fit(holes, Y)
+    fewer = regressor(backend).fit(holes[:, [0, 2, 3]], Y)
+    assert np.array_equal(model.predict(holes), fewer.predict(holes[:, [0, 2, 3]]))
+    assert model.feature_importances_[1] == 0
+    nothing = regressor(backend).fit(np.full((N, 2), np.nan), Y)
+    assert np.allclose(nothing.predict(np.full((3, 2), np.nan)), Y.mean())
+
+
+def test_x_and_labels_that_are_refused(backend):
+    infinite, text = X.copy(), X.astype(object)
+    infinite[17, 1], text[0, 1] = np.inf, "red"
+    for rows, words in (
+        (infinite, "Input X contains infinity: column 1, row 17; NaN means missing"),
+        (text, "column 1 of X holds no numbers: 'red' is a str"),
+        (X[:0], "while a minimum of 1 is required by HistGradientBoostingRegressor."),
+    ):
+        with pytest.raises(ValueError, match=re.escape(words)):
+            regressor(backend).fit(rows, Y[: len(rows)])
+    labels = np.where(np.arange(N) == 3, np.nan, 1.0)
+    with refused("Input y contains NaN."):
+        classifier(backend).fit(X, labels)
+    with refused("Input y contains NaN."):
+        regressor(backend).fit(X, labels)
+    with refused("y has values beyond 1e304, whose sums overflow: divide y by a constant"):
+        regressor(backend).fit(X, np.where(X[:, 0] > 0.5, 1.7e308, 0.0))
+    with refused("Negative values in data passed to `sample_weight`."):
+        regressor(backend).fit(X, Y, -Y)
+    model = regressor(backend).fit(X, Y)
+    with pytest.raises(ValueError, match="X has 3 features, but HistGradientBoostingRegressor"):
+        model.predict(X[:, :3])
