@@ -31,7 +31,7 @@ from gpuforest.kernels.boosted_tree.structs import (
     TreeState,
     TreeTable,
 )
-from gpuforest.kernels.gradients.records import HUBER, QUANTILE
+from gpuforest.kernels.gradients.records import HUBER, MOST_STEP, QUANTILE
 from gpuforest.kernels.shared.constants import FILL_FEATURES, HISTOGRAM_THREADS, THREADS
 from gpuforest.kernels.shared.structs import dtype_of
 from gpuforest.nodes import FEATURE_SHIFT, has_set
@@ -138,7 +138,7 @@ class CudaBooster:
             most[1] *= 0.25 if b.loss.is_classes else 1.0
         room = SUM_BITS - b.n_bits * (1 if s.words == 2 else 2)
         self.largest = Largest(
-            backend.asarray(most.view(np.uint64)), backend.empty(4, xp.float64), room,
+            backend.asarray(most.view(np.uint64)), backend.empty(5, xp.float64), room,
             SUM_BITS - 2 * b.n_bits, s.words == 1, b.loss.is_bounded,
         )  # fmt: skip
 
@@ -220,7 +220,7 @@ class CudaBooster:
         pick = backend.prepare("boosted_tree", "pick", (s.K,), rule_arguments, macros=macros)
         return {"divide": divide, "fill": fill, "search": search, "pick": pick}
 
-    def round(self, b: Boosting, raw: np.ndarray, number: int) -> Round:
+    def round(self, b: Boosting, raw: np.ndarray, number: int) -> Round | None:
         """The round of this number, see `GrowsRounds`."""
         if self.raw is None:
             xp = self.backend.xp
@@ -234,6 +234,8 @@ class CudaBooster:
         self._grow(number, key)
         out = self._finish(loss)
         found = self._fetched(out)
+        if found is None:
+            return None
         if b.watched:
             raw[:] = self.backend.asnumpy(self.raw)
         return replace(found, loss=self._mean_loss(loss)) if b.by_loss else found
@@ -317,12 +319,16 @@ class CudaBooster:
         backend.launch("boosted_tree", "add_values", grid, arguments, macros=macros)
         return out
 
-    def _fetched(self, out: TreesOut) -> Round:
-        """The finished trees."""
+    def _fetched(self, out: TreesOut) -> Round | None:
+        """The finished trees; None: gradients were too large for float64."""
         words = self.backend.asnumpy(out.at)
+        if words[0, 3]:
+            return None
         units = [tuple(row[1:3].view(np.float64).tolist()) for row in words]
         found = [self._tree(row, out.M) for row in words]
-        return Round([tree for tree, _ in found], [added for _, added in found], units)
+        added = [values for _, values in found]
+        diverges = any(bool((np.abs(values) >= MOST_STEP).any()) for values in added)
+        return Round([tree for tree, _ in found], added, units, diverges=diverges)
 
     def _tree(self, row: np.ndarray, M: int) -> tuple[GrownTree, np.ndarray]:
         """A tree from its words, and what its leaves add; ranges have a fifth column, the half

@@ -17,7 +17,14 @@ import numpy as np
 from gpuforest.boosting.losses import Loss, exact_sum, huber_delta, weighted_quantile
 from gpuforest.common import hashing
 from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
-from gpuforest.kernels.gradients.records import HUBER, QUANTILE, LossNumbers, Units
+from gpuforest.kernels.gradients.records import (
+    HUBER,
+    MOST_GRADIENT,
+    MOST_STEP,
+    QUANTILE,
+    LossNumbers,
+    Units,
+)
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62
-MOST_STEP, MOST_GRADIENT = 1e304, 1e307  # beyond these a fit diverges; sums of some stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +171,7 @@ def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Ro
         diverges |= not np.array_equal(values, steps)
         booster.add_values(raw[k], tree, values, k)
         found.append(values)
-    return Round(trees, found, [(1.0 / units.g, r.h) for r in rules], diverges)
+    return Round(trees, found, [(1.0 / units.g, r.h) for r in rules], diverges=diverges)
 
 
 def drawn_rows(b: Boosting, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -228,11 +234,7 @@ def rules_of(b: Boosting, units: Units, tree: int) -> BoostRules:
 
 
 def leaf_values(
-    b: Boosting,
-    loss: LossNumbers,
-    tree: GrownTree,
-    raw: np.ndarray,
-    rows: np.ndarray,
+    b: Boosting, loss: LossNumbers, tree: GrownTree, raw: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
     """What each leaf adds to the raw predictions before the learning rate, f64[L]: minus the sum
     of the gradients by that of the hessians; or of some losses the best constant, a quantile of

@@ -33,7 +33,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         dtypes: "CATEGORICAL",
         elementary: "LN2_HIGH LN2_LOW LOG2_E FACTORIALS MOST",
         boosted_tree: "MIN_HESSIAN CATEGORY_ROWS",
-        gradients: "SQUARED ABSOLUTE QUANTILE HUBER COUNTS GAMMA BINARY",
+        gradients: "SQUARED ABSOLUTE QUANTILE HUBER COUNTS GAMMA BINARY MOST_STEP MOST_GRADIENT",
         constants: " ".join(name for name in vars(constants) if name.isupper()),
     }.items()
     for name in names.split()

@@ -2,6 +2,7 @@
 and its kernels' own text run on the CPU, whatever order threads and blocks take; and on a GPU
 where there is one."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -68,8 +69,7 @@ def test_thousands_of_rows(cuda, name, weight):
     number=st.sampled_from([ABSOLUTE, QUANTILE, HUBER]),
     share=st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]),
     weight=st.sampled_from(["none", "whole", "real", "far apart", "farther apart"]),
-    # on devices squares of gradients underflow below 1e-160, on the CPU they do not
-    unit=st.sampled_from([1e-140, 0.3, 1.0, 1e150]),
+    unit=st.sampled_from([1e-300, 0.3, 1.0, 1e150, 1e300]),
     rows_seed=st.integers(0, 2**32),
     n_rows=st.integers(1, 40) | st.integers(250, 600),
     seed=seeds,
@@ -102,6 +102,21 @@ def test_every_rule(cuda, name, rest):
     for seed in (0, 1, 2):
         with cuda.order(seed):
             check(fit, NumbaBackend(), cuda.backend())
+
+
+@pytest.mark.parametrize(("name", "size"), [("squared_error", 1e300), ("quantile", 1e302)])
+@pytest.mark.parametrize("rate", [1.0, 1e5, 1e12])
+def test_a_fit_that_diverges_ends_as_on_the_cpu(cuda, name, size, rate):
+    fit = thousands(name, n_rows=400).but(learning_rate=rate)
+    fit = replace(fit, y=fit.y * size, n_rounds=20)
+    with warnings.catch_warnings(), np.errstate(over="ignore"):
+        warnings.simplefilter("ignore")
+        found, expected = (fit.run(backend)[0] for backend in (cuda.backend(), NumbaBackend()))
+    assert [r.diverges for r in found] == [r.diverges for r in expected]
+    assert (len(found) < 20) == (rate > 1)
+    for a, b in zip(found, expected, strict=True):
+        assert [v.tolist() for v in a.values] == [v.tolist() for v in b.values]
+        assert a.units == b.units
 
 
 @pytest.mark.parametrize("name", ["squared_error", "3 classes", "absolute_error"])

@@ -247,6 +247,11 @@ __device__ __forceinline__ void number_nodes(TreeNode* nodes, i64 n) {
   }
 }
 
+// A step that is too large, after which a fit ends.
+__device__ __forceinline__ double cut_off(double step) {
+  return fmin(fmax(step, -MOST_STEP), MOST_STEP);
+}
+
 // Writes a finished tree in the order of nodes.py, its leaves and its sets. A block for each tree.
 extern "C" __global__ void __launch_bounds__(THREADS)
 finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
@@ -261,8 +266,9 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
     }
     number_nodes(nodes, n);
     to[0] = (u64)n;
-    to[1] = (u64)__double_as_longlong(rules.scale[2]);
+    to[1] = (u64)__double_as_longlong(1.0 / rules.scale[0]);
     to[2] = (u64)__double_as_longlong(rules.scale[3]);
+    to[3] = (u64)(rules.scale[4] != 0.0);
   }
   __syncthreads();
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
@@ -274,8 +280,9 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
 #pragma unroll
       for (int c = 0; c < 3; c++) leaves[3 * leaf + c] = (u64)sums[c];
       double value = value_of(own.g, own.h, rules, own.low, own.high);
+      value /= rules.scale[0] * rules.scale[2];
       leaves[3 * L + leaf] = (u64)__double_as_longlong(value);
-      leaves[4 * L + leaf] = (u64)__double_as_longlong(value * rate);
+      leaves[4 * L + leaf] = (u64)__double_as_longlong(cut_off(value * rate));
 #pragma unroll
       for (int c = 0; c < 5; c++) leaves[5 * L + 5 * leaf + c] = (u64)places[c];
       continue;
@@ -324,7 +331,7 @@ leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate,
     Residuals all = {rest + begin, loss.weight ? weights + begin : nullptr, n};
     double found = quantile_of(all, share, shared);
     if (loss.number == HUBER) found += mean_cut_off(all, found, *loss.delta, shared);
-    if (threadIdx.x == 0) leaves.added[leaf] = found * rate;
+    if (threadIdx.x == 0) leaves.added[leaf] = cut_off(found * rate);
   }
 }
 

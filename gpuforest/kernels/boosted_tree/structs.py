@@ -46,9 +46,9 @@ class LossOf(NamedTuple):
 
 class Largest(NamedTuple):
     """The largest gradient and hessian, as the bits of doubles u64[2], and what follows: scale
-    f64[4], the powers of two by which both are multiplied, and by which their sums are. The
-    products need at most `g_bits` and `h_bits` bits; one: every hessian is one; keep: the
-    largest are the same in each round."""
+    f64[5], the powers of two by which both are multiplied, and by which their sums are while trees
+    grow; and whether the largest are too large. The products need at most `g_bits` and `h_bits`
+    bits; one: every hessian is one; keep: the largest are the same in each round."""
 
     most: U64sOut
     scale: Annotated[Array, "double*"]
@@ -188,9 +188,9 @@ class TreeRules(NamedTuple):
 
 
 class TreesOut(NamedTuple):
-    """Finished trees u64[K, size], at the most M nodes each: the number of nodes and the scale of
-    sums; the nodes; of each leaf three sums, a value, what it adds to raw predictions, and five
-    numbers of its rows; split sets."""
+    """Finished trees u64[K, size], at the most M nodes each: the number of nodes, the units of
+    sums, and whether gradients were too large; the nodes; of each leaf three sums, a value, what
+    it adds to raw predictions, and five numbers of its rows; split sets."""
 
     at: U64sOut
     size: I64

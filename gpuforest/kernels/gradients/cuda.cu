@@ -96,8 +96,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) scales(Largest all) {
   double g = unit_of(all.most[0], all.g_bits), h = unit_of(all.most[1], all.h_bits);
   all.scale[0] = g;
   all.scale[1] = h;
-  all.scale[2] = 1.0 / g;
+  // trees grow from gradients of size one: no square of them overflows, see `rules_of`
+  all.scale[2] = 1.0 / (double)((i64)1 << all.g_bits);
   all.scale[3] = all.one ? 1.0 : 1.0 / h;
+  double most_g = __longlong_as_double((i64)all.most[0]);
+  double most_h = __longlong_as_double((i64)all.most[1]);
+  all.scale[4] = most_g <= MOST_GRADIENT && most_h <= MOST_GRADIENT ? 0.0 : 1.0;
   if (!all.keep) all.most[0] = all.most[1] = 0;
 }
 

@@ -9,6 +9,8 @@ from gpuforest.kernels.types import F64, I64
 # the numbers of the losses, see boosting/losses.py
 SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, BINARY, MULTICLASS = range(8)
 
+MOST_STEP, MOST_GRADIENT = 1e304, 1e307  # beyond these a fit diverges; sums of some stay finite
+
 
 class LossNumbers(NamedTuple):
     """A loss as kernels take it.
