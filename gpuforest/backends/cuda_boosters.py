@@ -135,7 +135,7 @@ class CudaBooster:
         most = np.zeros(2)
         if b.loss.is_bounded:  # see `units_of` in boosting/rounds.py
             most[:] = 1.0 if b.weight is None else b.weight.max()
-            most[1] *= 0.25 if b.loss.is_classes else 1.0
+            most[1] *= b.loss.most_hessian
         room = SUM_BITS - b.n_bits * (1 if s.words == 2 else 2)
         self.largest = Largest(
             backend.asarray(most.view(np.uint64)), backend.empty(5, xp.float64), room,

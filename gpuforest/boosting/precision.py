@@ -64,7 +64,7 @@ def unit_of_hessians(b: Boosting, h: np.ndarray) -> float:
     """What hessians are multiplied by in the first round."""
     most = float(h.max())
     if b.loss.is_classes:
-        most = 0.25 if b.weight is None else 0.25 * float(b.weight.max())
+        most = b.loss.most_hessian * (1.0 if b.weight is None else float(b.weight.max()))
     return power_of_two(SUM_BITS - 2 * b.n_bits, most)
 
 

@@ -200,7 +200,7 @@ def units_of(b: Boosting, booster: Booster, loss: LossNumbers, raw: np.ndarray) 
     largest is too large for float64."""
     if b.loss.is_bounded:
         most = 1.0 if b.weight is None else float(b.weight.max())
-        g, h = most, most * (0.25 if b.loss.is_classes else 1.0)  # p (1 - p) is at most 1/4
+        g, h = most, most * b.loss.most_hessian
     else:
         g, h = booster.largest(loss, raw)
     if not max(g, h) <= MOST_GRADIENT:

@@ -48,7 +48,8 @@ __device__ __forceinline__ Derivatives one_class(const LossOf& loss, i64 r) {
 __device__ __forceinline__ Derivatives some_class(const LossOf& loss, i64 r, i64 k, double top,
                                                   double total) {
   double p = exp_of(loss.raw[k * loss.N + r] - top) / total;
-  return {p - (double)(loss.y[r] == (double)k), p * (1.0 - p)};
+  double more = (double)loss.K / (double)(loss.K - 1);
+  return {p - (double)(loss.y[r] == (double)k), p * (1.0 - p) * more};
 }
 
 __device__ __forceinline__ Derivatives weighted(const LossOf& loss, i64 r, Derivatives d) {
