@@ -155,6 +155,19 @@ def test_huber():
         HistGradientBoostingRegressor(HalfSquaredError()).fit(X, Y)
 
 
+def test_learning_rate_of_several_classes():
+    """Hessians are those of scikit-learn times K / (K - 1)."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 6, (400, 3)).astype(float)
+    classes = (rows[:, 0] + rows[:, 1] * rows[:, 2]).astype(int) % 4
+    given = {"max_iter": 5, "early_stopping": False, "random_state": 0}
+    ours = HistGradientBoostingClassifier(learning_rate=0.2, **given).fit(rows, classes)
+    theirs = sklearn.ensemble.HistGradientBoostingClassifier(learning_rate=0.15, **given)
+    theirs.fit(rows, classes)
+    # scikit-learn sums gradients as float32
+    assert np.allclose(ours.decision_function(rows), theirs.decision_function(rows), atol=1e-5)
+
+
 def test_max_features():
     constant = np.column_stack([np.zeros((len(X), 50)), X])
     tree = DecisionTreeClassifier(max_features=1, max_depth=1, random_state=0).fit(constant, Y)
