@@ -1,5 +1,6 @@
 """What "auto" chooses, what it says when it cannot have a GPU, and when CUDA is touched."""
 
+import ctypes
 import logging
 import os
 import subprocess
@@ -67,7 +68,8 @@ def machine(monkeypatch):
     sys.modules["cupy"].ones = ones
     monkeypatch.setattr(gpu, "_ask", ASK)
     monkeypatch.setattr(gpu, "find_spec", lambda name: made.spec)
-    monkeypatch.setattr(gpu.ctypes, "CDLL", load)
+    # a module of its own: kernels are loaded by the real one
+    monkeypatch.setattr(gpu, "ctypes", SimpleNamespace(**vars(ctypes) | {"CDLL": load}))
     return made
 
 
