@@ -257,7 +257,12 @@ NUMBER_NAMES = {
     "ABSOLUTE_ERROR",
 }  # fmt: skip
 OTHER_NAMES = dict.fromkeys(
-    ("boosting/losses.py", "export/boosted_file.py", "inspection/bias_variance.py"),
+    (
+        "boosting/losses.py",
+        "export/boosted_file.py",
+        "export/sklearn_boosting.py",
+        "inspection/bias_variance.py",
+    ),
     "names of losses, of which some are alike",
 )
 PACKAGE = Path(gpuforest.__file__).parent

@@ -138,7 +138,7 @@ class CudaBooster:
             most[1] *= b.loss.most_hessian
         room = SUM_BITS - b.n_bits * (1 if s.words == 2 else 2)
         self.largest = Largest(
-            backend.asarray(most.view(np.uint64)), backend.empty(5, xp.float64), room,
+            backend.asarray(most.view(np.uint64)), backend.empty(7, xp.float64), room,
             SUM_BITS - 2 * b.n_bits, s.words == 1, b.loss.is_bounded,
         )  # fmt: skip
 

@@ -20,12 +20,13 @@ SIZES = [0.0, 5e-324, 1e-310, 2.2250738585072014e-308, 1e-300, 0.75, 1.0, 2.0, 3
 def test_scales_are_those_of_the_host(cuda, g, h, one):
     backend = cuda.backend()
     most = backend.asarray(np.array([g, h]).view(np.uint64))
-    scale = backend.empty(5, np.float64)
+    scale = backend.empty(7, np.float64)
     all_of = Largest(most, scale, 50, 30, one, not one)
     backend.launch("gradients", "scales", (1,), (all_of,), threads=32)
     expected = [power_of_two(50, g), power_of_two(30, h)]
     expected += [2.0**-50, 1.0 if one else 1.0 / expected[1]]
     expected.append(0.0 if max(g, h) <= MOST_GRADIENT else 1.0)
+    expected += [1.0 / expected[0], 1.0 / (expected[0] * expected[2])]
     assert backend.asnumpy(scale).tolist() == expected
     assert (backend.asnumpy(most) == 0).all() == (one or (g, h) == (0, 0))
 

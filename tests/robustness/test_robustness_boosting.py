@@ -155,17 +155,31 @@ def test_weights_of_all_sizes(backend, loss):
     weight = 10.0 ** rng.uniform(-300, 300, N)
     with warned("that the hessians of most rows are rounded to zero"):
         assert_ends_well(regressor(backend, loss).fit(X, Y, weight))
+
+
+@each_loss
+def test_huge_weights(backend, loss):
     same = regressor(backend, loss).fit(X, Y, np.ones(N))
     large = regressor(backend, loss).fit(X, Y, np.full(N, 2.0**990))
     assert np.array_equal(large.predict(X), same.predict(X))
     assert_ends_well(large)
+
+
+@each_loss
+def test_tiny_weights(backend, loss):
     for tiny in (1e-300, 5e-324):
         with warned("the hessians of all rows add up to less than 0.001, so no node is split"):
             model = regressor(backend, loss).fit(X, Y, np.full(N, tiny))
         assert model.forest_.n_nodes == 12  # leaves alone
         assert_ends_well(model)
+
+
+def test_weights_of_zero(backend):
     with refused("Sample weights must contain at least one non-zero number."):
-        regressor(backend, loss).fit(X, Y, np.zeros(N))
+        regressor(backend).fit(X, Y, np.zeros(N))
+
+
+def test_products_of_weights_and_targets(backend):
     with refused("weights times targets lie beyond 1e304, whose sums overflow"):
         regressor(backend, "squared_error").fit(X, Y * 1e300, np.full(N, 1e10))
 
@@ -183,11 +197,14 @@ def test_huge_learning_rates(backend, loss):
     assert_ends_well(classifier(backend, learning_rate=1e300).fit(X, y))
 
 
-def test_parameters_that_are_refused(backend):
+def test_learning_rates_that_are_refused(backend):
     words = "The 'learning_rate' parameter of HistGradientBoostingRegressor must be a float in the"
     for rate in (0.0, -1.0):
         with refused(words):
             regressor(backend, learning_rate=rate).fit(X, Y)
+
+
+def test_interaction_sets_that_are_refused(backend):
     with refused("got invalid indices: {0, 9}"):
         regressor(backend, interaction_cst=[{0, 9}]).fit(X, Y)
     with refused("got invalid indices: {'age'}"):

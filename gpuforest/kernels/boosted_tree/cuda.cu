@@ -266,7 +266,7 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
     }
     number_nodes(nodes, n);
     to[0] = (u64)n;
-    to[1] = (u64)__double_as_longlong(1.0 / rules.scale[0]);
+    to[1] = (u64)__double_as_longlong(rules.scale[5]);
     to[2] = (u64)__double_as_longlong(rules.scale[3]);
     to[3] = (u64)(rules.scale[4] != 0.0);
   }
@@ -280,7 +280,7 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
 #pragma unroll
       for (int c = 0; c < 3; c++) leaves[3 * leaf + c] = (u64)sums[c];
       double value = value_of(own.g, own.h, rules, own.low, own.high);
-      value /= rules.scale[0] * rules.scale[2];
+      value *= rules.scale[6];
       leaves[3 * L + leaf] = (u64)__double_as_longlong(value);
       leaves[4 * L + leaf] = (u64)__double_as_longlong(cut_off(value * rate));
 #pragma unroll

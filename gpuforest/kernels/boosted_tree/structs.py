@@ -46,9 +46,10 @@ class LossOf(NamedTuple):
 
 class Largest(NamedTuple):
     """The largest gradient and hessian, as the bits of doubles u64[2], and what follows: scale
-    f64[5], the powers of two by which both are multiplied, and by which their sums are while trees
-    grow; and whether the largest are too large. The products need at most `g_bits` and `h_bits`
-    bits; one: every hessian is one; keep: the largest are the same in each round."""
+    f64[7], the powers of two by which both are multiplied, and by which their sums are while trees
+    grow; whether the largest are too large; the unit of gradients, and what leaves' values are
+    multiplied by. The products need at most `g_bits` and `h_bits` bits; one: every hessian is one;
+    keep: the largest are the same in each round."""
 
     most: U64sOut
     scale: Annotated[Array, "double*"]

@@ -103,6 +103,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) scales(Largest all) {
   double most_g = __longlong_as_double((i64)all.most[0]);
   double most_h = __longlong_as_double((i64)all.most[1]);
   all.scale[4] = most_g <= MOST_GRADIENT && most_h <= MOST_GRADIENT ? 0.0 : 1.0;
+  all.scale[5] = 1.0 / g;
+  all.scale[6] = 1.0 / (g * all.scale[2]);
   if (!all.keep) all.most[0] = all.most[1] = 0;
 }
 
