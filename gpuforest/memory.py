@@ -13,6 +13,7 @@ A backend estimates its own working memory, see `Backend.bytes_for`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple
@@ -246,6 +247,19 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     )
 
 
+def smaller(backend: Backend) -> Iterator[Backend]:
+    """The backend with less and less working memory, then with fewer threads."""
+    threads = backend.n_threads
+    while threads:
+        budget = backend.memory_budget
+        while budget:
+            changed = copy(backend)
+            changed.n_threads, changed.memory_budget = threads, budget
+            yield changed
+            budget //= 4
+        threads //= 2
+
+
 def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
     """The backend, with fewer threads and less working memory where the limit needs it.
 
@@ -256,18 +270,13 @@ def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
     least = found = estimate(fit, backend)
     if limit is None or found.total <= limit:
         return backend
-    threads, room = backend.n_threads, max(0, limit - least.codes - least.target - least.forest)
-    while threads:
-        budget = backend.memory_budget
-        while budget:
-            changed = copy(backend)
-            changed.n_threads, changed.memory_budget, changed.room = threads, budget, room
-            found = estimate(fit, changed)
-            if found.total <= limit:
-                return changed
-            least = min(least, found, key=lambda one: one.total)
-            budget //= 4
-        threads //= 2
+    room = max(0, limit - least.codes - least.target - least.forest)
+    for changed in smaller(backend):
+        changed.room = room
+        found = estimate(fit, changed)
+        if found.total <= limit:
+            return changed
+        least = min(least, found, key=lambda one: one.total)
     raise ValueError(
         f"memory_limit={limit} bytes is too little: this fit takes about {least.total} bytes even "
         f"one tree at a time, {least.codes} of them for the binned features and {least.forest} for "

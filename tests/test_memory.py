@@ -2,13 +2,12 @@
 
 import json
 import logging
-import subprocess
 import sys
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from paths import ROOT
+from peaks import measured
 from sklearn.base import clone
 from sklearn.utils._param_validation import InvalidParameterError
 
@@ -116,38 +115,6 @@ def test_several_outputs_count_their_classes_as_moments():
 
 # ------------------------------------------------------------------ against real fits
 
-MEASURED = """
-import json, sys
-import numpy as np
-from benchmarks.one_fit import Memory
-import gpuforest
-name, backend, N, F, C, parameters, limited = json.loads(sys.argv[1])
-rng = np.random.default_rng(0)
-X = rng.normal(size=(N, F)).astype(np.float32)
-y = X[:, 0] + X[:, 1] + rng.normal(size=N)
-if C:
-    y = y.argsort().argsort() * C // N
-forest = getattr(gpuforest, name)(backend=backend, random_state=0, n_jobs=2, **parameters)
-rows = rng.permutation(N)[:2000]  # as many bins, so that no kernel is left to compile
-forest.fit(X[rows], y[rows])
-found = gpuforest.estimate_memory(forest, N, F, n_classes=max(C, 1))
-least = 0
-if limited:
-    try:
-        forest.set_params(memory_limit=1).fit(X, y)
-    except ValueError as error:
-        least = int(str(error).split("takes about ")[1].split()[0])
-peaks = []
-for limit in [None, least] if limited else [None]:
-    forest.set_params(memory_limit=limit)
-    memory = Memory()
-    before = memory.restart()
-    forest.fit(X, y)
-    peaks.append(memory.peak() - before)
-    del forest.forest_
-print(json.dumps([memory.exact, found.total / 1e6, least / 1e6, *peaks]))
-"""
-
 
 @pytest.mark.parametrize(
     ("name", "n_rows", "n_features", "n_classes", "parameters"),
@@ -187,16 +154,7 @@ def test_estimates_are_right_with_numpy():
 
 
 def compare(*fit) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURED, json.dumps(fit)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    exact, found, least, peak, *limited = json.loads(done.stdout)
-    if not exact:
-        pytest.skip("this system does not report the peak of a process's memory")
+    found, least, peak, *limited = measured(*fit)
     # a guess of how many nodes trees will have, and what the allocator keeps for itself
     most = 1.4 if limited else 1.6 if fit[1] == "numba" else 1.8
     if "class_weight" in fit[5]:  # 52 MB, if both threads' trees are whole at once: peaks of

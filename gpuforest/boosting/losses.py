@@ -82,6 +82,11 @@ class Loss:
         return self.number in (BINARY, MULTICLASS)
 
     @property
+    def is_log(self) -> bool:
+        """Whether a prediction is the exponential of the raw one."""
+        return self.number in (COUNTS, GAMMA)
+
+    @property
     def constant_hessian(self) -> bool:
         """Whether the hessian of a row is its weight."""
         return self.number in (SQUARED, ABSOLUTE, QUANTILE, HUBER)
@@ -92,11 +97,6 @@ class Loss:
         return self.number in (ABSOLUTE, QUANTILE, BINARY, MULTICLASS)
 
     @property
-    def link_is_identity(self) -> bool:
-        """Whether a prediction is the raw one."""
-        return self.number in (SQUARED, ABSOLUTE, QUANTILE, HUBER)
-
-    @property
     def most_hessian(self) -> float:
         """The largest hessian of a row of weight one, if the loss is bounded."""
         return {BINARY: 0.25, MULTICLASS: 0.375}.get(self.number, 1.0)  # p (1 - p) K / (K - 1)
@@ -105,11 +105,6 @@ class Loss:
     def by_order(self) -> bool:
         """Whether a leaf's value is computed from the sorted residuals of its rows."""
         return self.number in (ABSOLUTE, QUANTILE, HUBER)
-
-    @property
-    def is_log(self) -> bool:
-        """Whether a prediction is the exponential of the raw one."""
-        return self.number in (COUNTS, GAMMA)
 
     def check(self, y: np.ndarray) -> None:
         """Raise ValueError if the loss is not defined for y f64[N]."""

@@ -6,11 +6,10 @@ trees will have where `max_leaf_nodes` does not say.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuforest.memory import MIB, Fit, MemoryEstimate, binning_bytes, truncated_tree
+from gpuforest.memory import MIB, Fit, MemoryEstimate, binning_bytes, smaller, truncated_tree
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -128,21 +127,13 @@ def within(fit: BoostedFit, backend: Backend, limit: int | None) -> tuple[Backen
     if limit is None:
         return backend, HISTOGRAM_BYTES
     least = estimate(fit, backend, 0)
-    threads = backend.n_threads
-    while threads:
-        budget = backend.memory_budget
-        while budget:
-            changed = copy(backend)
-            changed.n_threads, changed.memory_budget = threads, budget
-            found = estimate(fit, changed, 0)
-            if found.total <= limit:
-                after = found.codes + found.target + found.bags + found.growing + found.forest
-                return changed, limit - after + fit.pools(
-                    threads
-                ) * LEAST_POOL * fit.histogram_bytes
-            least = min(least, found, key=lambda one: one.total)
-            budget //= 4
-        threads //= 2
+    for changed in smaller(backend):
+        found = estimate(fit, changed, 0)
+        if found.total <= limit:
+            pools = fit.pools(changed.n_threads) * LEAST_POOL * fit.histogram_bytes
+            after_binning = found.codes + found.target + found.bags + found.growing + found.forest
+            return changed, limit - after_binning + pools
+        least = min(least, found, key=lambda one: one.total)
     raise ValueError(
         f"memory_limit={limit} bytes is too little: this fit takes about {least.total} bytes even "
         f"with the fewest histograms, {least.codes} of them for the binned features; lower "

@@ -40,7 +40,7 @@ def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
     y, weight = b.y[some], np.zeros(0) if b.weight is None else b.weight[some]
     raw = np.repeat(baseline[:, None], len(y), axis=1)
     _, h = derivatives(LossNumbers(b.loss.number, b.loss.quantile, 0.0), y, raw, weight)
-    if b.loss.link_is_identity:
+    if not (b.loss.is_log or b.loss.is_classes):  # a prediction is the raw one
         _warn_of_far_targets(b, np.abs(y - raw[0]), float(np.abs(baseline[0])))
     if b.n_rows < 2 * b.min_rows:
         return  # no split anyway

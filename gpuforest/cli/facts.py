@@ -33,7 +33,6 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "categories": {names[f]: len(c) for f, c in forest.edges.categories.items()},
         "classes": list(map(list, several)) or (list(estimator.classes_) if is_classes else None),
         "trees": forest.n_trees,
-        **({"rounds": estimator.n_iter_} if hasattr(estimator, "n_iter_") else {}),
         "nodes": forest.n_nodes,
         "leaves": int(is_leaf(forest.nodes).sum()),
         "depth": int(depths.max()),

@@ -1,12 +1,8 @@
 """What a fit of boosting takes of the memory: estimated before it, and kept within a limit."""
 
-import json
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from paths import ROOT
+from peaks import measured
 from sklearn.base import clone
 
 from gpuforest import (
@@ -19,36 +15,6 @@ from gpuforest.boosting.memory import HISTOGRAM_BYTES, within
 from gpuforest.estimators.boosting_settings import expected
 
 rng = np.random.default_rng(0)
-
-MEASURED = """
-import json, sys
-import numpy as np
-from benchmarks.one_fit import Memory
-import gpuforest
-name, N, F, C, parameters = json.loads(sys.argv[1])
-rng = np.random.default_rng(0)
-X = rng.normal(size=(N, F)).astype(np.float32)
-y = X[:, 0] + X[:, 1] + rng.normal(size=N)
-if C:
-    y = y.argsort().argsort() * C // N
-model = getattr(gpuforest, name)(backend="numba", random_state=0, n_jobs=2, **parameters)
-rows = rng.permutation(N)[:2000]
-model.fit(X[rows], y[rows])  # no kernel is left to compile
-found = gpuforest.estimate_memory(model, N, F, n_classes=max(C, 1))
-try:
-    model.set_params(memory_limit=1).fit(X, y)
-except ValueError as error:
-    least = int(str(error).split("takes about ")[1].split()[0])
-peaks = []
-for limit in (None, least):
-    model.set_params(memory_limit=limit)
-    memory = Memory()
-    before = memory.restart()
-    model.fit(X, y)
-    peaks.append(memory.peak() - before)
-    del model.forest_
-print(json.dumps([memory.exact, found.total / 1e6, least / 1e6, *peaks]))
-"""
 
 
 @pytest.mark.parametrize(
@@ -63,23 +29,11 @@ print(json.dumps([memory.exact, found.total / 1e6, least / 1e6, *peaks]))
 )
 def test_estimates_are_right_and_limits_kept(name, n_rows, n_features, n_classes, parameters):
     pytest.importorskip("numba", reason="no numba here")
-    fit = (
-        "HistGradientBoosting" + name,
-        n_rows,
-        n_features,
-        n_classes,
-        {"max_iter": 5, **parameters},
+    parameters = {"max_iter": 5, **parameters}
+    name = "HistGradientBoosting" + name
+    found, least, peak, limited = measured(
+        name, "numba", n_rows, n_features, n_classes, parameters, True
     )
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURED, json.dumps(fit)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    exact, found, least, peak, limited = json.loads(done.stdout)
-    if not exact:
-        pytest.skip("this system does not report the peak of a process's memory")
     assert 0.8 < found / peak < 1.5
     assert limited < 1.1 * least
 

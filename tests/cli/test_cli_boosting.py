@@ -55,7 +55,7 @@ def test_the_model_is_that_of_the_same_parameters(data, capsys, target):
     assert np.array_equal(model.forest_.nodes, same.forest_.nodes)
     assert np.array_equal(model.forest_.leaf_values, same.forest_.leaf_values)
     assert found["estimator"] == kind.__name__
-    assert found["rounds"] == 7
+    assert found["boosting"]["rounds"] == 7
     assert found["trees"] == (21 if target == "size" else 7)
     assert found["categories"] == {"colour": 3}
     assert found["memory"]["total"] > 0
@@ -86,7 +86,7 @@ def test_rounds_end_early(data, capsys):
     options = ["--early-stopping", "true", "--n-iter-no-change", "3", "--tol", "0.01"]
     train(*options, "--max-iter", "500", "--scoring", "r2", "--json", target="price")
     found = json.loads(capsys.readouterr().out)
-    assert found["rounds"] == load("model").n_iter_ < 500
+    assert found["boosting"]["rounds"] == load("model").n_iter_ < 500
     train(*options, "--validation-fraction", "300", target="price", status=2)
     assert "leaves no rows to train on" in capsys.readouterr().err
 

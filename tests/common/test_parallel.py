@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from gpuforest import RandomForestClassifier
+from gpuforest.common import parallel
 from gpuforest.common.parallel import Team, cut_evenly, parallel_map
 from gpuforest.inspection.paths import decision_paths
 
@@ -239,3 +240,30 @@ def test_a_team_does_all_work_and_raises_an_error_of_it(n_threads):
     team.close()
     while threading.active_count() > before - (n_threads - 1):
         time.sleep(0.01)
+
+
+@pytest.mark.skipif(not parallel.CAN_MOVE, reason="this system does not move threads")
+def test_a_thread_leaves_the_processor_of_the_one_that_it_helps(monkeypatch):
+    allowed, real = os.sched_getaffinity(0), os.sched_setaffinity
+    if len(allowed) < 2:
+        pytest.skip("there is one processor")
+    busy, seen = min(allowed), []
+
+    def watched(thread, wanted):
+        real(thread, wanted)
+        seen.append((wanted, parallel.processor()))
+
+    def move():
+        real(0, {busy})  # this thread alone
+        monkeypatch.setattr(os, "sched_getaffinity", lambda thread: allowed)
+        monkeypatch.setattr(os, "sched_setaffinity", watched)
+        parallel.leave(busy, 0)
+        parallel.leave(-1, 0)  # the system did not say where the other thread is
+
+    thread = threading.Thread(target=move)
+    thread.start()
+    thread.join()
+    (one, there), (everywhere, _) = seen
+    assert one == {there}
+    assert there != busy
+    assert everywhere == allowed  # it may be moved again

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from boosted import edges_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,15 +15,6 @@ from gpuforest.binning import BinEdges, BinnedMatrix
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
 from gpuforest.nodes import SET_BIN, is_leaf, unpack
-
-
-def edges_of(n_bins: list[int], kinds: list[int]) -> BinEdges:
-    """Edges of features with so many bins."""
-    counts = [n - 1 for n in n_bins]
-    values = np.concatenate([np.arange(n, dtype=np.float64) for n in counts])
-    categories = {f: tuple(range(counts[f])) for f, kind in enumerate(kinds) if kind}
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    return BinEdges(values, offsets, np.array(kinds, np.uint8), categories)
 
 
 def rules_of(F: int, n_bits: int, **other: Any) -> BoostRules:
