@@ -247,11 +247,6 @@ __device__ __forceinline__ void number_nodes(TreeNode* nodes, i64 n) {
   }
 }
 
-// A step that is too large, after which a fit ends.
-__device__ __forceinline__ double cut_off(double step) {
-  return fmin(fmax(step, -MOST_STEP), MOST_STEP);
-}
-
 // Writes a finished tree in the order of nodes.py, its leaves and its sets. A block for each tree.
 extern "C" __global__ void __launch_bounds__(THREADS)
 finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
@@ -282,7 +277,7 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
       double value = value_of(own.g, own.h, rules, own.low, own.high);
       value *= rules.scale[6];
       leaves[3 * L + leaf] = (u64)__double_as_longlong(value);
-      leaves[4 * L + leaf] = (u64)__double_as_longlong(cut_off(value * rate));
+      leaves[4 * L + leaf] = (u64)__double_as_longlong(cut_off(value * rate, -MOST_STEP, MOST_STEP));
 #pragma unroll
       for (int c = 0; c < 5; c++) leaves[5 * L + 5 * leaf + c] = (u64)places[c];
       continue;
@@ -331,7 +326,7 @@ leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate,
     Residuals all = {rest + begin, loss.weight ? weights + begin : nullptr, n};
     double found = quantile_of(all, share, shared);
     if (loss.number == HUBER) found += mean_cut_off(all, found, *loss.delta, shared);
-    if (threadIdx.x == 0) leaves.added[leaf] = cut_off(found * rate);
+    if (threadIdx.x == 0) leaves.added[leaf] = cut_off(found * rate, -MOST_STEP, MOST_STEP);
   }
 }
 
