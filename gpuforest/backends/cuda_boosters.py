@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
 from gpuforest.boosting.losses import exact_sum
-from gpuforest.boosting.rounds import SUM_BITS, Round
+from gpuforest.boosting.rounds import SUM_BITS, Round, most_value, power_of_two, room_of
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
@@ -136,7 +136,8 @@ class CudaBooster:
         if b.loss.is_bounded:  # see `units_of` in boosting/rounds.py
             most[:] = 1.0 if b.weight is None else b.weight.max()
             most[1] *= b.loss.most_hessian
-        room = SUM_BITS - b.n_bits * (1 if s.words == 2 else 2)
+        room = room_of(b)
+        self.most_value = most_value(b, power_of_two(room, most[0]))
         self.largest = Largest(
             backend.asarray(most.view(np.uint64)), backend.empty(7, xp.float64), room,
             SUM_BITS - 2 * b.n_bits, s.words == 1, b.loss.is_bounded,
@@ -174,7 +175,8 @@ class CudaBooster:
         self.rules = TreeRules(
             backend.asarray(n_bins), backend.asarray(kinds), backend.asarray(signs),
             backend.asarray(groups) if s.n_groups else None, self.largest.scale, s.n_groups,
-            b.min_rows, b.max_depth, s.leaves, b.max_leaves < s.drawn, b.l2, b.share,
+            b.min_rows, b.max_depth, s.leaves, b.max_leaves < s.drawn, b.l2,
+            self.most_value, b.share,
         )  # fmt: skip
         self.out = self._new_out(M) if s.leaves - 1 <= STEPS_AT_ONCE else None
 

@@ -15,8 +15,10 @@ log_loss, K = 1   logit       ln(1 + exp(raw)) - y raw                       exp
 log_loss, K > 2   softmax     ln(sum_k exp(raw_k)) - raw_y                   softmax_k - [y = k]
 ================  ==========  =============================================  =====================
 
-Hessians are second derivatives; of several classes times K / (K - 1), which makes a leaf that of
-Friedman's algorithm 6. Those of absolute_error, quantile and huber are one.
+Hessians are second derivatives; those of absolute_error, quantile and huber are one. Of log_loss a
+leaf adds at most 30 before the learning rate. Where rows of a class come as a surprise, hessians
+are so small that a Newton step is far too long. LogitBoost cuts off the responses of single rows
+at 4 to 8 (Friedman, Hastie and Tibshirani, "Additive logistic regression", 2000).
 
 Sources: Friedman, "Greedy function approximation: a gradient boosting machine", Annals of
 Statistics 29(5), 2001; Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning",
@@ -50,6 +52,7 @@ NUMBERS = {
     "gamma": GAMMA,
 }
 HUBER_QUANTILE = 0.9  # of the absolute residuals: beyond it a row is an outlier
+MOST_VALUE_OF_CLASSES = 30.0
 LEAST_SHARE = 1e-15  # of a class: its logarithm is finite
 
 
@@ -99,7 +102,12 @@ class Loss:
     @property
     def most_hessian(self) -> float:
         """The largest hessian of a row of weight one, if the loss is bounded."""
-        return {BINARY: 0.25, MULTICLASS: 0.375}.get(self.number, 1.0)  # p (1 - p) K / (K - 1)
+        return 0.25 if self.is_classes else 1.0  # p (1 - p)
+
+    @property
+    def most_value(self) -> float:
+        """The largest size of what a leaf adds, before the learning rate."""
+        return MOST_VALUE_OF_CLASSES if self.is_classes else float("inf")
 
     @property
     def by_order(self) -> bool:

@@ -228,9 +228,15 @@ def rules_of(b: Boosting, units: Units, tree: int) -> BoostRules:
     key = hashing.hash_at(hashing.tree_keys(np, b.seed, tree, tree + 1), hashing.ROOT)[0]
     h = 1.0 if b.n_words == 1 else 1.0 / units.h
     return BoostRules(
-        2.0 ** -room_of(b), h, units.n_bits, b.l2, b.min_rows, b.max_depth, b.max_leaves, b.share,
-        int(key), b.signs, b.groups,
+        2.0 ** -room_of(b), h, units.n_bits, b.l2, most_value(b, units.g), b.min_rows, b.max_depth,
+        b.max_leaves, b.share, int(key), b.signs, b.groups,
     )  # fmt: skip
+
+
+def most_value(b: Boosting, unit: float) -> float:
+    """The largest size of what a node predicts, if gradients are multiplied by `unit`, and then
+    count as of size one."""
+    return b.loss.most_value * unit * 2.0 ** -room_of(b)
 
 
 def leaf_values(

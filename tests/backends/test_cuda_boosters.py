@@ -104,6 +104,16 @@ def test_every_rule(cuda, name, rest):
             check(fit, NumbaBackend(), cuda.backend())
 
 
+@pytest.mark.parametrize("name", ["binary", "3 classes"])
+def test_leaves_of_rare_classes_are_cut_off(cuda, name):
+    fit = thousands(name, "real", min_rows=5)
+    rare = (fit.codes[:, 4] >= 250) & (fit.codes[:, 4] < 253)  # one row in a hundred
+    several = (name == "3 classes") & (fit.codes[:, 1] == 0)
+    fit = replace(fit, y=np.where(rare, 1.0 + several, 0.0))
+    found = check(fit, NumbaBackend(), cuda.backend())
+    assert max(np.abs(values).max() for values in found[0].values) == 0.3 * 30.0
+
+
 @pytest.mark.parametrize(("name", "size"), [("squared_error", 1e300), ("quantile", 1e302)])
 @pytest.mark.parametrize("rate", [1.0, 1e5, 1e12])
 def test_a_fit_that_diverges_ends_as_on_the_cpu(cuda, name, size, rate):

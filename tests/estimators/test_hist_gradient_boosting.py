@@ -61,6 +61,21 @@ def test_the_same_model_on_each_backend(threads, options, weighted):
         assert np.array_equal(found[0].validation_score_, found[1].validation_score_)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_a_leaf_of_surprises_is_cut_off(backend):
+    X = np.zeros((5000, 1))
+    X[:5] = 1.0
+    model = HistGradientBoostingClassifier(
+        learning_rate=0.5, max_iter=1, min_samples_leaf=5, early_stopping=False, backend=backend
+    )
+    model.fit(X, X[:, 0])
+    # with p = 5 / 5000, the Newton steps are 1 / p = 1000 and -1 / (1 - p)
+    p, start = 0.001, model.forest_.baseline[0]
+    assert np.isclose(start, np.log(5 / 4995))
+    assert model.decision_function([[1.0]]) == start + 0.5 * 30.0
+    assert np.isclose(model.decision_function([[0.0]]), start - 0.5 / (1 - p), rtol=1e-6)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_each_loss_is_near_scikit_learn(loss):
     X, y = DIABETES

@@ -155,17 +155,18 @@ def test_huber():
         HistGradientBoostingRegressor(HalfSquaredError()).fit(X, Y)
 
 
-def test_learning_rate_of_several_classes():
-    """Hessians are those of scikit-learn times K / (K - 1)."""
-    rng = np.random.default_rng(0)
-    rows = rng.integers(0, 6, (400, 3)).astype(float)
-    classes = (rows[:, 0] + rows[:, 1] * rows[:, 2]).astype(int) % 4
-    given = {"max_iter": 5, "early_stopping": False, "random_state": 0}
-    ours = HistGradientBoostingClassifier(learning_rate=0.2, **given).fit(rows, classes)
-    theirs = sklearn.ensemble.HistGradientBoostingClassifier(learning_rate=0.15, **given)
-    theirs.fit(rows, classes)
-    # scikit-learn sums gradients as float32
-    assert np.allclose(ours.decision_function(rows), theirs.decision_function(rows), atol=1e-5)
+def test_learning_rate():
+    """A class of 5 in 5000 rows, which one feature tells: a Newton step is 1000 long."""
+    rows = np.zeros((5000, 1))
+    rows[:5] = 1.0
+    given = {"max_iter": 1, "min_samples_leaf": 5, "early_stopping": False}
+    ours, theirs = (
+        kind(learning_rate=0.2, **given).fit(rows, rows[:, 0])
+        for kind in (HistGradientBoostingClassifier, sklearn.ensemble.HistGradientBoostingClassifier)
+    )
+    start = np.log(5 / 4995)
+    assert np.isclose(ours.decision_function([[1.0]]), start + 0.2 * 30)
+    assert np.isclose(theirs.decision_function([[1.0]]), start + 0.2 * 1000)
 
 
 def test_max_features():

@@ -19,8 +19,8 @@ from gpuforest.nodes import SET_BIN, is_leaf, unpack
 
 def rules_of(F: int, n_bits: int, **other: Any) -> BoostRules:
     rules = BoostRules(
-        g=1.0, h=1.0, n_bits=n_bits, l2=0.0, min_rows=1, max_depth=10**9, max_leaves=31, share=1.0,
-        key=7, signs=np.zeros(F, np.int8), groups=np.zeros((0, F), np.bool_),
+        g=1.0, h=1.0, n_bits=n_bits, l2=0.0, most=np.inf, min_rows=1, max_depth=10**9,
+        max_leaves=31, share=1.0, key=7, signs=np.zeros(F, np.int8), groups=np.zeros((0, F), np.bool_),
     )  # fmt: skip
     return rules._replace(**other)
 

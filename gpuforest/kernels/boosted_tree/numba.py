@@ -228,7 +228,8 @@ def begin_tree(data, rules, table, pool, state, rows, others):
         for w in range(words):
             whole[w] += data.stats[U(rows[U(i)]), U(w)]
     numbers[G], numbers[H], numbers[ROWS] = sums_in(whole, 0, words, rules.n_bits)
-    table.floats[0, LOW], table.floats[0, HIGH], table.floats[0, GAIN] = -np.inf, np.inf, 0.0
+    table.floats[0, LOW], table.floats[0, HIGH] = -rules.most, rules.most
+    table.floats[0, GAIN] = 0.0
     table.keys[0] = U(rules.key)
     table.groups[0, :] = True
     state[FIRST] = state[SECOND] = -1

@@ -76,8 +76,8 @@ def grow_tree(
     set_words : i64[F], the 64-bit words of a set of each feature
     """
     root = Node(
-        rows, others, sums_of(data, rules, rows), 0, np.array([rules.key], np.uint64), -np.inf,
-        np.inf, np.ones(len(rules.groups), bool),
+        rows, others, sums_of(data, rules, rows), 0, np.array([rules.key], np.uint64), -rules.most,
+        rules.most, np.ones(len(rules.groups), bool),
     )  # fmt: skip
     find_split(data, rules, root)
     open_nodes, n_leaves = [root], 1

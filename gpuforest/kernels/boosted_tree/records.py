@@ -54,6 +54,7 @@ class BoostRules(NamedTuple):
     g, h : float, what sums of gradients and of hessians are multiplied by, powers of two
     n_bits : int, the bits of a word that count rows
     l2 : float, added to the sum of hessians of a node
+    most : float, the largest size of what a node predicts, or infinity
     min_rows : int, the fewest rows of either side
     max_depth, max_leaves : int
     share : float, the part of the allowed features that a node tries
@@ -66,6 +67,7 @@ class BoostRules(NamedTuple):
     h: F64
     n_bits: I64
     l2: F64
+    most: F64
     min_rows: I64
     max_depth: I64
     max_leaves: I64

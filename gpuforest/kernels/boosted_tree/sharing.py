@@ -94,8 +94,8 @@ def help_with_parts(data, rules, table, pool, state, rows, others, spare, shared
             continue
         # the units are those of the round
         own = BoostRules(
-            pool.units[0], pool.units[1], rules.n_bits, rules.l2, rules.min_rows, rules.max_depth,
-            rules.max_leaves, rules.share, rules.key, rules.signs, rules.groups,
+            pool.units[0], pool.units[1], rules.n_bits, rules.l2, rules.most, rules.min_rows,
+            rules.max_depth, rules.max_leaves, rules.share, rules.key, rules.signs, rules.groups,
         )  # fmt: skip
         do_part(data, own, table, pool, state, rows, others, spare, part)
         atomics.add(shared, FINISHED, 1)

@@ -185,6 +185,7 @@ class TreeRules(NamedTuple):
     max_leaves: I64
     limited: I64
     l2: F64
+    most: F64
     share: F64
 
 

@@ -48,8 +48,7 @@ __device__ __forceinline__ Derivatives one_class(const LossOf& loss, i64 r) {
 __device__ __forceinline__ Derivatives some_class(const LossOf& loss, i64 r, i64 k, double top,
                                                   double total) {
   double p = exp_of(loss.raw[k * loss.N + r] - top) / total;
-  double more = (double)loss.K / (double)(loss.K - 1);
-  return {p - (double)(loss.y[r] == (double)k), p * (1.0 - p) * more};
+  return {p - (double)(loss.y[r] == (double)k), p * (1.0 - p)};
 }
 
 __device__ __forceinline__ Derivatives weighted(const LossOf& loss, i64 r, Derivatives d) {

@@ -30,12 +30,6 @@ from gpuforest.kernels.gradients.records import (
 )
 
 
-def more_of(K: int) -> float:
-    """What hessians of K > 2 classes are multiplied by, so that leaves are those of Friedman 2001,
-    algorithm 6. Without it their raw predictions, whose sum nothing bounds, may run away."""
-    return K / (K - 1)
-
-
 def derivatives(
     loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -64,14 +58,14 @@ def derivatives(
         g = 1.0 - h
     else:
         if number == BINARY:
-            p, hit, more = expit(raw), y == 1.0, 1.0
+            p, hit = expit(raw), y == 1.0
         else:
             p = exp(raw - raw.max(axis=0))
             total = np.zeros(raw.shape[1])
             for row in p:  # one class after another: a fixed order
                 total = total + row
-            p, hit, more = p / total, y == np.arange(len(raw))[:, None], more_of(len(raw))
-        g, h = p - hit, p * (1.0 - p) * more
+            p, hit = p / total, y == np.arange(len(raw))[:, None]
+        g, h = p - hit, p * (1.0 - p)
     return (g * weight, h * weight) if len(weight) else (g, h)
 
 
