@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.boosting.columns import columns_of
 from gpuforest.boosting.rounds import one_round
 from gpuforest.common.parallel import Team, parallel_map
 from gpuforest.kernels.boosted_tree import numba as compiled
@@ -196,7 +197,7 @@ class NumbaBooster(Booster):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.rooms: SimpleQueue[Room] = SimpleQueue()
-        self.codes = np.ascontiguousarray(self.codes)
+        self.columns = columns_of(self.matrix, self.kinds, self.stats[0])
         self.team = Team(self.n_threads)
 
     def close(self) -> None:
@@ -267,7 +268,8 @@ class NumbaBooster(Booster):
     def _calls(self, room: Room, k: int, rules: BoostRules) -> Calls:
         table, pool, tree, state, spare, _ = room
         words, shared = self.matrix.edges.set_words, np.zeros(32, np.int64)
-        given = self.data(k), rules, self.rows[k], self.others[k]
+        data = self.columns._replace(stats=self.stats[k])
+        given = data, rules, self.rows[k], self.others[k]
         return Calls(
             compiled.grow_tree.prepared(*given, words, table, pool, state, spare, tree, shared),
             compiled.help_grow.prepared(*given, table, pool, state, spare, shared),
@@ -276,18 +278,18 @@ class NumbaBooster(Booster):
     def _room(self, rules: BoostRules, n_threads: int, memory: int) -> Room:
         with suppress(Empty):
             return self.rooms.get_nowait()
-        edges, N, F = self.matrix.edges, len(self.y), self.matrix.n_features
+        edges, N = self.matrix.edges, len(self.y)
         leaves = max(1, min(rules.max_leaves, N // max(rules.min_rows, 1)))
         if rules.max_depth < 31:
             leaves = min(leaves, 2**rules.max_depth)
         M, W = 2 * leaves - 1, edges.most_words
-        words, B = self.stats.shape[2], edges.n_codes
-        state = np.zeros(24, np.int64)
-        state[N_THREADS] = parts = min(n_threads, F)
+        data, state = self.columns, np.zeros(24, np.int64)
+        state[N_THREADS] = parts = min(n_threads, len(data.codes))
         state[CELLS_SHARED], state[ROWS_SHARED] = SHARED
-        P = int(max(2, min(leaves + 1, memory // (F * B * words * 8))))
+        size = int(data.cells[-1]) * self.stats.shape[2] * 8
+        P = int(max(2, min(leaves + 1, memory // size)))
         return Room(
-            new_table(M, len(rules.groups), W), new_pool(P, parts, F, B, words, W),
+            new_table(M, len(rules.groups), W), new_pool(P, parts, data, edges.n_codes, W),
             new_tree(M, W), state, np.empty(N, np.int32), {},
         )  # fmt: skip
 

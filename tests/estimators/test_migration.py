@@ -160,10 +160,8 @@ def test_learning_rate():
     rows = np.zeros((5000, 1))
     rows[:5] = 1.0
     given = {"max_iter": 1, "min_samples_leaf": 5, "early_stopping": False}
-    ours, theirs = (
-        kind(learning_rate=0.2, **given).fit(rows, rows[:, 0])
-        for kind in (HistGradientBoostingClassifier, sklearn.ensemble.HistGradientBoostingClassifier)
-    )
+    both = HistGradientBoostingClassifier, sklearn.ensemble.HistGradientBoostingClassifier
+    ours, theirs = (kind(learning_rate=0.2, **given).fit(rows, rows[:, 0]) for kind in both)
     start = np.log(5 / 4995)
     assert np.isclose(ours.decision_function([[1.0]]), start + 0.2 * 30)
     assert np.isclose(theirs.decision_function([[1.0]]), start + 0.2 * 1000)

@@ -20,7 +20,8 @@ from gpuforest.nodes import SET_BIN, is_leaf, unpack
 def rules_of(F: int, n_bits: int, **other: Any) -> BoostRules:
     rules = BoostRules(
         g=1.0, h=1.0, n_bits=n_bits, l2=0.0, most=np.inf, min_rows=1, max_depth=10**9,
-        max_leaves=31, share=1.0, key=7, signs=np.zeros(F, np.int8), groups=np.zeros((0, F), np.bool_),
+        max_leaves=31, share=1.0, key=7, signs=np.zeros(F, np.int8),
+        groups=np.zeros((0, F), np.bool_),
     )  # fmt: skip
     return rules._replace(**other)
 
@@ -107,6 +108,9 @@ def problems(draw: Any) -> SimpleNamespace:
     edges = edges_of(n_bins, kinds)
     codes = np.column_stack([rng.integers(0, n, N) for n in n_bins])
     codes[rng.random((N, F)) < draw(st.sampled_from([0.0, 0.2]))] = edges.missing_code
+    if draw(st.booleans()):  # one feature of a row has another code than the most common one
+        one = rng.integers(0, F + 1, N)
+        codes = np.where(one[:, None] == np.arange(F), codes, draw(st.integers(0, 1)))
     n_bits = N.bit_length()
     g = rng.integers(-1000, 1000, N) * 2**20
     h = None if draw(st.booleans()) else rng.integers(0, 500, N) * 2**10

@@ -47,7 +47,7 @@ from gpuforest.kernels.boosted_tree.records import (
     SLOT,
     STATUS,
     SUBTRACT,
-    BoostRows,
+    BoostColumns,
     BoostRules,
     G,
     H,
@@ -252,14 +252,14 @@ def add_values(raw: F64s, rows: I32s, ranges: I64s2, begin: I64, values: F64s):
 
 
 @device
-def threads_for_search(pool, state, table):
+def threads_for_search(data, pool, state, table):
     """How many threads share a search: those that get enough to do."""
-    n, F, B = np.int64(0), pool.tried.shape[1], pool.hist.shape[2]
+    n, sums = np.int64(0), pool.hist.shape[1]
     if state[FIRST] >= 0:
         n += table.numbers[state[FIRST], END] - table.numbers[state[FIRST], BEGIN]
     if state[SECOND] >= 0 and not state[SUBTRACT]:
         n += table.numbers[state[SECOND], END] - table.numbers[state[SECOND], BEGIN]
-    return max(1, min(state[N_THREADS], (n + B) * F // state[CELLS_SHARED]))
+    return max(1, min(state[N_THREADS], (n * len(data.codes) + sums) // state[CELLS_SHARED]))
 
 
 @device
@@ -271,7 +271,7 @@ def threads_for_rows(state, own):
 # checked, because threads write each other's arrays
 @kernel(checked={})
 def help_grow(
-    data: BoostRows, rules: BoostRules, rows: I32s, others: I32s, table: Table, pool: Pool,
+    data: BoostColumns, rules: BoostRules, rows: I32s, others: I32s, table: Table, pool: Pool,
     state: I64s, spare: I32s, shared: I64s,
 ):  # fmt: skip
     """Help `grow_tree`, until there has been nothing to do for a while."""
@@ -280,7 +280,7 @@ def help_grow(
 
 @kernel(checked={})
 def grow_tree(
-    data: BoostRows, rules: BoostRules, rows: I32s, others: I32s, set_words: I64s, table: Table,
+    data: BoostColumns, rules: BoostRules, rows: I32s, others: I32s, set_words: I64s, table: Table,
     pool: Pool, state: I64s, spare: I32s, tree: Tree, shared: I64s,
 ):  # fmt: skip
     """Grow until the tree is done, or for some time another thread has not finished its part;
@@ -302,7 +302,7 @@ def grow_tree(
             if state[FIRST] < 0 and state[SECOND] < 0:
                 state[N_PARTS] = 1
                 continue
-            parts = threads_for_search(pool, state, table)
+            parts = threads_for_search(data, pool, state, table)
         elif step == SEARCHED:
             finish_search(table, pool, state)
             if state[N_OPEN] == 0 or state[N_LEAVES] >= rules.max_leaves:

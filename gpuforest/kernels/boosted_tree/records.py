@@ -48,6 +48,28 @@ class BoostRows(NamedTuple):
     n_codes: I64
 
 
+class BoostColumns(NamedTuple):
+    """The same rows, with all codes of a feature beside each other, see boosting/columns.py.
+
+    codes : u8 or u16 [C, N]
+    stats : as above
+    kinds : u8[F]
+    starts : i64[C + 1], column c holds the features starts[c] .. starts[c + 1] - 1
+    column, first, rest : i32[F], where a feature's codes lie
+    cells : i64[F + 1], where each feature's part of a histogram begins: its bins, and a cell of
+        missing values
+    """
+
+    codes: Codes2
+    stats: I64s2
+    kinds: U8s
+    starts: I64s
+    column: I32s
+    first: I32s
+    rest: I32s
+    cells: I64s
+
+
 class BoostRules(NamedTuple):
     """The rules by which a tree grows.
 
@@ -123,7 +145,7 @@ class Table(NamedTuple):
 class Pool(NamedTuple):
     """Histograms of open nodes, and scratch of the searches.
 
-    hist : i64[P + 2, F, B * words], the last two are scratch
+    hist : i64[P + 2, cells * words], the last two are scratch
     free : i64[P], the numbers of those that no node has
     tried : bool[3, F], features of the first and of the second node of a search that are tried;
         and those that have a histogram
@@ -135,7 +157,7 @@ class Pool(NamedTuple):
     units : f64[2], g and h of the tree's rules
     """
 
-    hist: I64s3
+    hist: I64s2
     free: I64s
     tried: Bools2
     found: I64s3
@@ -179,10 +201,11 @@ def new_table(M: int, n_groups: int, W: int) -> Table:
     )  # fmt: skip
 
 
-def new_pool(P: int, parts: int, F: int, B: int, words: int, W: int) -> Pool:
-    """A pool of P histograms."""
+def new_pool(P: int, parts: int, data: BoostColumns, B: int, W: int) -> Pool:
+    """A pool of P histograms; B : codes of a feature at the most."""
+    F, words = len(data.kinds), data.stats.shape[1]
     return Pool(
-        np.empty((P + 2, F, B * words), np.int64), np.arange(P, dtype=np.int64),
+        np.empty((P + 2, int(data.cells[-1]) * words), np.int64), np.arange(P, dtype=np.int64),
         np.empty((3, F), np.bool_), np.empty((parts, 2, 6), np.int64), np.empty((parts, 2)),
         np.empty((parts, 2, W), np.uint64), np.empty((parts, BLOCK * words), np.int64),
         np.empty((parts, 2, B + 1)), np.empty((parts, 2, B + 1), np.int64),

@@ -97,9 +97,9 @@ def highest_of(scores, first, last):
 @device
 def best_cut(data, rules, pool, part, which, f, cells, numbers, bounds, whole):
     """The best split by a numeric feature, whose cells are running sums."""
-    words, bits, n_bins = data.stats.shape[1], rules.n_bits, np.int64(data.n_bins[f])
+    words, bits, n_bins = data.stats.shape[1], rules.n_bits, data.cells[f + 1] - data.cells[f] - 1
     scores, mask = pool.scores[part, 0], (np.int64(1) << bits) - 1
-    missing = sums_in(cells, data.n_codes - 1, words, bits)
+    missing = sums_in(cells, n_bins, words, bits)
     sign = np.float64(rules.signs[f])
     for missing_left in range(2 if missing[2] > 0 else 1):
         g, h, n = missing if missing_left else (np.int64(0), np.int64(0), np.int64(0))
@@ -143,11 +143,10 @@ def best_cut(data, rules, pool, part, which, f, cells, numbers, bounds, whole):
 @rare
 def best_set(data, rules, pool, part, which, f, cells, numbers, bounds, whole):
     """The best split by a categorical feature."""
-    words, bits, n_bins = data.stats.shape[1], rules.n_bits, np.int64(data.n_bins[f])
-    missing, order, keys = data.n_codes - 1, pool.order[part], pool.scores[part]
+    words, bits, n_bins = data.stats.shape[1], rules.n_bits, data.cells[f + 1] - data.cells[f] - 1
+    missing, order, keys = n_bins, pool.order[part], pool.scores[part]
     m = 0
-    for c in range(n_bins + 1):
-        code = c if c < n_bins else missing
+    for code in range(n_bins + 1):
         g, h, n = sums_in(cells, code, words, bits)
         if n >= CATEGORY_ROWS:
             order[0, m] = code
@@ -196,16 +195,16 @@ def write_set(
 
 @device
 def best_among(data, rules, table, pool, node, slot, first, last, part, which):
-    """The best split of a node by the features first .. last - 1."""
-    numbers, bounds = table.numbers[node], table.floats[node]
+    """The best split of a node by the features of the columns first .. last - 1."""
+    numbers, bounds, words = table.numbers[node], table.floats[node], data.stats.shape[1]
     value = value_of(numbers[G], numbers[H], rules, bounds[LOW], bounds[HIGH])
     whole = -(np.float64(numbers[G]) * rules.g) * value
     pool.gains[part, which] = 0.0
     pool.found[part, which, 0] = -1
-    for f in range(first, last):
+    for f in range(data.starts[first], data.starts[last]):
         if not pool.tried[which, f]:
             continue
-        cells = pool.hist[slot, f]
+        cells = pool.hist[slot, data.cells[f] * words : data.cells[f + 1] * words]
         if data.kinds[f] == CATEGORICAL:
             best_set(data, rules, pool, part, which, f, cells, numbers, bounds, whole)
         else:
@@ -214,7 +213,7 @@ def best_among(data, rules, table, pool, node, slot, first, last, part, which):
 
 @device
 def search_part(data, rules, table, pool, state, rows, first, last, part):
-    """Fill the histograms of the one or two nodes of a search for the features first .. last - 1,
+    """Fill the histograms of the one or two nodes of a search for the columns first .. last - 1,
     and find their best splits among these."""
     a, b = state[FIRST], state[SECOND]
     if a >= 0:
@@ -222,7 +221,7 @@ def search_part(data, rules, table, pool, state, rows, first, last, part):
         best_among(data, rules, table, pool, a, state[FIRST_SLOT], first, last, part, 0)
     if b >= 0:
         if state[SUBTRACT]:
-            subtract(pool, state[SECOND_SLOT], state[FIRST_SLOT], first, last)
+            subtract(data, pool, state[SECOND_SLOT], state[FIRST_SLOT], first, last)
         else:
             fill(data, table, pool, rows, b, state[SECOND_SLOT], first, last, part)
         best_among(data, rules, table, pool, b, state[SECOND_SLOT], first, last, part, 1)

@@ -33,8 +33,8 @@ def do_part(data, rules, table, pool, state, rows, others, spare, part):
     """Do a part of the work."""
     work, parts = state[WORK], state[N_PARTS]
     if work == SEARCH:
-        F = pool.tried.shape[1]
-        first, last = F * part // parts, F * (part + 1) // parts
+        C = len(data.codes)
+        first, last = C * part // parts, C * (part + 1) // parts
         search_part(data, rules, table, pool, state, rows, first, last, part)
     elif work == DIVIDE:
         divide_part(data, table, pool, state, rows, others, spare, part, parts)

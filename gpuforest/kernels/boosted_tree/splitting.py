@@ -1,5 +1,7 @@
 """A node of boosting is divided between two children, compiled."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from gpuforest.kernels.boosted_tree.records import (
@@ -33,13 +35,29 @@ from gpuforest.kernels.shared.hashing.numba import U, hash_at
 from gpuforest.kernels.shared.records import NO_BIN, Split
 
 
+class Place(NamedTuple):
+    """Where a feature's codes lie in a column: see boosting/columns.py."""
+
+    column: Any
+    first: Any
+    n: Any
+    rest: Any
+
+
 @device
-def divide(column, rows, spare, begin, end, split, missing, words):
+def code_of(place, r):
+    """A row's code of a feature."""
+    k = np.int64(place.column[U(r)]) - place.first
+    return k + (k >= place.rest) if U(k) < U(place.n) else place.rest
+
+
+@device
+def divide(place, rows, spare, begin, end, split, missing, words):
     """Put the rows that go left first; returns their number. Both sides keep their order."""
     left, right = begin, np.int64(0)
     for i in range(begin, end):
         r = rows[U(i)]
-        goes = goes_left(np.int64(column[U(r)]), split, missing, words, 0)
+        goes = goes_left(code_of(place, r), split, missing, words, 0)
         rows[U(left)], spare[U(right)] = r, r
         left += goes
         right += not goes
@@ -56,12 +74,12 @@ def part_of(begin, end, part, parts):
 
 
 @device
-def spread(column, rows, spare, shift, begin, end, split, missing, words):
+def spread(place, rows, spare, shift, begin, end, split, missing, words):
     """Copy rows to `spare`: those that go left first, from the last on those that go right."""
     left, right = begin + shift, end - 1 + shift
     for i in range(begin, end):
         r = rows[U(i)]
-        goes = goes_left(np.int64(column[U(r)]), split, missing, words, 0)
+        goes = goes_left(code_of(place, r), split, missing, words, 0)
         spare[U(left)] = spare[U(right)] = r
         left += goes
         right -= not goes
@@ -88,20 +106,23 @@ def gather(rows, spare, shift, begin, end, part, parts, lefts):
 def divide_part(data, table, pool, state, rows, others, spare, part, parts):
     """Divide a part of a node's rows; if it is the only one, `rows` is in order at once."""
     own, words = table.numbers[state[NODE]], table.sets[state[NODE]]
-    f, missing = own[FEATURE], data.n_codes - 1
+    f = own[FEATURE]
+    missing, first, rest = data.cells[f + 1] - data.cells[f] - 1, data.first[f], data.rest[f]
+    n = missing + (rest > missing)  # without the code `rest`, or all if the column is its own
+    place = Place(data.codes[data.column[f]], np.int64(first), n, np.int64(rest))
     split = Split(0.0, f, own[BIN], own[MISSING_LEFT] != 0, NO_BIN)
-    column, lefts = data.codes[f], pool.lefts
+    lefts = pool.lefts
     if parts == 1:
-        lefts[0, 0] = divide(column, rows, spare, own[BEGIN], own[END], split, missing, words)
+        lefts[0, 0] = divide(place, rows, spare, own[BEGIN], own[END], split, missing, words)
         lefts[1, 0] = divide(
-            column, others, spare, own[OTHER_BEGIN], own[OTHER_END], split, missing, words
+            place, others, spare, own[OTHER_BEGIN], own[OTHER_END], split, missing, words
         )
         return
     first, last = part_of(own[BEGIN], own[END], part, parts)
-    lefts[0, part] = spread(column, rows, spare, 0, first, last, split, missing, words)
+    lefts[0, part] = spread(place, rows, spare, 0, first, last, split, missing, words)
     first, last = part_of(own[OTHER_BEGIN], own[OTHER_END], part, parts)
     lefts[1, part] = spread(
-        column, others, spare, len(rows), first, last, split, missing, words
+        place, others, spare, len(rows), first, last, split, missing, words
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """Histograms of a tree of boosting, compiled.
 
 A numeric feature's is of running sums: cell b holds the rows of bins 0 .. b. The last cell is that
-of missing values alone.
+of missing values alone. Where features share a column, its sums become theirs afterwards; that is
+exact, because they are integers.
 """
 
 import numpy as np
@@ -72,41 +73,88 @@ def add_up(cells, n_bins, words):
 
 
 @device
-def fill(data, table, pool, rows, node, slot, first, last, part):
-    """Fill the histograms of a node for the features first .. last - 1, by so few rows at a time
-    that their stats stay in the first-level cache for all features."""
-    begin, end = table.numbers[node, BEGIN], table.numbers[node, END]
-    ordered, words, wanted = pool.ordered[part], data.stats.shape[1], pool.tried[2]
-    hist = pool.hist[slot]
-    for f in range(first, last):
-        if wanted[f]:
-            hist[f, :] = 0
-    for at in range(begin, end, BLOCK):
-        n = min(BLOCK, end - at)
-        put_in_order(data.stats, rows, at, n, words, ordered)
-        f = first
-        while f < last:
-            if not wanted[f]:
-                f += 1
-            elif f + 1 < last and wanted[f + 1]:
-                add_two(
-                    data.codes[f], data.codes[f + 1], rows, at, n, words, ordered, hist[f],
-                    hist[f + 1],
-                )  # fmt: skip
-                f += 2
-            else:
-                add_one(data.codes[f], rows, at, n, words, ordered, hist[f])
-                f += 1
-    for f in range(first, last):
-        if wanted[f] and data.kinds[f] != CATEGORICAL:
-            add_up(hist[f], np.int64(data.n_bins[f]), words)
+def is_wanted(data, wanted, c):
+    """Whether any feature of a column has a histogram."""
+    found = False
+    for f in range(data.starts[c], data.starts[c + 1]):
+        found |= wanted[f]
+    return found
 
 
 @device
-def subtract(pool, slot, other, first, last):
+def ends_of(data, c):
+    """Where the part of a histogram that belongs to a column begins and ends."""
+    words = data.stats.shape[1]
+    return data.cells[data.starts[c]] * words, data.cells[data.starts[c + 1]] * words
+
+
+@device
+def take_apart(data, cells, c, words):
+    """Turn the histogram of a column into those of its features: the last feature and the last
+    cell first, because each moves up or stays."""
+    begin, end = data.starts[c], data.starts[c + 1]
+    start = data.cells[begin]
+    for w in range(words):
+        total = np.int64(0)
+        for i in range(data.cells[end] - start):
+            total += cells[U(i * words + w)]
+        for f in range(end - 1, begin - 1, -1):
+            source, target, rest = np.int64(data.first[f]), data.cells[f] - start, data.rest[f]
+            n_bins, others = data.cells[f + 1] - data.cells[f] - 1, np.int64(0)
+            for i in range(n_bins, -1, -1):
+                if i != rest:
+                    value = cells[U((source + i - (i > rest)) * words + w)]
+                    cells[U((target + i) * words + w)] = value
+                    others += value
+            cells[U((target + rest) * words + w)] = total - others
+
+
+@device
+def fill(data, table, pool, rows, node, slot, first, last, part):
+    """Fill the histograms of a node for the columns first .. last - 1, by so few rows at a time
+    that their stats stay in the first-level cache for all columns."""
+    begin, end = table.numbers[node, BEGIN], table.numbers[node, END]
+    ordered, words, wanted = pool.ordered[part], data.stats.shape[1], pool.tried[2]
+    hist = pool.hist[slot]
+    for c in range(first, last):
+        if is_wanted(data, wanted, c):
+            a, b = ends_of(data, c)
+            hist[a:b] = 0
+    for at in range(begin, end, BLOCK):
+        n = min(BLOCK, end - at)
+        put_in_order(data.stats, rows, at, n, words, ordered)
+        c = first
+        while c < last:
+            a, b = ends_of(data, c)
+            if not is_wanted(data, wanted, c):
+                c += 1
+            elif c + 1 < last and is_wanted(data, wanted, c + 1):
+                _, d = ends_of(data, c + 1)
+                add_two(
+                    data.codes[c], data.codes[c + 1], rows, at, n, words, ordered, hist[a:b],
+                    hist[b:d],
+                )  # fmt: skip
+                c += 2
+            else:
+                add_one(data.codes[c], rows, at, n, words, ordered, hist[a:b])
+                c += 1
+    for c in range(first, last):
+        if is_wanted(data, wanted, c):
+            if data.starts[c + 1] - data.starts[c] > 1:
+                a, b = ends_of(data, c)
+                take_apart(data, hist[a:b], c, words)
+            for f in range(data.starts[c], data.starts[c + 1]):
+                if data.kinds[f] != CATEGORICAL:
+                    a, b = data.cells[f], data.cells[f + 1] - 1
+                    add_up(hist[a * words : b * words], b - a, words)
+
+
+@device
+def subtract(data, pool, slot, other, first, last):
     """Subtract one node's histograms from another's, which becomes its sibling's."""
-    for f in range(first, last):
-        if pool.tried[2, f]:
-            left, right = pool.hist[slot, f], pool.hist[other, f]
-            for i in range(len(left)):
+    for c in range(first, last):
+        if is_wanted(data, pool.tried[2], c):
+            a, b = ends_of(data, c)
+            left, right = pool.hist[slot, a:b], pool.hist[other, a:b]
+            for i in range(b - a):
                 left[U(i)] -= right[U(i)]
