@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuforest.boosting.columns import columns_of
 from gpuforest.boosting.rounds import one_round
-from gpuforest.common.parallel import Team, parallel_map
+from gpuforest.common.parallel import Team
 from gpuforest.kernels.boosted_tree import numba as compiled
 from gpuforest.kernels.boosted_tree.numpy import grow_tree
 from gpuforest.kernels.boosted_tree.records import (
@@ -49,7 +49,7 @@ Array = Any
 # The cells of histograms, and the rows, for which a thread is worth the wait: some microseconds
 SHARED = 4096, 2048
 PATIENCE = 0.005  # seconds that a thread waits for more to do
-TASK_ROWS = 2**15  # rows whose gradients one task computes
+LEAST_ROWS, TASK_ROWS = 2**12, 2**15  # rows whose gradients one task computes
 
 
 def give_way() -> None:
@@ -139,11 +139,12 @@ class Booster:
     def close(self) -> None:
         """End what waits for work."""
 
-    def add_values(self, raw: Array, tree: GrownTree, values: Array, k: int) -> None:
-        """Add the values f64[L] of the leaves of tree k to raw f64[N] at their rows."""
-        for column, own in ((0, self.rows[k]), (2, self.others[k])):
-            for leaf, value in zip(tree.ranges, values, strict=True):
-                raw[own[leaf[column] : leaf[column + 1]]] += value
+    def add_values(self, raw: Array, trees: list[GrownTree], values: list[Array]) -> None:
+        """Add the values f64[L] of the leaves of each tree to raw f64[K, N] at their rows."""
+        for k, tree in enumerate(trees):
+            for column, own in ((0, self.rows[k]), (2, self.others[k])):
+                for leaf, value in zip(tree.ranges, values[k], strict=True):
+                    raw[k, own[leaf[column] : leaf[column + 1]]] += value
 
 
 class Calls:
@@ -156,7 +157,7 @@ class Calls:
     def send(self, team: Team, n: int) -> None:
         """Have so many threads of the team help, those included that still do."""
         self.check()
-        self.owner = threading.get_ident()
+        self.owner, self.team = threading.get_ident(), team
         self.helping += [team.begin(self.help_on, 1) for _ in range(n - len(self.helping))]
 
     def help_on(self, _: int) -> None:
@@ -164,11 +165,16 @@ class Calls:
         sooner is woken so often that it hardly leaves the processor that the growing thread is on.
         """
         shared, seen, last = self.help_grow.arguments[-1], 0, monotonic()
-        while monotonic() - last < PATIENCE and threading.get_ident() != self.owner:
+        while monotonic() - last < PATIENCE and not self.is_awaited:
             if shared[0] != seen:
                 seen, last = shared[0], monotonic()
             self.help_grow()
             give_way()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether this thread has something else to do."""
+        return self.team.has_tasks or threading.get_ident() == self.owner
 
     def check(self) -> None:
         """Forget threads that have ended; raise an error of theirs."""
@@ -204,47 +210,55 @@ class NumbaBooster(Booster):
         self.team.close()
 
     def _blocks(self) -> list[slice]:
-        N = len(self.y)
-        size = max(1024, min(TASK_ROWS, -(-N // self.n_threads)))
-        return [slice(r, min(r + size, N)) for r in range(0, N, size)]
+        N, n = len(self.y), self.n_threads
+        n = min(n * -(-N // (n * TASK_ROWS)), -(-N // LEAST_ROWS))  # as much for each thread
+        return [slice(N * i // n, N * (i + 1) // n) for i in range(n)]
+
+    def _scratch(self, raw: Array) -> Array:
+        return np.empty((3 + len(raw), compiled_gradients.BLOCK))
 
     def largest(self, loss: LossNumbers, raw: Array) -> tuple[float, float]:
-        def part(rows: slice) -> Array:
-            out = np.empty(2)
-            scratch = np.empty((4, compiled_gradients.BLOCK))
+        def part(rows: slice, out: Array) -> None:
             compiled_gradients.largest(
-                loss, self.y, raw, self.weight, out, rows.start, rows.stop, scratch
+                loss, self.y, raw, self.weight, out, rows.start, rows.stop, self._scratch(raw)
             )
-            return out
 
-        found = np.max(parallel_map(part, self._blocks(), self.n_threads), axis=0)
-        return float(found[0]), float(found[1])
+        blocks, found = self._blocks(), np.empty((len(self._blocks()), 2))
+        self.team.run(lambda i: part(blocks[i], found[i]), len(blocks))
+        return float(found[:, 0].max()), float(found[:, 1].max())
 
     def gradients(self, loss: LossNumbers, raw: Array, units: Units) -> None:
         def part(rows: slice) -> None:
-            scratch = np.empty((4, compiled_gradients.BLOCK))
             compiled_gradients.gradients(
-                loss, self.y, raw, self.weight, units, self.stats, rows.start, rows.stop, scratch
-            )
+                loss, self.y, raw, self.weight, units, self.stats, rows.start, rows.stop,
+                self._scratch(raw),
+            )  # fmt: skip
 
         blocks = self._blocks()
         self.team.run(lambda i: part(blocks[i]), len(blocks))
 
     def trees(self, rules: list[BoostRules], rows: Array, others: Array) -> list[GrownTree]:
-        """Each thread grows a tree, if there are many, or all share the work of one."""
+        """Each thread grows trees of its own, and all share the work on those that are left over,
+        one after another."""
         K = len(rules)
         self._take_rows(K, rows, others)
-        outer = self.n_threads if self.n_threads <= K else 1
-        inner = self.n_threads if outer == 1 else 1
+        memory = self.memory // (self.n_threads if self.n_threads <= K else 1)
+        found: list[GrownTree] = [None] * K  # type: ignore[list-item]
 
-        def tree(k: int) -> GrownTree:
-            return self._tree(k, rules[k], inner, self.memory // outer)
+        def tree(k: int, n_threads: int = 1) -> None:
+            found[k] = self._tree(k, rules[k], n_threads, memory)
 
-        return parallel_map(tree, range(K), outer)
+        alone = K - K % self.n_threads
+        if alone:
+            self.team.run(tree, alone)
+        for k in range(alone, K):
+            tree(k, self.n_threads)
+        return found
 
     def _tree(self, k: int, rules: BoostRules, n_threads: int, memory: int) -> GrownTree:
-        room = self._room(rules, n_threads, memory)
+        room = self._room(rules, memory)
         tree, state = room.tree, room.state
+        state[N_THREADS] = min(n_threads, len(self.columns.codes))
         if k not in room.calls:
             room.calls[k] = self._calls(room, k, rules)
         calls = room.calls[k]
@@ -275,7 +289,7 @@ class NumbaBooster(Booster):
             compiled.help_grow.prepared(*given, table, pool, state, spare, shared),
         )
 
-    def _room(self, rules: BoostRules, n_threads: int, memory: int) -> Room:
+    def _room(self, rules: BoostRules, memory: int) -> Room:
         with suppress(Empty):
             return self.rooms.get_nowait()
         edges, N = self.matrix.edges, len(self.y)
@@ -284,7 +298,7 @@ class NumbaBooster(Booster):
             leaves = min(leaves, 2**rules.max_depth)
         M, W = 2 * leaves - 1, edges.most_words
         data, state = self.columns, np.zeros(24, np.int64)
-        state[N_THREADS] = parts = min(n_threads, len(data.codes))
+        parts = min(self.n_threads, len(data.codes))
         state[CELLS_SHARED], state[ROWS_SHARED] = SHARED
         size = int(data.cells[-1]) * self.stats.shape[2] * 8
         P = int(max(2, min(leaves + 1, memory // size)))
@@ -293,7 +307,10 @@ class NumbaBooster(Booster):
             new_tree(M, W), state, np.empty(N, np.int32), {},
         )  # fmt: skip
 
-    def add_values(self, raw: Array, tree: GrownTree, values: Array, k: int) -> None:
-        for column, own in ((0, self.rows[k]), (2, self.others[k])):
-            if len(own):
-                compiled.add_values(raw, own, tree.ranges, column, values)
+    def add_values(self, raw: Array, trees: list[GrownTree], values: list[Array]) -> None:
+        def tree(k: int) -> None:
+            for column, own in ((0, self.rows[k]), (2, self.others[k])):
+                if len(own):
+                    compiled.add_values(raw[k], own, trees[k].ranges, column, values[k])
+
+        self.team.run(tree, len(trees))

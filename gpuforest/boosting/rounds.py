@@ -169,8 +169,8 @@ def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Ro
             steps = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
         values = np.clip(steps, -MOST_STEP, MOST_STEP)
         diverges |= not np.array_equal(values, steps)
-        booster.add_values(raw[k], tree, values, k)
         found.append(values)
+    booster.add_values(raw, trees, found)
     return Round(trees, found, [(1.0 / units.g, r.h) for r in rules], diverges=diverges)
 
 

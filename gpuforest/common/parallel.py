@@ -101,18 +101,28 @@ class Team:
             threading.Thread(target=_serve, args=(self._tasks, i), daemon=True).start()
 
     def run(self, function: Callable[[int], Any], n: int) -> None:
-        """Call function(0), ..., function(n - 1)."""
+        """Call function(0), ..., function(n - 1); after an error those that have not begun are
+        left out, and it is raised."""
         if n == 1:  # no other thread is woken for it
             function(0)
             return
-        done = self.begin(function, n)
+        errors: list[BaseException] = []
+
+        def unless_failed(i: int) -> None:
+            try:
+                if not errors:
+                    function(i)
+            except BaseException as error:  # an interrupt too
+                errors.append(error)
+
+        done = self.begin(unless_failed, n)
         with contextlib.suppress(Empty):
             while (task := self._tasks.get_nowait()) is not None:
                 _work(task)
-        errors = [done.get() for _ in range(n)]
-        for error in errors:
-            if error is not None:
-                raise error
+        for _ in range(n):
+            done.get()
+        if errors:
+            raise errors[0]
 
     def begin(self, function: Callable[[int], Any], n: int) -> SimpleQueue[BaseException | None]:
         """Have the other threads call function(0), ..., function(n - 1), and do not wait. The
@@ -121,6 +131,11 @@ class Team:
         for i in range(n):
             self._tasks.put((function, i, done, processor()))
         return done
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether there is work that no thread has begun."""
+        return not self._tasks.empty()
 
     def close(self) -> None:
         """End the threads."""

@@ -234,8 +234,8 @@ def test_a_team_does_all_work_and_raises_an_error_of_it(n_threads):
 
     done.clear()
     with pytest.raises(ZeroDivisionError):
-        team.run(fail, 6)
-    assert sorted(done) == list(range(6))  # the others are done all the same
+        team.run(fail, 1000)
+    assert len(done) < 1000  # what has not begun is left out
     before = threading.active_count()
     team.close()
     while threading.active_count() > before - (n_threads - 1):

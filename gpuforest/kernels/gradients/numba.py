@@ -75,8 +75,8 @@ def one_class(loss, y, raw, first, n, g, h):
 
 
 @device
-def shares_of_rows(raw, first, n, top, total):
-    """The highest raw prediction of each row, and the sum over the classes of exp(raw - it)."""
+def shares_of_rows(raw, first, n, top, total, shares):
+    """exp(raw - the row's highest raw prediction) of each class, and their sum."""
     for i in range(n):
         top[i] = raw[0, first + i]
     for k in range(1, len(raw)):
@@ -85,15 +85,17 @@ def shares_of_rows(raw, first, n, top, total):
     for i in range(n):
         total[i] = 0.0
     for k in range(len(raw)):
+        own = shares[k]
         for i in range(n):
-            total[i] += exp_of(raw[k, first + i] - top[i])
+            own[i] = exp_of(raw[k, first + i] - top[i])
+            total[i] += own[i]
 
 
 @device
-def some_class(y, raw, k, first, n, top, total, g, h):
+def some_class(y, k, first, n, total, share, g, h):
     """The derivatives by class k of several."""
     for i in range(n):
-        p = exp_of(raw[k, first + i] - top[i]) / total[i]
+        p = share[i] / total[i]
         g[i] = p - np.float64(y[first + i] == np.float64(k))
         h[i] = p * (1.0 - p)
 
@@ -109,14 +111,14 @@ def weigh(weight, first, n, g, h):
 @device
 def derive(loss, y, raw, weight, k, first, n, scratch):
     """The derivatives by raw prediction k of some rows, to scratch[0] and scratch[1]; that of
-    class 0 also fills scratch[2] and scratch[3], which the others read."""
+    class 0 also fills the rest of `scratch`, which the others read."""
     g, h = scratch[0], scratch[1]
     if loss.number <= BINARY:
         one_class(loss, y, raw, first, n, g, h)
     else:
         if k == 0:
-            shares_of_rows(raw, first, n, scratch[2], scratch[3])
-        some_class(y, raw, k, first, n, scratch[2], scratch[3], g, h)
+            shares_of_rows(raw, first, n, g, scratch[2], scratch[3:])
+        some_class(y, k, first, n, scratch[2], scratch[3 + k], g, h)
     weigh(weight, first, n, g, h)
 
 
@@ -125,7 +127,7 @@ def largest(
     loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, out: F64s, begin: I64, end: I64,
     scratch: F64s2,
 ):  # fmt: skip
-    """As numpy.py's, of the rows begin .. end - 1; scratch f64[4, BLOCK]."""
+    """As numpy.py's, of the rows begin .. end - 1; scratch f64[3 + K, BLOCK]."""
     most, most_h = 0.0, 0.0
     for first in range(begin, end, BLOCK):
         n = min(BLOCK, end - first)
