@@ -77,7 +77,7 @@ def test_compiled_gradients_equal_the_reference(
     units, words = Units(2.0**30, 2.0**20, N.bit_length()), 2 if weighted else 1
     found, wanted = np.empty((2, loss.n_raw, N, words), np.int64)
     plain.gradients(numbers, y, raw, weight, units, wanted)
-    scratch = np.empty((4, compiled.BLOCK))
+    scratch = np.empty((3 + loss.n_raw, compiled.BLOCK))
     for first, last in ((0, 100), (100, N)):
         compiled.gradients(numbers, y, raw, weight, units, found, first, last, scratch)
     assert np.array_equal(found, wanted)
