@@ -49,7 +49,7 @@ Array = Any
 # The cells of histograms, and the rows, for which a thread is worth the wait: some microseconds
 SHARED = 4096, 2048
 PATIENCE = 0.005  # seconds that a thread waits for more to do
-LEAST_ROWS, TASK_ROWS = 2**12, 2**15  # rows whose gradients one task computes
+LEAST_GRADIENTS = 2**15  # that are worth another thread
 
 
 def give_way() -> None:
@@ -210,8 +210,8 @@ class NumbaBooster(Booster):
         self.team.close()
 
     def _blocks(self) -> list[slice]:
-        N, n = len(self.y), self.n_threads
-        n = min(n * -(-N // (n * TASK_ROWS)), -(-N // LEAST_ROWS))  # as much for each thread
+        N, K = len(self.y), len(self.stats)
+        n = max(1, min(self.n_threads, N * K // LEAST_GRADIENTS))
         return [slice(N * i // n, N * (i + 1) // n) for i in range(n)]
 
     def _scratch(self, raw: Array) -> Array:

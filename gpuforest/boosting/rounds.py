@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62
+KEYS_AT_ONCE = 256  # keys of trees: one takes as long as all of these
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +80,12 @@ class Boosting:
     def n_rows(self) -> int:
         return len(self.y)
 
-    @property
+    @cached_property
     def n_bits(self) -> int:
         """The bits that a count of rows takes."""
         return self.n_rows.bit_length()
 
-    @property
+    @cached_property
     def n_words(self) -> int:
         return words_of(self.loss, self.weight is not None, self.n_rows)
 
@@ -167,8 +169,8 @@ def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Ro
             # trees grow from gradients of size one, see `rules_of`
             tree = trees[k] = trees[k]._replace(values=trees[k].values / (units.g * rules[k].g))
             steps = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
-        values = np.clip(steps, -MOST_STEP, MOST_STEP)
-        diverges |= not np.array_equal(values, steps)
+        values = np.minimum(np.maximum(steps, -MOST_STEP), MOST_STEP)
+        diverges |= bool((values != steps).any())
         found.append(values)
     booster.add_values(raw, trees, found)
     return Round(trees, found, [(1.0 / units.g, r.h) for r in rules], diverges=diverges)
@@ -225,12 +227,21 @@ def rules_of(b: Boosting, units: Units, tree: int) -> BoostRules:
 
     Gradients count as of size one, however large or small they are: no square of them overflows.
     """
-    key = hashing.hash_at(hashing.tree_keys(np, b.seed, tree, tree + 1), hashing.ROOT)[0]
+    key = root_keys(b.seed, tree // KEYS_AT_ONCE)[tree % KEYS_AT_ONCE]
     h = 1.0 if b.n_words == 1 else 1.0 / units.h
     return BoostRules(
         2.0 ** -room_of(b), h, units.n_bits, b.l2, most_value(b, units.g), b.min_rows, b.max_depth,
-        b.max_leaves, b.share, int(key), b.signs, b.groups,
+        b.max_leaves, b.share, key, b.signs, b.groups,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=4)
+def root_keys(seed: int, block: int) -> list[int]:
+    """The roots' keys of the trees KEYS_AT_ONCE * block and the following ones."""
+    first = KEYS_AT_ONCE * block
+    trees = hashing.tree_keys(np, seed, first, first + KEYS_AT_ONCE)
+    keys: list[int] = hashing.hash_at(trees, hashing.ROOT).tolist()
+    return keys
 
 
 def most_value(b: Boosting, unit: float) -> float:
