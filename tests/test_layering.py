@@ -44,6 +44,7 @@ LONG: dict[str, str] = {}  # a module's path in the package: why it is longer
 # modules without a test file of their name: what tests them
 TESTED_IN = {
     "common/dtypes": "test_layering.py",  # names alone; mypy and the kernels hold them
+    "data/infinities": "data/test_validation.py",  # and in the tables of robustness
     "export/boosted_file": "estimators/test_hist_gradient_boosting.py",  # files of whole models
     "export/packing": "export/test_model_file.py",  # the same
     "inspection/node_medians": "kernels/test_absolute_split.py",  # beside scikit-learn's

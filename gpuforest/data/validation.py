@@ -14,10 +14,11 @@ from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.arrays import bring, is_on_device, stack_columns, to_host
 from gpuforest.backends.base import Backend
-from gpuforest.binning import DEVICE_VALUES, value_dtype
+from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
 from gpuforest.criteria import Criterion
 from gpuforest.data.categories import CategoryReader
+from gpuforest.data.infinities import column_name, without_infinities, without_infinities_in_sparse
 from gpuforest.data.tables import (
     DATES,
     frame_dtype,
@@ -31,7 +32,6 @@ from gpuforest.target import CheckedTarget, integer_weights
 Array = Any
 
 LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
-BLOCK_VALUES = 2**22  # values that are checked at once; a copy of so many stays small
 
 
 def learn_table(
@@ -62,13 +62,14 @@ def learn_table(
             if signs[f]:
                 raise ValueError(
                     "Categorical features cannot have monotonic constraints: set that of "
-                    f"{_column(f, names)} in monotonic_cst to 0"
+                    f"{column_name(f, names)} in monotonic_cst to 0"
                 )
     return X, categories.categories
 
 
 def check_table(estimator: Any, X: Any, backend: Backend) -> Array:
-    """X as a real array [N, F] of any layout; NaN is missing, infinities are refused.
+    """X as a real array [N, F] of any layout; NaN is missing, infinities are refused, or become
+    the largest numbers for an estimator that takes them.
 
     On the host, or, where X came on a device and has no categories, on that of the backend. An
     array of numbers is not copied. Checks the number and names of features that the fitted
@@ -106,9 +107,7 @@ def _read(
             validate_data(estimator, shown, reset=reset, skip_check_array=True)
         categories.choose(X.shape[1])
         X = _as_numbers(X, categories)
-    if X.dtype.kind == "f":
-        _refuse_infinities(X, names, backend.xp)
-    return X, names
+    return without_infinities(estimator, X, names, backend.xp), names
 
 
 def _has_shape_of_fit(estimator: Any, X: Any) -> bool:
@@ -147,12 +146,7 @@ def _check_sparse(estimator: Any, X: Any, categories: CategoryReader, reset: boo
     if not X.has_canonical_format:
         X = X.copy()  # the user's stays as it is
         X.sum_duplicates()
-    if X.dtype.kind == "f" and (infinite := np.isinf(X.data)).any():
-        raise ValueError(
-            f"Input X contains infinity: {_column(int(X.indices[infinite.argmax()]), None)}; NaN "
-            "means missing, infinities must be replaced"
-        )
-    return X
+    return without_infinities_in_sparse(estimator, X)
 
 
 def _refuse_large(shape: tuple[int, ...]) -> None:
@@ -215,40 +209,12 @@ def _as_numbers(X: Array, categories: CategoryReader) -> Array:
     if X.dtype.kind == "O":
         out = np.empty(X.shape, VALUE)
         for f in sorted({*range(X.shape[1])} - categories.features):
-            out[:, f] = object_numbers(X[:, f], _column(f, None), text=True)
+            out[:, f] = object_numbers(X[:, f], column_name(f, None), text=True)
     else:
         out = X.astype(value_dtype(X))
     for f in sorted(categories.features):
-        out[:, f] = categories.codes(f, X[:, f], _column(f, None))
+        out[:, f] = categories.codes(f, X[:, f], column_name(f, None))
     return out
-
-
-def _column(i: int, names: list[Any] | None) -> str:
-    return f"column {i}" if names is None else f"column {names[i]!r}"
-
-
-def _refuse_infinities(X: Array, names: list[Any] | None, xp: Any) -> None:
-    on_host = isinstance(X, np.ndarray)
-    xp = np if on_host else xp
-    size = max(1, (BLOCK_VALUES if on_host else DEVICE_VALUES) // X.shape[1])
-    for begin in range(0, X.shape[0], size):
-        block = X[begin : begin + size]
-        if on_host and _sum_is_finite(block):
-            continue
-        infinite = xp.isinf(block)
-        if bool(xp.any(infinite)):
-            row, column = (int(indices[0]) for indices in xp.nonzero(infinite))
-            raise ValueError(
-                f"Input X contains infinity: {_column(column, names)}, row "
-                f"{begin + row}; NaN means missing, infinities must be replaced"
-            )
-
-
-def _sum_is_finite(block: np.ndarray) -> bool:
-    """Then its terms are too; the quickest look at many."""
-    wide = np.float32 if block.dtype == np.float16 else None  # float16 soon overflows
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(block.sum(dtype=wide)))
 
 
 def _targets(y: Any, backend: Backend) -> Array:

@@ -66,6 +66,7 @@ class HistGradientBoosting(BaseTrees):
     tol: float
     quantile: float | None = None
     min_category_frequency = 1  # each category is one by itself
+    _takes_infinities = True
 
     @with_callbacks
     def fit(

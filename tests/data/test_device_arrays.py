@@ -25,7 +25,7 @@ from gpuforest import (
     binning,
 )
 from gpuforest.backends import arrays, gpu
-from gpuforest.data import validation
+from gpuforest.data import infinities
 
 ALL = [
     DecisionTreeClassifier,
@@ -185,7 +185,7 @@ def test_every_layout(device):
 
 
 def test_blocks_of_rows(device, monkeypatch):
-    for module in (binning, validation):
+    for module in (binning, infinities):
         monkeypatch.setattr(module, "DEVICE_VALUES", 64)
     X, y = data(DecisionTreeClassifier)
     reference = DecisionTreeClassifier(backend="numpy").fit(X, y)
