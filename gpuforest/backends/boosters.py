@@ -223,7 +223,8 @@ class NumbaBooster(Booster):
                 loss, self.y, raw, self.weight, out, rows.start, rows.stop, self._scratch(raw)
             )
 
-        blocks, found = self._blocks(), np.empty((len(self._blocks()), 2))
+        blocks = self._blocks()
+        found = np.empty((len(blocks), 2))
         self.team.run(lambda i: part(blocks[i], found[i]), len(blocks))
         return float(found[:, 0].max()), float(found[:, 1].max())
 
@@ -313,4 +314,8 @@ class NumbaBooster(Booster):
                 if len(own):
                     compiled.add_values(raw[k], own, trees[k].ranges, column, values[k])
 
-        self.team.run(tree, len(trees))
+        if len(self._blocks()) > 1:
+            self.team.run(tree, len(trees))
+        else:
+            for k in range(len(trees)):
+                tree(k)

@@ -27,6 +27,7 @@ from gpuforest.kernels.shared.constants import (
     XLOGX_TABLE_SIZE,
 )
 from gpuforest.kernels.shared.structs import Tiles
+from gpuforest.kernels.source import parameters
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges, BinnedMatrix
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = Any
 
+NUMBERS: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}
 RESERVED = 1536  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
 MOST_BLOCKS = 2**16  # of a grid; kernels loop over items beyond it
 LEAST_SPAN, MOST_SPANS = 2048, 512  # slots that a block counts, and blocks, in kernels/slots
@@ -121,17 +123,22 @@ class CudaKernels(Backend):
         shared: int = 0,
     ) -> Callable[[], None]:
         """A launch of a kernel that may be made again and again. Python numbers become 64-bit
-        numbers, and records become structs; the arrays must be kept."""
-        macros = macros or {}
-        types: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}
-        values = tuple(
-            structs.packed(a, macros, self.address)
-            if isinstance(a, tuple)
-            else types.get(type(a), lambda a: a)(a)
-            for a in arguments
-        )
+        numbers, and records become structs; the arrays must be kept.
+
+        Raises
+        ------
+        TypeError : an array is not one that the kernel reads
+        """
+        macros, declared = macros or {}, parameters(operation)[name]
+        values = []
+        for value, (kind, parameter) in zip(arguments, declared, strict=True):
+            if isinstance(value, tuple):
+                value = structs.packed(value, macros, self.address)
+            elif kind[-1] == "*" and value is not None:
+                structs.refuse_other(value, structs.pointed(kind, macros), name, parameter)
+            values.append(NUMBERS.get(type(value), lambda a: a)(value))
         kernel = self.kernel(operation, name, macros, shared)
-        return partial(kernel, grid, (threads,), values, shared_mem=shared)
+        return partial(kernel, grid, (threads,), tuple(values), shared_mem=shared)
 
     def blocks(self, items: int, each: int = 1) -> int:
         """The number of blocks for so many items, if a block takes `each`."""

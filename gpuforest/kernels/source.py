@@ -43,6 +43,9 @@ CRITERIA = ("GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON")
 
 STRUCTS = structs.ALL | boosted_structs.ALL
 
+_KERNEL = re.compile(
+    r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(([^)]*)\)'
+)
 _INCLUDE = re.compile(r'^#include "(.+)"\n', re.MULTILINE)
 
 
@@ -64,6 +67,16 @@ def cuda_source(operation: str) -> str:
         return "".join([*parts, text[begin:]])
 
     return whole(f"{operation}/cuda.cu")
+
+
+@cache
+def parameters(operation: str) -> dict[str, list[tuple[str, str]]]:
+    """The C++ type and the name of each parameter of an operation's kernels."""
+    found = {}
+    for kernel, text in _KERNEL.findall(cuda_source(operation)):
+        each = (" ".join(parameter.split()).rpartition(" ") for parameter in text.split(","))
+        found[kernel] = [(type, name) for type, _, name in each]
+    return found
 
 
 def _read(name: str) -> str:

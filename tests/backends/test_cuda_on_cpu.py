@@ -9,8 +9,10 @@ from cuda_examples import run
 from cuda_on_cpu.module import (
     EmulatedModule,
     available,
+    busy_turns,
     launches,
     thread_order,
+    utilisation,
 )
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
@@ -36,6 +38,17 @@ TYPES = {
 }
 
 
+# of four warps the first few take six turns before the barrier, and one alone a turn after it
+WARPS = """
+extern "C" __global__ void busy_warps(int* y, int n_busy) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int i = 0; i < (warp < n_busy ? 6 : 2); i++) y[threadIdx.x] = __shfl_sync(~0u, lane, i);
+    __syncthreads();
+    if (warp == 3) y[threadIdx.x] = __shfl_sync(~0u, lane, 0);
+}
+"""
+
+
 # ---- features -----------------------------------------------------------------------------------
 
 
@@ -45,6 +58,17 @@ def test_scan(order, n):
     y = np.full_like(x, 77)
     run("scan", (1,), (-(-max(n, 1) // 32) * 32,), (x, y, n))
     assert np.array_equal(y, np.cumsum(x))
+
+
+@pytest.mark.parametrize(("n_busy", "taken"), [(0, 9), (1, 13), (4, 25)])
+def test_busy_warps_are_counted(order, n_busy, taken):
+    kernel = EmulatedModule(WARPS).get_function("busy_warps")
+    busy_turns.pop("busy_warps", None)
+    for _ in range(2):
+        kernel((3,), (128,), (np.zeros(128, np.int32), np.int32(n_busy)))
+    longest = 6 if n_busy else 2
+    assert busy_turns["busy_warps"] == (2 * 3 * taken, 2 * 3 * 4 * (longest + 1))
+    assert utilisation("busy_warps") == taken / (4 * (longest + 1))
 
 
 @pytest.mark.parametrize("number", TYPES)

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from boosted import LOSSES, UNLIMITED, made
-from cuda_on_cpu.module import available, launches
+from cuda_on_cpu.module import available, busy_turns, launches, utilisation
 from emulated import EmulatedBackend
 from engine import Task, same_forest
 from picky import PickyBackend, operations, waits
@@ -97,6 +97,18 @@ def test_the_ends_of_a_wave(name):
     # whether equal ones are equal
     assert n_launches == 2 * len(backend.levels) - 1 + 2 * classes
     assert n_operations <= 101
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_how_busy_warps_are(name):
+    busy_turns.clear()
+    counted(name)
+    # in the deep phase a node of more than 32 rows keeps as many of eight warps busy as it tries
+    # features, which are three here
+    assert utilisation("grow_subtrees") >= 0.24
+    assert utilisation("best_cut") >= 0.6
+    for kernel in ("histogram", "mark", "move", "compare_rows"):
+        assert utilisation(kernel) == 1.0
 
 
 @pytest.mark.parametrize("n_classes", [2, 7, 0], ids=["binary", "7 classes", "regression"])

@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from cuda_on_cpu.build import COMMENT
+from cuda_on_cpu.build import COMMENT, kernels_in
 from cuda_on_cpu.module import EmulatedModule, available
 from cuda_variants import MACROS, PACKAGE
 
 from gpuforest.kernels.boosted_tree.structs import HistPool
 from gpuforest.kernels.shared.structs import Codes, Open, Targets, dtype_of, packed, text_of
-from gpuforest.kernels.source import STRUCTS, cuda_source
+from gpuforest.kernels.source import STRUCTS, cuda_source, parameters
 
 MOST_PARAMETERS, MOST_LINES = 10, 60
 TEXTS = {
@@ -64,6 +64,37 @@ def test_wrong_arrays_are_refused(struct, macros, fault):
         packed(struct, macros, address)
 
 
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.endswith("cuda.cu")])
+def test_parameters_are_those_of_all_kernels(path):
+    operation = path.removeprefix("kernels/").removesuffix("/cuda.cu")
+    found = parameters(operation)
+    assert set(found) == set(kernels_in(cuda_source(operation)))
+    assert all(type and name.isidentifier() for each in found.values() for type, name in each)
+
+
+def test_parameters_by_hand():
+    assert parameters("bag")["in_bag"] == [
+        ("const i32*", "bags"), ("i64", "N"), ("i64", "T"), ("i64", "tile"), ("i64", "tiles"),
+        ("const i64*", "first_position"), ("i32*", "rows"), ("i32*", "weights"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dtype", "order", "fault"),
+    [(np.int64, "C", "int64, not int32"), (np.int32, "F", "int32, not C-contiguous, not int32")],
+)
+def test_a_launch_refuses_wrong_arrays(cuda, dtype, order, fault):
+    backend = cuda.backend()
+    keys = backend.asarray(np.zeros(2, np.uint64))
+    weights = backend.asarray(np.zeros((2, 3), dtype))
+    if order == "F":
+        weights = backend.asarray(np.zeros((3, 2), dtype)).T
+    with pytest.raises(TypeError, match=f"bag.weights is an array of {fault}"):
+        backend.launch("bag", "bag", (1, 1), (keys, 3, 3, None, 2, weights))
+    with pytest.raises(ValueError, match="zip"):  # one argument is missing
+        backend.launch("bag", "bag", (1, 1), (keys, 3, 3, None, 2))
+
+
 TEXT = f"""
 typedef unsigned char u8;
 typedef long long i64;
@@ -88,8 +119,8 @@ def test_a_kernel_gets_a_struct_by_value():
 @pytest.mark.parametrize("operation", MACROS)
 def test_kernels_take_few_parameters(operation):
     text = COMMENT.sub("", cuda_source(operation))
-    for name, parameters in re.findall(r"__global__ [^;{]*?\)\s*(\w+)\(([^{]*)\) {", text):
-        assert parameters.count(",") < MOST_PARAMETERS, name
+    for name, given in re.findall(r"__global__ [^;{]*?\)\s*(\w+)\(([^{]*)\) {", text):
+        assert given.count(",") < MOST_PARAMETERS, name
 
 
 @pytest.mark.parametrize("path", TEXTS)

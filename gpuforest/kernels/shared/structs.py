@@ -40,6 +40,7 @@ DTYPES = {
         "i8": np.int8,
         "u8": np.uint8,
         "u16": np.uint16,
+        "u32": np.uint32,
         "i32": np.int32,
         "i64": np.int64,
         "u64": np.uint64,
@@ -302,26 +303,30 @@ def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int])
     values: list[Any] = []
     for value, dtype in zip(record, _dtypes(kind, tuple(macros.items())), strict=True):
         if dtype is not None and value is not None:
-            if value.dtype != dtype or not value.flags.c_contiguous:
-                field = kind._fields[len(values)]
-                found = f"{value.dtype}{'' if value.flags.c_contiguous else ', not C-contiguous'}"
-                raise TypeError(f"{kind.__name__}.{field} is an array of {found}, not {dtype}")
+            refuse_other(value, dtype, kind.__name__, kind._fields[len(values)])
             value = address(value)
         values.append(value or 0)
     return np.array(tuple(values), dtype=dtype_of(kind))
+
+
+def refuse_other(array: Array, dtype: np.dtype[Any], owner: str, name: str) -> None:
+    """Raise TypeError if a kernel would read an array otherwise than it is."""
+    if array.dtype != dtype or not array.flags.c_contiguous:
+        found = f"{array.dtype}{'' if array.flags.c_contiguous else ', not C-contiguous'}"
+        raise TypeError(f"{owner}.{name} is an array of {found}, not {dtype}")
 
 
 @cache
 def _dtypes(record: type, macros: tuple[tuple[str, str], ...]) -> list[np.dtype[Any] | None]:
     """The dtype of each field that is an array, for a kernel with these macros."""
     return [
-        _pointed(type.removeprefix("const ").removesuffix("*"), dict(macros))
-        if type[-1] == "*"
-        else None
+        pointed(type, dict(macros)) if type[-1] == "*" else None
         for type in c_types(record).values()
     ]
 
 
-def _pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
-    """The dtype of a C++ type in a kernel with these macros; structs are words of 64 bits."""
+def pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
+    """The dtype of what a C++ pointer points to in a kernel with these macros; structs are words
+    of 64 bits."""
+    type = type.removeprefix("const ").removesuffix("*")
     return DTYPES.get(macros.get(type, type), DTYPES["i64"])

@@ -60,6 +60,7 @@ static void* callers_fiber;
 static char launched, fenced;  // tokens
 static uint64_t random_state;
 static char error[1024];
+static uint64_t turns[2];  // of all warps; and of as many that all did as much as the busiest
 
 // ---- who runs -----------------------------------------------------------------------------------
 
@@ -110,6 +111,17 @@ void fail(const char* format, ...) {
     abort();  // nobody comes back here
 }
 
+// Between two barriers a block takes as long as its busiest warp.
+static void count_turns() {
+    uint64_t most = 0;
+    for (unsigned w = 0; w < n_warps; w++) {
+        turns[0] += warps[w].turns;
+        if (warps[w].turns > most) most = warps[w].turns;
+        warps[w].turns = 0;
+    }
+    turns[1] += most * n_warps;
+}
+
 static void begin_block() {
     const unsigned turn = next_block++, block = shuffled ? order[turn] : turn;
     block_index = {block % grid_dim.x, block / grid_dim.x % grid_dim.y,
@@ -122,6 +134,7 @@ static void begin_block() {
         const unsigned lanes = n_threads - 32 * w;
         warps[w].members = warps[w].runnable = lanes < 32 ? (1u << lanes) - 1 : ~0u;
         warps[w].left = warps[w].at_barrier = 0;
+        warps[w].turns = 0;
     }
     ready = n_warps < 32 ? (1u << n_warps) - 1 : ~0u;
     at = warps;
@@ -187,7 +200,7 @@ static void leave() {
     if (barrier.arrived)
         fail("leaves the kernel while others wait at __syncthreads, line %d", barrier.line);
     current->warp->left |= 1u << current->lane;
-    n_left++;
+    if (++n_left == n_threads) count_turns();
     pause(*current->warp, 1u << current->lane);
     release(crew->ended);
 }
@@ -235,6 +248,7 @@ unsigned block_barrier(bool condition, const char* file, int line) {
         barrier.outcome = barrier.held;
         barrier.arrived = barrier.held = 0;
         barrier.generation++;
+        count_turns();
         for (unsigned w = 0; w < n_warps; w++) {
             warps[w].at_barrier = 0;
             resume(warps[w], warps[w].members);
@@ -270,6 +284,7 @@ uint64_t meet(Op op, unsigned mask, uint64_t value, unsigned source) {
         conclude(warp, op, mask);
         meeting.here = 0;
         meeting.generation++;
+        warp.turns++;
         resume(warp, mask);
     }
     run_another();
@@ -351,6 +366,7 @@ extern "C" const char* cuda_on_cpu_launch(void (*kernel)(void**), void** values,
     statics_begin = statics[0];
     statics_end = statics[1];
     error[0] = 0;
+    turns[0] = turns[1] = 0;
     current = nullptr;
 #ifdef CUDA_ON_CPU_TSAN
     callers_fiber = __tsan_get_current_fiber();
@@ -370,5 +386,8 @@ extern "C" const char* cuda_on_cpu_launch(void (*kernel)(void**), void** values,
     for (Crew& crew : crews) free(crew.shared);
     return error[0] ? error : nullptr;
 }
+
+// of the last launch
+extern "C" const uint64_t* cuda_on_cpu_turns() { return turns; }
 
 }  // namespace cuda_on_cpu

@@ -28,9 +28,11 @@ __all__ = [
     "EmulatedModule",
     "KernelError",
     "available",
+    "busy_turns",
     "launches",
     "sanitized",
     "thread_order",
+    "utilisation",
 ]
 
 # of every GPU that is meant
@@ -42,6 +44,19 @@ SHARED_AT_MOST = 227 << 10
 
 launches: Counter[str] = Counter()
 """How often each kernel was launched, by its name."""
+
+busy_turns: dict[str, tuple[int, int]] = {}  # by kernel, see `utilisation`
+
+
+def utilisation(kernel: str) -> float:
+    """How busy a kernel's warps were in all its launches, 0 to 1.
+
+    A warp takes a turn where its lanes meet: in a shuffle, a vote or __syncwarp. Between two
+    barriers of a block each warp could take as many turns as the one that takes most.
+    """
+    taken, possible = busy_turns[kernel]
+    return taken / possible
+
 
 one_launch = threading.Lock()  # the engine runs one at a time
 
@@ -158,6 +173,8 @@ class Kernel:
         self.max_dynamic_shared_size_bytes = SHARED_UNASKED
         self._launch = engine.cuda_on_cpu_launch
         self._launch.restype = ctypes.c_char_p
+        self._turns = engine.cuda_on_cpu_turns
+        self._turns.restype = ctypes.POINTER(ctypes.c_uint64)
         self._entry = ctypes.cast(library[f"cuda_on_cpu_call_{name}"], ctypes.c_void_p)
         self._statics = (ctypes.c_void_p * 2)()
         library.cuda_on_cpu_statics(self._statics)
@@ -192,6 +209,9 @@ class Kernel:
                 ctypes.c_size_t(shared_mem),
                 ctypes.c_uint64(Turns.next()),
             )
+            before = busy_turns.get(self.name, (0, 0))
+            found = self._turns()
+            busy_turns[self.name] = before[0] + found[0], before[1] + found[1]
         if error:
             raise KernelError(f"{self.name}: {error.decode()}")
 
