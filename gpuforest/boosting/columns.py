@@ -25,7 +25,11 @@ Array = np.ndarray
 
 
 def columns_of(matrix: BinnedMatrix, kinds: Array, stats: Array) -> BoostColumns:
-    """The columns of a binned matrix; kinds u8[F], stats i64[N, words]."""
+    """The columns of a binned matrix; kinds u8[F], stats i64[N, words].
+
+    Where the matrix's codes lie by columns already, these are used, and missing values change
+    their code there: a copy would take as much memory again, and nothing else reads them.
+    """
     codes, n_bins = np.ascontiguousarray(matrix.codes.T), matrix.edges.n_bins.astype(np.int64)
     missing = matrix.edges.missing_code
     for own, n in zip(codes, n_bins.tolist(), strict=True):

@@ -41,7 +41,7 @@ KEYS_AT_ONCE = 256  # keys of trees: one takes as long as all of these
 class Boosting:
     """What rounds grow from, however many there are.
 
-    matrix : the codes of all rows
+    matrix : the codes of all rows, for these rounds alone: see `columns_of`
     y : f64[N], numbers or class codes
     weight : f64[N] or None
     loss : Loss
