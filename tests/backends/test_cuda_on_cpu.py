@@ -42,9 +42,10 @@ TYPES = {
 WARPS = """
 extern "C" __global__ void busy_warps(int* y, int n_busy) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    for (int i = 0; i < (warp < n_busy ? 6 : 2); i++) y[threadIdx.x] = __shfl_sync(~0u, lane, i);
+    int* own = y + blockIdx.x * blockDim.x + threadIdx.x;
+    for (int i = 0; i < (warp < n_busy ? 6 : 2); i++) *own = __shfl_sync(~0u, lane, i);
     __syncthreads();
-    if (warp == 3) y[threadIdx.x] = __shfl_sync(~0u, lane, 0);
+    if (warp == 3) *own = __shfl_sync(~0u, lane, 0);
 }
 """
 
@@ -65,7 +66,7 @@ def test_busy_warps_are_counted(order, n_busy, taken):
     kernel = EmulatedModule(WARPS).get_function("busy_warps")
     busy_turns.pop("busy_warps", None)
     for _ in range(2):
-        kernel((3,), (128,), (np.zeros(128, np.int32), np.int32(n_busy)))
+        kernel((3,), (128,), (np.zeros(3 * 128, np.int32), np.int32(n_busy)))
     longest = 6 if n_busy else 2
     assert busy_turns["busy_warps"] == (2 * 3 * taken, 2 * 3 * 4 * (longest + 1))
     assert utilisation("busy_warps") == taken / (4 * (longest + 1))
