@@ -21,8 +21,8 @@ KERNELS = (*COMMON, "-ffp-contract=off", "-fno-exceptions", "-fvisibility=hidden
 KERNELS_OF_KIND = {
     "plain": ("-O2",),
     "asan": (
-        "-O1",
-        "-g",
+        "-O0",
+        "-g1",
         "-fno-omit-frame-pointer",
         "-fsanitize=address,undefined,float-cast-overflow",
         "-fno-sanitize-recover=all",
