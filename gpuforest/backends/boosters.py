@@ -150,15 +150,15 @@ class Booster:
 class Calls:
     """The kernels' calls that grow the tree k of each round in the same memory."""
 
-    def __init__(self, grow: PreparedCall, help_grow: PreparedCall) -> None:
-        self.grow, self.help_grow = grow, help_grow
+    def __init__(self, team: Team, grow: PreparedCall, help_grow: PreparedCall) -> None:
+        self.team, self.grow, self.help_grow = team, grow, help_grow
         self.helping: list[SimpleQueue[BaseException | None]] = []
 
-    def send(self, team: Team, n: int) -> None:
+    def send(self, n: int) -> None:
         """Have so many threads of the team help, those included that still do."""
         self.check()
-        self.owner, self.team = threading.get_ident(), team
-        self.helping += [team.begin(self.help_on, 1) for _ in range(n - len(self.helping))]
+        self.owner = threading.get_ident()
+        self.helping += [self.team.begin(self.help_on, 1) for _ in range(n - len(self.helping))]
 
     def help_on(self, _: int) -> None:
         """Help until there has been nothing to do for some milliseconds. A thread that sleeps
@@ -244,7 +244,7 @@ class NumbaBooster(Booster):
         K = len(rules)
         self._take_rows(K, rows, others)
         memory = self.memory // (self.n_threads if self.n_threads <= K else 1)
-        found: list[GrownTree] = [None] * K  # type: ignore[list-item]
+        found: dict[int, GrownTree] = {}
 
         def tree(k: int, n_threads: int = 1) -> None:
             found[k] = self._tree(k, rules[k], n_threads, memory)
@@ -254,7 +254,7 @@ class NumbaBooster(Booster):
             self.team.run(tree, alone)
         for k in range(alone, K):
             tree(k, self.n_threads)
-        return found
+        return [found[k] for k in range(K)]
 
     def _tree(self, k: int, rules: BoostRules, n_threads: int, memory: int) -> GrownTree:
         room = self._room(rules, memory)
@@ -265,7 +265,7 @@ class NumbaBooster(Booster):
         calls = room.calls[k]
         calls.grow.change(1, rules)
         state[STATUS] = BEGUN
-        calls.send(self.team, int(state[N_THREADS]) - 1)
+        calls.send(int(state[N_THREADS]) - 1)
         calls.grow()
         while state[STATUS] != DONE:
             give_way()  # a thread that has a part may need this processor
@@ -286,6 +286,7 @@ class NumbaBooster(Booster):
         data = self.columns._replace(stats=self.stats[k])
         given = data, rules, self.rows[k], self.others[k]
         return Calls(
+            self.team,
             compiled.grow_tree.prepared(*given, words, table, pool, state, spare, tree, shared),
             compiled.help_grow.prepared(*given, table, pool, state, spare, shared),
         )

@@ -64,7 +64,7 @@ class BoostedFit:
 
     @property
     def histogram_bytes(self) -> int:
-        """Bytes of a histogram of all features."""
+        """Bytes of a histogram of all features, at the most."""
         return self.table.n_features * self.table.n_codes * self.n_words * 8
 
     def pools(self, n_threads: int) -> int:

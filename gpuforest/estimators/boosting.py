@@ -66,7 +66,7 @@ class HistGradientBoosting(BaseTrees):
     tol: float
     quantile: float | None = None
     min_category_frequency = 1  # each category is one by itself
-    _takes_infinities = True
+    _takes_infinities = True  # see data/infinities.py
 
     @with_callbacks
     def fit(

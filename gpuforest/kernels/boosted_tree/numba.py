@@ -1,7 +1,7 @@
 """A tree of boosting, compiled. The specification is numpy.py beside this file.
 
 Of the two children of a split only the smaller one's histograms are filled; the other's are the
-difference to their parent's, which is exact. Threads share the features of a search, and the rows
+difference to their parent's, which is exact. Threads share the columns of a search, and the rows
 of a large node while it is divided.
 """
 
