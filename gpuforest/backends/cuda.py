@@ -179,12 +179,15 @@ class CudaBackend(CudaNodes, CudaTraverse):
         plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
         fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS)
         first = xp.cumulative_sum(f.n_stored, include_initial=True)
+        # as many rows as fit a block, or fewer, so that there is work for all blocks
+        share = f.n_held // (2 * self.n_processors * plan.blocks)
+        share = max(1, min(share, plan.layout.rows))
         sparse = self.zeros(2 * f.n_held, xp.uint64)
         sparse_sums = self.empty((f.n_held, C), xp.int64)
         counts = self.empty((D, 2), xp.int64)
         arguments: tuple[Any, ...] = (
             codes_of(training), y, rows_of(f),
-            Roots(f.key, f.depth, f.tree, f.sums, f.allowed, first, D),
+            Roots(f.key, f.depth, f.tree, f.sums, f.allowed, first, D, share),
             Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
             self.cut_rules(training), plan.layout, sparse, sparse_sums, counts,
         )  # fmt: skip
@@ -197,7 +200,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
             BLOCKS=str(plan.blocks),
         )
         self.launch(
-            "grow_subtrees", "grow_subtrees", (self.blocks(D),), arguments,
+            "grow_subtrees", "grow_subtrees", (self.blocks(f.n_held, share),), arguments,
             macros=macros, threads=32 * plan.warps, shared=plan.bytes,
         )  # fmt: skip
         offsets, leaf_offsets = (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MOST_DEEP_ROWS = 8192  # positions of nodes in a block have 16 bits
 CELLS = 128  # bins of a histogram are rounded up to a multiple of it
-CELLS_SHARE = 4  # a part of the memory at the most holds histograms
+CELLS_SHARE = 2
 ALIGNED = 16  # bytes; the parts begin at multiples of it
 
 
@@ -60,7 +60,7 @@ def plan_of(
     cells = cells_of(training, limit, warps)
     parts = {
         "target": (0, target_size * (1 if coding.is_classes else C - 1)),
-        "scratch": (8 * C * (NODE_SUMS * warps + 1), 0),
+        "scratch": (8 * C * NODE_SUMS * warps, 0),
         "open": (2 * node, 2 * node / (FEW_ROWS + 1)),
         "waiting": (node, node / 2),
         "roots": (2, 1),
@@ -89,5 +89,5 @@ def cells_of(training: Training, limit: int, warps: int) -> int:
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
     each, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
     most = limit // CELLS_SHARE
-    size = max(min(training.rules.n_tried, warps, most // each) * each, 0)
+    size = max(min(warps, most // each) * each, 0)
     return max(size, counts) if counts <= most else size

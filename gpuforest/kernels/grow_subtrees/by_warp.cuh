@@ -184,7 +184,7 @@ __device__ __noinline__ Split split_by_warp(const Block& block, const Growth& gr
                            : best_of_features(block, growth, node, key, sums);
   __syncwarp();
   if (refused(growth, best, sums)) {
-    if (lane() == 0) growth.nodes[node.position] = LEAF_WORD | (u64)node.low;
+    if (lane() == 0) write_leaf(growth, node);
     return {0, 0};
   }
   int left = split_rows(block, node, best, growth.B - 1);

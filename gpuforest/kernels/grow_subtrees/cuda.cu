@@ -1,7 +1,7 @@
-// Grow subtrees on the device: a block takes a slot, copies its rows to shared memory once and
-// grows the whole subtree there. The specification is the loop of grow.py: the trees are the same.
+// Grow subtrees on the device: a block takes some slots, copies their rows to shared memory once
+// and grows their whole subtrees there. The specification is the loop of grow.py: the trees are the same.
 //
-//     nodes of many rows   the block splits one after another, level by level, by histograms
+//     nodes of many rows   teams of warps split them, level by level, by histograms
 //     nodes of few rows    a warp takes one and grows its subtree, by sorted rows
 //
 // A node of n rows has at most 2 n - 2 descendants, so the counts of rows alone determine the
@@ -10,53 +10,117 @@
 //     root | pair | all below the left child: 2 n_left - 2 | all below the right child
 //
 // Nodes lie there with gaps (words 0) until `collect` moves them together.
-#include "grow_subtrees/by_block.cuh"
+#include "grow_subtrees/by_team.cuh"
 #include "grow_subtrees/by_warp.cuh"
 
-// Copies the n rows of a slot, from rows[begin] on.
+// The slots of a block at a time: their numbers begin .. end - 1, and their rows.
+struct Batch {
+  i64 begin, end;
+  int n;
+};
+
+// The number of slots that begin before a row, among those from `low` on.
+__device__ __forceinline__ i64 slots_before(const Roots& roots, i64 low, i64 row) {
+  for (i64 end = roots.D; low < end;) {
+    i64 middle = (low + end) >> 1;
+    if (roots.first[middle] < row) low = middle + 1;
+    else end = middle;
+  }
+  return low;
+}
+
+// The slots from `begin` on of which all rows fit the block, but not beyond `end`. Trees that have
+// features of their own are not mixed.
+__device__ __forceinline__ Batch next_batch(const Roots& roots, i64 begin, i64 end, int most_rows) {
+  i64 first = roots.first[begin], next = slots_before(roots, begin, first + most_rows + 1) - 1;
+  if (next > begin && roots.first[next] - first > most_rows) next--;
+  if (next <= begin || roots.allowed) next = begin + 1;
+  if (next > end) next = end;
+  return {begin, next, (int)(roots.first[next] - first)};
+}
+
+// The slot of row i of a batch.
+__device__ __forceinline__ i64 slot_of(const Roots& roots, const Batch& batch, int i) {
+  i64 low = batch.begin, row = roots.first[low] + i;
+  for (i64 end = batch.end; low + 1 < end;) {
+    i64 middle = (low + end) >> 1;
+    if (roots.first[middle] <= row) low = middle;
+    else end = middle;
+  }
+  return low;
+}
+
+// Copies the rows of a batch.
 __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
-                                           const Slots& slots, i64 begin, i64 n, i64 F) {
-  const i32* rows = slots.rows + begin;
-  i64 K = outputs(y.C);
-  for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-    i64 r = rows[i];
+                                           const Slots& slots, const Roots& roots,
+                                           const Batch& batch, i64 F) {
+  i64 K = outputs(y.C), first = roots.first[batch.begin];
+  for (int i = threadIdx.x; i < batch.n; i += blockDim.x) {
+    i64 d = slot_of(roots, batch, i), from = slots.begin[d] + first + i - roots.first[d];
+    i64 r = slots.rows[from];
     block.order[i] = (u16)i;
-    block.weight[i] = slots.weights[begin + i];
+    block.weight[i] = slots.weights[from];
+    block.keys[i] = (u32)r;
     if (block.row) block.row[i] = (i32)r;
     for (i64 m = 0; m < K; m++) block.target[i * K + m] = target_of(y, r)[m];
   }
   if (block.row) return;
+  __syncthreads();
   // a warp copies a row, so that neighbouring lanes read neighbouring words; rows begin and
   // end at whole words
   i64 words = (F * sizeof(CODE) + 3) / 4, from = block.matrix.stride * sizeof(CODE) / 4;
   i64 to = block.stride * sizeof(CODE) / 4;
   u32* to_words = (u32*)(CODE*)block.codes;
-  for (i64 i = warp(); i < n; i += blockDim.x >> 5)
+  for (int i = warp(); i < batch.n; i += WARPS)
     for (i64 w = lane(); w < words; w += 32)
-      to_words[i * to + w] = ((const u32*)block.matrix.at)[rows[i] * from + w];
+      to_words[i * to + w] = ((const u32*)block.matrix.at)[block.keys[i] * from + w];
 }
 
 // Counts of nodes, in shared memory.
 struct Counts {
-  int open[2], roots, taken;
+  int open[2], n_long, n_short, taken, taken_open;
 };
+
+// The next of some items that the lanes of a warp share.
+__device__ __forceinline__ int take(int& taken) {
+  int i = 0;
+  if (lane() == 0) i = atomicAdd(&taken, 1);
+  return __shfl_sync(ALL_LANES, i, 0);
+}
+
+// Teams take the n open nodes of a level and split them.
+__device__ __forceinline__ void split_nodes(const Block& block, const Growth& growth,
+                                            const Histogram& hist, const Open* nodes, int n,
+                                            const Lists& lists, int& taken, Table& table) {
+  Team team(team_size(growth, hist, n));
+  Histogram own = own_part(hist, team);
+  for (;;) {
+    if (team.warp() == 0) {
+      int i = take(taken);
+      if (lane() == 0) table.node[team.first] = i;
+    }
+    team.sync();
+    int i = table.node[team.first];
+    if (i >= n) return;
+    split_by_team(block, growth, team, nodes[i], own, lists, table);
+  }
+}
 
 // Splits the nodes of many rows, level by level.
 __device__ __forceinline__ void grow_large(const Block& block, const Growth& growth,
-                                           const Histogram& hist, Counts& counts, Table& table,
-                                           u32* ranks) {
+                                           const Histogram& hist, Counts& counts, Table& table) {
   for (int level = 0; counts.open[level & 1] > 0; level++) {
     int now = level & 1, n = counts.open[now];
     Open* nodes = block.open + now * block.most_open;
-    Lists lists = {block.open + (1 - now) * block.most_open, &counts.open[1 - now], &counts.roots};
+    Lists lists = {block.open + (1 - now) * block.most_open, &counts.open[1 - now], &counts.n_long,
+                   &counts.n_short};
     if (hist.group)
-      for (int i = 0; i < n; i++)
-        split_by_block(block, growth, nodes[i], hist, lists, table, ranks);
+      split_nodes(block, growth, hist, nodes, n, lists, counts.taken_open, table);
     else
-      for (int i = warp(); i < n; i += blockDim.x >> 5)
+      for (int i = warp(); i < n; i += WARPS)
         split_large_by_warp(block, growth, nodes[i], lists);
     __syncthreads();
-    if (threadIdx.x == 0) counts.open[now] = 0;
+    if (threadIdx.x == 0) counts.open[now] = counts.taken_open = 0;
     __syncthreads();
   }
 }
@@ -64,25 +128,45 @@ __device__ __forceinline__ void grow_large(const Block& block, const Growth& gro
 // Warps take the nodes of few rows, and grow their subtrees.
 __device__ __forceinline__ void grow_small(const Block& block, const Growth& growth,
                                            Counts& counts) {
-  for (;;) {
-    int i = 0;
-    if (lane() == 0) i = atomicAdd(&counts.taken, 1);
-    i = __shfl_sync(ALL_LANES, i, 0);
-    if (i >= counts.roots) return;
-    grow_by_warp(block, growth, block.roots[i]);
-  }
+  int n_long = counts.n_long, n = n_long + counts.n_short;
+  for (int i; (i = take(counts.taken)) < n;)
+    grow_by_warp(block, growth, block.roots[i < n_long ? i : block.n_roots - 1 - (i - n_long)]);
 }
 
-// Opens the root of slot d, which has to be split.
+// A warp opens the root of slot d, which has to be split.
 __device__ __forceinline__ void open_root(const Block& block, const Growth& growth,
-                                          const Roots& roots, i64 d, i64 n, Counts& counts) {
-  for (int c = threadIdx.x; c < growth.C; c += blockDim.x)
-    growth.leaf_sums[c] = roots.sums[d * growth.C + c];
-  if (threadIdx.x == 0) {
-    growth.nodes[0] = roots.key[d];
-    Lists lists = {block.open, &counts.open[0], &counts.roots};
-    lists.put(block, {0, (u16)n, 0, 1, 0, NO_NODE});
+                                          const Roots& roots, const Batch& batch, i64 d,
+                                          Counts& counts) {
+  int low = (int)(roots.first[d] - roots.first[batch.begin]);
+  int n = (int)(roots.first[d + 1] - roots.first[d]);
+  for (int c = lane(); c < growth.C; c += 32)
+    growth.leaf_sums[(i64)low * growth.C + c] = roots.sums[d * growth.C + c];
+  if (lane() != 0) return;
+  int levels = growth.may.max_depth - roots.depth[d];  // no subtree of 16-bit numbers has more
+  levels = levels < 0xffff ? levels : 0xffff;
+  growth.nodes[2 * low] = roots.key[d];
+  Lists lists = {block.open, &counts.open[0], &counts.n_long, &counts.n_short};
+  lists.put(block, {(u16)low, (u16)n, (u16)(2 * low), (u16)(2 * low + 1), (u16)levels, (u16)low,
+                    NO_NODE});
+}
+
+// Counts the nodes and leaves of each slot of a batch, and writes them to i64[D, 2].
+__device__ __forceinline__ void count_nodes(const Block& block, const Growth& growth,
+                                            const Roots& roots, const Batch& batch, i64* counts) {
+  u32* found = block.keys;  // [slots][2]
+  int n_slots = (int)(batch.end - batch.begin);
+  for (int i = threadIdx.x; i < 2 * n_slots; i += blockDim.x) found[i] = 0;
+  __syncthreads();
+  for (int i = threadIdx.x; i < 2 * batch.n; i += blockDim.x) {
+    u64 word = growth.nodes[i];
+    if (!word) continue;
+    int d = (int)(slot_of(roots, batch, i >> 1) - batch.begin);
+    atomicAdd(found + 2 * d, 1u);
+    if (word >= LEAF_WORD) atomicAdd(found + 2 * d + 1, 1u);
   }
+  __syncthreads();
+  for (int i = threadIdx.x; i < 2 * n_slots; i += blockDim.x)
+    counts[2 * batch.begin + i] = found[i];
 }
 
 // Writes the nodes of slot d to `nodes` from 2 first[d] on, where it holds zeros, the sums of its
@@ -94,34 +178,31 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
   __shared__ Block block;
   __shared__ Growth growth;
   __shared__ Table table;
-  __shared__ u32 ranks[DEEP_WARPS / BLOCKS];
-  for (i64 d = blockIdx.x; d < roots.D; d += gridDim.x) {
-    i64 n = slots.end[d] - slots.begin[d], first = roots.first[d];
-    if (threadIdx.x == 0) {
-      waiting = {{0, 0}, 0, 0};
-      block = block_of(layout, codes);
-      growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, roots.depth[d],
-                nodes + 2 * first, leaf_sums + first * y.C,
-                roots.allowed ? roots.allowed + roots.tree[d] * codes.F : nullptr};
+  __shared__ Batch batch;
+  i64 n_rows = roots.first[roots.D];
+  for (i64 row = blockIdx.x * roots.share; row < n_rows; row += gridDim.x * roots.share) {
+    i64 end = slots_before(roots, 0, row + roots.share);
+    for (i64 d = slots_before(roots, 0, row); d < end; d = batch.end) {
+      __syncthreads();  // all have read the batch before
+      if (threadIdx.x == 0) {
+        batch = next_batch(roots, d, end, layout.rows);
+        i64 first = roots.first[d];
+        waiting = {{0, 0}, 0, 0, 0, 0};
+        block = block_of(layout, codes);
+        growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, nodes + 2 * first,
+                  leaf_sums + first * y.C,
+                  roots.allowed ? roots.allowed + roots.tree[d] * codes.F : nullptr};
+      }
+      __syncthreads();
+      load_block(block, y, slots, roots, batch, codes.F);
+      for (i64 s = batch.begin + warp(); s < batch.end; s += WARPS)
+        open_root(block, growth, roots, batch, s, waiting);
+      __syncthreads();
+      grow_large(block, growth, histogram_of(block, growth, layout.n_cells), waiting, table);
+      grow_small(block, growth, waiting);
+      __syncthreads();
+      count_nodes(block, growth, roots, batch, counts);
     }
-    __syncthreads();
-    load_block(block, y, slots, slots.begin[d], n, codes.F);
-    open_root(block, growth, roots, d, n, waiting);
-    __syncthreads();
-    grow_large(block, growth, histogram_of(growth, layout.n_cells), waiting, table, ranks);
-    grow_small(block, growth, waiting);
-    __syncthreads();
-    i64 n_nodes = 0, n_leaves = 0;
-    for (i64 i = 0; i < 2 * n; i += blockDim.x) {
-      u64 word = i + threadIdx.x < 2 * n ? growth.nodes[i + threadIdx.x] : 0;
-      n_nodes += __syncthreads_count(word != 0);
-      n_leaves += __syncthreads_count(word >= LEAF_WORD);
-    }
-    if (threadIdx.x == 0) {
-      counts[2 * d] = n_nodes;
-      counts[2 * d + 1] = n_leaves;
-    }
-    __syncthreads();
   }
 }
 

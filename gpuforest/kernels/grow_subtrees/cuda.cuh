@@ -26,7 +26,7 @@ struct Shared {
 // Shared memory of a block, laid out by backends/deep_plan.py.
 struct Block {
   Shared<TARGET> target;  // [rows, K]
-  Shared<i64> scratch;    // [warps][NODE_SUMS][C]: sums, missing, so_far; then [C]: left
+  Shared<i64> scratch;    // [warps][NODE_SUMS][C]: sums, missing, so_far, left
   Shared<Open> open;      // [2][most_open] nodes of many rows, of this level and of the next: their
                           // rows are order[low .. low + n - 1]
   Shared<Open> waiting;   // [rows / 2 + 1] nodes of few rows, at low / 2
@@ -39,7 +39,7 @@ struct Block {
   Shared<u16> order;      // [rows] positions of rows in the block, by node
   Shared<CODE> codes;     // [rows, stride], where they are here
   int stride;             // codes of a row and its padding
-  int most_open;
+  int most_open, n_roots;
   Codes matrix;           // all codes
 
   __device__ __forceinline__ int code(int position, int f) const {
@@ -64,6 +64,7 @@ __device__ __forceinline__ Block block_of(const Layout& at, const Codes& matrix)
   block.codes = {(u32)at.codes};
   block.stride = at.stride;
   block.most_open = at.rows / (FEW_ROWS + 1) + 1;
+  block.n_roots = at.rows / 2 + 1;
   block.matrix = matrix;
   return block;
 }

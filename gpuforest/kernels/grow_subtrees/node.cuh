@@ -8,7 +8,7 @@
 struct Growth {
   Growing may;
   CutRules rules;
-  int F, B, C, depth;   // of the root
+  int F, B, C;
   u64* nodes;           // [2 n] of this block
   i64* leaf_sums;       // [n, C] of this block
   const bool* allowed;  // [F], features that the tree drew; or null
@@ -37,33 +37,39 @@ __device__ __forceinline__ bool same_target(const Block& block, int a, int b, in
   return true;
 }
 
-// Writes the split of a node, with its children at `below` and `below` + 1.
+// Writes the split of a node, with its children at `below` and `below` + 1. Numbers in nodes are
+// those within the subtree.
 __device__ __forceinline__ void write_split(const Growth& growth, const Open& node,
                                             const Best& best) {
   growth.nodes[node.position] =
       (u64)best.feature << FEATURE_SHIFT | (u64)best.missing_left << MISSING_SHIFT |
-      (u64)node.below << CHILD_SHIFT | (u64)best.bin;
+      (u64)(node.below - 2 * node.base) << CHILD_SHIFT | (u64)best.bin;
+}
+
+__device__ __forceinline__ void write_leaf(const Growth& growth, const Open& node) {
+  growth.nodes[node.position] = LEAF_WORD | (u64)(node.low - node.base);
 }
 
 // The children of a node whose first `left` rows go left.
 __device__ __forceinline__ Open left_child(const Open& node, int left) {
-  return {node.low, (u16)left, node.below, (u16)(node.below + 2), (u16)(node.depth + 1), NO_NODE};
+  return {node.low, (u16)left, node.below, (u16)(node.below + 2), (u16)(node.levels - 1), node.base,
+          NO_NODE};
 }
 
 __device__ __forceinline__ Open right_child(const Open& node, int left) {
   return {(u16)(node.low + left), (u16)(node.n - left), (u16)(node.below + 1),
-          (u16)(node.below + 2 * left), (u16)(node.depth + 1), NO_NODE};
+          (u16)(node.below + 2 * left), (u16)(node.levels - 1), node.base, NO_NODE};
 }
 
 // A warp writes a new node, a leaf or one that waits, and returns whether it waits. `equal`: all
 // its targets are equal.
 __device__ __forceinline__ bool add_node(const Growth& growth, const Open& node, u64 key,
                                          const i64* sums, bool equal) {
-  bool waits = !equal && node.n >= growth.may.fewest &&
-               growth.depth + node.depth < growth.may.max_depth;
+  bool waits = !equal && node.n >= growth.may.fewest && node.levels > 0;
   for (int c = lane(); c < growth.C; c += 32)
     growth.leaf_sums[(i64)node.low * growth.C + c] = sums[c];
-  if (lane() == 0) growth.nodes[node.position] = waits ? key : LEAF_WORD | (u64)node.low;
+  if (lane() == 0 && waits) growth.nodes[node.position] = key;
+  if (lane() == 0 && !waits) write_leaf(growth, node);
   return waits;
 }
 
@@ -75,18 +81,21 @@ __device__ __forceinline__ bool refused(const Growth& growth, const Best& best, 
   return best.score - whole.score(growth.rules.table) < growth.may.min_gain;
 }
 
-// The lists of open nodes of a level, and the subtrees that warps will grow, in shared memory.
+// The lists of open nodes of a level, and the subtrees that warps will grow, in shared memory: those
+// of many rows are at the begin of the list and are grown first, so that warps end together.
 struct Lists {
   Open* next;
-  int *n_next, *n_roots;
+  int *n_next, *n_long, *n_short;
 
   // A lane puts a node into the one or the other.
   __device__ __forceinline__ void put(const Block& block, const Open& node) const {
     if (node.n > FEW_ROWS) {
       next[atomicAdd(n_next, 1)] = node;
-    } else {
-      block.waiting[node.low >> 1] = node;
-      block.roots[atomicAdd(n_roots, 1)] = node.low >> 1;
+      return;
     }
+    block.waiting[node.low >> 1] = node;
+    bool is_long = node.n > FEW_ROWS / 2;
+    int i = atomicAdd(is_long ? n_long : n_short, 1);
+    block.roots[is_long ? i : block.n_roots - 1 - i] = node.low >> 1;
   }
 };

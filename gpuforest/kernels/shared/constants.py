@@ -19,7 +19,7 @@ GROUP_CHANNELS = 8  # channels that a thread of totals adds up in registers
 CUT_SUMS = 2  # to cut one feature: those of missing values, and those before an item
 FEW_ROWS = 32  # of a node whose subtree one warp grows; the block splits those of more together
 NO_NODE = 0xFFFF  # of nodes in the deep phase that wait: there is no other
-NODE_SUMS = 3  # to split a node in the deep phase: also those of the node
+NODE_SUMS = 4  # to split a node in the deep phase: also those of the node, and of its left side
 
 # The kinds of slots. A wide slot whose split was refused becomes a leaf. NONE marks the two
 # entries below such a leaf, which are no slots

@@ -193,7 +193,8 @@ class Trees(NamedTuple):
 
 class Roots(NamedTuple):
     """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `sums`
-    i64[D, C]; `allowed` bool[T, F] holds the features that the trees drew, None: they have all."""
+    i64[D, C]; `allowed` bool[T, F] holds the features that the trees drew, None: they have all. A
+    block takes those slots of which the first row is among the same `share` rows."""
 
     key: U64s
     depth: I32s
@@ -202,6 +203,7 @@ class Roots(NamedTuple):
     allowed: Bools
     first: I64s
     D: I64
+    share: I64
 
 
 class Growing(NamedTuple):
@@ -238,14 +240,16 @@ class Layout(NamedTuple):
 
 
 class Open(NamedTuple):
-    """An open node of a subtree: its n rows from `low` on, its node's position, the position where
-    its descendants begin, its depth below the subtree's root, and the next node that waits."""
+    """An open node of a subtree, in a block: its n rows from `low` on, its node's position, the
+    position where its descendants begin, how many levels there may be below, the first row of its
+    subtree, and the next node that waits."""
 
     low: U16
     n: U16
     position: U16
     below: U16
-    depth: U16
+    levels: U16
+    base: U16
     next: U16
 
 

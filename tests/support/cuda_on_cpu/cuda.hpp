@@ -192,6 +192,9 @@ inline T atomicCAS(T* p, typename cuda_on_cpu::Same<T>::type expected,
 
 #define CUDA_ON_CPU_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 inline void __syncthreads(CUDA_ON_CPU_SITE) { cuda_on_cpu::block_barrier(false, file, line); }
+inline void __barrier_sync_count(unsigned id, unsigned count) {
+    cuda_on_cpu::part_barrier(id, count);
+}
 inline int __syncthreads_count(int predicate, CUDA_ON_CPU_SITE) {
     return cuda_on_cpu::block_barrier(predicate != 0, file, line);
 }

@@ -27,6 +27,14 @@ struct Barrier {
     int line;
 };
 
+// of some warps
+struct PartBarrier {
+    unsigned arrived, count;
+    unsigned waiting[32];  // lanes of each warp
+    unsigned generation;
+    char token[2];
+};
+
 struct Crew {
     Thread threads[1024];
     unsigned char* shared;  // dynamic
@@ -44,6 +52,7 @@ static Crew crews[TSAN ? 2 : 1];
 static Crew* crew;
 static Warp warps[32];
 static Barrier barrier;
+static PartBarrier parts[16];
 static unsigned n_threads, n_warps;
 static unsigned ready;   // warps with something runnable
 static Warp* at;         // the warp in which something ran last
@@ -159,6 +168,10 @@ static void begin_block() {
                  w, meeting.here, name_of(meeting.op), missing, missing & warps[w].left,
                  missing & warps[w].at_barrier);
         }
+    for (const PartBarrier& part : parts)
+        if (part.arrived)
+            fail("deadlock: %u threads wait at barrier %u for %u", part.arrived,
+                 unsigned(&part - parts), part.count);
     fail("deadlock");
 }
 
@@ -260,6 +273,30 @@ unsigned block_barrier(bool condition, const char* file, int line) {
     return barrier.outcome;  // the next barrier cannot open before all have read this one's
 }
 
+void part_barrier(unsigned id, unsigned count) {
+    if (id >= std::size(parts)) fail("barrier %u of 16", id);
+    if (id == 0) fail("barrier 0 is that of __syncthreads");
+    if (!count || count % 32) fail("%u threads at a barrier are no whole warps", count);
+    PartBarrier& part = parts[id];
+    if (part.arrived && part.count != count)
+        fail("%u threads at barrier %u, where others wait for %u", count, id, part.count);
+    part.count = count;
+    char& token = part.token[part.generation & 1];
+    release(token);
+    part.waiting[current->warp - warps] |= 1u << current->lane;
+    pause(*current->warp, 1u << current->lane);
+    if (++part.arrived == count) {
+        part.arrived = 0;
+        part.generation++;
+        for (unsigned w = 0; w < n_warps; w++) {
+            if (part.waiting[w]) resume(warps[w], part.waiting[w]);
+            part.waiting[w] = 0;
+        }
+    }
+    run_another();
+    acquire(token);
+}
+
 uint64_t meet(Op op, unsigned mask, uint64_t value, unsigned source) {
     Warp& warp = *current->warp;
     const unsigned lane = current->lane, bit = 1u << lane;
@@ -286,6 +323,8 @@ uint64_t meet(Op op, unsigned mask, uint64_t value, unsigned source) {
         meeting.generation++;
         warp.turns++;
         resume(warp, mask);
+        // warps take turns, as on a GPU: else the first to ask would do all work that they share
+        if (!shuffled) at = &warps[some_bit(ready, at - warps + 1)];
     }
     run_another();
     if (op == Op::sync) acquire(token);
@@ -352,6 +391,7 @@ static void clear_away() {
 #endif
         }
     acquire(crews->ended);
+    for (PartBarrier& part : parts) part = {};
     for (Warp& warp : warps)
         for (Meeting& meeting : warp.meetings) meeting.here = 0;
 }

@@ -52,6 +52,9 @@ uint64_t meet(Op op, unsigned mask, uint64_t value, unsigned source);
 // All threads of the block bring a condition and leave with how many held.
 unsigned block_barrier(bool condition, const char* file, int line);
 
+// Some warps of the block wait for each other: `count` threads, at one of 16 barriers.
+void part_barrier(unsigned id, unsigned count);
+
 // May let another thread go first. Atomics call it, so that shuffled runs differ there too.
 void step_aside();
 

@@ -1,0 +1,308 @@
+// Teams of warps split nodes of many rows: histograms of as many features as fit, a warp for each.
+#include "grow_subtrees/node.cuh"
+
+#define WARPS (DEEP_WARPS / BLOCKS)  // of a block
+
+// What the warps of a team tell each other, in shared memory; each warp has an element.
+struct Table {
+  double score[WARPS];
+  int where[WARPS], drawn[WARPS], features[WARPS], node[WARPS];
+  u32 counts[WARPS];
+};
+
+// `where` holds the bin, and above it:
+#define WHERE_MISSING_LEFT 20
+
+// Neighbouring warps that split a node together: 1, 2, 4, ... of the block.
+struct Team {
+  int first, warps;  // the first of its warps, and their number
+
+  __device__ __forceinline__ explicit Team(int warps) : first(::warp() & -warps), warps(warps) {}
+  __device__ __forceinline__ int warp() const { return ::warp() - first; }
+  __device__ __forceinline__ int thread() const { return threadIdx.x - 32 * first; }
+  __device__ __forceinline__ int threads() const { return 32 * warps; }
+
+  // Its threads wait for each other. The numbers of barriers are constants, because a block that
+  // may use any of the 16 holds all of them.
+  __device__ __forceinline__ void sync() const {
+    if (warps == 1) return __syncwarp();
+    if (warps == WARPS) return __syncthreads();
+    switch (first / warps) {
+      case 0: return __barrier_sync_count(1, threads());
+      case 1: return __barrier_sync_count(2, threads());
+      case 2: return __barrier_sync_count(3, threads());
+      default: return __barrier_sync_count(4, threads());
+    }
+  }
+
+  // How many of its threads before this one have the flag, and in `total`, how many have it.
+  __device__ __forceinline__ int rank(bool flag, Table& table, int& total) const {
+    u32 mine = __ballot_sync(ALL_LANES, flag);
+    u32* counts = table.counts + first;
+    if (lane() == 0) counts[warp()] = __popc(mine);
+    sync();
+    int before = 0;
+    total = 0;
+    for (int w = 0; w < warps; w++) {
+      before += w < warp() ? counts[w] : 0;
+      total += counts[w];
+    }
+    sync();
+    return before + __popc(mine & lanes_below());
+  }
+
+  // Whether a flag is set in any of its threads.
+  __device__ __forceinline__ bool any(bool flag, Table& table) const {
+    int total;
+    rank(flag, table, total);
+    return total > 0;
+  }
+};
+
+static_assert(WARPS <= 8, "more teams of two warps than barriers");
+
+// The histograms of a team: `group` features at once, each u32[words][size].
+struct Histogram {
+  u32* cells;
+  int group, words, size;
+
+  __device__ __forceinline__ int each() const { return words * size; }
+};
+
+// How many histograms fit the block's memory, at most one for each warp.
+__device__ __forceinline__ Histogram histogram_of(const Block& block, const Growth& growth,
+                                                  int n_cells) {
+  int words = (LABELS ? growth.C : 2 * growth.C - 1) + (growth.rules.min_rows > 1);
+  int size = (growth.B + 127) & ~127, fit = n_cells / (words * size);
+  return {block.cells, fit < WARPS ? fit : WARPS, words, size};
+}
+
+// The number of warps of a team, if n nodes are to be split: the rounds of histograms of the block
+// are few then. Smaller teams read rows more often, so they must save an eighth.
+__device__ __forceinline__ int team_size(const Growth& growth, const Histogram& hist, int n) {
+  int best = WARPS, fewest = 0;
+  for (int warps = WARPS; warps >= 1; warps >>= 1) {
+    int teams = WARPS / warps, group = hist.group / teams;
+    if (!group) break;
+    int rounds = (n + teams - 1) / teams * ((growth.may.k + group - 1) / group);
+    if (warps == WARPS || 8 * rounds <= 7 * fewest) {
+      best = warps;
+      fewest = rounds;
+    }
+  }
+  return best;
+}
+
+// The part of the block's histograms that a team has.
+__device__ __forceinline__ Histogram own_part(const Histogram& hist, const Team& team) {
+  int group = hist.group * team.warps / WARPS;
+  return {hist.cells + team.first / team.warps * group * hist.each(), group, hist.words, hist.size};
+}
+
+// Whether rows of a node differ in a feature. A warp calls it.
+__device__ __forceinline__ bool varies(const Block& block, int f, int low, int n) {
+  int first = block.code(block.order[low], f);
+  for (int base = 0; base < n; base += 32) {
+    int i = base + lane();
+    if (__any_sync(ALL_LANES, i < n && block.code(block.order[low + i], f) != first)) return true;
+  }
+  return false;
+}
+
+// Puts the next features that vary into the table, at most `most`, from a position of the node's
+// order on, and returns their number and the position after them. Each warp looks at one.
+__device__ __noinline__ int2 next_features(const Block& block, const Growth& growth,
+                                           const Team& team, const Open& node, u64 key, int most,
+                                           int position, Table& table) {
+  int found = 0, *features = table.features + team.first, *drawn = table.drawn + team.first;
+  if (growth.may.k >= growth.F && !growth.allowed) {  // all are tried: the others have no cut
+    found = min(most, growth.F - position);
+    if (team.thread() < found) features[team.thread()] = position + team.thread();
+    return {found, position + found};
+  }
+  while (found < most && position < growth.F) {
+    int f = position + team.warp() < growth.F ? draw(growth, key, position + team.warp()) : -1;
+    if (f >= 0 && growth.allowed && !growth.allowed[f]) f = -1;
+    if (f >= 0 && !varies(block, f, node.low, node.n)) f = -1;
+    if (lane() == 0) drawn[team.warp()] = f;
+    team.sync();
+    for (int w = 0; w < team.warps && found < most && position < growth.F; w++, position++) {
+      if (drawn[w] < 0) continue;
+      if (team.thread() == 0) features[found] = drawn[w];
+      found++;
+    }
+    team.sync();
+  }
+  return {found, position};
+}
+
+// Fills the histograms of the table's first n_features features.
+__device__ __forceinline__ void fill(const Block& block, const Growth& growth, const Team& team,
+                                     const Open& node, const Histogram& hist, int n_features,
+                                     const Table& table) {
+  int K = outputs(growth.C), each = hist.each();
+  bool count = growth.rules.min_rows > 1;
+  for (int i = team.thread(); i < n_features * each / 4; i += team.threads())
+    ((uint4*)hist.cells)[i] = {0, 0, 0, 0};
+  team.sync();
+  for (int i = team.thread(); i < node.n; i += team.threads()) {
+    int position = block.order[node.low + i];
+    i32 w = block.weight[position];
+    for (int j = 0; j < n_features; j++)
+      Cells{hist.cells + j * each, hist.size, growth.C}.add(
+          block.code(position, table.features[team.first + j]), block.target + position * K, w,
+          count);
+  }
+  team.sync();
+}
+
+// Neighbouring bins that a lane takes: as many as the registers allow.
+#if CRITERION == GINI || CRITERION == SQUARED_ERROR
+#define CUT_ITEMS 4
+#else
+#define CUT_ITEMS 1
+#endif
+
+// The best cut of a histogram of a feature. A warp calls it; its scratch holds the sums of rows
+// with missing values then.
+__device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& open, u64 key,
+                                              const Cells& cells, int f, const i64* sums,
+                                              i64* scratch, double& score, int& where) {
+  int C = growth.C, last = growth.B - 1, n_bins = min(growth.rules.n_bins[f], last);
+  i64 *missing = scratch + C, *so_far = missing + C;
+  for (int c = lane(); c < C; c += 32) missing[c] = cells.at(last).channel(c);
+  __syncwarp();
+  int rows_missing = growth.rules.min_rows > 1 ? cells.rows(last) : 0;
+  Node node = {C, open.n, sums, cells.holds_rows(last), rows_missing, missing, so_far};
+  Draw draw = {false, false, 0};
+#if SPECIAL
+  int low = cells.after(-1, n_bins);
+  if (low >= 0) draw.between(key, f, low, last_bin(cells, n_bins), node.some_missing);
+#endif
+  Limits limits = limits_of(growth.rules.min_rows);
+  Cut cut = best_cut_of<CUT_ITEMS>(cells, n_bins, node, limits, draw, growth.rules.table);
+  score = cut.score;
+  where = missing_goes_left(cut, node) << WHERE_MISSING_LEFT;
+  if (cut.item >= 0)
+    where |= draw.random && cells.after(draw.code, n_bins) >= 0
+                 ? draw.code
+                 : middle_of_gap(cells, n_bins, cut.item, growth.rules.n_bins[f]);
+  __syncwarp();
+}
+
+// The best cut of the first k features that vary; the sums of its left side in `left`.
+__device__ __forceinline__ Best best_by_team(const Block& block, const Growth& growth,
+                                             const Team& team, const Open& node, u64 key,
+                                             const Histogram& hist, const i64* sums, i64* left,
+                                             Table& table) {
+  Best best = {MINUS_INFINITY, -1, 0, false};
+  int C = growth.C;
+  i64* scratch = scratch_of(block, growth);
+  Cells cells = {nullptr, hist.size, C};
+  for (int tried = 0, position = 0; tried < growth.may.k && position < growth.F;) {
+    int most = min(hist.group, growth.may.k - tried);
+    int2 next = next_features(block, growth, team, node, key, most, position, table);
+    int n = next.x;
+    tried += n;
+    position = next.y;
+    fill(block, growth, team, node, hist, n, table);
+    cells.cells = hist.cells + team.warp() * hist.each();
+    if (team.warp() < n) {
+      double score;
+      int where;
+      cut_histogram(growth, node, key, cells, table.features[warp()], sums, scratch, score, where);
+      if (lane() == 0) {
+        table.score[warp()] = score;
+        table.where[warp()] = where;
+      }
+    }
+    team.sync();
+    int winner = -1;
+    for (int j = team.first; j < team.first + n; j++)
+      if (table.score[j] > best.score) {
+        int where = table.where[j];
+        best = {table.score[j], table.features[j], where & ((1 << WHERE_MISSING_LEFT) - 1),
+                where >> WHERE_MISSING_LEFT > 0};
+        winner = j;
+      }
+    cells.cells = hist.cells + (winner - team.first) * hist.each();
+    for (int c = team.warp(); winner >= 0 && c < C; c += team.warps) {
+      i64 sum = 0;
+      for (int b = lane(); b <= best.bin; b += 32) sum += cells.at(b).channel(c);
+      sum = warp_sum(sum) + (best.missing_left ? cells.at(growth.B - 1).channel(c) : 0);
+      if (lane() == 0) left[c] = sum;
+    }
+    team.sync();
+  }
+  return best;
+}
+
+// As split_rows, by all threads of a team.
+__device__ __forceinline__ int split_rows_by_team(const Block& block, const Team& team,
+                                                  const Open& node, const Best& split, int missing,
+                                                  Table& table) {
+  int low = node.low, n = node.n, left = 0, right = 0;
+  for (int base = 0; base < n; base += team.threads()) {
+    int i = base + team.thread(), total;
+    bool inside = i < n, goes = false;
+    u16 position = 0;
+    if (inside) {
+      position = block.order[low + i];
+      goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing);
+    }
+    int rank = team.rank(goes, table, total);  // all have read then
+    if (goes) block.order[low + left + rank] = position;
+    if (inside && !goes) block.keys[low + right + team.thread() - rank] = position;
+    left += total;
+    right += min(team.threads(), n - base) - total;
+  }
+  team.sync();
+  for (int i = team.thread(); i < right; i += team.threads())
+    block.order[low + left + i] = block.keys[low + i];
+  team.sync();
+  return left;
+}
+
+// A team splits an open node, or makes it a leaf; its children wait in `lists`.
+__device__ __forceinline__ void split_by_team(const Block& block, const Growth& growth,
+                                              const Team& team, const Open& node,
+                                              const Histogram& hist, const Lists& lists,
+                                              Table& table) {
+  int C = growth.C, low = node.low;
+  // of the first warp: its own sums, and those of the left side; between them those of a cut
+  i64 *sums = block.scratch + team.first * NODE_SUMS * C, *left_sums = sums + 3 * C;
+  u64 key = growth.nodes[node.position];
+  for (int c = team.thread(); c < C; c += team.threads())
+    sums[c] = growth.leaf_sums[(i64)low * C + c];
+  team.sync();
+  Best best = best_by_team(block, growth, team, node, key, hist, sums, left_sums, table);
+  if (refused(growth, best, sums)) {
+    if (team.thread() == 0) write_leaf(growth, node);
+    team.sync();
+    return;
+  }
+  int left = split_rows_by_team(block, team, node, best, growth.B - 1, table);
+  bool left_differ = false, right_differ = false;
+  for (int i = team.thread(); i < node.n; i += team.threads()) {
+    int first = block.order[i < left ? low : low + left];
+    bool differ = !same_target(block, block.order[low + i], first, outputs(C));
+    if (i < left) left_differ = left_differ || differ;
+    else right_differ = right_differ || differ;
+  }
+  left_differ = team.any(left_differ, table);
+  right_differ = team.any(right_differ, table);
+  if (team.warp() == 0) {
+    i64* right_sums = sums + C;
+    for (int c = lane(); c < C; c += 32) right_sums[c] = sums[c] - left_sums[c];
+    __syncwarp();
+    Open a = left_child(node, left), b = right_child(node, left);
+    bool left_waits = add_node(growth, a, hash_at(key, 0), left_sums, !left_differ);
+    bool right_waits = add_node(growth, b, hash_at(key, 1), right_sums, !right_differ);
+    if (lane() == 0) {
+      write_split(growth, node, best);
+      if (left_waits) lists.put(block, a);
+      if (right_waits) lists.put(block, b);
+    }
+  }
+  team.sync();
+}
