@@ -94,9 +94,7 @@ def test_atomics_on_one_address(equal):
     found = run("add_cells", 32, aligned(256, np.uint32), np.int32(equal))
     assert found.shared_atomics == Accesses(32, 1, equal, 1, equal, equal, equal)
     cells = 32 // equal
-    assert found.atomics == Accesses(
-        32, 1, cells, 4, cells, equal, equal, cells, -(-cells // 2)
-    )
+    assert found.atomics == Accesses(32, 1, cells, 4, cells, equal, equal, cells, -(-cells // 2))
     assert found.shared_reads == Accesses(32, 1, 1, 1, 1, equal, equal)
 
 
