@@ -7,13 +7,16 @@ import numpy as np
 import nvrtc
 import pytest
 from cuda_examples import unless_sanitized
+from cuda_on_cpu.build import kernels_in
 from cuda_on_cpu.module import available
+from cuda_variants import MACROS
 
 from benchmarks.gpu import counts, roofline
 from benchmarks.gpu.counts import Asked, Counts, count, levels_above
 from benchmarks.gpu.loops import Spacing, in_loops, spacing
 from benchmarks.gpu.roofline import DEVICES, LAUNCH, limits, measured, stages
 from benchmarks.gpu.work import WORKS
+from gpuforest.kernels.source import cuda_source
 
 reasons = [reason for reason in (available("traced"), nvrtc.why_not()) if reason]
 needs_compilers = pytest.mark.skipif(bool(reasons), reason=str(reasons))
@@ -81,6 +84,12 @@ def test_levels_above():
     n = 10**5
     rows = np.random.default_rng(0).integers(0, counts.SPARSE * n, round(counts.FEWER * n))
     assert len(np.unique(rows)) == pytest.approx((1 - np.exp(-1)) * n, rel=0.01)
+
+
+def test_names_are_those_of_kernels():
+    kernels = {name for operation in MACROS for name in kernels_in(cuda_source(operation))}
+    named = {name for names in roofline.STAGES.values() for name in names}
+    assert named | counts.ROWS | counts.SPANS | roofline.CACHED <= kernels
 
 
 def test_what_was_measured(tmp_path):
