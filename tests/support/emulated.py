@@ -18,8 +18,10 @@ from gpuforest.kernels.source import cuda_source
 
 
 @cache
-def module(operation: str, macros: tuple[tuple[str, str], ...]) -> EmulatedModule:
-    return EmulatedModule(cuda_source(operation), tuple(f"-D{n}={v}" for n, v in macros))
+def module(
+    operation: str, macros: tuple[tuple[str, str], ...], kind: str | None = None
+) -> EmulatedModule:
+    return EmulatedModule(cuda_source(operation), tuple(f"-D{n}={v}" for n, v in macros), kind)
 
 
 class EmulatedBackend(CudaBackend):
@@ -32,6 +34,7 @@ class EmulatedBackend(CudaBackend):
     xp = array_api_compat.numpy
     n_processors = 2
     device_number = 0
+    kind: str | None = None  # of the builds of kernels, see EmulatedModule
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class EmulatedBackend(CudaBackend):
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
         # what is run here is what test_cuda_compile.py compiles for GPUs
         assert macros in variants(operation), f"tests/support/cuda_variants.py lacks {macros}"
-        found = module(operation, tuple(macros.items())).get_function(name)
+        found = module(operation, tuple(macros.items()), self.kind).get_function(name)
         found.max_dynamic_shared_size_bytes = self.shared_limit
 
         def launch(

@@ -28,10 +28,27 @@ KERNELS_OF_KIND = {
         "-fno-sanitize-recover=all",
     ),
     "tsan": ("-O1", "-g", "-fsanitize=thread"),
+    # vectors stay whole, and the engine has what ThreadSanitizer's library would have
+    "traced": (
+        "-O2",
+        "-fsanitize=thread",
+        "-fno-tree-sra",
+        "-fno-ipa-sra",
+        "-nodefaultlibs",
+        "-lstdc++",
+        "-lm",
+        "-lc",
+        "-lgcc_s",
+    ),
 }
 # the engine is never instrumented: it informs the sanitizers itself
 ENGINE = (*COMMON, "-O2", *(("-mno-red-zone",) if platform.machine() == "x86_64" else ()))
-ENGINE_OF_KIND = {"plain": (), "asan": ("-DCUDA_ON_CPU_ASAN",), "tsan": ("-DCUDA_ON_CPU_TSAN",)}
+ENGINE_OF_KIND = {
+    "plain": (),
+    "asan": ("-DCUDA_ON_CPU_ASAN",),
+    "tsan": ("-DCUDA_ON_CPU_TSAN",),
+    "traced": ("-DCUDA_ON_CPU_TRACED",),
+}
 
 EXPORTED = re.compile(
     r'extern\s+"C"\s+__global__\s+void\s+'

@@ -14,7 +14,7 @@
 
 #define CUDA_ON_CPU 1
 
-#define __global__
+#define __global__ __attribute__((noinline))
 #define __device__
 #define __host__
 #define __constant__ static const
@@ -309,7 +309,7 @@ struct Entry<kernel> {
     static constexpr int count = sizeof...(A);
     static constexpr Parameter parameters[sizeof...(A) + 1] = {parameter<A>()...};
     template <size_t... i>
-    static void call(void** values, std::index_sequence<i...>) {
+    __attribute__((no_sanitize("thread"))) static void call(void** values, std::index_sequence<i...>) {
         kernel(*static_cast<std::remove_const_t<A>*>(values[i])...);
     }
 };

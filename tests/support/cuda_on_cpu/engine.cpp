@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "stacks.hpp"
+#include "traffic.hpp"
 #include "warp.hpp"
 
 namespace cuda_on_cpu {
@@ -50,7 +51,6 @@ bool shuffled;
 // the block
 static Crew crews[TSAN ? 2 : 1];
 static Crew* crew;
-static Warp warps[32];
 static Barrier barrier;
 static PartBarrier parts[16];
 static unsigned n_threads, n_warps;
@@ -124,6 +124,7 @@ void fail(const char* format, ...) {
 static void count_turns() {
     uint64_t most = 0;
     for (unsigned w = 0; w < n_warps; w++) {
+        count_traffic(w);
         turns[0] += warps[w].turns;
         if (warps[w].turns > most) most = warps[w].turns;
         warps[w].turns = 0;
@@ -137,6 +138,7 @@ static void begin_block() {
                    block / grid_dim.x / grid_dim.y};
     crew = &crews[turn % std::size(crews)];
     dynamic_shared = crew->shared;
+    place_shared(dynamic_shared, shared_bytes);
     barrier.arrived = barrier.held = 0;
     n_left = 0;
     for (unsigned w = 0; w < n_warps; w++) {
@@ -322,6 +324,7 @@ uint64_t meet(Op op, unsigned mask, uint64_t value, unsigned source) {
         meeting.here = 0;
         meeting.generation++;
         warp.turns++;
+        if (!(warp.members & ~warp.left & ~mask)) count_traffic(&warp - warps);
         resume(warp, mask);
         // warps take turns, as on a GPU: else the first to ask would do all work that they share
         if (!shuffled) at = &warps[some_bit(ready, at - warps + 1)];
@@ -407,6 +410,7 @@ extern "C" const char* cuda_on_cpu_launch(void (*kernel)(void**), void** values,
     statics_end = statics[1];
     error[0] = 0;
     turns[0] = turns[1] = 0;
+    begin_traffic(statics);
     current = nullptr;
 #ifdef CUDA_ON_CPU_TSAN
     callers_fiber = __tsan_get_current_fiber();

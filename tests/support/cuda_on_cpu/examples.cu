@@ -245,3 +245,56 @@ extern "C" __global__ void other_calls(int* y, bool careful) {
 extern "C" __global__ void lanes_beyond(int* y, bool careful) {
     y[thread_number()] = __any_sync(careful && threadIdx.x >= 32 ? 0x3ffffu : ALL, 1);
 }
+
+// ---- accesses to memory, to be counted ----------------------------------------------------------
+
+extern "C" __global__ void strided(const int* x, int* y, int stride) {
+    y[thread_number()] = x[thread_number() * stride];
+}
+
+extern "C" __global__ void strided_wide(const uint4* x, u64* y, int stride) {
+    const uint4 four = x[threadIdx.x * stride];
+    y[threadIdx.x] = four.x + four.y + four.z + four.w;
+}
+
+// reads the same sectors twice, with or without a meeting in between
+extern "C" __global__ void read_twice(const int* x, int* y, bool meets) {
+    int sum = x[threadIdx.x * 16];
+    if (meets) __syncwarp();
+    sum += x[threadIdx.x * 16 + 1];
+    y[threadIdx.x] = sum;
+}
+
+// lane i reads i elements, so that the n-th read is one of those lanes that come so far
+extern "C" __global__ void stairs(const int* x, int* y) {
+    int sum = 0;
+    for (int i = 0; i < threadIdx.x; i++) sum += x[i];
+    y[threadIdx.x] = sum;
+}
+
+extern "C" __global__ void shared_stride(int* y, int stride) {
+    DYNAMIC_SHARED(bytes);
+    ((volatile int*)bytes)[threadIdx.x * stride] = 1;
+    y[threadIdx.x] = 0;
+}
+
+extern "C" __global__ void shared_stride_wide(u64* y, int stride) {
+    __shared__ u64 own[32 * 32];
+    ((volatile u64*)own)[threadIdx.x * stride] = 1;
+    y[threadIdx.x] = 0;
+}
+
+extern "C" __global__ void shared_broadcast(int* y) {
+    __shared__ int own[2];
+    if (threadIdx.x < 2) own[threadIdx.x] = 5;
+    __syncthreads();
+    y[threadIdx.x] = own[threadIdx.x & 1];
+}
+
+// `equal` lanes each add to one cell
+extern "C" __global__ void add_cells(unsigned* y, int equal) {
+    __shared__ unsigned own[32];
+    atomicAdd(&own[threadIdx.x / equal], 1u);
+    __syncthreads();
+    atomicAdd(&y[8 * (threadIdx.x / equal)], own[threadIdx.x / equal]);
+}

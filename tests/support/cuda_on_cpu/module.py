@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,18 @@ from cuda_on_cpu.build import BuildError, build_engine, build_kernels, kernels_i
 from cuda_on_cpu.sanitizers import available, default_kind, sanitized
 
 __all__ = [
+    "Accesses",
     "BuildError",
     "EmulatedModule",
     "KernelError",
+    "Traffic",
+    "asked",
     "available",
     "busy_turns",
     "launches",
     "sanitized",
     "thread_order",
+    "traffic",
     "utilisation",
 ]
 
@@ -56,6 +61,70 @@ def utilisation(kernel: str) -> float:
     """
     taken, possible = busy_turns[kernel]
     return taken / possible
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """Accesses to memory. Those of a warp's lanes at one place in the text are one warp access.
+
+    lanes : accesses of all lanes
+    warps : warp accesses
+    parts : sectors of 32 bytes in all warp accesses; passes over the banks of shared memory
+    least : as many parts as if neighbouring lanes wanted neighbours; as if no two met in a bank
+    worst : the most sectors of one warp access; its worst bank conflict, 1 for none
+    equal : for each warp access the most lanes that hit one address, in sum
+    worst_equal : the most of them
+    sectors, lines : of 32 and 64 bytes of global memory, each counted once between two meetings
+        of all lanes of the warp; those that are read were not in a cache before
+    """
+
+    lanes: int = 0
+    warps: int = 0
+    parts: int = 0
+    least: int = 0
+    worst: int = 0
+    equal: int = 0
+    worst_equal: int = 0
+    sectors: int = 0
+    lines: int = 0
+
+    def __add__(self, other: Accesses) -> Accesses:
+        pairs = zip(fields(self), astuple(self), astuple(other), strict=True)
+        most = {"worst", "worst_equal"}
+        return Accesses(*(max(a, b) if f.name in most else a + b for f, a, b in pairs))
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a kernel asked of memory. A gather is a read of one element of global memory by each
+    lane in more sectors than half the lanes; other reads are `reads`."""
+
+    reads: Accesses = Accesses()
+    gathers: Accesses = Accesses()
+    writes: Accesses = Accesses()
+    atomics: Accesses = Accesses()
+    shared_reads: Accesses = Accesses()
+    shared_writes: Accesses = Accesses()
+    shared_atomics: Accesses = Accesses()
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(*(a + b for a, b in zip(self.all(), other.all(), strict=True)))
+
+    def all(self) -> list[Accesses]:
+        return [getattr(self, field.name) for field in fields(self)]
+
+    @property
+    def warps(self) -> int:
+        """Warp accesses of all kinds."""
+        return sum(accesses.warps for accesses in self.all())
+
+
+asked: dict[str, Traffic] = {}  # by kernel, see `traffic`
+
+
+def traffic(kernel: str) -> Traffic:
+    """What a kernel asked of memory in all its launches in modules of the kind "traced"."""
+    return asked[kernel]
 
 
 one_launch = threading.Lock()  # the engine runs one at a time
@@ -175,6 +244,9 @@ class Kernel:
         self._launch.restype = ctypes.c_char_p
         self._turns = engine.cuda_on_cpu_turns
         self._turns.restype = ctypes.POINTER(ctypes.c_uint64)
+        self._traffic = getattr(engine, "cuda_on_cpu_traffic", None)  # of traced builds
+        if self._traffic is not None:
+            self._traffic.restype = ctypes.POINTER(ctypes.c_uint64)
         self._entry = ctypes.cast(library[f"cuda_on_cpu_call_{name}"], ctypes.c_void_p)
         self._statics = (ctypes.c_void_p * 2)()
         library.cuda_on_cpu_statics(self._statics)
@@ -212,8 +284,16 @@ class Kernel:
             before = busy_turns.get(self.name, (0, 0))
             found = self._turns()
             busy_turns[self.name] = before[0] + found[0], before[1] + found[1]
+            if self._traffic is not None:
+                asked[self.name] = asked.get(self.name, Traffic()) + self._asked()
         if error:
             raise KernelError(f"{self.name}: {error.decode()}")
+
+    def _asked(self) -> Traffic:
+        """What the last launch asked of memory."""
+        ways, each = len(fields(Traffic)), len(fields(Accesses))
+        numbers = self._traffic()[: ways * each]
+        return Traffic(*(Accesses(*numbers[each * w : each * (w + 1)]) for w in range(ways)))
 
     def _shape(self, what: str, shape: tuple[int, ...], most: tuple[int, ...]) -> tuple[int, ...]:
         full = (*shape, 1, 1)[:3]
@@ -239,8 +319,8 @@ class EmulatedModule:
 
     source : the text
     options : -D, -U and -I, as for the compiler
-    kind : "plain", or for a sanitizer "asan" or "tsan"; None: what the environment variable
-        GPUFOREST_CUDA_ON_CPU says, "plain" without it
+    kind : "plain", for a sanitizer "asan" or "tsan", or "traced", see `traffic`; None: what the
+        environment variable GPUFOREST_CUDA_ON_CPU says, "plain" without it
     """
 
     def __init__(self, source: str, options: tuple[str, ...] = (), kind: str | None = None) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from cuda_on_cpu.build import compiler, plain
 
-KINDS = ("plain", "asan", "tsan")
+KINDS = ("plain", "asan", "tsan", "traced")
 KIND_VARIABLE = "GPUFOREST_CUDA_ON_CPU"
 LIBRARIES = {"asan": "libasan.so", "tsan": "libtsan.so"}
 EXIT_CODE = 66  # of a program that a sanitizer ended
@@ -53,7 +53,7 @@ def missing(kind: str) -> str | None:
         return "kernels run on the CPU under Linux only"
     if compiler() is None:
         return "no g++ here"
-    if kind != "plain" and library_of(kind) is None:
+    if kind in LIBRARIES and library_of(kind) is None:
         return f"g++ has no {LIBRARIES[kind]} here"
     return None
 
@@ -65,7 +65,7 @@ def available(kind: str | None = None) -> str | None:
     """
     kind = kind or default_kind()
     reason = missing(kind)
-    if reason is None and kind != "plain":
+    if reason is None and kind in LIBRARIES:
         library = str(library_of(kind))
         if library not in Path("/proc/self/maps").read_text():
             reason = f"the program runs without {library}"

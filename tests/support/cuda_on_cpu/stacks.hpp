@@ -1,5 +1,6 @@
 // Stacks, the jump from one to another, and what the sanitizers are informed of.
 #pragma once
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -160,9 +161,15 @@ static void clear(Stack& stack, size_t number) {
     prepare(stack, stack.bottom + STACK_BYTES - number * 9 % 32 * 64);
 }
 
+constexpr size_t apart = GUARD_BYTES + STACK_BYTES;
+static char* arena;  // all stacks
+
+static inline bool on_a_stack(uintptr_t at) {
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(arena);
+    return at >= begin && at < begin + MOST_STACKS * apart;
+}
+
 static Stack& take_stack() {
-    static char* arena;
-    constexpr size_t apart = GUARD_BYTES + STACK_BYTES;
     if (!idle) {
         if (!arena) {
             void* all = mmap(nullptr, MOST_STACKS * apart, PROT_READ | PROT_WRITE,

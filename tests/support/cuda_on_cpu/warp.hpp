@@ -24,6 +24,8 @@ struct Warp {
     uint64_t outcome[32];   // what it leaves with
 };
 
+static Warp warps[32];  // of the block
+
 static const char* name_of(Op op) {
     static const char* names[] = {
         "__syncwarp",        "__shfl_sync",       "__shfl_up_sync",    "__shfl_down_sync",
