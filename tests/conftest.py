@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+# scikit-learn's threads of OpenMP wait asleep: where several processes test, those that spin take
+# the cores from what they wait for. The library reads it when it is loaded
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 from paths import SHARED, has_numba
 
 from gpuforest.backends import get_backend

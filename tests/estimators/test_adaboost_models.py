@@ -42,7 +42,10 @@ def numbers(backend="numpy", **params):
         (classes(estimator=DecisionTreeClassifier(max_depth=3, monotonic_cst=[1] * 30)), CANCER),
         (classes(estimator=DecisionTreeClassifier(ccp_alpha=0.01, max_leaf_nodes=3)), CANCER),
         (numbers(), DIABETES),
-        (numbers(estimator=DecisionTreeRegressor(criterion="absolute_error")), DIABETES),
+        (
+            numbers(estimator=DecisionTreeRegressor(criterion="absolute_error")),
+            (DIABETES[0][:150], DIABETES[1][:150]),
+        ),
     ],
 )
 def test_files_and_copies(model, data, tmp_path):

@@ -156,6 +156,8 @@ def test_class_weights_are_sample_weights(backend, class_weight):
     for Model in (DecisionTreeClassifier, ExtraTreesClassifier):
         for sample_weight, product in ((None, weights), (own, weights * own)):
             params = {"random_state": 0, "backend": backend}
+            if Model is ExtraTreesClassifier:
+                params["n_estimators"] = 10
             if (
                 sample_weight is not None
                 and class_weight == "balanced"

@@ -26,8 +26,8 @@ from gpuforest import RandomForestClassifier, RandomForestRegressor
 Job = tuple[Any, np.ndarray, np.ndarray]
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(600, 8))
-Y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=600) > 0).astype(int)
+X = rng.normal(size=(300, 8))
+Y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=300) > 0).astype(int)
 
 
 def forests(n_jobs: int) -> list[Any]:

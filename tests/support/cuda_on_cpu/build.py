@@ -19,7 +19,7 @@ COMMON = ("-std=c++17", "-w", "-fPIC", "-shared", "-pthread")
 # arithmetic as the GPU's: IEEE, and no multiply-add is fused that the text does not fuse
 KERNELS = (*COMMON, "-ffp-contract=off", "-fno-exceptions", "-fvisibility=hidden")
 KERNELS_OF_KIND = {
-    "plain": ("-O2",),
+    "plain": ("-O1",),
     "asan": (
         "-O0",
         "-g1",
