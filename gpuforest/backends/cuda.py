@@ -23,7 +23,7 @@ from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
 from gpuforest.frontier import Frontier, Splits, Subtrees
 from gpuforest.kernels.shared.constants import CUT_SUMS, EDGE_THREADS, SORT_THREADS, THREADS
-from gpuforest.kernels.shared.structs import Columns, Draws, Growing, Roots, Tiles
+from gpuforest.kernels.shared.structs import Categories, Columns, Draws, Growing, Roots, Tiles
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -90,10 +90,16 @@ class CudaBackend(CudaNodes, CudaTraverse):
         counts = self.asnumpy(n_edges).tolist()
         return [e[:c] for e, c in zip(self.asnumpy(edges), counts, strict=True)]
 
-    def waves(self, sampling: Sampling, n_channels: int, n_trees: int) -> tuple[int, Backend, int]:
-        """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps."""
+    def waves(
+        self, sampling: Sampling, n_channels: int, n_trees: int, n_words: int = 0
+    ) -> tuple[int, Backend, int]:
+        """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps; sets of
+        categories twice, and what puts categories in order."""
         free = self.free_bytes() - self.memory_budget
-        each = 4 * sampling.n_rows + (56 + 12 * n_channels) * sampling.likely_rows
+        row = 56 + 12 * n_channels
+        if n_words:
+            row += 16 * n_words + 40 + (8 * n_channels if n_channels > 2 else 0)
+        each = 4 * sampling.n_rows + row * sampling.likely_rows
         if each > free:
             raise BackendError(
                 f"one tree of {sampling.n_rows} rows needs about {each + self.memory_budget} "
@@ -148,7 +154,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
         return features
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        if training.rules.multiway or training.n_words:
+        if training.rules.multiway:
             return 0
         C = training.n_channels
         if self.shared_limit < 8 * CUT_SUMS * C:
@@ -156,7 +162,11 @@ class CudaBackend(CudaNodes, CudaTraverse):
                 f"{C} classes or outputs are too many for this GPU, which takes "
                 f"{self.shared_limit // (8 * CUT_SUMS)}: use backend='numba'"
             )
-        return self.deep_plan(training).rows
+        plan = self.deep_plan(training)
+        # the scatter matrices of very many classes take too much memory
+        if self.scatter_size(training, plan) > self.memory_budget // 8:
+            return 0
+        return plan.rows
 
     def deep_plan(self, training: Training) -> DeepPlan:
         """Four small blocks share a multiprocessor if many rows fit, because few warps wait for
@@ -175,7 +185,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
         xp, f, D = self.xp, slots, slots.n_slots
         if not D:
             return super().grow_subtrees(training, slots)
-        matrix, rules = training.matrix, training.rules
+        matrix, rules, W = training.matrix, training.rules, training.n_words
         plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
         fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS)
         first = xp.cumulative_sum(f.n_stored, include_initial=True)
@@ -185,11 +195,15 @@ class CudaBackend(CudaNodes, CudaTraverse):
         sparse = self.zeros(2 * f.n_held, xp.uint64)
         sparse_sums = self.empty((f.n_held, C), xp.int64)
         counts = self.empty((D, 2), xp.int64)
+        categories = self.categories(training, plan, f.n_held)
+        grid = self.blocks(f.n_held, share)
+        if W:
+            grid = min(grid, self.most_blocks(plan))
         arguments: tuple[Any, ...] = (
             codes_of(training), y, rows_of(f),
             Roots(f.key, f.depth, f.tree, f.sums, f.allowed, first, D, share),
             Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
-            self.cut_rules(training), plan.layout, sparse, sparse_sums, counts,
+            self.cut_rules(training), categories, plan.layout, sparse, sparse_sums, counts,
         )  # fmt: skip
         number, random = rules.criterion.number, int(rules.random)
         macros = self.macros(
@@ -198,9 +212,10 @@ class CudaBackend(CudaNodes, CudaTraverse):
             TARGET=target_type(training, y),
             SPECIAL=str(random),
             BLOCKS=str(plan.blocks),
+            SETS=str(int(W > 0)),
         )
         self.launch(
-            "grow_subtrees", "grow_subtrees", (self.blocks(f.n_held, share),), arguments,
+            "grow_subtrees", "grow_subtrees", (grid,), arguments,
             macros=macros, threads=32 * plan.warps, shared=plan.bytes,
         )  # fmt: skip
         offsets, leaf_offsets = (
@@ -209,9 +224,40 @@ class CudaBackend(CudaNodes, CudaTraverse):
         n_nodes, n_leaves = self.asnumpy(xp.stack([offsets[-1], leaf_offsets[-1]])).tolist()
         nodes = self.empty(n_nodes, xp.uint64)
         leaf_sums = self.empty((n_leaves, C), xp.int64)
-        arguments = (sparse, sparse_sums, first, D, C, offsets, leaf_offsets, nodes, leaf_sums)
+        set_at = self.empty(n_nodes, xp.int64) if W else None
+        arguments = (
+            sparse, sparse_sums, first, D, C, offsets, leaf_offsets, nodes, leaf_sums, W, set_at,
+        )  # fmt: skip
         self.launch(
             "grow_subtrees", "collect", (self.blocks(D),), arguments,
             macros=macros, shared=4 * plan.rows,
         )  # fmt: skip
-        return Subtrees(offsets, nodes, leaf_offsets[:-1], leaf_sums)
+        sets = xp.reshape(categories.sets, (-1,)) if W else None
+        return Subtrees(offsets, nodes, leaf_offsets[:-1], leaf_sums, set_at, sets)
+
+    def most_blocks(self, plan: DeepPlan) -> int:
+        """Blocks of the deep phase at the most, where each needs scratch of its own."""
+        return 2 * self.n_processors * plan.blocks
+
+    def scatter_size(self, training: Training, plan: DeepPlan) -> int:
+        """The numbers of the matrices by which categories of more than two classes or of several
+        outputs are put in order."""
+        K = training.n_channels - (not training.target.coding.is_classes)
+        if not training.n_words or training.rules.random or training.n_channels == 2:
+            return 0
+        return self.most_blocks(plan) * plan.warps * K * (K + 2)
+
+    def categories(self, training: Training, plan: DeepPlan, n_held: int) -> Categories:
+        """The categorical features, and room for sets and scratch."""
+        xp, W = self.xp, training.n_words
+        if not W:
+            return Categories(None, None, 0, None, None, None, None, None)
+        kinds = self.asarray(training.matrix.edges.kinds)
+        K = training.n_channels - (not training.target.coding.is_classes)
+        sets, key = self.empty((n_held, W), xp.uint64), self.empty(n_held, xp.float64)
+        begin, spare = (self.empty(n_held, xp.int32) for _ in range(2))
+        size, off, scatter = self.scatter_size(training, plan), None, None
+        if size:
+            off = self.empty((n_held, K), xp.float64)
+            scatter = self.empty(size, xp.float64)
+        return Categories(kinds, sets, W, key, begin, spare, off, scatter)

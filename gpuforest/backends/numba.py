@@ -93,7 +93,9 @@ class NumbaBackend(NumpyBackend):
     def booster(self, boosting: Boosting) -> Booster:
         return NumbaBooster.of(boosting)
 
-    def waves(self, sampling: Sampling, n_channels: int, n_trees: int) -> tuple[int, Backend, int]:
+    def waves(
+        self, sampling: Sampling, n_channels: int, n_trees: int, n_words: int = 0
+    ) -> tuple[int, Backend, int]:
         """Many trees are divided into waves, one for each thread, so that no thread waits."""
         worker = copy(self)
         worker.kept = deque() if self.for_workers is None else self.for_workers

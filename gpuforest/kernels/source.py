@@ -13,6 +13,7 @@ from importlib.resources import files
 
 from gpuforest import criteria, nodes
 from gpuforest.common import dtypes, elementary, hashing
+from gpuforest.kernels.best_split import category_order
 from gpuforest.kernels.boosted_tree import records as boosted_tree
 from gpuforest.kernels.boosted_tree import structs as boosted_structs
 from gpuforest.kernels.edges import numpy as edges
@@ -33,6 +34,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         dtypes: "CATEGORICAL",
         elementary: "LN2_HIGH LN2_LOW LOG2_E FACTORIALS MOST",
         boosted_tree: "MIN_HESSIAN CATEGORY_ROWS",
+        category_order: "MOST_TRIED ITERATIONS",
         gradients: "SQUARED ABSOLUTE QUANTILE HUBER COUNTS GAMMA BINARY MOST_STEP MOST_GRADIENT",
         constants: " ".join(name for name in vars(constants) if name.isupper()),
     }.items()

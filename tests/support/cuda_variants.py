@@ -33,7 +33,7 @@ MACROS = {
     "edges": ("VALUE",),
     "encode": ("VALUE", "CODE"),
     "gradients": (),
-    "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS"),
+    "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS", "SETS"),
     "histogram": ("CODE", "LABELS", "TARGET"),
     "leaf_rows": (),
     "level": ("CODE",),

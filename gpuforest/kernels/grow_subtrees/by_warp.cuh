@@ -1,5 +1,6 @@
 // A warp splits a node: it puts the rows in the order of their codes, one feature after another.
 #include "grow_subtrees/by_lanes.cuh"
+#include "grow_subtrees/categories.cuh"
 
 // Writes the channel sums of a node's rows to `sums`.
 __device__ __forceinline__ void sum_rows(const Block& block, int low, int n, int C, i64* sums) {
@@ -72,6 +73,14 @@ __device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, i
 // memory.
 __device__ __forceinline__ void sort_rows(const Block& block, int f, int low, int n, int B) {
   u32* keys = block.keys + low;
+#if SETS  // where this is the way of small nodes as well
+  if (n <= 32) {
+    u32 key = sort_lanes(lane() < n ? keys[lane()] : 0xffffffffu, 32);
+    if (lane() < n) keys[lane()] = key;
+    __syncwarp();
+    return;
+  }
+#endif
   if (!block.counts) {
     sort_keys(keys, n);
   } else {
@@ -97,13 +106,22 @@ __device__ __forceinline__ void sort_rows(const Block& block, int f, int low, in
   __syncwarp();
 }
 
-// The best cut of one feature in one node. The keys of the node must be loaded.
+// The best cut of one feature in one node. The keys of the node must be loaded. If the feature is
+// categorical, `bin` is the row behind which they are cut in order, as `write_set` takes it.
 __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& growth,
                                             const Open& open, u64 key, int f, int n_missing,
                                             i64* sums) {
-  int C = growth.C, n = open.n, present = n - n_missing;
-  Node node = {C, n, sums, n_missing > 0, n_missing, sums + C, sums + 2 * C};
+  int C = growth.C, n = open.n;
   sort_rows(block, f, open.low, n, growth.B);
+#if SETS
+  bool is_set = growth.sets.kinds[f] == CATEGORICAL;
+  if (is_set) {
+    order_categories(block, growth, open, key, f, sums);
+    n_missing = 0;
+  }
+#endif
+  int present = n - n_missing;
+  Node node = {C, n, sums, n_missing > 0, n_missing, sums + C, sums + 2 * C};
   SortedRows rows = {block, block.keys + open.low, outputs(C)};
   if (n_missing) sum_missing(rows, present, n, C, node.missing);
   Draw draw = {false, false, 0};
@@ -117,6 +135,9 @@ __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& gr
     best.bin = draw.random && draw.code < rows.code(present - 1)
                    ? draw.code
                    : middle_of_gap(rows, present, cut.item, growth.rules.n_bins[f]);
+#if SETS
+  if (is_set) best.bin = cut.item;
+#endif
   __syncwarp();
   return best;
 }
@@ -134,23 +155,33 @@ __device__ __noinline__ Best best_of_features(const Block& block, const Growth& 
     if (!load_keys(block, f, node.low, node.n, missing, n_missing)) continue;
     tried++;
     Best found = feature_cut(block, growth, node, key, f, n_missing, sums);
-    if (found.score > best.score) best = found;
+    if (!(found.score > best.score)) continue;
+    best = found;
+#if SETS
+    if (growth.sets.kinds[f] == CATEGORICAL) write_set(block, growth, node, best);
+#endif
   }
   return best;
 }
 
 // Moves a node's left rows before its right rows, both in their order, and returns how many go
 // left.
-__device__ __forceinline__ int split_rows(const Block& block, const Open& node,
-                                          const Best& split, int missing) {
-  int low = node.low, n = node.n, left = 0, right = 0;
+__device__ __forceinline__ int split_rows(const Block& block, const Growth& growth,
+                                          const Open& node, const Best& split) {
+  int low = node.low, n = node.n, left = 0, right = 0, missing = growth.B - 1;
+#if SETS
+  auto set = [&] { return set_of(growth, node); };
+#else
+  auto set = [] { return (const u64*)nullptr; };
+#endif
   for (int base = 0; base < n; base += 32) {
     int i = base + lane();
     bool inside = i < n, goes = false;
     u16 position = 0;
     if (inside) {
       position = block.order[low + i];
-      goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing);
+      goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing,
+                       set);
     }
     u32 go_left = __ballot_sync(ALL_LANES, goes);
     u32 go_right = __ballot_sync(ALL_LANES, inside && !goes);
@@ -180,14 +211,18 @@ __device__ __noinline__ Split split_by_warp(const Block& block, const Growth& gr
                                             i64* sums) {
   int C = growth.C;
   u64 key = growth.nodes[node.position];
+#if SETS
+  Best best = best_of_features(block, growth, node, key, sums);
+#else
   Best best = node.n <= 32 ? best_of_few(block, growth, node, key, sums)
                            : best_of_features(block, growth, node, key, sums);
+#endif
   __syncwarp();
   if (refused(growth, best, sums)) {
     if (lane() == 0) write_leaf(growth, node);
     return {0, 0};
   }
-  int left = split_rows(block, node, best, growth.B - 1);
+  int left = split_rows(block, growth, node, best);
   if (lane() == 0) write_split(growth, node, best);
   i64 *left_sums = sums + C, *right_sums = left_sums + C;
   sum_rows(block, node.low, left, C, left_sums);

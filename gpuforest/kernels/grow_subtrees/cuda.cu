@@ -114,7 +114,7 @@ __device__ __forceinline__ void grow_large(const Block& block, const Growth& gro
     Open* nodes = block.open + now * block.most_open;
     Lists lists = {block.open + (1 - now) * block.most_open, &counts.open[1 - now], &counts.n_long,
                    &counts.n_short};
-    if (hist.group)
+    if (hist.group && !SETS)
       split_nodes(block, growth, hist, nodes, n, lists, counts.taken_open, table);
     else
       for (int i = warp(); i < n; i += WARPS)
@@ -169,11 +169,23 @@ __device__ __forceinline__ void count_nodes(const Block& block, const Growth& gr
     counts[2 * batch.begin + i] = found[i];
 }
 
+#if SETS
+// The parts for a block's rows from `first` on.
+__device__ __forceinline__ Categories categories_from(Categories all, i64 first, int C) {
+  all.sets += first * all.words;
+  all.key += first;
+  all.begin += first;
+  all.spare += first;
+  if (all.off) all.off += first * (LABELS ? C : C - 1);
+  return all;
+}
+#endif
+
 // Writes the nodes of slot d to `nodes` from 2 first[d] on, where it holds zeros, the sums of its
 // leaves to leaf_sums[first[d] ..., C], and its numbers of nodes and leaves to counts i64[D, 2].
 extern "C" __global__ void __launch_bounds__(32 * DEEP_WARPS / BLOCKS, BLOCKS)
 grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, CutRules rules,
-              Layout layout, u64* nodes, i64* leaf_sums, i64* counts) {
+              Categories categories, Layout layout, u64* nodes, i64* leaf_sums, i64* counts) {
   __shared__ Counts waiting;
   __shared__ Block block;
   __shared__ Growth growth;
@@ -192,6 +204,9 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
         growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, nodes + 2 * first,
                   leaf_sums + first * y.C,
                   roots.allowed ? roots.allowed + roots.tree[d] * codes.F : nullptr};
+#if SETS
+        growth.sets = categories_from(categories, first, growth.C);
+#endif
       }
       __syncthreads();
       load_block(block, y, slots, roots, batch, codes.F);
@@ -207,10 +222,12 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
 }
 
 // Closes the gaps between the nodes and leaves of each slot; they are moved to `offsets` and
-// `leaf_offsets`, i64[D + 1] both. Shared: u16[2 * most], the rank of every position.
+// `leaf_offsets`, i64[D + 1] both. With SETS 1, set_at i64[...] says where the sets of splits are, of
+// `words` each. Shared: u16[2 * most], the rank of every position.
 extern "C" __global__ void __launch_bounds__(THREADS)
 collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 C,
-        const i64* offsets, const i64* leaf_offsets, u64* nodes, i64* leaf_sums) {
+        const i64* offsets, const i64* leaf_offsets, u64* nodes, i64* leaf_sums, i64 words,
+        i64* set_at) {
   DYNAMIC_SHARED(bytes);
   __shared__ u32 ranks[THREADS / 32];
   u16* rank = (u16*)bytes;
@@ -232,6 +249,9 @@ collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 
       before += total;
       if (word == 0) continue;
       i64 position = offsets[d] + rank[i];
+#if SETS
+      set_at[position] = leaf ? 0 : (first[d] + (i64)(word >> (CHILD_SHIFT + 1) & CHILD_MASK >> 1)) * words;
+#endif
       if (leaf) {
         i64 low = (i64)(word & LEAF_MASK), to = leaf_offsets[d] + number;
         nodes[position] = LEAF_WORD | (u64)number;

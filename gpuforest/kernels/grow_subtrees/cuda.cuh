@@ -4,6 +4,7 @@
 #include "shared/goes_left/cuda.cuh"
 #include "shared/hashing/cuda.cuh"
 #include "shared/targets.cuh"
+#include "generated/Categories.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Growing.cuh"
 #include "generated/Layout.cuh"

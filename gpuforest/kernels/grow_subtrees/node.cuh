@@ -12,6 +12,9 @@ struct Growth {
   u64* nodes;           // [2 n] of this block
   i64* leaf_sums;       // [n, C] of this block
   const bool* allowed;  // [F], features that the tree drew; or null
+#if SETS
+  Categories sets;  // from this block's first row on
+#endif
 };
 
 // The best split of a node so far.
@@ -36,6 +39,14 @@ __device__ __forceinline__ bool same_target(const Block& block, int a, int b, in
     if (block.target[a * K + m] != block.target[b * K + m]) return false;
   return true;
 }
+
+#if SETS
+// Where the set of a node's split is: no other split has children at the same position, and a slot
+// has fewer pairs of children than rows.
+__device__ __forceinline__ u64* set_of(const Growth& growth, const Open& node) {
+  return growth.sets.sets + (i64)(node.below >> 1) * growth.sets.words;
+}
+#endif
 
 // Writes the split of a node, with its children at `below` and `below` + 1. Numbers in nodes are
 // those within the subtree.

@@ -20,6 +20,7 @@ F64 = Annotated[float, "double"]
 U16 = Annotated[int, "u16"]
 Codes8or16 = Annotated[Array, "const CODE*"]
 TargetArray = Annotated[Array, "const TARGET*"]
+U8s = Annotated[Array, "const u8*"]
 Bools = Annotated[Array, "const bool*"]
 Signs = Annotated[Array, "const i8*"]
 I32s = Annotated[Array, "const i32*"]
@@ -206,6 +207,22 @@ class Roots(NamedTuple):
     share: I64
 
 
+class Categories(NamedTuple):
+    """The categorical features of a subtree, whose `kinds` u8[F] are CATEGORICAL; all are None if
+    there are none. Splits write sets u64[R, words]. The rest is scratch: of the R rows, key f64[R],
+    begin and spare i32[R], off f64[R, K]; of each warp, scatter f64[K + 2, K]; the last two are
+    None if no order of categories needs them."""
+
+    kinds: U8s
+    sets: U64sOut
+    words: I64
+    key: F64sOut
+    begin: I32sOut
+    spare: I32sOut
+    off: F64sOut
+    scatter: F64sOut
+
+
 class Growing(NamedTuple):
     """The rules of a subtree."""
 
@@ -258,7 +275,7 @@ ALL = {
     for record in (
         Codes, Columns, Targets, Slots, Fields, Ends, Tiles, Histograms, Draws, Nodes, CutRules,
         Splits,
-        Sides, Trees, Roots, Growing, Layout, Open,
+        Sides, Trees, Roots, Categories, Growing, Layout, Open,
     )
 }  # fmt: skip
 
