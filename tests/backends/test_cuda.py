@@ -160,9 +160,16 @@ def test_importances_are_the_same(cuda, task):
 
 
 @SETTINGS
-@given(task=category_tasks(), seed=seeds, budget=st.sampled_from([1, 30_000, 2**26]))
-def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget):
-    forest, backend, X = task.grow(NumpyBackend()), cuda.backend(budget), later_rows(task)
+@given(
+    task=category_tasks(),
+    seed=seeds,
+    budget=st.sampled_from([1, 30_000, 2**26, 2**26]),
+    deep=st.sampled_from([None, None, 0, 5, 40]),
+    shared_limit=st.sampled_from([SMALL, 227 << 10]),
+)
+def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget, deep, shared_limit):
+    forest, X = task.grow(NumpyBackend()), later_rows(task)
+    backend = cuda.backend(budget, deep=deep, shared_limit=shared_limit)
     with cuda.order(seed):
         assert same_forest(forest, task.grow(backend))
         for stage in (apply, predict):
@@ -185,6 +192,42 @@ def test_more_categories_than_a_byte_tells_apart(cuda, criterion, multiway):
     assert len(forest.sets) >= 5  # 300 categories take five words
     for stage in (apply, predict):
         assert np.array_equal(stage(forest, X, NumpyBackend()), stage(forest, X, backend))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"random": True},
+        {"min_rows_leaf": 3},
+        {"n_tried": 2, "n_features_tree": 3},
+        {"min_gain": 0.0, "max_bins": 300},
+    ],
+    ids=lambda changes: ", ".join(changes) or "default",
+)
+@pytest.mark.parametrize("target", ["binary", "7 classes", "regression", "two outputs", "counts"])
+def test_subtrees_split_by_categories(cuda, target, changes):
+    # of few and of many categories, several of them without rows in most nodes, beside numbers
+    rng, n = np.random.default_rng(len(target)), 2500
+    columns = [places(rng, n, m) for m in (2, 6, 9, 150)] + list(rng.normal(size=(2, n)))
+    X = np.stack(columns, axis=1)
+    noise, z = rng.normal(size=n), np.nan_to_num(X[:, 3] % 7 - X[:, 2] + X[:, 4])
+    y, criterion = {
+        "binary": ((z + noise > 0).astype(int), "gini"),
+        "7 classes": (np.digitize(z + noise, np.linspace(-8, 4, 6)), "entropy"),
+        "regression": (z + noise, "squared_error"),
+        "two outputs": (np.stack([z, noise], axis=1), "squared_error"),
+        "counts": (rng.poisson(0.3, n) + (z > 2.0), "poisson"),
+    }[target]
+    weights = rng.integers(0, 3, n).astype(np.int32)
+    common = {"n_draws": n, "n_trees": 2, "weights": weights, "categorical": (0, 1, 2, 3)}
+    task = Task(X, y, criterion, **common).but(**changes)
+    forest = task.grow(NumbaBackend())
+    for seed, deep in ((1, None), (2, 300)):
+        backend = cuda.backend(deep=deep)
+        assert backend.deep_rows(task.training(backend), n) >= 300
+        with cuda.order(seed):
+            assert same_forest(forest, task.grow(backend))
 
 
 LARGE = ["binary", "7 classes", "60 classes", "regression", "two outputs", "counts", "16 bits"]

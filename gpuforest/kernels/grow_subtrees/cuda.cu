@@ -222,8 +222,8 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
 }
 
 // Closes the gaps between the nodes and leaves of each slot; they are moved to `offsets` and
-// `leaf_offsets`, i64[D + 1] both. With SETS 1, set_at i64[...] says where the sets of splits are, of
-// `words` each. Shared: u16[2 * most], the rank of every position.
+// `leaf_offsets`, i64[D + 1] both. With SETS 1, set_at i64[...] says where the sets of nodes begin, each
+// of so many words. Shared: u16[2 * most], the rank of every position.
 extern "C" __global__ void __launch_bounds__(THREADS)
 collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 C,
         const i64* offsets, const i64* leaf_offsets, u64* nodes, i64* leaf_sums, i64 words,
@@ -250,7 +250,8 @@ collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 
       if (word == 0) continue;
       i64 position = offsets[d] + rank[i];
 #if SETS
-      set_at[position] = leaf ? 0 : (first[d] + (i64)(word >> (CHILD_SHIFT + 1) & CHILD_MASK >> 1)) * words;
+      u32 pair = (u32)(word >> CHILD_SHIFT & CHILD_MASK) >> 1;
+      set_at[position] = leaf ? 0 : (first[d] + pair) * words;
 #endif
       if (leaf) {
         i64 low = (i64)(word & LEAF_MASK), to = leaf_offsets[d] + number;
