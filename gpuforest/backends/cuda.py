@@ -200,7 +200,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
             BLOCKS=str(plan.blocks),
         )
         self.launch(
-            "grow_subtrees", "grow_subtrees", (self.blocks(f.n_held, share),), arguments,
+            "grow_subtrees", "grow_subtrees", (-(-f.n_held // share),), arguments,
             macros=macros, threads=32 * plan.warps, shared=plan.bytes,
         )  # fmt: skip
         offsets, leaf_offsets = (
