@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -22,6 +22,8 @@ from gpuforest.kernels.shared.constants import (
     GROUP_CHANNELS,
     GROUP_FEATURES,
     HISTOGRAM_THREADS,
+    LEAST_TILE,
+    MOST_TILE,
     SPLIT_THREADS,
     THREADS,
     XLOGX_TABLE_SIZE,
@@ -40,7 +42,6 @@ RESERVED = 1536  # bytes of a block's shared memory for CUDA (1 KiB) and for sta
 MOST_BLOCKS = 2**16  # of a grid; kernels loop over items beyond it
 LEAST_SPAN, MOST_SPANS = 2048, 512  # slots that a block counts, and blocks, in kernels/slots
 BAG_TILE = 4096  # rows that a block of in_bag takes
-LEAST_TILE, MOST_TILE = 1024, 16_384  # rows that a block takes in the kernels over slots
 
 
 def padded(size: int) -> int:
@@ -187,45 +188,72 @@ class CudaKernels(Backend):
         tiles = -(-N // BAG_TILE)
         counts, grid = self.empty(T * tiles, xp.int64), (self.blocks(T * tiles),)
         self.launch("bag", "count_in_bag", grid, (bags, N, T, BAG_TILE, tiles, counts))
-        first = xp.cumulative_sum(counts, include_initial=True)
+        first = self.sums_before(counts)
         R = int(first[-1])
         rows, weights = self.empty(R, xp.int32), self.empty(R, xp.int32)
-        arguments = (bags, N, T, BAG_TILE, tiles, first, rows, weights)
+        offsets = self.empty(T + 1, xp.int64)
+        arguments = (bags, N, T, BAG_TILE, tiles, first, rows, weights, offsets)
         self.launch("bag", "in_bag", grid, arguments)
-        return rows, weights, xp.asarray(first[::tiles], copy=True)
+        return rows, weights, offsets
 
     def spans(self, S: int) -> tuple[int, int]:
-        """The number of slots in a block's span, and of blocks, in kernels/slots."""
+        """The number of items in a block's span, and of blocks, where running sums are needed."""
         span = max(LEAST_SPAN, -(-S // MOST_SPANS))
         return span, -(-S // span)
+
+    def sums_before(
+        self,
+        values: Array,
+        begin: Array | None = None,
+        *,
+        size: int = 1,
+        stride: int = 1,
+        total: Array | None = None,
+    ) -> Array:
+        """Running sums of every `stride`-th of `values` i64[...], of none first: i64[S + 1]; or of
+        the numbers of tiles of `size` in the ranges from begin[s] to values[s].
+
+        total : i64[1], where the sum of all is written too, or None
+        """
+        S = -(-values.shape[0] // stride)
+        (span, n_blocks), first = self.spans(max(S, 1)), self.empty(S + 1, self.xp.int64)
+        sums = None
+        if n_blocks > 1:
+            sums = self.empty(n_blocks, self.xp.int64)
+            arguments: tuple[Any, ...] = values, begin, stride, size, S, span, sums
+            self.launch("slots", "sum_spans", (n_blocks,), arguments)
+        arguments = values, begin, stride, size, S, span, sums, first, total
+        self.launch("slots", "sums_before", (n_blocks,), arguments)
+        return first
+
+    def tile_size(self, n_held: int) -> int:
+        """Rows of a tile of slots that hold so many: each processor gets eight tiles, or more."""
+        tile = n_held // self.tile_share // LEAST_TILE * LEAST_TILE
+        return max(LEAST_TILE, min(MOST_TILE, tile))
+
+    @property
+    def tile_share(self) -> int:
+        return 8 * self.n_processors
 
     def tiles_of(self, begin: Array, end: Array, n_held: int) -> tuple[Tiles, int]:
         """The tiles of slots of rows begin .. end - 1, and an upper bound of their number.
 
         n_held : the slots have at most so many rows; the host does not know the exact number
         """
-        tile = n_held // (8 * self.n_processors)
-        tile = max(LEAST_TILE, min(MOST_TILE, tile // LEAST_TILE * LEAST_TILE))
-        S = begin.shape[0]
-        (span, n_blocks), first = self.spans(S), self.empty(S + 1, self.xp.int64)
-        sums = None
-        if n_blocks > 1:
-            sums = self.empty(n_blocks, self.xp.int64)
-            arguments: tuple[Any, ...] = begin, end, S, tile, span, sums
-            self.launch("slots", "count_tiles", (n_blocks,), arguments)
-        arguments = begin, end, S, tile, span, sums, first
-        self.launch("slots", "number_tiles", (n_blocks,), arguments)
+        tile, S = self.tile_size(n_held), begin.shape[0]
+        first = self.sums_before(end, begin, size=tile)
         return Tiles(first, tile, S), n_held // tile + S
 
     def slot_tiles(self, slots: Frontier) -> tuple[Tiles, int]:
         """`tiles_of` the rows that slots hold; kept as long as these slots."""
-        if self._tiles is None:
-            self._tiles = WeakKeyDictionary()
-        if slots not in self._tiles:
-            self._tiles[slots] = self.tiles_of(slots.begin, slots.end, slots.n_held)
-        return self._tiles[slots]
+        if slots not in self.known_tiles:
+            self.known_tiles[slots] = self.tiles_of(slots.begin, slots.end, slots.n_held)
+        return self.known_tiles[slots]
 
-    _tiles: WeakKeyDictionary[Frontier, tuple[Tiles, int]] | None = None
+    @cached_property
+    def known_tiles(self) -> WeakKeyDictionary[Frontier, tuple[Tiles, int]]:
+        """Tiles of slots that are still there."""
+        return WeakKeyDictionary()
 
     def totals(
         self, training: Training, rows: Array, weights: Array, begin: Array, end: Array

@@ -12,6 +12,7 @@ Files are those of cupy/_core, if none is named. Numbers hold for up to 2**18 el
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,7 @@ def dimensions(arrays: list[np.ndarray]) -> int:
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     strides = [np.broadcast_to(a, shape).strides for a in arrays]
     axes = [i for i, n in enumerate(shape) if n > 1]
-    joined = sum(
-        all(s[i] == s[j] * shape[j] for s in strides)
-        for i, j in zip(axes, axes[1:], strict=False)
-    )
+    joined = sum(all(s[i] == s[j] * shape[j] for s in strides) for i, j in pairwise(axes))
     return max(1, len(axes) - joined)
 
 
@@ -178,6 +176,7 @@ def memset(*_: Any, **__: Any) -> list[Any]:
     return [READY]
 
 
+REDUCTIONS = "all", "any", "argmax", "count_nonzero", "max", "min", "sum"
 TABLE: dict[str, Any] = {
     "arange": arange,
     "argsort": sort,
@@ -203,7 +202,7 @@ TABLE: dict[str, Any] = {
     "unique_inverse": unique,
     "zeros": memset,
     "zeros_like": memset,
-    **{name: reduced(name) for name in "all any argmax count_nonzero max min sum".split()},
+    **{name: reduced(name) for name in REDUCTIONS},
 }
 VIEWS = {"broadcast_to", "empty", "empty_like", "expand_dims", "permute_dims"}
 

@@ -249,8 +249,12 @@ def _function(name: str, ours: Any, theirs: Any) -> Any:
             raise TypeError(f"searchsorted: {args[1].dtype} among {args[0].dtype}")
         plain = tuple(map(unwrap, args)), {k: unwrap(v) for k, v in kwargs.items()}
         found = ours(*plain[0], **plain[1])
-        cupy_launches.count(name, np.asarray(found) if np.isscalar(found) else found, *plain[0],
-                            **{k: v for k, v in plain[1].items() if k != "dtype"})
+        cupy_launches.count(
+            name,
+            np.asarray(found) if np.isscalar(found) else found,
+            *plain[0],
+            **{k: v for k, v in plain[1].items() if k != "dtype"},
+        )
         if name in ("empty", "empty_like"):
             found = np.frombuffer(b"\xa5" * found.nbytes, np.uint8).view(found.dtype)
             found = found.reshape(ours(*map(unwrap, args), **kwargs).shape).copy()

@@ -22,6 +22,7 @@ Codes8or16 = Annotated[Array, "const CODE*"]
 TargetArray = Annotated[Array, "const TARGET*"]
 Bools = Annotated[Array, "const bool*"]
 Signs = Annotated[Array, "const i8*"]
+Kinds = Annotated[Array, "const i8*"]
 I32s = Annotated[Array, "const i32*"]
 I64s = Annotated[Array, "const i64*"]
 U64s = Annotated[Array, "const u64*"]
@@ -98,6 +99,20 @@ class Fields(NamedTuple):
     sums: I64sOut
     constant: BoolsOut
     depth: I32sOut
+
+
+class LevelSlots(NamedTuple):
+    """What became of the slots of one depth, see levels.Level; sums i64[S, C]. The levels above it
+    have n_deep_before deep slots."""
+
+    kind: Kinds
+    tree: I32s
+    sums: I64s
+    rank: I64s
+    feature: I32s
+    bin: I32s
+    missing_left: Bools
+    n_deep_before: I64
 
 
 class Ends(NamedTuple):
@@ -252,9 +267,8 @@ class Open(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Columns, Targets, Slots, Fields, Ends, Tiles, Histograms, Draws, Nodes, CutRules,
-        Splits,
-        Sides, Trees, Roots, Growing, Layout, Open,
+        Codes, Columns, Targets, Slots, Fields, LevelSlots, Ends, Tiles, Histograms, Draws, Nodes,
+        CutRules, Splits, Sides, Trees, Roots, Growing, Layout, Open,
     )
 }  # fmt: skip
 
