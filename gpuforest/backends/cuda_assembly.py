@@ -60,7 +60,7 @@ class CudaAssembly(CudaNodes):
         deep = accumulate((level.n_deep for level in levels), initial=0)
         names = LevelSlots._fields[:-1]
         records = [
-            LevelSlots(*(getattr(level, name) for name in names), before)
+            LevelSlots(**{name: getattr(level, name) for name in names}, n_deep_before=before)
             for level, before in zip(levels, deep, strict=False)
         ]
         return self.table_of(records), self.asarray(np.array(list(slots)[:-1]))

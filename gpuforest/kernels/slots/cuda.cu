@@ -104,7 +104,7 @@ number_kinds(Fields slots, i64 S, Ends ends, i64 span, const i64* counts, i64 sh
       before += counts[4 * b] + (counts[4 * b + 1] << 32);
     before = block_sum(before, shared);
   }
-  i64 n_tiles = 0, rows_wide = 0, rows_deep = 0;
+  i64 wide_sum = 0, rows_deep = 0;  // of tiles, or of rows without counts; of rows
 #pragma unroll 1
   for (i64 at = low; at < high; at += blockDim.x) {
     i64 s = at + threadIdx.x, stored = s < high ? slots.end[s] - slots.begin[s] : 0;
@@ -118,8 +118,7 @@ number_kinds(Fields slots, i64 S, Ends ends, i64 span, const i64* counts, i64 sh
     }
     if (own == WIDE) {
       order[number] = s;
-      rows_wide += stored;
-      n_tiles += counts ? (stored + size - 1) / size : 0;
+      wide_sum += counts ? (stored + size - 1) / size : stored;
     }
     if (own == DEEP) {
       order[S - 1 - number] = s;
@@ -127,13 +126,13 @@ number_kinds(Fields slots, i64 S, Ends ends, i64 span, const i64* counts, i64 sh
     }
     before += total;
   }
+  wide_sum = block_sum(wide_sum, shared);
   if (counts) {
-    n_tiles = block_sum(n_tiles, shared);
-    if (threadIdx.x == 0) tiles[blockIdx.x] = n_tiles;
+    if (threadIdx.x == 0) tiles[blockIdx.x] = wide_sum;
   } else {
     all[0] = (u32)before;
     all[1] = (i64)((u64)before >> 32);
-    all[2] = block_sum(rows_wide, shared);
+    all[2] = wide_sum;
     all[3] = block_sum(rows_deep, shared);
     size = tile_size(all[2], share);
   }

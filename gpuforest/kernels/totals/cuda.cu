@@ -76,7 +76,7 @@ differing(Targets y, Slots slots, Tiles tiles, const i64* n_left, i64 half, cons
     }
     bool has_left = compare[left], has_right = compare[right];
     if (!has_left && !has_right) continue;
-    bool other_left = false, other_right = false;
+    int others = 0;  // 1 of the left slot, 2 of the right one
     for (i64 i = tile.low + threadIdx.x; i < tile.high; i += blockDim.x) {
       bool is_left = n_left && i < middle;
       if (is_left ? !has_left : !has_right) continue;
@@ -84,11 +84,10 @@ differing(Targets y, Slots slots, Tiles tiles, const i64* n_left, i64 half, cons
       const i64* value = mean + (is_left ? left : right) * K;
       bool other = false;
       for (i64 k = 0; k < K; k++) other = other || target_of(y, r)[k] != value[k];
-      other_left |= is_left && other;
-      other_right |= !is_left && other;
+      if (other) others |= is_left ? 1 : 2;
     }
     // several warps and blocks may find the same: so words of four slots are changed at once
-    if (__any_sync(ALL_LANES, other_left) && lane() == 0) clear_flag(constant, left);
-    if (__any_sync(ALL_LANES, other_right) && lane() == 0) clear_flag(constant, right);
+    if (__any_sync(ALL_LANES, others & 1) && lane() == 0) clear_flag(constant, left);
+    if (__any_sync(ALL_LANES, others & 2) && lane() == 0) clear_flag(constant, right);
   }
 }

@@ -78,11 +78,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 place_subtrees(const u64* from, const i64* offsets, const i64* first_leaf, i64 D,
                const i64* subtrees, i64 n_before, u64* nodes) {
   for (i64 d = thread_number() >> 5; d < D; d += thread_count() >> 5) {
-    i64 n = offsets[d + 1] - offsets[d], rest = subtrees[3 * d + 1];
+    i64 begin = offsets[d], end = offsets[d + 1], move = subtrees[3 * d + 1] - begin;
     u64 leaf = n_before + first_leaf[d], child = (u64)subtrees[3 * d + 2] << CHILD_SHIFT;
-    for (i64 i = lane(); i < n; i += 32) {
-      u64 node = from[offsets[d] + i];
-      nodes[i ? rest + i : subtrees[3 * d]] = node + (node >= LEAF_WORD ? leaf : child);
+    for (i64 i = begin + lane(); i < end; i += 32) {
+      u64 node = from[i];
+      nodes[i == begin ? subtrees[3 * d] : i + move] = node + (node >= LEAF_WORD ? leaf : child);
     }
   }
 }
