@@ -10,7 +10,7 @@ import numpy as np
 from gpuforest.backends.cuda_nodes import CudaNodes
 from gpuforest.frontier import Subtrees
 from gpuforest.kernels.shared.constants import THREADS
-from gpuforest.kernels.shared.structs import LevelSlots
+from gpuforest.kernels.shared.structs import Levels, LevelSlots, Positions
 from gpuforest.leaf_rows import distinct_sorted
 from gpuforest.levels import Level
 
@@ -32,10 +32,11 @@ class CudaAssembly(CudaNodes):
         trees, xp = parts.pop(), self.xp
         tree_sizes, size, position, below = self.positions(levels, trees.offsets)
         S, C, D = size.shape[0], levels[0].sums.shape[1], trees.first_leaf.shape[0]
-        table, first = self.level_table(levels)
-        (span, n_blocks), roots = self.spans(S), self.sums_before(tree_sizes)
-        counts, there = self.empty(n_blocks, xp.int64), (table, first, len(levels), S)
-        arguments: tuple[Any, ...] = *there, size, span, counts
+        of_levels = Levels(*self.level_table(levels), len(levels), S, C)
+        there = Positions(size, position, below, self.sums_before(tree_sizes))
+        span, n_blocks = self.spans(S)
+        counts = self.empty(n_blocks, xp.int64)
+        arguments: tuple[Any, ...] = of_levels, size, span, counts
         self.launch("wave_nodes", "count_leaves", (n_blocks,), arguments)
         found = int(self.asnumpy(counts).sum())
         n_leaves, n_refused = found & 0xFFFFFFFF, found >> 32
@@ -44,10 +45,7 @@ class CudaAssembly(CudaNodes):
         leaf_sums = self.empty((n_own + trees.leaf_sums.shape[0], C), xp.int64)
         leaf_sums[n_own:, :] = trees.leaf_sums
         subtrees = self.empty((D, 3), xp.int64)
-        arguments = (
-            *there, C, size, position, below, roots, span, counts, n_leaves, nodes, leaf_sums,
-            subtrees,
-        )  # fmt: skip
+        arguments = of_levels, there, span, counts, n_leaves, nodes, leaf_sums, subtrees
         self.launch("wave_nodes", "place_slots", (n_blocks,), arguments)
         arguments = trees.nodes, trees.offsets, trees.first_leaf, D, subtrees, n_own, nodes
         grid = (self.blocks(32 * D, THREADS),)

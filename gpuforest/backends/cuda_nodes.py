@@ -51,25 +51,22 @@ class CudaNodes(CudaKernels):
         # few forests have bounds, multiway splits or a least weight
         if not S or slots.per_slot != PER_SLOT or rules.min_weight_leaf > 1:
             return super().sort_out(slots, rules, deep_rows)
-        span, n_blocks = self.spans(S)
+        (span, n_blocks), totals = self.spans(S), self.empty(5, xp.int64)
         kind, rank, order = self.empty(S, xp.int8), self.empty(S, xp.int64), self.empty(S, xp.int64)
-        totals, fields, C = self.empty(5, xp.int64), fields_of(slots), slots.sums.shape[1]
+        fields, C, counts, tiles = fields_of(slots), slots.sums.shape[1], None, None
         fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS + 1)
         ends = structs.Ends(fewest, min(rules.max_depth, MAX_ROWS), deep_rows)
-        counts = tiles = None
         if n_blocks > 1:
             counts, tiles = self.empty(4 * n_blocks, xp.int64), self.empty(n_blocks, xp.int64)
             arguments: tuple[Any, ...] = fields, S, ends, span, counts
             self.launch("slots", "count_kinds", (n_blocks,), arguments)
-        arguments = fields, S, ends, span, counts, self.tile_share, kind, rank, order, totals, tiles
+        kinds = structs.Kinds(kind, rank, order, tiles, S, span)
+        arguments = fields, kinds, ends, counts, self.tile_share, totals
         self.launch("slots", "number_kinds", (n_blocks,), arguments)
         n_wide, n_deep, rows_wide, rows_deep, tile = self.asnumpy(totals).tolist()
         wide, deep = self.fields(n_wide, C), self.fields(n_deep, C)
         wide_slots, first = self.empty(n_wide, xp.int64), self.empty(n_wide + 1, xp.int64)
-        arguments = (
-            fields, S, C, kind, rank, order, n_wide, n_deep, tile, span, n_blocks, tiles, wide,
-            deep, wide_slots, first,
-        )  # fmt: skip
+        arguments = fields, kinds, C, n_wide, n_deep, tile, wide, deep, wide_slots, first
         grid = (n_blocks + self.blocks(n_wide + n_deep, THREADS),)
         self.launch("slots", "take_slots", grid, arguments)
         wide_frontier = replace(slots, **wide._asdict(), n_held=rows_wide)

@@ -82,11 +82,12 @@ def cumulative_sum(out: Any, a: Any, *, axis: Any = None, include_initial: bool 
     return found
 
 
-def concat(out: np.ndarray, arrays: Any, **_: Any) -> list[Any]:
+def concat(out: np.ndarray, arrays: Any, axis: int = 0) -> list[Any]:
     """_routines_manipulation.pyx, _concatenate: up to eight are copied one by one; a table of more
     is copied from the host."""
     if len(arrays) <= 8:
-        return [kernel("copy", a, out[: a.shape[0], ...]) for a in arrays if a.size]
+        parts = (out[tuple(map(slice, a.shape))] for a in arrays)
+        return [kernel("copy", a, part) for a, part in zip(arrays, parts, strict=True) if a.size]
     alike = len({a.shape for a in arrays}) == 1
     return [READY] * (1 if alike else 3) + [("concatenate", alike, str(out.dtype), out.ndim)]
 

@@ -22,7 +22,7 @@ import operator
 from collections import Counter
 from functools import cache
 from importlib.util import find_spec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import array_api_compat.numpy as compat
@@ -33,7 +33,7 @@ from emulated import EmulatedBackend
 operations: Counter[str] = Counter()
 waits: Counter[str] = Counter()
 
-DEVICE = "a GPU"
+DEVICE = SimpleNamespace(id=0)
 # views and plain memory
 FREE = {"broadcast_to", "empty", "empty_like", "expand_dims", "permute_dims", "reshape"}
 # how often CuPy 14 copies a number to the host, to know how much memory a result needs
@@ -63,6 +63,12 @@ class Array:
 
     def __len__(self) -> int:
         return len(self.host)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0  # CUDA
+
+    def reshape(self, *shape: int) -> Array:
+        return PickyBackend.xp.reshape(self, shape)
 
     def __iter__(self) -> Any:
         raise TypeError("iteration over a device array")

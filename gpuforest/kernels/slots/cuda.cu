@@ -9,6 +9,7 @@
 #include "shared/hashing/cuda.cuh"
 #include "generated/Fields.cuh"
 #include "generated/Ends.cuh"
+#include "generated/Kinds.cuh"
 
 // What `CudaKernels.tile_size` computes: the rows of a tile, of so many in all slots.
 __device__ __forceinline__ i64 tile_size(i64 rows, i64 share) {
@@ -82,17 +83,16 @@ count_kinds(Fields slots, i64 S, Ends ends, i64 span, i64* counts) {
 }
 
 // The kinds of slots, i8[S]; each slot's number among those of its kind, rank i64[S]; order i64[S],
-// which holds the wide slots from its beginning on, and the deep ones from its end back. Of all
-// slots the counts of count_kinds, and the size of the tiles of wide slots, totals i64[5]; and if
-// there are several blocks, the tiles of each one's wide slots, tiles i64[blocks]. A single block
+// which holds the wide slots from its beginning on, and the deep ones from its end back; and if
+// there are several blocks, the tiles of each one's wide slots, tiles i64[blocks]. Of all slots the
+// counts of count_kinds, and the size of the tiles of wide slots: totals i64[5]. A single block
 // needs no counts: `counts` is null.
 extern "C" __global__ void __launch_bounds__(THREADS)
-number_kinds(Fields slots, i64 S, Ends ends, i64 span, const i64* counts, i64 share, i8* kind,
-             i64* rank, i64* order, i64* totals, i64* tiles) {
+number_kinds(Fields slots, Kinds kinds, Ends ends, const i64* counts, i64 share, i64* totals) {
   __shared__ i64 shared[THREADS / 32];
-  i64 all[4] = {}, size = 1;
+  i64 all[4] = {}, size = 1, S = kinds.S, low = blockIdx.x * kinds.span;
   // wide slots are counted in the lower half of 64 bits, deep ones in the upper
-  i64 before = 0, low = blockIdx.x * span, high = low + span < S ? low + span : S;
+  i64 before = 0, high = low + kinds.span < S ? low + kinds.span : S;
   if (counts) {
 #pragma unroll
     for (int j = 0; j < 4; j++) {
@@ -113,22 +113,22 @@ number_kinds(Fields slots, i64 S, Ends ends, i64 span, const i64* counts, i64 sh
     upto += before;
     i64 number = (i64)(own == DEEP ? (u64)upto >> 32 : (u32)upto) - 1;
     if (s < high) {
-      kind[s] = own;
-      rank[s] = number;
+      kinds.kind[s] = own;
+      kinds.rank[s] = number;
     }
     if (own == WIDE) {
-      order[number] = s;
+      kinds.order[number] = s;
       wide_sum += counts ? (stored + size - 1) / size : stored;
     }
     if (own == DEEP) {
-      order[S - 1 - number] = s;
+      kinds.order[S - 1 - number] = s;
       rows_deep += stored;
     }
     before += total;
   }
   wide_sum = block_sum(wide_sum, shared);
   if (counts) {
-    if (threadIdx.x == 0) tiles[blockIdx.x] = wide_sum;
+    if (threadIdx.x == 0) kinds.tiles[blockIdx.x] = wide_sum;
   } else {
     all[0] = (u32)before;
     all[1] = (i64)((u64)before >> 32);
@@ -160,10 +160,11 @@ __device__ __forceinline__ void copy_slot(const Fields& from, i64 s, const Field
 // numbers of the wide slots. The first blocks, one for each span of slots, number the tiles of the
 // wide ones instead: first i64[n_wide + 1], see `sums_before`.
 extern "C" __global__ void __launch_bounds__(THREADS)
-take_slots(Fields slots, i64 S, i64 C, const i8* kind, const i64* rank, const i64* order,
-           i64 n_wide, i64 n_deep, i64 size, i64 span, i64 spans, const i64* tiles, Fields wide,
+take_slots(Fields slots, Kinds kinds, i64 C, i64 n_wide, i64 n_deep, i64 size, Fields wide,
            Fields deep, i64* wide_slots, i64* first) {
   __shared__ i64 shared[THREADS / 32];
+  i64 S = kinds.S, spans = (S + kinds.span - 1) / kinds.span;
+  const i64* order = kinds.order;
   if (blockIdx.x >= spans) {
     i64 count = (gridDim.x - spans) * blockDim.x;
     for (i64 i = thread_number() - spans * blockDim.x; i < n_wide + n_deep; i += count) {
@@ -176,15 +177,15 @@ take_slots(Fields slots, i64 S, i64 C, const i8* kind, const i64* rank, const i6
     }
     return;
   }
-  i64 low = blockIdx.x * span, high = low + span < S ? low + span : S;
-  i64 before = before_block(tiles, shared);
+  i64 low = blockIdx.x * kinds.span, high = low + kinds.span < S ? low + kinds.span : S;
+  i64 before = before_block(kinds.tiles, shared);
 #pragma unroll 1
   for (i64 at = low; at < high; at += blockDim.x) {
     i64 s = at + threadIdx.x, n = 0;
-    bool is_wide = s < high && kind[s] == WIDE;
+    bool is_wide = s < high && kinds.kind[s] == WIDE;
     if (is_wide) n = (slots.end[s] - slots.begin[s] + size - 1) / size;
     i64 total, upto = block_sum_to_here(n, shared, total);
-    if (is_wide) first[rank[s] + 1] = before + upto;
+    if (is_wide) first[kinds.rank[s] + 1] = before + upto;
     before += total;
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) first[0] = 0;

@@ -6,6 +6,8 @@
 #include "shared/scans.cuh"
 #include "shared/hashing/cuda.cuh"
 #include "generated/LevelSlots.cuh"
+#include "generated/Levels.cuh"
+#include "generated/Positions.cuh"
 
 // What a slot ends as: a leaf is counted in the lower half of 64 bits, a wide slot whose split was
 // refused in the upper. Only such a wide slot has no nodes below.
@@ -13,51 +15,50 @@ __device__ __forceinline__ i64 ending(i64 kind, i64 size) {
   return kind == LEAF ? 1 : (i64)(kind == WIDE && size == 1) << 32;
 }
 
-// The endings in each block's span of the S slots of all levels, counts i64[blocks]; size i64[S] is
-// the number of nodes at and below a slot.
+// The endings in each block's span of the slots of all levels, counts i64[blocks]; size i64[S] is the
+// number of nodes at and below a slot.
 extern "C" __global__ void __launch_bounds__(THREADS)
-count_leaves(const LevelSlots* levels, const i64* first, i64 n_levels, i64 S, const i64* size,
-             i64 span, i64* counts) {
+count_leaves(Levels levels, const i64* size, i64 span, i64* counts) {
   __shared__ i64 shared[THREADS / 32];
-  i64 low = blockIdx.x * span, high = low + span < S ? low + span : S, n = 0;
+  i64 low = blockIdx.x * span, high = low + span < levels.S ? low + span : levels.S, n = 0;
   for (i64 s = low + threadIdx.x; s < high; s += blockDim.x) {
-    i64 l = part_of(first, n_levels, s);
-    n += ending(levels[l].kind[s - first[l]], size[s]);
+    i64 l = part_of(levels.first, levels.n, s);
+    n += ending(levels.at[l].kind[s - levels.first[l]], size[s]);
   }
   n = block_sum(n, shared);
   if (threadIdx.x == 0) counts[blockIdx.x] = n;
 }
 
 // Writes the node of each slot, nodes u64[M], and the sums of leaves i64[V, C]: first those of
-// slots that are leaves, then those of refused splits. Trees begin at roots[t], and there are
-// `position` and `below` i64[S] of levels.py. Of each deep slot it notes in subtrees i64[D, 3] where
-// its node lies, where the nodes below lie, less one, and what is added to the numbers of children.
+// slots that are leaves, then those of refused splits. Of each deep slot it notes in
+// subtrees i64[D, 3] where its node lies, where the nodes below lie, less one, and what is added to
+// the numbers of children.
 extern "C" __global__ void __launch_bounds__(THREADS)
-place_slots(const LevelSlots* levels, const i64* first, i64 n_levels, i64 S, i64 C, const i64* size,
-            const i64* position, const i64* below, const i64* roots, i64 span, const i64* counts,
-            i64 n_leaves, u64* nodes, i64* leaf_sums, i64* subtrees) {
+place_slots(Levels levels, Positions there, i64 span, const i64* counts, i64 n_leaves, u64* nodes,
+            i64* leaf_sums, i64* subtrees) {
   __shared__ i64 shared[THREADS / 32];
-  i64 low = blockIdx.x * span, high = low + span < S ? low + span : S;
+  i64 low = blockIdx.x * span, high = low + span < levels.S ? low + span : levels.S, C = levels.C;
   i64 before = before_block(counts, shared);
 #pragma unroll 1
   for (i64 at = low; at < high; at += blockDim.x) {
     i64 s = at + threadIdx.x, l = 0, i = 0, own = NONE, ends = 0;
     if (s < high) {
-      l = part_of(first, n_levels, s);
-      i = s - first[l];
-      own = levels[l].kind[i];
-      ends = ending(own, size[s]);
+      l = part_of(levels.first, levels.n, s);
+      i = s - levels.first[l];
+      own = levels.at[l].kind[i];
+      ends = ending(own, there.size[s]);
     }
     i64 total, upto = before + block_sum_to_here(ends, shared, total);
     before += total;
     if (own == NONE) continue;
-    const LevelSlots& level = levels[l];
-    i64 root = roots[level.tree[i]], node = root + position[s], rank = level.rank[i];
+    const LevelSlots& level = levels.at[l];
+    i64 root = there.roots[level.tree[i]], node = root + there.position[s], rank = level.rank[i];
+    i64 below = there.below[s];
     if (own == DEEP) {
       i64* subtree = subtrees + 3 * (level.n_deep_before + rank);
       subtree[0] = node;
-      subtree[1] = root + below[s] - 1;
-      subtree[2] = below[s] - 1;
+      subtree[1] = root + below - 1;
+      subtree[2] = below - 1;
     } else if (ends) {
       i64 leaf = (own == LEAF ? (i64)(u32)upto : n_leaves + (i64)((u64)upto >> 32)) - 1;
       nodes[node] = LEAF_WORD + leaf;
@@ -66,7 +67,7 @@ place_slots(const LevelSlots* levels, const i64* first, i64 n_levels, i64 S, i64
     } else {
       nodes[node] = (u64)level.feature[rank] << FEATURE_SHIFT |
                     (u64)level.missing_left[rank] << MISSING_SHIFT |
-                    (u64)below[s] << CHILD_SHIFT | (u64)level.bin[rank];
+                    (u64)below << CHILD_SHIFT | (u64)level.bin[rank];
     }
   }
 }
