@@ -123,7 +123,11 @@ class Frontier:
 
     def with_room(self, xp: Any) -> Frontier:
         """The frontier with a second half of `rows` and `weights`, for splits to move rows to."""
-        rows, weights = (xp.concat([a, xp.empty_like(a)]) for a in (self.rows, self.weights))
+        n = self.rows.shape[0]
+        rows, weights = (
+            xp.empty(2 * n, dtype=a.dtype, device=a.device) for a in (self.rows, self.weights)
+        )
+        rows[:n], weights[:n] = self.rows, self.weights
         return replace(self, rows=rows, weights=weights)
 
     def only_allowed(self, xp: Any, features: Array) -> Array:

@@ -17,6 +17,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuforest import multiway
 from gpuforest.assembly import WaveTrees, assemble, merge_waves
 from gpuforest.common import hashing
@@ -27,7 +29,6 @@ from gpuforest.frontier import Frontier, Splits, bounds_below
 from gpuforest.kernels.absolute_split.medians import slot_medians
 from gpuforest.levels import Level
 from gpuforest.sampling import tree_features, tree_weights
-from gpuforest.slots import all_equal
 
 if TYPE_CHECKING:
     from gpuforest.training import Training
@@ -106,7 +107,7 @@ def grow_wave(
     while frontier.n_slots:
         level, frontier = advance(training, frontier, deep_rows, handed_over)
         levels.append(level)
-    deep = Frontier.join(backend.xp, handed_over, frontier.rows, frontier.weights)
+    deep = backend.join(handed_over, frontier.rows, frontier.weights)
     del frontier, handed_over  # their rows make room
     subtrees = [backend.grow_subtrees(training, deep)]
     del deep
@@ -158,9 +159,10 @@ def roots(training: Training, first: int, last: int) -> Frontier:
     xp, device, T = backend.xp, backend.device, last - first
     bags = [tree_weights(training, first, last)]
     rows, weights, offsets = backend.in_bag(bags.pop())
-    keys = hashing.tree_keys(xp, training.seed, first, last, device)
-    begin, end = offsets[:-1], offsets[1:]
-    sums = backend.totals(training, rows, weights, begin, end)
+    keys = hashing.tree_keys(np, training.seed, first, last)  # few: the host hashes them
+    found = backend.roots(
+        training, rows, weights, offsets, backend.asarray(hashing.hash_at(keys, hashing.ROOT))
+    )
     bounds = None
     if len(rules.signs):
         ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64, device=device)
@@ -169,25 +171,8 @@ def roots(training: Training, first: int, last: int) -> Frontier:
     if rules.multiway:
         pending = xp.full((T,), -1, dtype=xp.int32, device=device)
         used = xp.zeros((T, n_features), dtype=xp.bool, device=device)
-    return Frontier(
-        tree=xp.arange(T, dtype=xp.int32, device=device),
-        key=hashing.hash_at(keys, hashing.ROOT),
-        n_rows=end - begin,
-        begin=begin,
-        end=end,
-        sums=sums,
-        constant=all_equal(training, sums, rows, begin, end),
-        depth=xp.zeros(T, dtype=xp.int32, device=device),
-        rows=rows,
-        weights=weights,
-        n_held=rows.shape[0],
-        bounds=bounds,
-        allowed=tree_features(
-            keys, rules.n_features_tree, rules.features_again, n_features, backend
-        ),
-        pending=pending,
-        used=used,
-    )
+    allowed = tree_features(keys, rules.n_features_tree, rules.features_again, n_features, backend)
+    return replace(found, bounds=bounds, allowed=allowed, pending=pending, used=used)
 
 
 def split_slots(training: Training, wide: Frontier, splits: Splits) -> Frontier:

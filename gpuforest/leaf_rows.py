@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.common.hashing import hash_at
 
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
-
 Array = Any
 
 SUMS_AT_ONCE = 2**18  # channel sums that are copied at once, at most
 
 
-def distinct_rows(backend: Backend, sums: Array) -> tuple[Array, Array]:
+def distinct_rows(xp: Any, sums: Array) -> tuple[Array, Array]:
     """The distinct rows of `sums` i64[V, C] in a canonical order, and each row's number among
     them, i64[V]."""
-    xp = backend.xp
-    found = xp.unique_all(backend.row_keys(sums))
+    found = xp.unique_all(row_keys(xp, sums))
     table, number = xp.take(sums, found.indices, axis=0), found.inverse_indices
-    same = backend.rows_are(table, number, sums)
+    same = rows_are(xp, table, number, sums)
     return (table, number) if same else distinct_sorted(xp, sums)
 
 

@@ -102,7 +102,8 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     if not sampling.n_draws:
         row = np.ones(n, np.int32) if sampling.weights is None else sampling.weights
         return xp.broadcast_to(backend.asarray(row), (last - first, n))
-    keys = hashing.hash_at(hashing.tree_keys(xp, seed, first, last, backend.device), hashing.BAG)
+    keys = hashing.tree_keys(np, seed, first, last)  # few: the host hashes them
+    keys = backend.asarray(hashing.hash_at(keys, hashing.BAG))
     if sampling.distinct:
         if sampling.weights is None:
             return xp.astype(drawn_once(xp, keys, sampling.n_draws, n, backend), xp.int32)
@@ -118,12 +119,14 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     return backend.bag(keys, n, sampling.n_draws, cumulative)
 
 
-def tree_features(keys: Array, n_drawn: int, again: bool, n_features: int, backend: Backend) -> Any:
-    """The features drawn for the trees of these keys u64[T], with replacement if `again`:
-    bool[T, F]. None if `n_drawn` is 0: trees have all features."""
+def tree_features(
+    keys: np.ndarray, n_drawn: int, again: bool, n_features: int, backend: Backend
+) -> Any:
+    """The features drawn for the trees of these keys u64[T] on the host, with replacement if
+    `again`: bool[T, F]. None if `n_drawn` is 0: trees have all features."""
     if not n_drawn:
         return None
-    keys = hashing.hash_at(keys, hashing.FEATURES)
+    keys = backend.asarray(hashing.hash_at(keys, hashing.FEATURES))
     if again:
         return backend.bag(keys, n_features, n_drawn, None) > 0
     return drawn_once(backend.xp, keys, n_drawn, n_features, backend)

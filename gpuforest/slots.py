@@ -74,6 +74,30 @@ def sort_out(backend: Backend, slots: Frontier, rules: Rules, deep_rows: int) ->
     )
 
 
+def roots(training: Training, rows: Array, weights: Array, offsets: Array, keys: Array) -> Frontier:
+    """The slots of depth 0, without bounds, features drawn for trees, or multiway splits.
+
+    rows, weights, offsets : what `Backend.in_bag` returned
+    keys : u64[T]
+    """
+    backend, xp = training.backend, training.backend.xp
+    begin, end, T = offsets[:-1], offsets[1:], keys.shape[0]
+    sums = backend.totals(training, rows, weights, begin, end)
+    return Frontier(
+        tree=xp.arange(T, dtype=xp.int32, device=backend.device),
+        key=keys,
+        n_rows=end - begin,
+        begin=begin,
+        end=end,
+        sums=sums,
+        constant=all_equal(training, sums, rows, begin, end),
+        depth=xp.zeros(T, dtype=xp.int32, device=backend.device),
+        rows=rows,
+        weights=weights,
+        n_held=rows.shape[0],
+    )
+
+
 def children(
     training: Training, wide: Frontier, splits: Splits, rows: Array, weights: Array, n_left: Array
 ) -> Frontier:

@@ -20,6 +20,7 @@ LAYERS = [
     {"binning", "frontier", "sampling", "target"},
     {"forest_check", "leaf_rows", "memory", "slots"},
     {"levels"},
+    {"wave_nodes"},
     {"forest"},
     {"boosting"},
     {"backends"},
@@ -52,8 +53,8 @@ TESTED_IN = {
     "kernels/gradients": "boosting/test_losses.py",  # beside the losses
     "kernels/grow_subtrees": "kernels/test_small_nodes.py",  # and test_grow.py, test_parity.py
     "kernels/level": "backends/test_parity.py",  # the same as its default, in every forest
-    "kernels/leaf_rows": "test_leaf_rows.py",  # beside the host's
     "kernels/slots": "test_slots.py",  # beside the host's
+    "kernels/wave_nodes": "test_wave_nodes.py",  # and test_leaf_rows.py, beside the host's
     "kernels/shared/hashing": "common/test_hashing.py",  # beside the hashes of the host
 }
 TESTED = ("", "common", "pruning", "inspection", "export", "data")  # folders whose modules are

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from cuda_on_cpu.module import available
 from emulated import EmulatedBackend
+from grown_levels import some_levels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import seeds
 
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.levels import Level, exclusive, spread
-from gpuforest.slots import DEEP, LEAF, NONE, WIDE, pairs, true_positions
+from gpuforest.levels import Level, exclusive, positions, spread
+from gpuforest.slots import DEEP, LEAF, WIDE, pairs, true_positions
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=50)
 
@@ -25,28 +25,6 @@ def test_positions_and_pairs_by_hand():
     assert spread(xp, mask, rank, np.array([7, 8, 9])).tolist() == [0, 7, 8, 0, 9]
 
 
-def some_levels(rng: np.random.Generator, n_trees: int) -> tuple[list[Level], np.ndarray]:
-    """Levels of slots of random kinds, and sizes of the subtrees of the deep ones."""
-    levels, live = [], np.ones(n_trees, bool)
-    for depth in range(6):
-        share = [0, 0.3, 0.2, 0.5] if depth < 5 else [0, 0.5, 0.5, 0]
-        kind = np.where(live, rng.choice(4, len(live), p=share), NONE).astype(np.int8)
-        wide, deep = np.flatnonzero(kind == WIDE), kind == DEEP
-        rank = np.where(deep, np.cumsum(deep), np.cumsum(kind == WIDE)) - 1
-        feature = rng.integers(-1, 3, len(wide)).astype(np.int32)
-        none = np.zeros(len(wide), np.int32)
-        levels.append(
-            Level(
-                kind=kind, tree=none, sums=none, rank=rank, wide=wide, feature=feature, bin=none,
-                missing_left=none, sets=none, n_deep=int(deep.sum()),
-            )
-        )  # fmt: skip
-        live = np.repeat(feature >= 0, 2)
-        if not len(live):
-            break
-    return levels, rng.integers(1, 50, sum(level.n_deep for level in levels))
-
-
 def test_a_tree_by_hand():
     # a root with a leaf and a subtree of five nodes below: root, leaf, subtree's root, the rest
     no, kinds = np.zeros(0, np.int32), ([WIDE], [LEAF, DEEP])
@@ -55,7 +33,7 @@ def test_a_tree_by_hand():
               no, no, no, no, len(k) - 1)
         for k in kinds
     ]  # fmt: skip
-    sizes, position, below = NumpyBackend().positions(levels, np.array([5]))
+    sizes, position, below = positions(levels, np.array([5]), xp)
     assert sizes.tolist() == [7]
     assert position.tolist() == [0, 1, 2]
     assert below.tolist() == [1, 3, 3]
@@ -66,8 +44,9 @@ def test_a_tree_by_hand():
 @given(seeds, st.sampled_from([1, 3, 300]))
 def test_kernels_find_the_same_positions(seed, n_trees):
     levels, blocks = some_levels(np.random.default_rng(seed), n_trees)
-    expected = NumpyBackend().positions(levels, blocks)
-    found = EmulatedBackend().positions(levels, blocks)
-    for a, b in zip(expected, found, strict=True):
+    expected = positions(levels, blocks, xp)
+    roots, sizes, *found = EmulatedBackend().positions(levels, np.append(0, np.cumsum(blocks)))
+    assert len(sizes) == len(found[0])
+    for a, b in zip(expected, (roots, *found), strict=True):
         assert a.dtype == b.dtype
         assert np.array_equal(a, b)

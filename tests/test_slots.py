@@ -1,10 +1,10 @@
 """Slots: what becomes of them, those below; and the CUDA kernels beside the array-API code."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from cuda_on_cpu.module import available
+from cuda_on_cpu.module import available, thread_order
 from emulated import EmulatedBackend
 from engine import Task
 from hypothesis import given, settings
@@ -13,6 +13,7 @@ from laws import column, seeds
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.cuda_nodes import CudaNodes
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.criteria import CRITERIA
 from gpuforest.frontier import Frontier, Rules, Splits
 from gpuforest.slots import DEEP, LEAF, NONE, WIDE, all_equal
@@ -27,7 +28,7 @@ def some_slots(rng: np.random.Generator, S: int, C: int) -> Frontier:
     """Slots of 0 to 9 rows of weight one, one after another, in either half of the rows."""
     n = rng.integers(0, 10, S)
     end = np.cumsum(n)
-    R = max(1, int(end[-1]))
+    R = max(1, int(n.sum()))
     begin = end - n + R * int(rng.integers(0, 2))
     share = rng.random((S, C))
     sums = np.floor(share / share.sum(axis=1, keepdims=True) * n[:, None]).astype(np.int64)
@@ -96,6 +97,11 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees):
         assert x.dtype == y.dtype, name
     assert_same(expected.wide, found.wide)
     assert_same(expected.deep, found.deep)
+    # what it says of tiles is what they are found to be without it
+    (tiles, most), wide = backend.slot_tiles(found.wide), expected.wide
+    other, other_most = backend.tiles_of(wide.begin, wide.end, wide.n_held)
+    assert (tiles.size, tiles.S, most) == (other.size, other.S, other_most)
+    assert np.array_equal(tiles.first, other.first)
 
 
 @needs_kernels
@@ -109,7 +115,83 @@ def test_kernels_make_children_alike(seed, S, criterion):
     splits, n_left = some_splits(rng, wide)
     held = wide.rows, wide.weights, n_left
     expected = Backend.children(backend, training, wide, splits, *held)
-    assert_same(expected, backend.children(training, wide, splits, *held))
+    with thread_order(seed):
+        assert_same(expected, backend.children(training, wide, splits, *held))
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds)
+def test_rows_of_several_tiles_are_compared_with_the_mean_below(seed):
+    rng, backend = np.random.default_rng(seed), EmulatedBackend()
+    # slots of rows of 0 and of 4, so that most slots below are constant, but for a few rows
+    n = rng.integers(1, 5000, 5)
+    y = np.repeat(rng.integers(0, 2, 10), 5000) * 4.0
+    training = Task(column(*range(len(y))), y, "squared_error").training(backend)
+    moments, R = training.target.y[:, 0], int(n.sum())
+    n_left = rng.integers(0, n + 1)
+    sides = np.stack([n_left, n - n_left], axis=1).reshape(-1)
+    rows = np.concatenate([5000 * i + rng.integers(0, 5000, k) for i, k in enumerate(sides)])
+    if seed % 2:
+        rows[rng.integers(R)] = rng.integers(len(y))
+    rows = rows.astype(np.int32)
+    end = np.cumsum(n)
+    wide = replace(some_slots(rng, 5, 2), begin=end - n, end=end, n_rows=n, n_held=R)
+    moved, ones = np.concatenate([np.zeros_like(rows), rows]), np.ones(2 * R, np.int32)
+    ends = np.cumsum(sides)
+    sums = [[k, moments[rows[last - k : last]].sum()] for k, last in zip(sides, ends, strict=True)]
+    sums = np.array(sums).reshape(5, 2, 2)
+    feature, left = np.zeros(5, np.int32), sums[:, 0].copy()
+    splits = replace(some_splits(rng, wide)[0], feature=feature, left=left)
+    wide = replace(wide, sums=sums.sum(axis=1))
+    expected = Backend.children(backend, training, wide, splits, moved, ones, n_left)
+    with thread_order(seed):
+        found = backend.children(training, wide, splits, moved, ones, n_left)
+    assert_same(expected, found)
+    assert found.constant.any()
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds, st.integers(1, 300), st.sampled_from(["gini", "squared_error"]))
+def test_kernels_make_roots_alike(seed, T, criterion):
+    rng, backend = np.random.default_rng(seed), EmulatedBackend()
+    y = rng.integers(0, 2, 40) if criterion == "gini" else rng.integers(0, 2, (40, 2)) * 1.0
+    training = Task(column(*range(40)), y, criterion).training(backend)
+    bags = rng.integers(0, 3, (T, 40)).astype(np.int32)
+    bags[rng.random(T) < 0.5, :38] = 0  # few rows may have one target
+    bags[:, rng.integers(38, 40)] = 1
+    expected = NumpyBackend().in_bag(bags)
+    found = backend.in_bag(bags)
+    for a, b in zip(expected, found, strict=True):
+        assert a.dtype == b.dtype
+        assert np.array_equal(a, b)
+    arguments = *found, rng.integers(0, 2**64, T, dtype=np.uint64)
+    with thread_order(seed):
+        assert_same(
+            Backend.roots(backend, training, *arguments), backend.roots(training, *arguments)
+        )
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds, st.lists(st.sampled_from([0, 1, 5, 700]), min_size=1, max_size=12))
+def test_kernels_join_slots_alike(seed, sizes):
+    rng, backend = np.random.default_rng(seed), EmulatedBackend()
+    parts = [some_slots(rng, S, 3) for S in sizes]
+    arguments = parts, parts[-1].rows, parts[-1].weights
+    assert_same(Backend.join(backend, *arguments), backend.join(*arguments))
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds, MANY, st.integers(1, 3))
+def test_running_sums(seed, S, stride):
+    rng, backend = np.random.default_rng(seed), EmulatedBackend()
+    values, total = rng.integers(0, 2**40, S * stride), np.zeros(1, np.int64)
+    found = backend.sums_before(values, stride=stride, total=total)
+    assert found.tolist() == [0, *np.cumsum(values[::stride]).tolist()]
+    assert total[0] == found[-1]
 
 
 @needs_kernels

@@ -36,7 +36,7 @@ STAGES: list[tuple[ModuleType, str, str]] = [
 ]
 OPERATIONS = [
     "asarray", "asnumpy", "encode", "bag", "in_bag", "totals", "differs", "sort_out", "level",
-    "partition", "children", "grow_subtrees", "apply", "accumulate",
+    "partition", "children", "grow_subtrees", "wave_nodes", "leaf_table", "apply", "accumulate",
 ]  # fmt: skip
 METHODS = [("_check_target", "check y"), ("_encode_target", "target")]
 SHOWN = {

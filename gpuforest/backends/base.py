@@ -17,10 +17,10 @@ from gpuforest import binning
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
 from gpuforest.kernels.best_split.category_order import as_sets, in_order
-from gpuforest.leaf_rows import row_keys, rows_are
-from gpuforest.levels import Level, positions
+from gpuforest.levels import Level
 from gpuforest.memory import WorkingMemory
-from gpuforest.slots import Sorted, children, sort_out
+from gpuforest.slots import Sorted, children, roots, sort_out
+from gpuforest.wave_nodes import leaf_table, wave_nodes
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gpuforest.frontier import Rules
     from gpuforest.memory import Fit
     from gpuforest.sampling import Sampling
+    from gpuforest.target import TargetCoding
     from gpuforest.training import Training
 
 Array = Any
@@ -211,6 +212,12 @@ class Backend(ABC):
         rows = xp.astype(xp.nonzero(some)[1], xp.int32)
         return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
 
+    def roots(
+        self, training: Training, rows: Array, weights: Array, offsets: Array, keys: Array
+    ) -> Frontier:
+        """The root slots of trees, from what `in_bag` returned and the roots' keys u64[T]."""
+        return roots(training, rows, weights, offsets, keys)
+
     def sort_out(self, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
         """Sort the slots by kind; deep ones have at most `deep_rows` rows."""
         return sort_out(self, slots, rules, deep_rows)
@@ -309,17 +316,20 @@ class Backend(ABC):
         assert best is not None
         return best
 
-    def positions(self, levels: list[Level], blocks: Array) -> tuple[Array, Array, Array]:
-        """The sizes of trees, the positions of nodes, and of what is below: see levels.py."""
-        return positions(levels, blocks, self.xp)
+    def join(self, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
+        """The slots of several frontiers of one wave, which hold these rows."""
+        return Frontier.join(self.xp, parts, rows, weights)
 
-    def row_keys(self, sums: Array) -> Array:
-        """A hash u64[V] of each row i64[V, C]."""
-        return row_keys(self.xp, sums)
+    def wave_nodes(
+        self, levels: list[Level], parts: list[Subtrees]
+    ) -> tuple[Array, Array, Array, Array | None, Array]:
+        """The trees of a wave from its levels and subtrees: see wave_nodes.py."""
+        return wave_nodes(self, levels, parts)
 
-    def rows_are(self, table: Array, number: Array, sums: Array) -> bool:
-        """Whether table[number] equals `sums` i64[V, C]; number : i64[V]."""
-        return rows_are(self.xp, table, number, sums)
+    def leaf_table(self, nodes: Array, sums: Array, coding: TargetCoding) -> tuple[Array, Array]:
+        """Nodes u64[M] and leaf sums i64[V, C] with the leaves in their canonical order, see
+        wave_nodes.py. `nodes` itself may be changed."""
+        return leaf_table(self, nodes, sums, coding)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """The most rows of a slot that `grow_subtrees` takes; 0: it takes none.

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
+from gpuforest.backends.cuda_assembly import CudaAssembly
 from gpuforest.backends.cuda_boosters import CudaBooster
 from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of
-from gpuforest.backends.cuda_nodes import CudaNodes
 from gpuforest.backends.cuda_targets import target_type, targets_of
 from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Array = Any
 
 
-class CudaBackend(CudaNodes, CudaTraverse):
+class CudaBackend(CudaAssembly, CudaTraverse):
     """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
 
     def booster(self, boosting: Boosting) -> CudaBooster:
@@ -188,7 +188,7 @@ class CudaBackend(CudaNodes, CudaTraverse):
         matrix, rules, W = training.matrix, training.rules, training.n_words
         plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
         fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS)
-        first = xp.cumulative_sum(f.n_stored, include_initial=True)
+        first = self.sums_before(f.end, f.begin)
         # as many rows as fit a block, or fewer, so that there is work for all blocks
         share = f.n_held // (2 * self.n_processors * plan.blocks)
         share = max(1, min(share, plan.layout.rows))
@@ -196,9 +196,8 @@ class CudaBackend(CudaNodes, CudaTraverse):
         sparse_sums = self.empty((f.n_held, C), xp.int64)
         counts = self.empty((D, 2), xp.int64)
         categories = self.categories(training, plan, f.n_held)
-        grid = self.blocks(f.n_held, share)
-        if W:
-            grid = min(grid, self.most_blocks(plan))
+        if categories.scatter is not None:
+            share = max(share, -(-f.n_held // self.most_blocks(plan)))
         arguments: tuple[Any, ...] = (
             codes_of(training), y, rows_of(f),
             Roots(f.key, f.depth, f.tree, f.sums, f.allowed, first, D, share),
@@ -215,13 +214,14 @@ class CudaBackend(CudaNodes, CudaTraverse):
             SETS=str(int(W > 0)),
         )
         self.launch(
-            "grow_subtrees", "grow_subtrees", (grid,), arguments,
+            "grow_subtrees", "grow_subtrees", (-(-f.n_held // share),), arguments,
             macros=macros, threads=32 * plan.warps, shared=plan.bytes,
         )  # fmt: skip
+        flat, ends = xp.reshape(counts, (-1,)), self.empty(2, xp.int64)
         offsets, leaf_offsets = (
-            xp.cumulative_sum(counts[:, i], include_initial=True) for i in range(2)
+            self.sums_before(flat[i:], stride=2, total=ends[i : i + 1]) for i in range(2)
         )
-        n_nodes, n_leaves = self.asnumpy(xp.stack([offsets[-1], leaf_offsets[-1]])).tolist()
+        n_nodes, n_leaves = self.asnumpy(ends).tolist()
         nodes = self.empty(n_nodes, xp.uint64)
         leaf_sums = self.empty((n_leaves, C), xp.int64)
         set_at = self.empty(n_nodes, xp.int64) if W else None

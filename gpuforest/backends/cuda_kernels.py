@@ -1,17 +1,13 @@
-"""The launches of the protocol's kernels on a CUDA device, for any array namespace."""
+"""The launches of the protocol's kernels on a CUDA device."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import array_api_compat.numpy as host
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.cuda_launches import CudaLaunches
 from gpuforest.backends.cuda_targets import own_targets, target_macros, targets_of
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.criteria import xlogx
@@ -27,7 +23,6 @@ from gpuforest.kernels.shared.constants import (
     XLOGX_TABLE_SIZE,
 )
 from gpuforest.kernels.shared.structs import Tiles
-from gpuforest.kernels.source import parameters
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges, BinnedMatrix
@@ -35,12 +30,7 @@ if TYPE_CHECKING:
 
 Array = Any
 
-NUMBERS: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}
-RESERVED = 1536  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
-MOST_BLOCKS = 2**16  # of a grid; kernels loop over items beyond it
-LEAST_SPAN, MOST_SPANS = 2048, 512  # slots that a block counts, and blocks, in kernels/slots
 BAG_TILE = 4096  # rows that a block of in_bag takes
-LEAST_TILE, MOST_TILE = 1024, 16_384  # rows that a block takes in the kernels over slots
 
 
 def padded(size: int) -> int:
@@ -69,92 +59,8 @@ def histograms_of(training: Training, hist: Array) -> structs.Histograms:
     return structs.Histograms(hist, S, k, B, training.n_channels, channels)
 
 
-class CudaKernels(Backend):
-    """Kernels on a device; a subclass gives access to the device."""
-
-    # access to the device, for subclasses
-
-    shared_limit: int  # the most bytes of dynamic shared memory that a block may take
-    n_processors: int
-    device_number: int
-
-    @abstractmethod
-    def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
-        """A compiled kernel, called with grid, block, arguments and bytes of shared memory."""
-
-    @abstractmethod
-    def address(self, array: Array) -> int:
-        """The device address of an array's first element."""
-
-    @abstractmethod
-    def free_bytes(self) -> int:
-        """Bytes of device memory that are free, or unused in memory pools."""
-
-    @abstractmethod
-    def synchronise(self) -> None:
-        """Wait for the work of the current stream."""
-
-    def launch(
-        self,
-        operation: str,
-        name: str,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        *,
-        macros: dict[str, str] | None = None,
-        threads: int = THREADS,
-        shared: int = 0,
-    ) -> None:
-        """Launch a kernel, see `prepare`."""
-        if 0 not in grid:
-            self.prepare(
-                operation, name, grid, arguments, macros=macros, threads=threads, shared=shared
-            )()
-
-    def prepare(
-        self,
-        operation: str,
-        name: str,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        *,
-        macros: dict[str, str] | None = None,
-        threads: int = THREADS,
-        shared: int = 0,
-    ) -> Callable[[], None]:
-        """A launch of a kernel that may be made again and again. Python numbers become 64-bit
-        numbers, and records become structs; the arrays must be kept.
-
-        Raises
-        ------
-        TypeError : an array is not one that the kernel reads
-        """
-        macros, declared = macros or {}, parameters(operation)[name]
-        values = []
-        for value, (kind, parameter) in zip(arguments, declared, strict=True):
-            if isinstance(value, tuple):
-                value = structs.packed(value, macros, self.address)
-            elif kind[-1] == "*" and value is not None:
-                structs.refuse_other(value, structs.pointed(kind, macros), name, parameter)
-            values.append(NUMBERS.get(type(value), lambda a: a)(value))
-        kernel = self.kernel(operation, name, macros, shared)
-        return partial(kernel, grid, (threads,), tuple(values), shared_mem=shared)
-
-    def blocks(self, items: int, each: int = 1) -> int:
-        """The number of blocks for so many items, if a block takes `each`."""
-        return min(-(-items // each), MOST_BLOCKS)
-
-    def shared_share(self, n: int) -> int:
-        """Bytes of dynamic shared memory for a block, so that n blocks fit a multiprocessor."""
-        return (self.shared_limit + RESERVED) // n - RESERVED
-
-    def zeros(self, shape: Any, dtype: Any) -> Array:
-        return self.xp.zeros(shape, dtype=dtype, device=self.device)
-
-    def empty(self, shape: Any, dtype: Any) -> Array:
-        return self.xp.empty(shape, dtype=dtype, device=self.device)
-
-    # kernels, in the order of the protocol
+class CudaKernels(CudaLaunches):
+    """The kernels, in the order of the protocol."""
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
         xp, (N, F) = self.xp, X.shape
@@ -187,45 +93,13 @@ class CudaKernels(Backend):
         tiles = -(-N // BAG_TILE)
         counts, grid = self.empty(T * tiles, xp.int64), (self.blocks(T * tiles),)
         self.launch("bag", "count_in_bag", grid, (bags, N, T, BAG_TILE, tiles, counts))
-        first = xp.cumulative_sum(counts, include_initial=True)
+        first = self.sums_before(counts)
         R = int(first[-1])
         rows, weights = self.empty(R, xp.int32), self.empty(R, xp.int32)
-        arguments = (bags, N, T, BAG_TILE, tiles, first, rows, weights)
+        offsets = self.empty(T + 1, xp.int64)
+        arguments = (bags, N, T, BAG_TILE, tiles, first, rows, weights, offsets)
         self.launch("bag", "in_bag", grid, arguments)
-        return rows, weights, xp.asarray(first[::tiles], copy=True)
-
-    def spans(self, S: int) -> tuple[int, int]:
-        """The number of slots in a block's span, and of blocks, in kernels/slots."""
-        span = max(LEAST_SPAN, -(-S // MOST_SPANS))
-        return span, -(-S // span)
-
-    def tiles_of(self, begin: Array, end: Array, n_held: int) -> tuple[Tiles, int]:
-        """The tiles of slots of rows begin .. end - 1, and an upper bound of their number.
-
-        n_held : the slots have at most so many rows; the host does not know the exact number
-        """
-        tile = n_held // (8 * self.n_processors)
-        tile = max(LEAST_TILE, min(MOST_TILE, tile // LEAST_TILE * LEAST_TILE))
-        S = begin.shape[0]
-        (span, n_blocks), first = self.spans(S), self.empty(S + 1, self.xp.int64)
-        sums = None
-        if n_blocks > 1:
-            sums = self.empty(n_blocks, self.xp.int64)
-            arguments: tuple[Any, ...] = begin, end, S, tile, span, sums
-            self.launch("slots", "count_tiles", (n_blocks,), arguments)
-        arguments = begin, end, S, tile, span, sums, first
-        self.launch("slots", "number_tiles", (n_blocks,), arguments)
-        return Tiles(first, tile, S), n_held // tile + S
-
-    def slot_tiles(self, slots: Frontier) -> tuple[Tiles, int]:
-        """`tiles_of` the rows that slots hold; kept as long as these slots."""
-        if self._tiles is None:
-            self._tiles = WeakKeyDictionary()
-        if slots not in self._tiles:
-            self._tiles[slots] = self.tiles_of(slots.begin, slots.end, slots.n_held)
-        return self._tiles[slots]
-
-    _tiles: WeakKeyDictionary[Frontier, tuple[Tiles, int]] | None = None
+        return rows, weights, offsets
 
     def totals(
         self, training: Training, rows: Array, weights: Array, begin: Array, end: Array

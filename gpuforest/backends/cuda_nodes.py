@@ -1,17 +1,21 @@
-"""O(nodes) work on a CUDA device, in a few launches: see kernels/slots and kernels/leaf_rows."""
+"""O(nodes) work of levels on a CUDA device, in a few launches: see kernels/slots."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from gpuforest.backends.cuda_kernels import CudaKernels
+import numpy as np
+
+from gpuforest.backends.cuda_kernels import CudaKernels, rows_of
+from gpuforest.backends.cuda_targets import own_targets, target_macros
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.frontier import PER_SLOT, Frontier, Rules, Splits
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import THREADS
-from gpuforest.levels import Level
+from gpuforest.kernels.shared.structs import Tiles
 from gpuforest.slots import Sorted
 
 if TYPE_CHECKING:
@@ -25,41 +29,59 @@ def fields_of(slots: Frontier) -> structs.Fields:
 
 
 class CudaNodes(CudaKernels):
-    """The results of slots.py, levels.py and leaf_rows.py, by other means."""
+    """The results of slots.py, by other means."""
+
+    def roots(
+        self, training: Training, rows: Array, weights: Array, offsets: Array, keys: Array
+    ) -> Frontier:
+        T, C = keys.shape[0], training.n_channels
+        sums = self.totals(training, rows, weights, offsets[:-1], offsets[1:])
+        own = self.fields(T, C)
+        mean, compare = self.means(training, T)
+        arguments = offsets, keys, sums, T, C, own, mean, compare
+        self.launch("slots", "root_slots", (self.blocks(T, THREADS),), arguments)
+        held = {"rows": rows, "weights": weights, "n_held": rows.shape[0]}
+        found = Frontier(**own._asdict(), **held)
+        if mean is not None:
+            self.compare_rows(training, found, found, None, 0, mean, compare)
+        return found
 
     def sort_out(self, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
         S, xp = slots.n_slots, self.xp
         # few forests have bounds, multiway splits or a least weight
         if not S or slots.per_slot != PER_SLOT or rules.min_weight_leaf > 1:
             return super().sort_out(slots, rules, deep_rows)
-        span, n_blocks = self.spans(S)
+        (span, n_blocks), totals = self.spans(S), self.empty(5, xp.int64)
         kind, rank, order = self.empty(S, xp.int8), self.empty(S, xp.int64), self.empty(S, xp.int64)
-        counts, totals = self.empty(4 * n_blocks, xp.int64), self.empty(4, xp.int64)
+        fields, C, counts, tiles = fields_of(slots), slots.sums.shape[1], None, None
         fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS + 1)
         ends = structs.Ends(fewest, min(rules.max_depth, MAX_ROWS), deep_rows)
-        fields, C = fields_of(slots), slots.sums.shape[1]
-        arguments: tuple[Any, ...] = fields, S, ends, span, kind, counts
-        self.launch("slots", "count_kinds", (n_blocks,), arguments)
-        arguments = kind, S, span, counts, n_blocks, rank, order, totals
+        if n_blocks > 1:
+            counts, tiles = self.empty(4 * n_blocks, xp.int64), self.empty(n_blocks, xp.int64)
+            arguments: tuple[Any, ...] = fields, S, ends, span, counts
+            self.launch("slots", "count_kinds", (n_blocks,), arguments)
+        kinds = structs.Kinds(kind, rank, order, tiles, S, span)
+        arguments = fields, kinds, ends, counts, self.tile_share, totals
         self.launch("slots", "number_kinds", (n_blocks,), arguments)
-        n_wide, n_deep, rows_wide, rows_deep = self.asnumpy(totals).tolist()
-        wide, deep = self.new_slots(slots, n_wide), self.new_slots(slots, n_deep)
-        wide_slots = self.empty(n_wide, xp.int64)
-        arguments = fields, S, C, order, n_wide, n_deep, wide, deep, wide_slots
-        grid = (self.blocks(n_wide + n_deep, THREADS),)
+        n_wide, n_deep, rows_wide, rows_deep, tile = self.asnumpy(totals).tolist()
+        wide, deep = self.fields(n_wide, C), self.fields(n_deep, C)
+        wide_slots, first = self.empty(n_wide, xp.int64), self.empty(n_wide + 1, xp.int64)
+        arguments = fields, kinds, C, n_wide, n_deep, tile, wide, deep, wide_slots, first
+        grid = (n_blocks + self.blocks(n_wide + n_deep, THREADS),)
         self.launch("slots", "take_slots", grid, arguments)
-        return Sorted(
-            kind,
-            rank,
-            wide_slots,
-            replace(slots, **wide._asdict(), n_held=rows_wide),
-            replace(slots, **deep._asdict(), n_held=rows_deep),
-        )
+        wide_frontier = replace(slots, **wide._asdict(), n_held=rows_wide)
+        self.known_tiles[wide_frontier] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide
+        deep_frontier = replace(slots, **deep._asdict(), n_held=rows_deep)
+        return Sorted(kind, rank, wide_slots, wide_frontier, deep_frontier)
 
-    def new_slots(self, like: Frontier, n: int) -> structs.Fields:
-        """Uninitialised fields of n slots."""
-        own = fields_of(like)
-        return structs.Fields(*(self.empty((n, *a.shape[1:]), a.dtype) for a in own))
+    def fields(self, S: int, C: int) -> structs.Fields:
+        """Uninitialised fields of S slots of C channels."""
+        xp = self.xp
+        begin, end, n_rows = (self.empty(S, xp.int64) for _ in range(3))
+        tree, depth = (self.empty(S, xp.int32) for _ in range(2))
+        constant = self.empty(-(-S // 4) * 4, xp.bool)[:S]  # whole words, see `differing`
+        key, sums = self.empty(S, xp.uint64), self.empty((S, C), xp.int64)
+        return structs.Fields(tree, key, n_rows, begin, end, sums, constant, depth)
 
     def children(
         self,
@@ -70,53 +92,62 @@ class CudaNodes(CudaKernels):
         weights: Array,
         n_left: Array,
     ) -> Frontier:
-        W, C, xp = wide.n_slots, training.n_channels, self.xp
-        below = self.new_slots(wide, 2 * W)
-        mean = until = None
-        if not training.target.coding.is_classes:
-            mean, until = self.empty((2 * W, C - 1), xp.int64), self.empty(2 * W, xp.int64)
+        W, C = wide.n_slots, training.n_channels
+        below, half = self.fields(2 * W, C), rows.shape[0] // 2
+        mean, compare = self.means(training, 2 * W)
         arguments = (
-            fields_of(wide), W, C, splits.feature, splits.left, n_left, rows.shape[0] // 2, below,
-            mean, until,
+            fields_of(wide), W, C, splits.feature, splits.left, n_left, half, below, mean, compare,
         )  # fmt: skip
         self.launch("slots", "children", (self.blocks(2 * W, THREADS),), arguments)
-        constant = below.constant
-        if mean is not None and W:
-            differ = self.differs(training, rows, below.begin, until, mean)
-            constant = constant & ~differ
-        own = below._replace(constant=constant)._asdict()
         held = {"rows": rows, "weights": weights, "n_held": wide.n_held}
-        return Frontier(**own, **held, allowed=wide.allowed)
+        found = Frontier(**below._asdict(), **held, allowed=wide.allowed)
+        if mean is not None and W:
+            self.compare_rows(training, wide, found, n_left, half, mean, compare)
+        return found
 
-    def positions(self, levels: list[Level], blocks: Array) -> tuple[Array, Array, Array]:
-        ends = list(accumulate(int(level.kind.shape[0]) for level in levels))
-        size, position, below = (self.empty(ends[-1], self.xp.int64) for _ in range(3))
-        last, under = blocks.shape[0], size[:0]
-        for level, end in zip(reversed(levels), reversed(ends), strict=True):
-            S, first = level.kind.shape[0], last - level.n_deep
-            own, grid = size[end - S : end], (self.blocks(S, THREADS),)
-            arguments: tuple[Any, ...] = level.kind, level.rank, S, blocks[first:last], under, own
-            self.launch("slots", "subtree_sizes", grid, arguments)
-            last, under = first, own
-        roots = levels[0].kind.shape[0]
-        position[:roots], below[:roots] = 0, 1
-        for i, level in enumerate(levels[:-1]):
-            begin = ends[i - 1] if i else 0
-            W, inside = level.wide.shape[0], slice(ends[i], ends[i + 1])
-            arguments = level.wide, W, below[begin : ends[i]], size[inside], position[inside]
-            arguments += (below[inside],)
-            grid = (self.blocks(2 * W, THREADS),)
-            self.launch("slots", "node_positions", grid, arguments)
-        return size[:roots], position, below
+    def means(self, training: Training, S: int) -> tuple[Array | None, Array | None]:
+        """Room for the means of S slots, and for whether rows must be compared with them; None for
+        classes, whose sums show whether all targets are equal."""
+        if training.target.coding.is_classes:
+            return None, None
+        mean = self.empty((S, training.n_channels - 1), self.xp.int64)
+        return mean, self.empty(S, self.xp.bool)
 
-    def row_keys(self, sums: Array) -> Array:
-        V, C = sums.shape
-        keys = self.empty(V, self.xp.uint64)
-        self.launch("leaf_rows", "row_keys", (self.blocks(V, THREADS),), (sums, V, C, keys))
-        return keys
+    def compare_rows(
+        self,
+        training: Training,
+        above: Frontier,
+        slots: Frontier,
+        n_left: Array | None,
+        half: int,
+        mean: Array,
+        compare: Array | None,
+    ) -> None:
+        """Slots with a target that differs from their mean are not constant.
 
-    def rows_are(self, table: Array, number: Array, sums: Array) -> bool:
-        (V, C), found = sums.shape, self.zeros(1, self.xp.int32)
-        arguments = table, number, sums, V, C, found
-        self.launch("leaf_rows", "rows_differ", (self.blocks(V, THREADS),), arguments)
-        return not int(found[0])
+        above : the slots above, whose rows have moved by `half`; or with `n_left` None, `slots`
+        """
+        tiles, n_tiles = self.slot_tiles(above)
+        y = own_targets(training, training.target.y)
+        held = rows_of(above)._replace(rows=slots.rows, weights=slots.weights)
+        arguments = y, held, tiles, n_left, half, mean, compare, slots.constant
+        macros = target_macros(training, y)
+        self.launch("totals", "differing", (self.blocks(n_tiles),), arguments, macros=macros)
+
+    def join(self, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
+        ends = list(accumulate((part.n_slots for part in parts), initial=0))
+        S, like = ends.pop(), parts[0]
+        if not S or like.per_slot != PER_SLOT:
+            return super().join(parts, rows, weights)
+        C = like.sums.shape[1]
+        found = self.fields(S, C)
+        first, table = self.asarray(np.array(ends)), self.table_of(map(fields_of, parts))
+        arguments = table, first, len(parts), S, C, found
+        self.launch("slots", "join_slots", (self.blocks(S, THREADS),), arguments)
+        held = sum(part.n_held for part in parts)
+        return replace(like, **found._asdict(), rows=rows, weights=weights, n_held=held)
+
+    def table_of(self, records: Iterable[Any]) -> Array:
+        """Records on the device, one after another, as words i64[...]."""
+        packed = [structs.packed(record, {}, self.address) for record in records]
+        return self.asarray(np.array(packed).view(np.int64).reshape(-1))

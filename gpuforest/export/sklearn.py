@@ -16,7 +16,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import estimators
-from gpuforest.assembly import leaf_table
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.common import hashing
@@ -30,6 +29,7 @@ from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
 from gpuforest.sampling import Sampling, draw_bags
 from gpuforest.slots import pairs
 from gpuforest.target import TargetCoding, encode_moments, integer_weights
+from gpuforest.wave_nodes import leaf_table
 
 HOMES = {  # in scikit-learn, of what has the same name there and here
     "DecisionTreeClassifier": "sklearn.tree",

@@ -1,24 +1,29 @@
 """What a forest asks of a GPU: operations, launches, waits, and memory.
 
 Array operations and waits are counted by the arrays of picky.py, launches by the emulated
-kernels. An operation takes the host some microseconds, and mostly the device less.
+kernels, and what CuPy launches and compiles for operations by cupy_launches.py. An operation takes
+the host some microseconds, and mostly the device less; to compile a kernel takes longer than many
+fits.
 """
 
+import sys
 import tracemalloc
 import weakref
 from itertools import pairwise
 
+import cupy_launches
 import numpy as np
 import pytest
 from boosted import LOSSES, UNLIMITED, made
 from cuda_on_cpu.module import available, busy_turns, launches, utilisation
 from emulated import EmulatedBackend
 from engine import Task, same_forest
-from picky import PickyBackend, operations, waits
+from fake_cupy import cupy_module
+from picky import Array, PickyBackend, cupy_namespace, operations, waits
 from tasks import large
 
-from gpuforest import assembly, grow
-from gpuforest.backends import cuda_boosters
+from gpuforest import RandomForestClassifier, RandomForestRegressor, grow, register_backend
+from gpuforest.backends import base, cuda_boosters, cuda_launches, registry
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.boosting.rounds import rounds
 
@@ -28,8 +33,13 @@ TASKS = ["binary", "7 classes", "regression"]
 
 
 def counts() -> np.ndarray:
-    """Operations, waits and launches until now."""
+    """Operations, waits and launches of own kernels until now."""
     return np.array([operations.total(), waits.total(), launches.total()])
+
+
+def counts_with_cupy() -> np.ndarray:
+    """`counts`, and CuPy's launches."""
+    return np.append(counts(), cupy_launches.launched.total())
 
 
 class Counting(PickyBackend):
@@ -40,13 +50,13 @@ class Counting(PickyBackend):
         self.levels: list[np.ndarray] = []
 
     def level(self, *arguments):
-        self.levels.append(counts())
+        self.levels.append(counts_with_cupy())
         return super().level(*arguments)
 
     def grow_subtrees(self, *arguments):
-        before = counts()
+        before = counts_with_cupy()
         found = super().grow_subtrees(*arguments)
-        self.deep = before, counts()
+        self.deep = before, counts_with_cupy()
         return found
 
 
@@ -57,20 +67,22 @@ def counted(name: str, **changes) -> tuple[Task, Counting]:
     return task, backend
 
 
+@pytest.mark.parametrize("span", [None, 8])
 @pytest.mark.parametrize("name", TASKS)
-def test_a_level_waits_once(name):
+def test_a_level_waits_once(name, span, monkeypatch):
+    if span is not None:  # as if slots were many: several blocks number them
+        monkeypatch.setattr(cuda_launches, "LEAST_SPAN", span)
     task, backend = counted(name)
     levels = [b - a for a, b in pairwise(backend.levels)]
     assert len(levels) > 5
     # three to draw features that vary; to fill histograms, for the cuts and the best split; two to
-    # part the rows, one for the slots below, three to sort slots by kind, one for tiles (two if
-    # slots are many); and two to see which targets are constant, which the sums of classes show:
-    # moments are compared with their mean
-    moments = not task.rules.criterion.of_classes
-    for n_operations, n_waits, n_launches in levels:
-        assert n_waits == 1
-        assert n_launches <= 13 + 2 * moments
-        assert n_operations <= 4 * moments
+    # part the rows, one for the slots below, two to sort slots by kind, of which the second numbers
+    # tiles. Moments are compared with their mean; and many slots are counted first. Only the first
+    # level numbers the tiles of rows that have got room, and copies a table to the device
+    most = 11 + (not task.rules.criterion.of_classes) + (span is not None)
+    for i, (n_operations, n_waits, n_launches, n_of_cupy) in enumerate(levels):
+        assert (n_operations, n_waits, n_of_cupy) == (0, 1, i == 0)
+        assert n_launches <= most + (i == 0) * (1 + (span is not None))
 
 
 def test_nodes_are_scored_only_for_a_least_gain():
@@ -82,21 +94,56 @@ def test_nodes_are_scored_only_for_a_least_gain():
 def test_the_ends_of_a_wave(name):
     task, backend = large(name).but(n_trees=2), Counting()
     training = task.training(backend)
-    begin = counts()
+    begin = counts_with_cupy()
     grow.grow_wave(training, 2, 2, None, 0)
     before, after = backend.deep
     # roots wait for the number of rows in the bags, and as every level for what to do
-    assert (backend.levels[0] - begin)[1] == 2
-    # the deep phase for the size of its trees
-    assert (after - before).tolist() == [6, 1, 2]
-    # the assembly for what each level holds, each piece, each leaf; and three arrays leave
-    n_operations, n_waits, n_launches = counts() - after
+    n_operations, n_waits, n_launches, n_of_cupy = backend.levels[0] - begin
     classes = task.rules.criterion.of_classes
-    assert n_waits <= (13 if classes else 10)
-    # two for each level, but none below the last; for the hashes of leaves' sums, and to see
-    # whether equal ones are equal
-    assert n_launches == 2 * len(backend.levels) - 1 + 2 * classes
-    assert n_operations <= 101
+    assert n_waits == 2
+    # bags and totals are cleared, keys copied to the device, and rows to where they have room;
+    # labels are packed
+    assert n_of_cupy <= 6 + 2 * classes
+    # bags, their rows and totals, with running sums: six; roots; and slots are sorted. Moments are
+    # compared with their mean, which takes tiles
+    assert n_launches <= 9 + 2 * (not classes)
+    # the deep phase waits for the size of its trees; three running sums
+    assert (after - before).tolist() == [1, 1, 5, 1]
+    n_operations, n_waits, n_launches, n_of_cupy = counts_with_cupy() - after
+    # the assembly waits for the number of leaves, for that of distinct ones, and whether equal ones
+    # are equal; and three arrays leave
+    assert n_waits == 4 + 2 * classes
+    # two for each level, but none below the last; where trees begin, leaves counted, slots and
+    # subtrees placed; then leaves are put in order, in two launches, or five by their keys
+    assert n_launches == 2 * len(backend.levels) - 1 + 4 + (5 if classes else 2)
+    # tables of levels, and the leaves of subtrees, are copied; CuPy sorts the keys
+    assert n_of_cupy == 3 + 2 * classes
+    assert n_operations == 1 + classes
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+@pytest.mark.parametrize("name", TASKS)
+def test_what_a_fit_compiles_and_launches_of_cupy(name, on_device, monkeypatch):
+    cupy_namespace()  # before CuPy is another
+    fake = cupy_module()
+    fake.ndarray = Array
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    monkeypatch.setattr(PickyBackend.xp, "__name__", "array_api_compat.cupy", raising=False)
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    register_backend("picky", lambda *_: PickyBackend())
+    task, of_classes = large(name), name != "regression"
+    kind = RandomForestClassifier if of_classes else RandomForestRegressor
+    X, y = (Array(a) if on_device else a for a in (task.X, task.y))
+    cupy_launches.compiled.clear()
+    before = cupy_launches.launched.total()
+    found = kind(4, random_state=0, backend="picky").fit(X, y)
+    assert found.backend_ == "picky"
+    # data on the host: labels are packed, or moments computed. On the device they are checked too,
+    # and classes are found by a sort
+    most = {False: (3, 7), True: (20, 16)}[on_device][not of_classes]
+    assert len(cupy_launches.compiled) <= most
+    # half of them copies to the device, memsets and copies on it
+    assert cupy_launches.launched.total() - before <= (43 if on_device else 30)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -144,8 +191,8 @@ def test_what_is_needed_no_more_makes_room(monkeypatch):
         assert not any(array() is not None for array in freed)
         return own(*arguments)
 
-    own = assembly.leaf_table
-    monkeypatch.setattr(assembly, "leaf_table", leaf_table)
+    own = base.leaf_table
+    monkeypatch.setattr(base, "leaf_table", leaf_table)
     task = large("regression").but(n_trees=2)
     assert same_forest(task.grow(Noting()), task.grow(NumbaBackend()))
 

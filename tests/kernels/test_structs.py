@@ -76,6 +76,7 @@ def test_parameters_by_hand():
     assert parameters("bag")["in_bag"] == [
         ("const i32*", "bags"), ("i64", "N"), ("i64", "T"), ("i64", "tile"), ("i64", "tiles"),
         ("const i64*", "first_position"), ("i32*", "rows"), ("i32*", "weights"),
+        ("i64*", "offsets"),
     ]  # fmt: skip
 
 

@@ -35,12 +35,12 @@ MACROS = {
     "gradients": (),
     "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS", "SETS"),
     "histogram": ("CODE", "LABELS", "TARGET"),
-    "leaf_rows": (),
     "level": ("CODE",),
     "partition": ("CODE", "SETS"),
     "slots": (),
     "totals": ("LABELS", "TARGET"),
     "traverse": ("CODE", "SETS"),
+    "wave_nodes": (),
 }
 
 

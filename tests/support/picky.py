@@ -11,7 +11,8 @@ Beneath are NumPy's arrays. Refused is, as CuPy 14 does or would better do:
 
 Memory that is not yet written holds garbage, as in a pool that others used before.
 
-`operations` counts by name what starts work on the device, `waits` what waits for it.
+`operations` counts by name what starts work on the device, `waits` what waits for it. What CuPy
+launches and compiles for it, cupy_launches.py counts.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ import operator
 from collections import Counter
 from functools import cache
 from importlib.util import find_spec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import array_api_compat.numpy as compat
+import cupy_launches
 import numpy as np
 from emulated import EmulatedBackend
 
 operations: Counter[str] = Counter()
 waits: Counter[str] = Counter()
 
-DEVICE = "a GPU"
+DEVICE = SimpleNamespace(id=0)
 # views and plain memory
 FREE = {"broadcast_to", "empty", "empty_like", "expand_dims", "permute_dims", "reshape"}
 # how often CuPy 14 copies a number to the host, to know how much memory a result needs
@@ -62,6 +64,12 @@ class Array:
     def __len__(self) -> int:
         return len(self.host)
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0  # CUDA
+
+    def reshape(self, *shape: int) -> Array:
+        return PickyBackend.xp.reshape(self, shape)
+
     def __iter__(self) -> Any:
         raise TypeError("iteration over a device array")
 
@@ -69,10 +77,17 @@ class Array:
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
 
     def __getitem__(self, key: Any) -> Array:
-        return Array(self.host[unwrap_key(key)])
+        found = self.host[unwrap_key(key)]
+        for name, index in indices(key):
+            cupy_launches.count(name, found, self.host, index)
+        return Array(found)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         operations["set"] += 1
+        if any(name == "mask" for name, _ in indices(key)):
+            cupy_launches.count("set mask", self.host, key.host, unwrap(value))
+        else:
+            cupy_launches.count("set", self.host[unwrap_key(key)], unwrap(value))
         self.host[unwrap_key(key)] = unwrap(value)
 
     def get(self) -> np.ndarray:
@@ -92,7 +107,9 @@ class Array:
 
     def astype(self, dtype: Any, copy: bool = True) -> Array:
         operations["astype"] += 1
-        return Array(self.host.astype(dtype, copy=copy))
+        found = self.host.astype(dtype, copy=copy)
+        cupy_launches.count("astype", found, self.host, copy=copy)
+        return Array(found)
 
 
 def _operator(name: str) -> None:
@@ -100,17 +117,19 @@ def _operator(name: str) -> None:
     function = getattr(operator, f"__{name}__")
     in_place = getattr(operator, f"__i{name}__", None)
 
-    def forward(self: Array, other: Any) -> Array:
+    def computed(found: Any, *operands: Any) -> Any:
         operations[name] += 1
-        return Array(function(self.host, unwrap(other)))
+        cupy_launches.count(name, np.asarray(found), *operands)
+        return found
+
+    def forward(self: Array, other: Any) -> Array:
+        return Array(computed(function(self.host, unwrap(other)), self.host, unwrap(other)))
 
     def reflected(self: Array, other: Any) -> Array:
-        operations[name] += 1
-        return Array(function(unwrap(other), self.host))
+        return Array(computed(function(unwrap(other), self.host), unwrap(other), self.host))
 
     def inside(self: Array, other: Any) -> Array:
-        operations[name] += 1
-        self.host = in_place(self.host, unwrap(other))
+        self.host = computed(in_place(self.host, unwrap(other)), self.host, unwrap(other))
         return self
 
     setattr(Array, f"__{name}__", forward)
@@ -124,7 +143,9 @@ def _unary(name: str) -> None:
 
     def call(self: Array) -> Array:
         operations[name] += 1
-        return Array(function(self.host))
+        found = function(self.host)
+        cupy_launches.count(name, found, self.host)
+        return Array(found)
 
     setattr(Array, f"__{name}__", call)
 
@@ -172,6 +193,13 @@ def unwrap_key(key: Any) -> Any:
         elif not (part is None or part is Ellipsis or isinstance(part, int | slice)):
             raise TypeError(f"an index of {type(part)}")
     return tuple(map(unwrap, parts)) if isinstance(key, tuple) else unwrap(key)
+
+
+def indices(key: Any) -> list[tuple[str, np.ndarray]]:
+    """The arrays of an index, and how CuPy reads with them."""
+    parts = key if isinstance(key, tuple) else (key,)
+    arrays = [part.host for part in parts if isinstance(part, Array)]
+    return [("mask" if array.dtype == bool else "take", array) for array in arrays]
 
 
 def wrap(value: Any) -> Any:
@@ -225,7 +253,14 @@ def _function(name: str, ours: Any, theirs: Any) -> Any:
             waits[name] += 2
         if name == "searchsorted" and args[0].dtype != args[1].dtype:
             raise TypeError(f"searchsorted: {args[1].dtype} among {args[0].dtype}")
-        found = ours(*map(unwrap, args), **{k: unwrap(v) for k, v in kwargs.items()})
+        plain = tuple(map(unwrap, args)), {k: unwrap(v) for k, v in kwargs.items()}
+        found = ours(*plain[0], **plain[1])
+        cupy_launches.count(
+            name,
+            np.asarray(found) if np.isscalar(found) else found,
+            *plain[0],
+            **{k: v for k, v in plain[1].items() if k != "dtype"},
+        )
         if name in ("empty", "empty_like"):
             found = np.frombuffer(b"\xa5" * found.nbytes, np.uint8).view(found.dtype)
             found = found.reshape(ours(*map(unwrap, args), **kwargs).shape).copy()
@@ -241,7 +276,10 @@ class PickyBackend(EmulatedBackend):
     xp: Any = Namespace()
 
     def asarray(self, host: Any) -> Array:
-        return host if isinstance(host, Array) else Array(np.array(host))
+        if isinstance(host, Array):
+            return host
+        cupy_launches.launched["copy to the device"] += 1
+        return Array(np.array(host))
 
     def asnumpy(self, array: Any) -> np.ndarray:
         assert isinstance(array, Array)

@@ -42,11 +42,13 @@ count_in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, i64* counts) {
   }
 }
 
-// Writes the rows of positive weight of each tile p from first_position[p] on, i64[T * tiles].
+// Writes the rows of positive weight of each tile p from first_position[p] on, i64[T * tiles + 1];
+// and where those of each tree begin, offsets i64[T + 1].
 extern "C" __global__ void __launch_bounds__(THREADS)
 in_bag(const i32* bags, i64 N, i64 T, i64 tile, i64 tiles, const i64* first_position, i32* rows,
-       i32* weights) {
+       i32* weights, i64* offsets) {
   __shared__ u32 counts[THREADS / 32];
+  for (i64 t = thread_number(); t <= T; t += thread_count()) offsets[t] = first_position[t * tiles];
   for (i64 p = blockIdx.x; p < T * tiles; p += gridDim.x) {
     i64 t = p / tiles, first = (p - t * tiles) * tile, last = first + tile < N ? first + tile : N;
     i64 position = first_position[p];

@@ -3,13 +3,6 @@
 
 #define WARPS (DEEP_WARPS / BLOCKS)  // of a block
 
-// What the warps of a team tell each other, in shared memory; each warp has an element.
-struct Table {
-  double score[WARPS];
-  int where[WARPS], drawn[WARPS], features[WARPS], node[WARPS];
-  u32 counts[WARPS];
-};
-
 // `where` holds the bin, and above it:
 #define WHERE_MISSING_LEFT 20
 
@@ -36,9 +29,10 @@ struct Team {
   }
 
   // How many of its threads before this one have the flag, and in `total`, how many have it.
-  __device__ __forceinline__ int rank(bool flag, Table& table, int& total) const {
+  // `all_counts` is shared, with an element for each warp of the block.
+  __device__ __forceinline__ int rank(bool flag, u32* all_counts, int& total) const {
     u32 mine = __ballot_sync(ALL_LANES, flag);
-    u32* counts = table.counts + first;
+    u32* counts = all_counts + first;
     if (lane() == 0) counts[warp()] = __popc(mine);
     sync();
     int before = 0;
@@ -52,37 +46,50 @@ struct Team {
   }
 
   // Whether a flag is set in any of its threads.
-  __device__ __forceinline__ bool any(bool flag, Table& table) const {
+  __device__ __forceinline__ bool any(bool flag, u32* all_counts) const {
     int total;
-    rank(flag, table, total);
+    rank(flag, all_counts, total);
     return total > 0;
   }
 };
 
 static_assert(WARPS <= 8, "more teams of two warps than barriers");
 
-// The histograms of a team: `group` features at once, each u32[words][size].
-struct Histogram {
-  u32* cells;
+// How many histograms fit the memory of a block, at most one for each warp; each is u32[words][size].
+struct Histograms {
   int group, words, size;
 
   __device__ __forceinline__ int each() const { return words * size; }
+  // Those of a team: how many, and where the first of its cells is.
+  __device__ __forceinline__ int of(const Team& team) const { return group * team.warps / WARPS; }
+  __device__ __forceinline__ int first(const Team& team) const {
+    return team.first / team.warps * of(team) * each();
+  }
 };
 
-// How many histograms fit the block's memory, at most one for each warp.
-__device__ __forceinline__ Histogram histogram_of(const Block& block, const Growth& growth,
-                                                  int n_cells) {
+__device__ __forceinline__ Histograms histograms_of(const Growth& growth, int n_cells) {
   int words = (LABELS ? growth.C : 2 * growth.C - 1) + (growth.rules.min_rows > 1);
   int size = (growth.B + 127) & ~127, fit = n_cells / (words * size);
-  return {block.cells, fit < WARPS ? fit : WARPS, words, size};
+  return {fit < WARPS ? fit : WARPS, words, size};
 }
+
+// What the warps of a team tell each other, in shared memory; each warp has an element. `key` and
+// `best` are those of the node that the warp's team splits, at the team's first warp.
+struct Table {
+  u64 key[WARPS];
+  Best best[WARPS];
+  double score[WARPS];
+  int where[WARPS], drawn[WARPS], features[WARPS], node[WARPS];
+  u32 counts[WARPS];
+  Histograms all;
+};
 
 // The number of warps of a team, if n nodes are to be split: the rounds of histograms of the block
 // are few then. Smaller teams read rows more often, so they must save an eighth.
-__device__ __forceinline__ int team_size(const Growth& growth, const Histogram& hist, int n) {
+__device__ __forceinline__ int team_size(const Growth& growth, const Histograms& all, int n) {
   int best = WARPS, fewest = 0;
   for (int warps = WARPS; warps >= 1; warps >>= 1) {
-    int teams = WARPS / warps, group = hist.group / teams;
+    int teams = WARPS / warps, group = all.group / teams;
     if (!group) break;
     int rounds = (n + teams - 1) / teams * ((growth.may.k + group - 1) / group);
     if (warps == WARPS || 8 * rounds <= 7 * fewest) {
@@ -91,12 +98,6 @@ __device__ __forceinline__ int team_size(const Growth& growth, const Histogram& 
     }
   }
   return best;
-}
-
-// The part of the block's histograms that a team has.
-__device__ __forceinline__ Histogram own_part(const Histogram& hist, const Team& team) {
-  int group = hist.group * team.warps / WARPS;
-  return {hist.cells + team.first / team.warps * group * hist.each(), group, hist.words, hist.size};
 }
 
 // Whether rows of a node differ in a feature. A warp calls it.
@@ -112,8 +113,9 @@ __device__ __forceinline__ bool varies(const Block& block, int f, int low, int n
 // Puts the next features that vary into the table, at most `most`, from a position of the node's
 // order on, and returns their number and the position after them. Each warp looks at one.
 __device__ __noinline__ int2 next_features(const Block& block, const Growth& growth,
-                                           const Team& team, const Open& node, u64 key, int most,
+                                           Team team, const Open& node, int most,
                                            int position, Table& table) {
+  u64 key = table.key[team.first];
   int found = 0, *features = table.features + team.first, *drawn = table.drawn + team.first;
   if (growth.may.k >= growth.F && !growth.allowed) {  // all are tried: the others have no cut
     found = min(most, growth.F - position);
@@ -138,18 +140,18 @@ __device__ __noinline__ int2 next_features(const Block& block, const Growth& gro
 
 // Fills the histograms of the table's first n_features features.
 __device__ __forceinline__ void fill(const Block& block, const Growth& growth, const Team& team,
-                                     const Open& node, const Histogram& hist, int n_features,
-                                     const Table& table) {
-  int K = outputs(growth.C), each = hist.each();
+                                     const Open& node, int n_features, const Table& table) {
+  int K = outputs(growth.C), each = table.all.each();
   bool count = growth.rules.min_rows > 1;
+  u32* cells = block.cells + table.all.first(team);
   for (int i = team.thread(); i < n_features * each / 4; i += team.threads())
-    ((uint4*)hist.cells)[i] = {0, 0, 0, 0};
+    ((uint4*)cells)[i] = {0, 0, 0, 0};
   team.sync();
   for (int i = team.thread(); i < node.n; i += team.threads()) {
     int position = block.order[node.low + i];
     i32 w = block.weight[position];
     for (int j = 0; j < n_features; j++)
-      Cells{hist.cells + j * each, hist.size, growth.C}.add(
+      Cells{cells + j * each, table.all.size, growth.C}.add(
           block.code(position, table.features[team.first + j]), block.target + position * K, w,
           count);
   }
@@ -190,27 +192,41 @@ __device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& 
   __syncwarp();
 }
 
-// The best cut of the first k features that vary; the sums of its left side in `left`.
-__device__ __forceinline__ Best best_by_team(const Block& block, const Growth& growth,
-                                             const Team& team, const Open& node, u64 key,
-                                             const Histogram& hist, const i64* sums, i64* left,
-                                             Table& table) {
-  Best best = {MINUS_INFINITY, -1, 0, false};
-  int C = growth.C;
-  i64* scratch = scratch_of(block, growth);
-  Cells cells = {nullptr, hist.size, C};
+// The histogram of the table's feature j.
+__device__ __forceinline__ Cells cells_of(const Block& block, const Growth& growth,
+                                          const Table& table, const Team& team, int j) {
+  return {block.cells + table.all.first(team) + j * table.all.each(), table.all.size, growth.C};
+}
+
+// A team's sums of a node in shared memory; its first warp's, as are those of the left side.
+__device__ __forceinline__ i64* sums_of(const Block& block, const Growth& growth,
+                                        const Team& team) {
+  return block.scratch + team.first * NODE_SUMS * growth.C;
+}
+
+__device__ __forceinline__ i64* left_sums_of(const Block& block, const Growth& growth,
+                                             const Team& team) {
+  return sums_of(block, growth, team) + 3 * growth.C;
+}
+
+// The best cut of the first k features that vary becomes the team's best in the table; the sums of
+// its left side are `left_sums_of` the team. Values that a warp can read again cost no registers.
+__device__ __forceinline__ void best_by_team(const Block& block, const Growth& growth,
+                                             const Team& team, const Open& node, Table& table) {
+  if (team.thread() == 0) table.best[team.first] = {MINUS_INFINITY, -1, 0, false};
   for (int tried = 0, position = 0; tried < growth.may.k && position < growth.F;) {
-    int most = min(hist.group, growth.may.k - tried);
-    int2 next = next_features(block, growth, team, node, key, most, position, table);
+    int most = min(table.all.of(team), growth.may.k - tried);
+    int2 next = next_features(block, growth, team, node, most, position, table);
     int n = next.x;
     tried += n;
     position = next.y;
-    fill(block, growth, team, node, hist, n, table);
-    cells.cells = hist.cells + team.warp() * hist.each();
+    fill(block, growth, team, node, n, table);
     if (team.warp() < n) {
       double score;
       int where;
-      cut_histogram(growth, node, key, cells, table.features[warp()], sums, scratch, score, where);
+      cut_histogram(growth, node, table.key[team.first],
+                    cells_of(block, growth, table, team, team.warp()), table.features[warp()],
+                    sums_of(block, growth, team), scratch_of(block, growth), score, where);
       if (lane() == 0) {
         table.score[warp()] = score;
         table.where[warp()] = where;
@@ -218,23 +234,28 @@ __device__ __forceinline__ Best best_by_team(const Block& block, const Growth& g
     }
     team.sync();
     int winner = -1;
-    for (int j = team.first; j < team.first + n; j++)
-      if (table.score[j] > best.score) {
-        int where = table.where[j];
-        best = {table.score[j], table.features[j], where & ((1 << WHERE_MISSING_LEFT) - 1),
-                where >> WHERE_MISSING_LEFT > 0};
+    double score = table.best[team.first].score;
+    for (int j = 0; j < n; j++)
+      if (table.score[team.first + j] > score) {
+        score = table.score[team.first + j];
         winner = j;
       }
-    cells.cells = hist.cells + (winner - team.first) * hist.each();
-    for (int c = team.warp(); winner >= 0 && c < C; c += team.warps) {
-      i64 sum = 0;
-      for (int b = lane(); b <= best.bin; b += 32) sum += cells.at(b).channel(c);
-      sum = warp_sum(sum) + (best.missing_left ? cells.at(growth.B - 1).channel(c) : 0);
-      if (lane() == 0) left[c] = sum;
+    if (winner >= 0) {
+      int where = table.where[team.first + winner], bin = where & ((1 << WHERE_MISSING_LEFT) - 1);
+      bool missing_left = where >> WHERE_MISSING_LEFT > 0;
+      Cells cells = cells_of(block, growth, table, team, winner);
+      for (int c = team.warp(); c < growth.C; c += team.warps) {
+        i64 sum = 0;
+        for (int b = lane(); b <= bin; b += 32) sum += cells.at(b).channel(c);
+        sum = warp_sum(sum) + (missing_left ? cells.at(growth.B - 1).channel(c) : 0);
+        if (lane() == 0) left_sums_of(block, growth, team)[c] = sum;
+      }
+      team.sync();  // all have read the best one before
+      if (team.thread() == 0)
+        table.best[team.first] = {score, table.features[team.first + winner], bin, missing_left};
     }
     team.sync();
   }
-  return best;
 }
 
 // As split_rows, by all threads of a team.
@@ -250,7 +271,7 @@ __device__ __forceinline__ int split_rows_by_team(const Block& block, const Team
       position = block.order[low + i];
       goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing);
     }
-    int rank = team.rank(goes, table, total);  // all have read then
+    int rank = team.rank(goes, table.counts, total);  // all have read then
     if (goes) block.order[low + left + rank] = position;
     if (inside && !goes) block.keys[low + right + team.thread() - rank] = position;
     left += total;
@@ -264,19 +285,16 @@ __device__ __forceinline__ int split_rows_by_team(const Block& block, const Team
 }
 
 // A team splits an open node, or makes it a leaf; its children wait in `lists`.
-__device__ __forceinline__ void split_by_team(const Block& block, const Growth& growth,
-                                              const Team& team, const Open& node,
-                                              const Histogram& hist, const Lists& lists,
-                                              Table& table) {
-  int C = growth.C, low = node.low;
-  // of the first warp: its own sums, and those of the left side; between them those of a cut
-  i64 *sums = block.scratch + team.first * NODE_SUMS * C, *left_sums = sums + 3 * C;
-  u64 key = growth.nodes[node.position];
-  for (int c = team.thread(); c < C; c += team.threads())
-    sums[c] = growth.leaf_sums[(i64)low * C + c];
+__device__ __noinline__ void split_by_team(const Block& block, const Growth& growth,
+                                              Team team, const Open& node,
+                                              Lists lists, Table& table) {
+  for (int c = team.thread(); c < growth.C; c += team.threads())
+    sums_of(block, growth, team)[c] = growth.leaf_sums[(i64)node.low * growth.C + c];
+  if (team.thread() == 0) table.key[team.first] = growth.nodes[node.position];
   team.sync();
-  Best best = best_by_team(block, growth, team, node, key, hist, sums, left_sums, table);
-  if (refused(growth, best, sums)) {
+  best_by_team(block, growth, team, node, table);
+  const Best& best = table.best[team.first];
+  if (refused(growth, best, sums_of(block, growth, team))) {
     if (team.thread() == 0) write_leaf(growth, node);
     team.sync();
     return;
@@ -284,20 +302,21 @@ __device__ __forceinline__ void split_by_team(const Block& block, const Growth& 
   int left = split_rows_by_team(block, team, node, best, growth.B - 1, table);
   bool left_differ = false, right_differ = false;
   for (int i = team.thread(); i < node.n; i += team.threads()) {
-    int first = block.order[i < left ? low : low + left];
-    bool differ = !same_target(block, block.order[low + i], first, outputs(C));
+    int first = block.order[i < left ? node.low : node.low + left];
+    bool differ = !same_target(block, block.order[node.low + i], first, outputs(growth.C));
     if (i < left) left_differ = left_differ || differ;
     else right_differ = right_differ || differ;
   }
-  left_differ = team.any(left_differ, table);
-  right_differ = team.any(right_differ, table);
+  left_differ = team.any(left_differ, table.counts);
+  right_differ = team.any(right_differ, table.counts);
   if (team.warp() == 0) {
-    i64* right_sums = sums + C;
-    for (int c = lane(); c < C; c += 32) right_sums[c] = sums[c] - left_sums[c];
+    i64 *sums = sums_of(block, growth, team), *right_sums = sums + growth.C;
+    i64* left_sums = left_sums_of(block, growth, team);
+    for (int c = lane(); c < growth.C; c += 32) right_sums[c] = sums[c] - left_sums[c];
     __syncwarp();
     Open a = left_child(node, left), b = right_child(node, left);
-    bool left_waits = add_node(growth, a, hash_at(key, 0), left_sums, !left_differ);
-    bool right_waits = add_node(growth, b, hash_at(key, 1), right_sums, !right_differ);
+    bool left_waits = add_node(growth, a, hash_at(table.key[team.first], 0), left_sums, !left_differ);
+    bool right_waits = add_node(growth, b, hash_at(table.key[team.first], 1), right_sums, !right_differ);
     if (lane() == 0) {
       write_split(growth, node, best);
       if (left_waits) lists.put(block, a);

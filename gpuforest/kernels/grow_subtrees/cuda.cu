@@ -13,10 +13,12 @@
 #include "grow_subtrees/by_team.cuh"
 #include "grow_subtrees/by_warp.cuh"
 
-// The slots of a block at a time: their numbers begin .. end - 1, and their rows.
+// The slots of a block at a time: their numbers begin .. end - 1, and their rows. In shared memory,
+// to save registers.
 struct Batch {
   i64 begin, end;
   int n;
+  i64 stop;  // the end of the block's slots
 };
 
 // The number of slots that begin before a row, among those from `low` on.
@@ -29,14 +31,22 @@ __device__ __forceinline__ i64 slots_before(const Roots& roots, i64 low, i64 row
   return low;
 }
 
-// The slots from `begin` on of which all rows fit the block, but not beyond `end`. Trees that have
-// features of their own are not mixed.
-__device__ __forceinline__ Batch next_batch(const Roots& roots, i64 begin, i64 end, int most_rows) {
+// Goes on with the next slots of which all rows fit the block, if there are more in its share.
+// Trees that have features of their own are not mixed.
+__device__ __forceinline__ void next_batch(Batch& batch, const Roots& roots, int most_rows) {
+  i64 begin = batch.end;
+  batch.begin = begin;
+  if (begin >= batch.stop) return;
   i64 first = roots.first[begin], next = slots_before(roots, begin, first + most_rows + 1) - 1;
-  if (next > begin && roots.first[next] - first > most_rows) next--;
   if (next <= begin || roots.allowed) next = begin + 1;
-  if (next > end) next = end;
-  return {begin, next, (int)(roots.first[next] - first)};
+  batch.end = next < batch.stop ? next : batch.stop;
+  batch.n = (int)(roots.first[batch.end] - first);
+}
+
+// The slots that begin in the block's share of the rows.
+__device__ __forceinline__ void own_slots(Batch& batch, const Roots& roots) {
+  batch.end = slots_before(roots, 0, blockIdx.x * roots.share);
+  batch.stop = slots_before(roots, batch.end, (blockIdx.x + 1) * roots.share);
 }
 
 // The slot of row i of a batch.
@@ -55,6 +65,7 @@ __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
                                            const Slots& slots, const Roots& roots,
                                            const Batch& batch, i64 F) {
   i64 K = outputs(y.C), first = roots.first[batch.begin];
+#pragma unroll 1
   for (int i = threadIdx.x; i < batch.n; i += blockDim.x) {
     i64 d = slot_of(roots, batch, i), from = slots.begin[d] + first + i - roots.first[d];
     i64 r = slots.rows[from];
@@ -62,6 +73,7 @@ __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
     block.weight[i] = slots.weights[from];
     block.keys[i] = (u32)r;
     if (block.row) block.row[i] = (i32)r;
+#pragma unroll 1
     for (i64 m = 0; m < K; m++) block.target[i * K + m] = target_of(y, r)[m];
   }
   if (block.row) return;
@@ -71,15 +83,12 @@ __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
   i64 words = (F * sizeof(CODE) + 3) / 4, from = block.matrix.stride * sizeof(CODE) / 4;
   i64 to = block.stride * sizeof(CODE) / 4;
   u32* to_words = (u32*)(CODE*)block.codes;
+#pragma unroll 1
   for (int i = warp(); i < batch.n; i += WARPS)
+#pragma unroll 1
     for (i64 w = lane(); w < words; w += 32)
       to_words[i * to + w] = ((const u32*)block.matrix.at)[block.keys[i] * from + w];
 }
-
-// Counts of nodes, in shared memory.
-struct Counts {
-  int open[2], n_long, n_short, taken, taken_open;
-};
 
 // The next of some items that the lanes of a warp share.
 __device__ __forceinline__ int take(int& taken) {
@@ -90,32 +99,30 @@ __device__ __forceinline__ int take(int& taken) {
 
 // Teams take the n open nodes of a level and split them.
 __device__ __forceinline__ void split_nodes(const Block& block, const Growth& growth,
-                                            const Histogram& hist, const Open* nodes, int n,
-                                            const Lists& lists, int& taken, Table& table) {
-  Team team(team_size(growth, hist, n));
-  Histogram own = own_part(hist, team);
+                                            const Open* nodes, int n, const Lists& lists,
+                                            Table& table) {
+  Team team(team_size(growth, table.all, n));
   for (;;) {
     if (team.warp() == 0) {
-      int i = take(taken);
+      int i = take(lists.counts.taken_open);
       if (lane() == 0) table.node[team.first] = i;
     }
     team.sync();
     int i = table.node[team.first];
     if (i >= n) return;
-    split_by_team(block, growth, team, nodes[i], own, lists, table);
+    split_by_team(block, growth, team, nodes[i], lists, table);
   }
 }
 
 // Splits the nodes of many rows, level by level.
-__device__ __forceinline__ void grow_large(const Block& block, const Growth& growth,
-                                           const Histogram& hist, Counts& counts, Table& table) {
-  for (int level = 0; counts.open[level & 1] > 0; level++) {
-    int now = level & 1, n = counts.open[now];
-    Open* nodes = block.open + now * block.most_open;
-    Lists lists = {block.open + (1 - now) * block.most_open, &counts.open[1 - now], &counts.n_long,
-                   &counts.n_short};
-    if (hist.group && !SETS)
-      split_nodes(block, growth, hist, nodes, n, lists, counts.taken_open, table);
+__device__ __noinline__ void grow_large(const Block& block, const Growth& growth,
+                                           Counts& counts, Table& table) {
+  for (int now = 0; counts.open[now] > 0; now = 1 - now) {
+    int n = counts.open[now];
+    const Open* nodes = block.open + now * block.most_open;
+    Lists lists = {counts, 1 - now};
+    if (table.all.group && !SETS)
+      split_nodes(block, growth, nodes, n, lists, table);
     else
       for (int i = warp(); i < n; i += WARPS)
         split_large_by_warp(block, growth, nodes[i], lists);
@@ -145,9 +152,8 @@ __device__ __forceinline__ void open_root(const Block& block, const Growth& grow
   int levels = growth.may.max_depth - roots.depth[d];  // no subtree of 16-bit numbers has more
   levels = levels < 0xffff ? levels : 0xffff;
   growth.nodes[2 * low] = roots.key[d];
-  Lists lists = {block.open, &counts.open[0], &counts.n_long, &counts.n_short};
-  lists.put(block, {(u16)low, (u16)n, (u16)(2 * low), (u16)(2 * low + 1), (u16)levels, (u16)low,
-                    NO_NODE});
+  Lists{counts, 0}.put(block, {(u16)low, (u16)n, (u16)(2 * low), (u16)(2 * low + 1), (u16)levels, (u16)low,
+                               NO_NODE});
 }
 
 // Counts the nodes and leaves of each slot of a batch, and writes them to i64[D, 2].
@@ -157,6 +163,7 @@ __device__ __forceinline__ void count_nodes(const Block& block, const Growth& gr
   int n_slots = (int)(batch.end - batch.begin);
   for (int i = threadIdx.x; i < 2 * n_slots; i += blockDim.x) found[i] = 0;
   __syncthreads();
+#pragma unroll 1
   for (int i = threadIdx.x; i < 2 * batch.n; i += blockDim.x) {
     u64 word = growth.nodes[i];
     if (!word) continue;
@@ -165,6 +172,7 @@ __device__ __forceinline__ void count_nodes(const Block& block, const Growth& gr
     if (word >= LEAF_WORD) atomicAdd(found + 2 * d + 1, 1u);
   }
   __syncthreads();
+#pragma unroll 1
   for (int i = threadIdx.x; i < 2 * n_slots; i += blockDim.x)
     counts[2 * batch.begin + i] = found[i];
 }
@@ -191,33 +199,33 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
   __shared__ Growth growth;
   __shared__ Table table;
   __shared__ Batch batch;
-  i64 n_rows = roots.first[roots.D];
-  for (i64 row = blockIdx.x * roots.share; row < n_rows; row += gridDim.x * roots.share) {
-    i64 end = slots_before(roots, 0, row + roots.share);
-    for (i64 d = slots_before(roots, 0, row); d < end; d = batch.end) {
-      __syncthreads();  // all have read the batch before
-      if (threadIdx.x == 0) {
-        batch = next_batch(roots, d, end, layout.rows);
-        i64 first = roots.first[d];
-        waiting = {{0, 0}, 0, 0, 0, 0};
-        block = block_of(layout, codes);
-        growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, nodes + 2 * first,
-                  leaf_sums + first * y.C,
-                  roots.allowed ? roots.allowed + roots.tree[d] * codes.F : nullptr};
+  if (threadIdx.x == 0) own_slots(batch, roots);
+  for (;;) {
+    if (threadIdx.x == 0) {
+      next_batch(batch, roots, layout.rows);
+      i64 d = batch.begin, first = roots.first[d];
+      waiting = {{0, 0}, 0, 0, 0, 0};
+      block = block_of(layout, codes);
+      growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, nodes + 2 * first,
+                leaf_sums + first * y.C,
+                roots.allowed && d < batch.stop ? roots.allowed + roots.tree[d] * codes.F : nullptr};
+      table.all = histograms_of(growth, layout.n_cells);
 #if SETS
-        growth.sets = categories_from(categories, first, growth.C);
+      growth.sets = categories_from(categories, first, growth.C);
 #endif
-      }
-      __syncthreads();
-      load_block(block, y, slots, roots, batch, codes.F);
-      for (i64 s = batch.begin + warp(); s < batch.end; s += WARPS)
-        open_root(block, growth, roots, batch, s, waiting);
-      __syncthreads();
-      grow_large(block, growth, histogram_of(block, growth, layout.n_cells), waiting, table);
-      grow_small(block, growth, waiting);
-      __syncthreads();
-      count_nodes(block, growth, roots, batch, counts);
     }
+    __syncthreads();
+    if (batch.begin >= batch.stop) return;
+    load_block(block, y, slots, roots, batch, codes.F);
+#pragma unroll 1
+    for (i64 s = batch.begin + warp(); s < batch.end; s += WARPS)
+      open_root(block, growth, roots, batch, s, waiting);
+    __syncthreads();
+    grow_large(block, growth, waiting, table);
+    grow_small(block, growth, waiting);
+    __syncthreads();
+    count_nodes(block, growth, roots, batch, counts);
+    __syncthreads();
   }
 }
 

@@ -92,21 +92,26 @@ __device__ __forceinline__ bool refused(const Growth& growth, const Best& best, 
   return best.score - whole.score(growth.rules.table) < growth.may.min_gain;
 }
 
+// Counts of nodes, in shared memory.
+struct Counts {
+  int open[2], n_long, n_short, taken, taken_open;
+};
+
 // The lists of open nodes of a level, and the subtrees that warps will grow, in shared memory: those
 // of many rows are at the begin of the list and are grown first, so that warps end together.
 struct Lists {
-  Open* next;
-  int *n_next, *n_long, *n_short;
+  Counts& counts;
+  int next;  // which of the two lists of open nodes gets new ones
 
   // A lane puts a node into the one or the other.
   __device__ __forceinline__ void put(const Block& block, const Open& node) const {
     if (node.n > FEW_ROWS) {
-      next[atomicAdd(n_next, 1)] = node;
+      block.open[next * block.most_open + atomicAdd(&counts.open[next], 1)] = node;
       return;
     }
     block.waiting[node.low >> 1] = node;
     bool is_long = node.n > FEW_ROWS / 2;
-    int i = atomicAdd(is_long ? n_long : n_short, 1);
+    int i = atomicAdd(is_long ? &counts.n_long : &counts.n_short, 1);
     block.roots[is_long ? i : block.n_roots - 1 - i] = node.low >> 1;
   }
 };

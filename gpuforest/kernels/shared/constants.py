@@ -15,6 +15,8 @@ GROUP_FEATURES = 60  # the most features whose histograms share a block's memory
 FILL_FEATURES = 48  # the same in trees of boosting
 GROUP_CHANNELS = 8  # channels that a thread of totals adds up in registers
 
+LEAST_TILE, MOST_TILE = 1024, 16_384  # rows that a block takes in the kernels over slots
+
 # number of arrays i64[C] of channel sums in shared memory that a warp needs
 CUT_SUMS = 2  # to cut one feature: those of missing values, and those before an item
 FEW_ROWS = 32  # of a node whose subtree one warp grows; the block splits those of more together

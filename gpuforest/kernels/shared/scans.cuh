@@ -21,3 +21,22 @@ __device__ __forceinline__ i64 block_sum(i64 x, i64* sums) {
   block_sum_to_here(x, sums, total);
   return total;
 }
+
+// The sum of what earlier blocks counted, sums i64[blocks]; null if there is one block only.
+__device__ __forceinline__ i64 before_block(const i64* sums, i64* shared) {
+  i64 before = 0;
+  if (!sums) return before;
+  for (i64 b = threadIdx.x; b < blockIdx.x; b += blockDim.x) before += sums[b];
+  return block_sum(before, shared);
+}
+
+// The last of n parts that begins at `item` or before it; parts may be empty. first i64[n].
+__device__ __forceinline__ i64 part_of(const i64* first, i64 n, i64 item) {
+  i64 p = 0, end = n;
+  while (p + 1 < end) {
+    i64 middle = (p + end) >> 1;
+    if (first[middle] <= item) p = middle;
+    else end = middle;
+  }
+  return p;
+}

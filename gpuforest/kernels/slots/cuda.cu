@@ -2,58 +2,78 @@
 // gpuforest/levels.py.
 //
 // Numbers that depend on all earlier slots take two launches: first each block counts a span of
-// slots, then each block adds up the counts of earlier blocks and goes through its own span.
+// slots, then each block adds up the counts of earlier blocks and goes through its own span. If one
+// block takes all slots, the second launch alone does it.
 #include "shared/cuda.cuh"
 #include "shared/scans.cuh"
 #include "shared/hashing/cuda.cuh"
 #include "generated/Fields.cuh"
 #include "generated/Ends.cuh"
+#include "generated/Kinds.cuh"
 
-// The number of tiles of each block's span of slots: sums i64[blocks].
+// What `CudaKernels.tile_size` computes: the rows of a tile, of so many in all slots.
+__device__ __forceinline__ i64 tile_size(i64 rows, i64 share) {
+  i64 size = rows / share / LEAST_TILE * LEAST_TILE;
+  return size < LEAST_TILE ? LEAST_TILE : size > MOST_TILE ? MOST_TILE : size;
+}
+
+// What a running sum adds up for item s: values[s * stride], or if `begin` is not null, how many
+// tiles of `size` the range from begin[s] to values[s] has.
+__device__ __forceinline__ i64 item(const i64* values, const i64* begin, i64 stride, i64 size,
+                                    i64 s) {
+  return begin ? (values[s] - begin[s] + size - 1) / size : values[s * stride];
+}
+
+// The sum of each block's span of S items, see `item`: sums i64[blocks].
 extern "C" __global__ void __launch_bounds__(THREADS)
-count_tiles(const i64* begin, const i64* end, i64 S, i64 size, i64 span, i64* sums) {
+sum_spans(const i64* values, const i64* begin, i64 stride, i64 size, i64 S, i64 span, i64* sums) {
   __shared__ i64 shared[THREADS / 32];
   i64 low = blockIdx.x * span, high = low + span < S ? low + span : S, n = 0;
   for (i64 s = low + threadIdx.x; s < high; s += blockDim.x)
-    n += (end[s] - begin[s] + size - 1) / size;
+    n += item(values, begin, stride, size, s);
   n = block_sum(n, shared);
   if (threadIdx.x == 0) sums[blockIdx.x] = n;
 }
 
-// The number of tiles before each slot, and of all: first i64[S + 1].
+// The sum of the items before each of S items, and of all: first i64[S + 1]; the latter also to
+// `total`, if it is not null.
 extern "C" __global__ void __launch_bounds__(THREADS)
-number_tiles(const i64* begin, const i64* end, i64 S, i64 size, i64 span, const i64* sums,
-             i64* first) {
+sums_before(const i64* values, const i64* begin, i64 stride, i64 size, i64 S, i64 span,
+            const i64* sums, i64* first, i64* total) {
   __shared__ i64 shared[THREADS / 32];
-  i64 low = blockIdx.x * span, high = low + span < S ? low + span : S, before = 0;
-  for (i64 b = threadIdx.x; b < blockIdx.x; b += blockDim.x) before += sums[b];
-  before = block_sum(before, shared);
+  i64 low = blockIdx.x * span, high = low + span < S ? low + span : S;
+  i64 before = before_block(sums, shared);
   for (i64 at = low; at < high; at += blockDim.x) {
     i64 s = at + threadIdx.x;
-    i64 n = s < high ? (end[s] - begin[s] + size - 1) / size : 0;
-    i64 total, upto = block_sum_to_here(n, shared, total);
+    i64 n = s < high ? item(values, begin, stride, size, s) : 0;
+    i64 here, upto = block_sum_to_here(n, shared, here);
     if (s < high) first[s + 1] = before + upto;
-    before += total;
+    before += here;
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) first[0] = 0;
+  if (threadIdx.x == 0 && blockIdx.x == 0) first[0] = 0;
+  if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1 && total) *total = before;
 }
 
-// The kinds of slots, i8[S]; and of each block's span, the number of wide slots, of deep ones, and
-// of the rows of both: counts i64[blocks, 4].
+__device__ __forceinline__ i8 kind_of(const Fields& slots, const Ends& ends, i64 s) {
+  i64 n = slots.n_rows[s];
+  if (n == 0) return NONE;
+  if (slots.constant[s] || n < ends.fewest || slots.depth[s] >= ends.max_depth) return LEAF;
+  return n <= ends.deep_rows ? DEEP : WIDE;
+}
+
+// Of each block's span of slots, the number of wide slots, of deep ones, and of the rows of both:
+// counts i64[blocks, 4].
 extern "C" __global__ void __launch_bounds__(THREADS)
-count_kinds(Fields slots, i64 S, Ends ends, i64 span, i8* kind, i64* counts) {
+count_kinds(Fields slots, i64 S, Ends ends, i64 span, i64* counts) {
   __shared__ i64 shared[THREADS / 32];
   i64 low = blockIdx.x * span, high = low + span < S ? low + span : S, found[4] = {};
 #pragma unroll 1
   for (i64 s = low + threadIdx.x; s < high; s += blockDim.x) {
-    i64 n = slots.n_rows[s], stored = slots.end[s] - slots.begin[s];
-    bool end = slots.constant[s] || n < ends.fewest || slots.depth[s] >= ends.max_depth;
-    bool some = n != 0 && !end, deep = some && n <= ends.deep_rows, wide = some && !deep;
-    kind[s] = n == 0 ? NONE : end ? LEAF : deep ? DEEP : WIDE;
-    found[0] += wide;
-    found[1] += deep;
-    found[2] += wide ? stored : 0;
-    found[3] += deep ? stored : 0;
+    i64 kind = kind_of(slots, ends, s), stored = slots.end[s] - slots.begin[s];
+    found[0] += kind == WIDE;
+    found[1] += kind == DEEP;
+    found[2] += kind == WIDE ? stored : 0;
+    found[3] += kind == DEEP ? stored : 0;
   }
 #pragma unroll
   for (int j = 0; j < 4; j++) {
@@ -62,36 +82,64 @@ count_kinds(Fields slots, i64 S, Ends ends, i64 span, i8* kind, i64* counts) {
   }
 }
 
-// Each slot's number among the slots of its kind, rank i64[S]; order i64[S], which holds the wide
-// slots from its beginning on, and the deep ones from its end back; and the sums of all counts,
-// totals i64[4].
+// The kinds of slots, i8[S]; each slot's number among those of its kind, rank i64[S]; order i64[S],
+// which holds the wide slots from its beginning on, and the deep ones from its end back; and if
+// there are several blocks, the tiles of each one's wide slots, tiles i64[blocks]. Of all slots the
+// counts of count_kinds, and the size of the tiles of wide slots: totals i64[5]. A single block
+// needs no counts: `counts` is null.
 extern "C" __global__ void __launch_bounds__(THREADS)
-number_kinds(const i8* kind, i64 S, i64 span, const i64* counts, i64 blocks, i64* rank, i64* order,
-             i64* totals) {
+number_kinds(Fields slots, Kinds kinds, Ends ends, const i64* counts, i64 share, i64* totals) {
   __shared__ i64 shared[THREADS / 32];
-  if (blockIdx.x == 0) {
-    for (int j = 0; j < 4; j++) {
-      i64 n = 0;
-      for (i64 b = threadIdx.x; b < blocks; b += blockDim.x) n += counts[4 * b + j];
-      n = block_sum(n, shared);
-      if (threadIdx.x == 0) totals[j] = n;
-    }
-  }
+  i64 all[4] = {}, size = 1, S = kinds.S, low = blockIdx.x * kinds.span;
   // wide slots are counted in the lower half of 64 bits, deep ones in the upper
-  i64 before = 0, low = blockIdx.x * span, high = low + span < S ? low + span : S;
-  for (i64 b = threadIdx.x; b < blockIdx.x; b += blockDim.x)
-    before += counts[4 * b] + (counts[4 * b + 1] << 32);
-  before = block_sum(before, shared);
+  i64 before = 0, high = low + kinds.span < S ? low + kinds.span : S;
+  if (counts) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      for (i64 b = threadIdx.x; b < gridDim.x; b += blockDim.x) all[j] += counts[4 * b + j];
+      all[j] = block_sum(all[j], shared);
+    }
+    size = tile_size(all[2], share);
+    for (i64 b = threadIdx.x; b < blockIdx.x; b += blockDim.x)
+      before += counts[4 * b] + (counts[4 * b + 1] << 32);
+    before = block_sum(before, shared);
+  }
+  i64 wide_sum = 0, rows_deep = 0;  // of tiles, or of rows without counts; of rows
+#pragma unroll 1
   for (i64 at = low; at < high; at += blockDim.x) {
-    i64 s = at + threadIdx.x;
-    int own = s < high ? kind[s] : NONE;
+    i64 s = at + threadIdx.x, stored = s < high ? slots.end[s] - slots.begin[s] : 0;
+    int own = s < high ? kind_of(slots, ends, s) : NONE;
     i64 total, upto = block_sum_to_here(own == WIDE ? 1 : (i64)(own == DEEP) << 32, shared, total);
     upto += before;
     i64 number = (i64)(own == DEEP ? (u64)upto >> 32 : (u32)upto) - 1;
-    if (s < high) rank[s] = number;
-    if (own == WIDE) order[number] = s;
-    if (own == DEEP) order[S - 1 - number] = s;
+    if (s < high) {
+      kinds.kind[s] = own;
+      kinds.rank[s] = number;
+    }
+    if (own == WIDE) {
+      kinds.order[number] = s;
+      wide_sum += counts ? (stored + size - 1) / size : stored;
+    }
+    if (own == DEEP) {
+      kinds.order[S - 1 - number] = s;
+      rows_deep += stored;
+    }
     before += total;
+  }
+  wide_sum = block_sum(wide_sum, shared);
+  if (counts) {
+    if (threadIdx.x == 0) kinds.tiles[blockIdx.x] = wide_sum;
+  } else {
+    all[0] = (u32)before;
+    all[1] = (i64)((u64)before >> 32);
+    all[2] = wide_sum;
+    all[3] = block_sum(rows_deep, shared);
+    size = tile_size(all[2], share);
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) totals[j] = all[j];
+    totals[4] = size;
   }
 }
 
@@ -109,26 +157,104 @@ __device__ __forceinline__ void copy_slot(const Fields& from, i64 s, const Field
 }
 
 // The fields of the wide and of the deep slots, of C channels, by `order` of number_kinds; and the
-// numbers of the wide slots.
+// numbers of the wide slots. The first blocks, one for each span of slots, number the tiles of the
+// wide ones instead: first i64[n_wide + 1], see `sums_before`.
 extern "C" __global__ void __launch_bounds__(THREADS)
-take_slots(Fields slots, i64 S, i64 C, const i64* order, i64 n_wide, i64 n_deep, Fields wide,
-           Fields deep, i64* wide_slots) {
-  for (i64 i = thread_number(); i < n_wide + n_deep; i += thread_count()) {
-    if (i < n_wide) {
-      wide_slots[i] = order[i];
-      copy_slot(slots, order[i], wide, i, C);
-    } else {
-      copy_slot(slots, order[S - 1 - (i - n_wide)], deep, i - n_wide, C);
+take_slots(Fields slots, Kinds kinds, i64 C, i64 n_wide, i64 n_deep, i64 size, Fields wide,
+           Fields deep, i64* wide_slots, i64* first) {
+  __shared__ i64 shared[THREADS / 32];
+  i64 S = kinds.S, spans = (S + kinds.span - 1) / kinds.span;
+  const i64* order = kinds.order;
+  if (blockIdx.x >= spans) {
+    i64 count = (gridDim.x - spans) * blockDim.x;
+    for (i64 i = thread_number() - spans * blockDim.x; i < n_wide + n_deep; i += count) {
+      if (i < n_wide) {
+        wide_slots[i] = order[i];
+        copy_slot(slots, order[i], wide, i, C);
+      } else {
+        copy_slot(slots, order[S - 1 - (i - n_wide)], deep, i - n_wide, C);
+      }
     }
+    return;
+  }
+  i64 low = blockIdx.x * kinds.span, high = low + kinds.span < S ? low + kinds.span : S;
+  i64 before = before_block(kinds.tiles, shared);
+#pragma unroll 1
+  for (i64 at = low; at < high; at += blockDim.x) {
+    i64 s = at + threadIdx.x, n = 0;
+    bool is_wide = s < high && kinds.kind[s] == WIDE;
+    if (is_wide) n = (slots.end[s] - slots.begin[s] + size - 1) / size;
+    i64 total, upto = block_sum_to_here(n, shared, total);
+    if (is_wide) first[kinds.rank[s] + 1] = before + upto;
+    before += total;
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0) first[0] = 0;
+}
+
+// The fields of S slots, of C channels, that are in several parts, one after another: slots from
+// first[p] on, i64[parts], are in parts[p].
+extern "C" __global__ void __launch_bounds__(THREADS)
+join_slots(const Fields* parts, const i64* first, i64 n_parts, i64 S, i64 C, Fields to) {
+  for (i64 s = thread_number(); s < S; s += thread_count()) {
+    i64 p = part_of(first, n_parts, s);
+    copy_slot(parts[p], s - first[p], to, s, C);
+  }
+}
+
+// Of a slot's sums so far, whether all targets of its rows may be equal: for classes (`mean` is
+// null) one of them has the whole weight; for moments, C - 1 of them, their mean is a whole number.
+struct Constant {
+  i64* mean;
+  i64 most, total, weight;
+  bool whole;
+  __device__ explicit Constant(i64* mean) : mean(mean), most(0), total(0), weight(1), whole(true) {}
+
+  __device__ void add(i64 c, i64 sum) {
+    most = sum > most ? sum : most;
+    total += sum;
+    if (!mean) return;
+    if (c == 0) {
+      weight = sum > 1 ? sum : 1;
+    } else {
+      i64 quotient = sum / weight;
+      whole = whole && quotient * weight == sum;
+      mean[c - 1] = quotient;
+    }
+  }
+
+  __device__ bool found() const { return mean ? whole : most == total; }
+};
+
+// The root slots of T trees of C channels, which hold their rows from offsets[t] on, i64[T + 1];
+// for moments see `children`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+root_slots(const i64* offsets, const u64* key, const i64* sums, i64 T, i64 C, Fields slots,
+           i64* mean, bool* compare) {
+  for (i64 t = thread_number(); t < T; t += thread_count()) {
+    Constant constant(mean ? mean + t * (C - 1) : nullptr);
+    slots.tree[t] = (i32)t;
+    slots.key[t] = key[t];
+    slots.begin[t] = offsets[t];
+    slots.end[t] = offsets[t + 1];
+    slots.n_rows[t] = offsets[t + 1] - offsets[t];
+    slots.depth[t] = 0;
+#pragma unroll 1
+    for (i64 c = 0; c < C; c++) {
+      i64 sum = sums[t * C + c];
+      slots.sums[t * C + c] = sum;
+      constant.add(c, sum);
+    }
+    slots.constant[t] = constant.found();
+    if (mean) compare[t] = constant.found();
   }
 }
 
 // The fields of the two slots below each of W slots. Rows have moved by `half` rows, on or back.
-// For moments (`mean` i64[2 W, C - 1] is not null), `constant` tells whether their mean is a whole
-// number, and `until` i64[2 W] is where the rows to compare with it end.
+// For moments, mean i64[2 W, C - 1] is the mean of each slot's; and `compare` bool[2 W] tells
+// whether it is a whole number, so that `constant` depends on the rows, see `differing`.
 extern "C" __global__ void __launch_bounds__(THREADS)
 children(Fields above, i64 W, i64 C, const i32* feature, const i64* left, const i64* n_left,
-         i64 half, Fields below, i64* mean, i64* until) {
+         i64 half, Fields below, i64* mean, bool* compare) {
   for (i64 i = thread_number(); i < 2 * W; i += thread_count()) {
     i64 s = i >> 1, begin = above.begin[s], n = 0, middle = 0;
     bool is_right = i & 1;
@@ -138,45 +264,39 @@ children(Fields above, i64 W, i64 C, const i32* feature, const i64* left, const 
     }
     begin += begin < half ? half : -half;
     i64 low = begin + (is_right ? middle : 0), high = begin + (is_right ? n : middle);
+    Constant constant(mean ? mean + i * (C - 1) : nullptr);
     below.tree[i] = above.tree[s];
     below.key[i] = hash_at(above.key[s], is_right);
     below.n_rows[i] = high - low;
     below.begin[i] = low;
     below.end[i] = high;
     below.depth[i] = above.depth[s] + 1;
-    i64 most = 0, total = 0, weight = 1;
-    bool whole = true;
 #pragma unroll 1
     for (i64 c = 0; c < C; c++) {
       i64 sum = left[s * C + c];
       if (is_right) sum = above.sums[s * C + c] - sum;
       below.sums[i * C + c] = sum;
-      most = sum > most ? sum : most;
-      total += sum;
-      if (!mean) continue;
-      if (c == 0) {
-        weight = sum > 1 ? sum : 1;
-      } else {
-        i64 quotient = sum / weight;
-        whole = whole && quotient * weight == sum;
-        mean[i * (C - 1) + c - 1] = quotient;
-      }
+      constant.add(c, sum);
     }
-    below.constant[i] = mean ? whole : most == total;
-    if (mean) until[i] = whole ? high : low;
+    below.constant[i] = constant.found();
+    if (mean) compare[i] = constant.found() && high > low;
   }
 }
 
 // The number of nodes at and below each slot of a level, size i64[S]: from those of the slots of
-// the next level, below i64[2 W], and of the subtrees of this level's deep slots, blocks i64[D].
+// the next level, below i64[2 W], and from where the subtrees of this level's deep slots begin,
+// offsets i64[D + 1]. Of roots also what node_positions finds; `position` is null at other levels.
 extern "C" __global__ void __launch_bounds__(THREADS)
-subtree_sizes(const i8* kind, const i64* rank, i64 S, const i64* blocks, const i64* below,
-              i64* size) {
+subtree_sizes(const i8* kind, const i64* rank, i64 S, const i64* offsets, const i64* below,
+              i64* size, i64* position, i64* descendants) {
   for (i64 s = thread_number(); s < S; s += thread_count()) {
     i64 own = kind[s], at = rank[s], n = own > NONE;
-    if (own == DEEP) n = blocks[at];
+    if (own == DEEP) n = offsets[at + 1] - offsets[at];
     if (own == WIDE) n += below[2 * at] + below[2 * at + 1];
     size[s] = n;
+    if (!position) continue;
+    position[s] = 0;
+    descendants[s] = 1;
   }
 }
 
