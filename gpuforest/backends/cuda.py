@@ -13,7 +13,8 @@ from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
 from gpuforest.backends.cuda_boosters import CudaBooster
-from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of
+from gpuforest.backends.cuda_histograms import cell_type, histograms_of, slot_bytes
+from gpuforest.backends.cuda_kernels import codes_of, rows_of
 from gpuforest.backends.cuda_nodes import CudaNodes
 from gpuforest.backends.cuda_targets import target_type, targets_of
 from gpuforest.backends.cuda_traverse import CudaTraverse
@@ -116,9 +117,8 @@ class CudaBackend(CudaNodes, CudaTraverse):
             return best
         tiles, n_tiles = self.slot_tiles(slots)
         B, channels = training.n_codes, training.hist_channels
-        each = k * (8 * B * channels + 16) + 4 * training.n_features
-        size = max(1, min(S, self.memory_budget // each))
-        hist = self.empty((size, k, B, channels), self.xp.int64)
+        size = max(1, min(S, self.memory_budget // slot_bytes(training)))
+        hist = self.empty((size, k, B, channels), cell_type(self.xp, training))
         for s in range(0, S, size):
             chunk = slice(s, min(s + size, S))
             some, own = slots.part(chunk), hist[: chunk.stop - s, ...]
@@ -137,7 +137,9 @@ class CudaBackend(CudaNodes, CudaTraverse):
         varies, features = (self.empty((S, n), self.xp.int32) for n in (F, k))
         codes, rows = codes_of(training), rows_of(slots)
         draws = Draws(slots.key, slots.tree, slots.allowed, varies, F, k)
-        macros, grid = self.macros(training.matrix), (self.blocks(S * F, THREADS),)
+        labels = str(int(training.target.coding.is_classes))
+        macros = self.macros(training.matrix, LABELS=labels)
+        grid = (self.blocks(S * F, THREADS),)
         arguments: tuple[Any, ...] = codes, rows, S, varies
         self.launch("level", "compare_samples", grid, arguments, macros=macros)
         arguments, grid = (codes, rows, tiles, draws), (self.blocks(n_tiles),)

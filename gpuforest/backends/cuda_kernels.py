@@ -12,6 +12,7 @@ import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.backends.base import Backend
+from gpuforest.backends.cuda_histograms import cell_type, histogram_group, histograms_of
 from gpuforest.backends.cuda_targets import own_targets, target_macros, targets_of
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.criteria import xlogx
@@ -20,7 +21,6 @@ from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
     GROUP_CHANNELS,
-    GROUP_FEATURES,
     HISTOGRAM_THREADS,
     SPLIT_THREADS,
     THREADS,
@@ -62,11 +62,6 @@ def rows_of(slots: Frontier) -> structs.Slots:
 
 def splits_of(splits: Splits) -> structs.Splits:
     return structs.Splits(*(getattr(splits, name) for name in structs.Splits._fields))
-
-
-def histograms_of(training: Training, hist: Array) -> structs.Histograms:
-    S, k, B, channels = hist.shape
-    return structs.Histograms(hist, S, k, B, training.n_channels, channels)
 
 
 class CudaKernels(Backend):
@@ -257,10 +252,10 @@ class CudaKernels(Backend):
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         features = self.xp.ascontiguousarray(features)
         shape = (*features.shape, training.n_codes, training.hist_channels)
-        hist = self.zeros(shape, self.xp.int64)
+        hist = self.zeros(shape, cell_type(self.xp, training))
         tiles, n_tiles = self.slot_tiles(slots)
         self.add_rows(training, slots, features, tiles, n_tiles, hist)
-        return hist
+        return self.xp.astype(hist, self.xp.int64, copy=False)
 
     def add_rows(
         self,
@@ -294,23 +289,14 @@ class CudaKernels(Backend):
         )  # fmt: skip
 
     def histogram_group(self, training: Training, k: int) -> tuple[int, int, int]:
-        """How many of k histograms a block holds, 0: not even one; 32-bit words of a bin; bytes of
-        a histogram."""
-        C, is_classes = training.n_channels, training.target.coding.is_classes
-        # a word for a class, the weight or the count, two for a moment
-        words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
-        size = 4 * training.n_codes * words
-        # two blocks on a multiprocessor at once, if one feature fits half of its memory
-        share = self.shared_share(2)
-        share = share if size <= share else self.shared_limit
-        group = min(k, GROUP_FEATURES, share // size)
-        return -(-k // -(-k // group)) if group else 0, words, size  # groups of about one size
+        return histogram_group(training, k, self.shared_share(2), self.shared_limit)
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         best = self.no_splits(slots)
         # multiway splits pass the part of one feature
+        hist = self.xp.astype(hist, cell_type(self.xp, training), copy=False)
         hist, features, need = (self.xp.ascontiguousarray(a) for a in (hist, features, need))
         self.cut(training, slots, hist, features, need, best)
         return best

@@ -36,7 +36,7 @@ MACROS = {
     "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS"),
     "histogram": ("CODE", "LABELS", "TARGET"),
     "leaf_rows": (),
-    "level": ("CODE",),
+    "level": ("CODE", "LABELS"),
     "partition": ("CODE", "SETS"),
     "slots": (),
     "totals": ("LABELS", "TARGET"),

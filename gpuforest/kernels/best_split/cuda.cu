@@ -4,21 +4,21 @@
 #include "generated/Nodes.cuh"
 #include "generated/Splits.cuh"
 
-// Bins of a histogram i64[B, channels] in global memory.
+// Bins of a histogram SUM[B, channels] in global memory.
 struct Bins {
   static const bool BINS = true;
-  const i64* hist;
+  const SUM* hist;
   int channels, C;
 
   struct Item {
-    const i64* cell;
-    __device__ SUM channel(int c) const { return (SUM)cell[c]; }
+    const SUM* cell;
+    __device__ SUM channel(int c) const { return cell[c]; }
   };
   __device__ Item at(int i) const { return {hist + (i64)i * channels}; }
   __device__ int rows(int i) const { return (int)at(i).cell[C]; }
   __device__ int code(int i) const { return i; }
   __device__ bool holds_rows(int i) const {
-    i64 weight = 0;
+    SUM weight = 0;
     for (int c = 0; c < (LABELS ? C : 1); c++) weight += at(i).cell[c];
     return weight > 0;
   }
@@ -134,9 +134,9 @@ best_split(Histograms hist, const i32* features, const double* score, const i32*
     // the winner's left side: the bins for which goes_left is true
     int cut = winner < 0 ? 0 : found[s * k + winner], bin = cut & FOUND_CUT;
     bool missing_left = cut >> FOUND_MISSING_LEFT & 1;
-    const i64* cells = hist.cells + (s * k + winner) * hist.B * hist.channels;
+    const SUM* cells = hist.cells + (s * k + winner) * hist.B * hist.channels;
     for (i64 c = 0; c < hist.C; c++) {
-      i64 sum = 0;
+      SUM sum = 0;
       for (i64 b = lane(); winner >= 0 && b <= bin; b += 32) sum += cells[b * hist.channels + c];
       sum = warp_sum(sum) + (missing_left ? cells[(hist.B - 1) * hist.channels + c] : 0);
       if (lane() == 0) best.left[s * hist.C + c] = sum;

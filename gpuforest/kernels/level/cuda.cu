@@ -113,7 +113,7 @@ draw_features(Histograms hist, Draws draws, Tiles tiles, i64 always, i32* featur
     found = found < k ? found : k;
     for (i64 j = found + threadIdx.x; j < k; j += blockDim.x) features[s * k + j] = -1;
     if (!always && tiles.first[s + 1] - tiles.first[s] == 1) continue;
-    i64* cells = hist.cells + s * k * width;
+    SUM* cells = hist.cells + s * k * width;
     for (i64 i = threadIdx.x; i < found * width; i += blockDim.x) cells[i] = 0;
   }
 }

@@ -12,6 +12,8 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from gpuforest.criteria import SQUARED_ERROR
+
 Array = Any
 
 I32 = Annotated[int, "i32"]
@@ -32,6 +34,7 @@ I32sOut = Annotated[Array, "i32*"]
 I64sOut = Annotated[Array, "i64*"]
 U64sOut = Annotated[Array, "u64*"]
 F64sOut = Annotated[Array, "double*"]
+SumsOut = Annotated[Array, "SUM*"]
 
 DTYPES = {
     name: np.dtype(dtype)
@@ -117,9 +120,10 @@ class Tiles(NamedTuple):
 
 
 class Histograms(NamedTuple):
-    """cells i64[S, k, B, channels]: C channels, and one more where rows are counted."""
+    """cells SUM[S, k, B, channels]: C channels, and one more where rows are counted. SUM is i32 for
+    classes, whose total weight stays below 2**31, and else i64."""
 
-    cells: I64sOut
+    cells: SumsOut
     S: I64
     k: I64
     B: I64
@@ -329,4 +333,13 @@ def pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
     """The dtype of what a C++ pointer points to in a kernel with these macros; structs are words
     of 64 bits."""
     type = type.removeprefix("const ").removesuffix("*")
+    if type == "SUM":
+        type = "i32" if has_labels(macros) else "i64"
     return DTYPES.get(macros.get(type, type), DTYPES["i64"])
+
+
+def has_labels(macros: dict[str, str]) -> bool:
+    """Whether targets are class codes in a kernel with these macros, as in shared/cuda.cuh."""
+    if "CRITERION" in macros:
+        return int(macros["CRITERION"]) < SQUARED_ERROR
+    return macros["LABELS"] == "1"
