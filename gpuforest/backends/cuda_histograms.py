@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 Array = Any
 
+NOT_KEPT = structs.Above(*[None] * len(structs.Above._fields))
+
 
 def cell_type(xp: Any, training: Training) -> Any:
     """The dtype of a cell, SUM in kernels. The weights of classes add up to less than 2**31."""

@@ -61,6 +61,7 @@ REGISTERS = {
     "histogram_direct": (48, 32),  # waits for memory
     "huber_delta": (64, 80),  # a block that works alone
     "in_bag": (56, 40),  # loads of several rounds under way
+    "keep_features": (48, 32),  # waits for memory
     "largest": (32, 64),  # the same for several rows at once
     "leaf_values": (64, 88),  # sums of weights, and where they end
     "losses": (64, 80),  # two series of an exponential or a logarithm

@@ -34,6 +34,7 @@ I32sOut = Annotated[Array, "i32*"]
 I64sOut = Annotated[Array, "i64*"]
 U64sOut = Annotated[Array, "u64*"]
 F64sOut = Annotated[Array, "double*"]
+Sums = Annotated[Array, "const SUM*"]
 SumsOut = Annotated[Array, "SUM*"]
 
 DTYPES = {
@@ -129,6 +130,27 @@ class Histograms(NamedTuple):
     B: I64
     C: I64
     channels: I64
+
+
+class Above(NamedTuple):
+    """The histograms of the P slots above, where they are kept: slot s is `number[s]` of the 2 P
+    slots below them. None everywhere: they are not.
+
+    cells SUM[P, k, B, channels]; features, found i32[P, k], the numbers of the features and what
+    their search has found; n_rows i64[P]; column i32[S, k], the histogram above of a feature. The
+    rows at begin[s] .. end[s] - 1 are added to the histograms of slot s; where rest_of[s] is not
+    -1, these are then the ones above less those of slot rest_of[s].
+    """
+
+    cells: Sums
+    features: I32s
+    found: I32s
+    n_rows: I64s
+    number: I64s
+    column: I32sOut
+    rest_of: I32sOut
+    begin: I64sOut
+    end: I64sOut
 
 
 class Draws(NamedTuple):
@@ -256,9 +278,8 @@ class Open(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Columns, Targets, Slots, Fields, Ends, Tiles, Histograms, Draws, Nodes, CutRules,
-        Splits,
-        Sides, Trees, Roots, Growing, Layout, Open,
+        Codes, Columns, Targets, Slots, Fields, Ends, Tiles, Histograms, Above, Draws, Nodes,
+        CutRules, Splits, Sides, Trees, Roots, Growing, Layout, Open,
     )
 }  # fmt: skip
 
