@@ -1,4 +1,4 @@
-"""The wide and the deep phase on a CUDA device: the sizes of launches, and their memory.
+"""Edges, waves and the deep phase on a CUDA device: the sizes of launches, and their memory.
 
 `CupyBackend` runs this on a GPU. Tests run the same code with NumPy arrays and kernels
 built for the CPU.
@@ -14,16 +14,18 @@ from scipy.sparse import issparse
 from gpuforest.backends.base import evenly
 from gpuforest.backends.cuda_assembly import CudaAssembly
 from gpuforest.backends.cuda_boosters import CudaBooster
-from gpuforest.backends.cuda_kernels import codes_of, histograms_of, rows_of
+from gpuforest.backends.cuda_kernels import codes_of, rows_of
+from gpuforest.backends.cuda_levels import CudaLevels
 from gpuforest.backends.cuda_targets import target_type, targets_of
 from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
-from gpuforest.frontier import Frontier, Splits, Subtrees
+from gpuforest.frontier import Frontier, Subtrees
+from gpuforest.kernels.grow_subtrees.structs import Categories, Growing, Roots
 from gpuforest.kernels.shared.constants import CUT_SUMS, EDGE_THREADS, SORT_THREADS, THREADS
-from gpuforest.kernels.shared.structs import Categories, Columns, Draws, Growing, Roots, Tiles
+from gpuforest.kernels.shared.structs import Columns
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 Array = Any
 
 
-class CudaBackend(CudaAssembly, CudaTraverse):
+class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
     """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
 
     def booster(self, boosting: Boosting) -> CudaBooster:
@@ -109,49 +111,6 @@ class CudaBackend(CudaAssembly, CudaTraverse):
         if self.room is not None:
             free = min(free, self.room - self.memory_budget)
         return 1, self, evenly(n_trees, free // each)
-
-    def level(self, training: Training, slots: Frontier) -> Splits:
-        """As the default, in one round: features that do not vary are found without histograms.
-
-        With categorical features it is the default, which puts their bins in order.
-        """
-        if training.n_words:
-            return super().level(training, slots)
-        best, S, k = self.no_splits(slots), slots.n_slots, training.rules.n_tried
-        if not S:
-            return best
-        tiles, n_tiles = self.slot_tiles(slots)
-        B, channels = training.n_codes, training.hist_channels
-        each = k * (8 * B * channels + 16) + 4 * training.n_features
-        size = max(1, min(S, self.memory_budget // each))
-        hist = self.empty((size, k, B, channels), self.xp.int64)
-        for s in range(0, S, size):
-            chunk = slice(s, min(s + size, S))
-            some, own = slots.part(chunk), hist[: chunk.stop - s, ...]
-            part_tiles = Tiles(tiles.first[s : chunk.stop + 1], tiles.size, some.n_slots)
-            features = self.draw_features(training, some, part_tiles, n_tiles, own)
-            self.add_rows(training, some, features, part_tiles, n_tiles, own)
-            self.cut(training, some, own, features, None, best.part(chunk))
-        return best
-
-    def draw_features(
-        self, training: Training, slots: Frontier, tiles: Tiles, n_tiles: int, hist: Array
-    ) -> Array:
-        """The first k features of each slot's order that vary in it, i32[S, k], then -1; their
-        histograms are cleared where `add_rows` needs it."""
-        (S, k), F = hist.shape[:2], training.n_features
-        varies, features = (self.empty((S, n), self.xp.int32) for n in (F, k))
-        codes, rows = codes_of(training), rows_of(slots)
-        draws = Draws(slots.key, slots.tree, slots.allowed, varies, F, k)
-        macros, grid = self.macros(training.matrix), (self.blocks(S * F, THREADS),)
-        arguments: tuple[Any, ...] = codes, rows, S, varies
-        self.launch("level", "compare_samples", grid, arguments, macros=macros)
-        arguments, grid = (codes, rows, tiles, draws), (self.blocks(n_tiles),)
-        self.launch("level", "compare_rows", grid, arguments, macros=macros)
-        always = self.histogram_group(training, k)[0] == 0
-        arguments = histograms_of(training, hist), draws, tiles, int(always), features
-        self.launch("level", "draw_features", (self.blocks(S),), arguments, macros=macros)
-        return features
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         if training.rules.multiway:

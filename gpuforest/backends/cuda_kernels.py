@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any
 import array_api_compat.numpy as host
 import numpy as np
 
+from gpuforest.backends.cuda_histograms import (
+    NOT_KEPT,
+    cell_type,
+    histogram_group,
+    histograms_of,
+)
 from gpuforest.backends.cuda_launches import CudaLaunches
 from gpuforest.backends.cuda_targets import own_targets, target_macros, targets_of
 from gpuforest.common.dtypes import MAX_ROWS
@@ -16,7 +22,6 @@ from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
     GROUP_CHANNELS,
-    GROUP_FEATURES,
     HISTOGRAM_THREADS,
     SPLIT_THREADS,
     THREADS,
@@ -52,11 +57,6 @@ def rows_of(slots: Frontier) -> structs.Slots:
 
 def splits_of(splits: Splits) -> structs.Splits:
     return structs.Splits(*(getattr(splits, name) for name in structs.Splits._fields))
-
-
-def histograms_of(training: Training, hist: Array) -> structs.Histograms:
-    S, k, B, channels = hist.shape
-    return structs.Histograms(hist, S, k, B, training.n_channels, channels)
 
 
 class CudaKernels(CudaLaunches):
@@ -131,10 +131,10 @@ class CudaKernels(CudaLaunches):
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         features = self.xp.ascontiguousarray(features)
         shape = (*features.shape, training.n_codes, training.hist_channels)
-        hist = self.zeros(shape, self.xp.int64)
+        hist = self.zeros(shape, cell_type(self.xp, training))
         tiles, n_tiles = self.slot_tiles(slots)
         self.add_rows(training, slots, features, tiles, n_tiles, hist)
-        return hist
+        return self.xp.astype(hist, self.xp.int64, copy=False)
 
     def add_rows(
         self,
@@ -168,23 +168,14 @@ class CudaKernels(CudaLaunches):
         )  # fmt: skip
 
     def histogram_group(self, training: Training, k: int) -> tuple[int, int, int]:
-        """How many of k histograms a block holds, 0: not even one; 32-bit words of a bin; bytes of
-        a histogram."""
-        C, is_classes = training.n_channels, training.target.coding.is_classes
-        # a word for a class, the weight or the count, two for a moment
-        words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
-        size = 4 * training.n_codes * words
-        # two blocks on a multiprocessor at once, if one feature fits half of its memory
-        share = self.shared_share(2)
-        share = share if size <= share else self.shared_limit
-        group = min(k, GROUP_FEATURES, share // size)
-        return -(-k // -(-k // group)) if group else 0, words, size  # groups of about one size
+        return histogram_group(training, k, self.shared_share(2), self.shared_limit)
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         best = self.no_splits(slots)
         # multiway splits pass the part of one feature
+        hist = self.xp.astype(hist, cell_type(self.xp, training), copy=False)
         hist, features, need = (self.xp.ascontiguousarray(a) for a in (hist, features, need))
         self.cut(training, slots, hist, features, need, best)
         return best
@@ -210,8 +201,10 @@ class CudaKernels(CudaLaunches):
         features: Array,
         need: Array | None,
         best: Splits,
-    ) -> None:
-        """Write the best splits by these features to `best`; `need` None: by all that vary."""
+        above: structs.Above = NOT_KEPT,
+    ) -> Array:
+        """Write the best splits by these features to `best`; `need` None: by all that vary. It
+        returns what it has found of each feature, i32[S, k]."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
@@ -220,7 +213,7 @@ class CudaKernels(CudaLaunches):
         nodes = structs.Nodes(slots.sums, slots.n_rows, slots.key, slots.bounds)
         signs = None if slots.bounds is None else self.asarray(rules.signs)
         hists, cut_rules = histograms_of(training, hist), self.cut_rules(training, signs)
-        arguments: tuple[Any, ...] = hists, features, nodes, cut_rules, score, found
+        arguments: tuple[Any, ...] = hists, above, features, nodes, cut_rules, score, found
         self.launch(
             "best_split", "best_cut", (self.blocks(S * k, warps),), arguments,
             macros=macros, threads=32 * warps, shared=8 * CUT_SUMS * C * warps,
@@ -230,6 +223,7 @@ class CudaKernels(CudaLaunches):
             "best_split", "best_split", (self.blocks(S, SPLIT_THREADS // 32),), arguments,
             macros=macros, threads=SPLIT_THREADS,
         )  # fmt: skip
+        return found
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits

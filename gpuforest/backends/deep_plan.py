@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuforest.kernels.grow_subtrees.structs import Layout, Open
 from gpuforest.kernels.shared.constants import DEEP_WARPS, FEW_ROWS, NODE_SUMS
-from gpuforest.kernels.shared.structs import Layout, Open, dtype_of
+from gpuforest.kernels.shared.structs import dtype_of
 
 if TYPE_CHECKING:
     from gpuforest.training import Training

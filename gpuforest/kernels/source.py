@@ -18,6 +18,7 @@ from gpuforest.kernels.boosted_tree import records as boosted_tree
 from gpuforest.kernels.boosted_tree import structs as boosted_structs
 from gpuforest.kernels.edges import numpy as edges
 from gpuforest.kernels.gradients import records as gradients
+from gpuforest.kernels.grow_subtrees import structs as deep_structs
 from gpuforest.kernels.shared import constants, structs
 
 # no contraction: a * b + c rounded once would differ from the other backends' bits
@@ -43,7 +44,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
 # the text uses these in #if
 CRITERIA = ("GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON")
 
-STRUCTS = structs.ALL | boosted_structs.ALL
+STRUCTS = structs.ALL | boosted_structs.ALL | deep_structs.ALL
 
 _KERNEL = re.compile(
     r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(([^)]*)\)'

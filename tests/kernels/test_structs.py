@@ -9,10 +9,19 @@ from cuda_on_cpu.module import EmulatedModule, available
 from cuda_variants import MACROS, PACKAGE
 
 from gpuforest.kernels.boosted_tree.structs import HistPool
-from gpuforest.kernels.shared.structs import Codes, Open, Targets, dtype_of, packed, text_of
+from gpuforest.kernels.grow_subtrees.structs import Open
+from gpuforest.kernels.shared.structs import (
+    Codes,
+    Histograms,
+    Targets,
+    dtype_of,
+    packed,
+    text_of,
+)
 from gpuforest.kernels.source import STRUCTS, cuda_source, parameters
 
 MOST_PARAMETERS, MOST_LINES = 10, 60
+CELLS = np.zeros((1, 2, 3, 4), np.int64)
 TEXTS = {
     path.relative_to(PACKAGE).as_posix(): COMMENT.sub("", path.read_text())
     for path in sorted(PACKAGE.glob("kernels/**/*.cu*"))
@@ -25,7 +34,7 @@ def address(array):
 
 def test_a_struct_is_laid_out_as_in_c():
     # the compilers check it again, by the text
-    assert dtype_of(Open).itemsize == 12
+    assert dtype_of(Open).itemsize == 14
     assert dtype_of(Codes).fields["stride"][1] == 24
     assert "static_assert(sizeof(Codes) == 32" in text_of(Codes)
     assert "static_assert(alignof(decltype(Codes::stride)) == 8" in text_of(Codes)
@@ -56,6 +65,16 @@ def test_the_bytes_are_those_of_the_fields():
             "HistPool.splits is an array of int32, not int64",
         ),
         (Targets(np.zeros((3, 1), np.int32), 0, 1, 2), {"TARGET": "i64"}, "int32, not int64"),
+        (
+            Histograms(CELLS, 1, 2, 3, 4, 4),
+            {"LABELS": "1"},
+            "cells is an array of int64, not int32",
+        ),
+        (
+            Histograms(CELLS.astype(np.int32), 1, 2, 3, 4, 4),
+            {"CRITERION": "3"},
+            "cells is an array of int32, not int64",
+        ),
         (Targets(np.zeros((3, 8), np.uint8)[:, 4:5], 0, 8, 2), {"TARGET": "u8"}, "not C-cont"),
     ],
 )

@@ -35,6 +35,8 @@ def tasks(n_rows: int = 70) -> list[Task]:
         weights = rng.integers(0, 3, n_rows).astype(np.int32)
         changes = {"max_bins": 300, "min_rows_leaf": 2, "weights": weights}
         found.append(Task(X.astype(np.float64), y, criterion, **common).but(**changes))
+        if criterion in ("gini", "squared_error"):  # larger slots from those above
+            found.append(Task(X, y, criterion, **common).but(n_tried=None, max_bins=3, n_draws=0))
     X[:, 0], X[:, 1] = places(rng, n_rows, 4), places(rng, n_rows, 70)
     for criterion, y in (("entropy", classes), ("squared_error", numbers)):
         task = Task(X, y, criterion, **common, categorical=(0, 1))

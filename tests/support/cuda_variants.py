@@ -35,7 +35,7 @@ MACROS = {
     "gradients": (),
     "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS", "SETS"),
     "histogram": ("CODE", "LABELS", "TARGET"),
-    "level": ("CODE",),
+    "level": ("CODE", "LABELS"),
     "partition": ("CODE", "SETS"),
     "slots": (),
     "totals": ("LABELS", "TARGET"),

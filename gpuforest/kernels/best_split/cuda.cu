@@ -1,24 +1,26 @@
 // Best splits on the device. The specification is numpy.py beside this file.
 #include "best_split/cuda.cuh"
+#include "best_split/found.cuh"
+#include "generated/Above.cuh"
 #include "generated/Histograms.cuh"
 #include "generated/Nodes.cuh"
 #include "generated/Splits.cuh"
 
-// Bins of a histogram i64[B, channels] in global memory.
+// Bins of a histogram SUM[B, channels] in global memory.
 struct Bins {
   static const bool BINS = true;
-  const i64* hist;
+  const SUM* hist;
   int channels, C;
 
   struct Item {
-    const i64* cell;
-    __device__ SUM channel(int c) const { return (SUM)cell[c]; }
+    const SUM* cell;
+    __device__ SUM channel(int c) const { return cell[c]; }
   };
   __device__ Item at(int i) const { return {hist + (i64)i * channels}; }
   __device__ int rows(int i) const { return (int)at(i).cell[C]; }
   __device__ int code(int i) const { return i; }
   __device__ bool holds_rows(int i) const {
-    i64 weight = 0;
+    SUM weight = 0;
     for (int c = 0; c < (LABELS ? C : 1); c++) weight += at(i).cell[c];
     return weight > 0;
   }
@@ -40,16 +42,24 @@ __device__ __forceinline__ Limits limits_of(const CutRules& rules, const Nodes& 
   return limits;
 }
 
-// `found` holds -1 if the feature was not tried, and otherwise its cut and these bits.
-#define FOUND_CUT 0xfffff
-#define FOUND_MISSING_LEFT 20
-#define FOUND_VARIES 21
+// Writes histogram j of slot s, which has `width` cells: that of the slot above, less the one where
+// slot `other`, or slot s itself, has it.
+__device__ __forceinline__ void subtract(const Histograms& hist, const Above& above, i64 s, i64 j,
+                                         i64 other, int width) {
+  i64 column = above.column[s * hist.k + j];
+  const SUM* whole = above.cells + ((above.number[s] >> 1) * hist.k + column) * width;
+  const SUM* part = hist.cells + (other * hist.k + j) * width;
+  SUM* own = hist.cells + (s * hist.k + j) * width;
+#pragma unroll 4
+  for (int i = lane(); i < width; i += 32) own[i] = whole[i] - part[i];
+  __syncwarp();
+}
 
 // A warp for each slot and feature; the last bin is that of missing values. score f64[S, k];
-// found i32[S, k]. Shared: i64[warps][CUT_SUMS][C].
+// found i32[S, k], see found.cuh. Shared: i64[warps][CUT_SUMS][C].
 extern "C" __global__ void __launch_bounds__(SPLIT_THREADS, 1)
-best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, double* score,
-         i32* found) {
+best_cut(Histograms hist, Above above, const i32* features, Nodes nodes, CutRules rules,
+         double* score, i32* found) {
   DYNAMIC_SHARED(bytes);
   i64 B = hist.B, C = hist.C, warps = thread_count() >> 5;
   i64 *so_far = (i64*)bytes + warp() * CUT_SUMS * C, *missing = so_far + C;
@@ -61,6 +71,8 @@ best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, doub
       if (lane() == 0) found[p] = -1;
       continue;
     }
+    if (above.rest_of && above.rest_of[s] >= 0)
+      subtract(hist, above, s, p - s * hist.k, above.rest_of[s], (int)(B * hist.channels));
     Bins bins = {hist.cells + p * B * hist.channels, (int)hist.channels, (int)C};
     int n_bins = min(rules.n_bins[f], last);  // those that may hold rows, but for missing values
     // 1. which bins hold rows; the feature varies if at least two do
@@ -121,7 +133,7 @@ best_split(Histograms hist, const i32* features, const double* score, const i32*
     for (i64 first = 0; first < k && count < most; first += 32) {
       i64 j = first + lane();
       int cut = j < k ? found[s * k + j] : -1, at = (int)j;
-      u32 vary = __ballot_sync(ALL_LANES, cut >= 0 && cut >> FOUND_VARIES & 1);
+      u32 vary = __ballot_sync(ALL_LANES, found_varies(cut));
       bool own = vary >> lane() & 1 && count + __popc(vary & lanes_below()) < most;
       double mine = own ? score[s * k + j] : MINUS_INFINITY;
       first_of_best(mine, at);
@@ -134,9 +146,9 @@ best_split(Histograms hist, const i32* features, const double* score, const i32*
     // the winner's left side: the bins for which goes_left is true
     int cut = winner < 0 ? 0 : found[s * k + winner], bin = cut & FOUND_CUT;
     bool missing_left = cut >> FOUND_MISSING_LEFT & 1;
-    const i64* cells = hist.cells + (s * k + winner) * hist.B * hist.channels;
+    const SUM* cells = hist.cells + (s * k + winner) * hist.B * hist.channels;
     for (i64 c = 0; c < hist.C; c++) {
-      i64 sum = 0;
+      SUM sum = 0;
       for (i64 b = lane(); winner >= 0 && b <= bin; b += 32) sum += cells[b * hist.channels + c];
       sum = warp_sum(sum) + (missing_left ? cells[(hist.B - 1) * hist.channels + c] : 0);
       if (lane() == 0) best.left[s * hist.C + c] = sum;

@@ -18,7 +18,7 @@ struct Bin {
 
   // Adds n bins in shared memory, where they are not zero, to those in global memory; if they hold
   // all rows of their slot, they replace those.
-  __device__ __forceinline__ void flush(const u32* cells, int n, i64* hist, bool alone) const {
+  __device__ __forceinline__ void flush(const u32* cells, int n, SUM* hist, bool alone) const {
 #if LABELS  // a word for each channel; past the last bin are zeros
     for (int i = threadIdx.x; alone && i < n * words; i += blockDim.x) hist[i] = cells[i];
     for (int i = 4 * threadIdx.x; !alone && i < n * words; i += 4 * blockDim.x) {
@@ -187,10 +187,10 @@ histogram_direct(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* fe
         const TARGET* target = target_of(y, r);
         // 1. the row's bin
         i64 b = codes.at[r * codes.stride + f];
-        i64* cell = hist.cells + (at * hist.B + b) * hist.channels;
+        SUM* cell = hist.cells + (at * hist.B + b) * hist.channels;
         // 2. add its weight, or weight and moments
 #if LABELS
-        add_global(cell + *target, w);
+        add_global(cell + *target, (SUM)w);
 #else
         add_global(cell, w);
         for (int m = 0; m < outputs(y.C); m++) add_global(cell + 1 + m, w * target[m]);

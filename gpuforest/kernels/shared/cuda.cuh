@@ -96,3 +96,5 @@ __device__ __forceinline__ i64 value_64(const u32* cell) {
 __device__ __forceinline__ void add_global(i64* cell, i64 value) {
   atomicAdd((u64*)cell, (u64)value);
 }
+
+__device__ __forceinline__ void add_global(i32* cell, i32 value) { atomicAdd(cell, value); }

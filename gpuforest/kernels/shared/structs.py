@@ -12,6 +12,8 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from gpuforest.criteria import SQUARED_ERROR
+
 Array = Any
 
 I32 = Annotated[int, "i32"]
@@ -36,6 +38,8 @@ I32sOut = Annotated[Array, "i32*"]
 I64sOut = Annotated[Array, "i64*"]
 U64sOut = Annotated[Array, "u64*"]
 F64sOut = Annotated[Array, "double*"]
+Sums = Annotated[Array, "const SUM*"]
+SumsOut = Annotated[Array, "SUM*"]
 
 DTYPES = {
     name: np.dtype(dtype)
@@ -167,14 +171,36 @@ class Tiles(NamedTuple):
 
 
 class Histograms(NamedTuple):
-    """cells i64[S, k, B, channels]: C channels, and one more where rows are counted."""
+    """cells SUM[S, k, B, channels]: C channels, and one more where rows are counted. SUM is i32 for
+    classes, whose total weight stays below 2**31, and else i64."""
 
-    cells: I64sOut
+    cells: SumsOut
     S: I64
     k: I64
     B: I64
     C: I64
     channels: I64
+
+
+class Above(NamedTuple):
+    """The histograms of the P slots above, where they are kept: slot s is `number[s]` of the 2 P
+    slots below them. None everywhere: they are not.
+
+    cells SUM[P, k, B, channels]; features, found i32[P, k], the numbers of the features and what
+    their search has found; n_rows i64[P]; column i32[S, k], the histogram above of a feature. The
+    rows at begin[s] .. end[s] - 1 are added to the histograms of slot s; where rest_of[s] is not
+    -1, these are then the ones above less those of slot rest_of[s].
+    """
+
+    cells: Sums
+    features: I32s
+    found: I32s
+    n_rows: I64s
+    number: I64s
+    column: I32sOut
+    rest_of: I32sOut
+    begin: I64sOut
+    end: I64sOut
 
 
 class Draws(NamedTuple):
@@ -241,90 +267,11 @@ class Trees(NamedTuple):
     T: I64
 
 
-class Roots(NamedTuple):
-    """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `sums`
-    i64[D, C]; `allowed` bool[T, F] holds the features that the trees drew, None: they have all. A
-    block takes those slots of which the first row is among the same `share` rows."""
-
-    key: U64s
-    depth: I32s
-    tree: I32s
-    sums: I64s
-    allowed: Bools
-    first: I64s
-    D: I64
-    share: I64
-
-
-class Categories(NamedTuple):
-    """The categorical features of a subtree, whose `kinds` u8[F] are CATEGORICAL; all are None if
-    there are none. Splits write sets u64[R, words]. The rest is scratch: of the R rows, key f64[R],
-    begin and spare i32[R], off f64[R, K]; of each warp, scatter f64[K + 2, K]; the last two are
-    None if no order of categories needs them."""
-
-    kinds: U8s
-    sets: U64sOut
-    words: I64
-    key: F64sOut
-    begin: I32sOut
-    spare: I32sOut
-    off: F64sOut
-    scatter: F64sOut
-
-
-class Growing(NamedTuple):
-    """The rules of a subtree."""
-
-    min_gain: F64
-    k: I32
-    max_depth: I32
-    fewest: I32
-
-
-class Layout(NamedTuple):
-    """Where the parts of a block's shared memory begin, in bytes.
-
-    row is 0 if there is no such part. `rows` is the number of rows that fit, `stride` the number
-    of codes of a row and its padding, 0 if codes are not copied, and `n_cells` the number of words
-    for histograms.
-    """
-
-    target: I32
-    scratch: I32
-    open: I32
-    waiting: I32
-    roots: I32
-    keys: I32
-    weight: I32
-    row: I32
-    cells: I32
-    order: I32
-    codes: I32
-    rows: I32
-    stride: I32
-    n_cells: I32
-
-
-class Open(NamedTuple):
-    """An open node of a subtree, in a block: its n rows from `low` on, its node's position, the
-    position where its descendants begin, how many levels there may be below, the first row of its
-    subtree, and the next node that waits."""
-
-    low: U16
-    n: U16
-    position: U16
-    below: U16
-    levels: U16
-    base: U16
-    next: U16
-
-
 ALL = {
     record.__name__: record
     for record in (
         Codes, Columns, Targets, Slots, Fields, LevelSlots, Levels, Positions, Kinds, Ends, Tiles,
-        Histograms, Draws, Nodes, CutRules, Splits, Sides, Trees, Roots, Categories,
-        Growing, Layout, Open,
+        Histograms, Above, Draws, Nodes, CutRules, Splits, Sides, Trees,
     )
 }  # fmt: skip
 
@@ -399,4 +346,13 @@ def pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
     """The dtype of what a C++ pointer points to in a kernel with these macros; structs are words
     of 64 bits."""
     type = type.removeprefix("const ").removesuffix("*")
+    if type == "SUM":
+        type = "i32" if has_labels(macros) else "i64"
     return DTYPES.get(macros.get(type, type), DTYPES["i64"])
+
+
+def has_labels(macros: dict[str, str]) -> bool:
+    """Whether targets are class codes in a kernel with these macros, as in shared/cuda.cuh."""
+    if "CRITERION" in macros:
+        return int(macros["CRITERION"]) < SQUARED_ERROR
+    return macros["LABELS"] == "1"
