@@ -249,7 +249,7 @@ __device__ __forceinline__ void put_along(Runs& runs, const Growth& growth, cons
 
 // Puts a node's rows, sorted by a feature's codes, in the order of its categories. The code of a row
 // becomes the place of its category; missing values are a category as well.
-__device__ __noinline__ void order_categories(const Block& block, const Growth& growth, Open node,
+__device__ __forceinline__ void order_categories(const Block& block, const Growth& growth, Open node,
                                               u64 key, int f, const i64* sums) {
   Runs runs(block, growth, node);
 #if SPECIAL
