@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gpuforest.kernels.shared.structs import F64, I32, I64, U16, Bools, I32s, I64s, U64s
+from gpuforest.kernels.shared.structs import F64, I32, I64, U16, Bools, F64s, I32s, I64s, U64s
 
 
 class Roots(NamedTuple):
     """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `sums`
-    i64[D, C]; `allowed` bool[T, F] holds the features that the trees drew, None: they have all. A
-    block takes those slots of which the first row is among the same `share` rows."""
+    i64[D, C]; `bounds` f64[D, 2] of their means, or None; `allowed` bool[T, F] holds the features
+    that the trees drew, None: they have all. A block takes those slots of which the first row is
+    among the same `share` rows."""
 
     key: U64s
     depth: I32s
     tree: I32s
     sums: I64s
+    bounds: F64s
     allowed: Bools
     first: I64s
     D: I64
