@@ -24,7 +24,7 @@ RARER = {("BLOCKS", "4"), ("TARGET", "u16"), ("TARGET", "i32")}  # for one crite
 
 # bytes of a thread of the deep phase; with limits of cuts, which few forests have; and for Gini's
 # criterion on sm_100, one word
-MOST_SPILLED, SPILLED_BY_LIMITS, ONE_WORD = 32, 256, 8
+MOST_SPILLED, SPILLED_BY_LIMITS, ONE_WORD = 96, 256, 8
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
 
