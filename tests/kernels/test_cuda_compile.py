@@ -205,7 +205,7 @@ def test_kernels_compile(operation, macros, architecture):
         limits["best_cut"] += 16
     # the deep phase keeps what is needed rarely in memory, but not for the default criterion: with
     # more registers fewer warps would share a multiprocessor, and it would take longer
-    plain = later and macros.get("CRITERION") == "0" and macros["SPECIAL"] == "0"
+    plain = macros.get("CRITERION") == "0" and macros["SPECIAL"] == "0"
     spilled = 0
     if operation == "grow_subtrees":
         spilled = MOST_SPILLED if macros["SPECIAL"] != "2" else SPILLED_BY_LIMITS
