@@ -47,10 +47,10 @@ class Rules:
     multiway: bool = False
 
     @property
-    def deep(self) -> bool:
-        """Whether the deep phases support these rules."""
-        common = not len(self.signs) and not self.criterion.medians
-        return self.min_weight_leaf == 1 and common
+    def limited(self) -> bool:
+        """Whether cuts have limits that only some deep phases keep: the least weight of a side, or
+        monotonic constraints."""
+        return self.min_weight_leaf > 1 or len(self.signs) > 0
 
     @property
     def count_rows(self) -> bool:

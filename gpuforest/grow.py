@@ -101,7 +101,7 @@ def grow_wave(
     the subtrees of the deep slots."""
     backend = training.backend
     frontier = roots(training, first, min(first + size, n_trees))
-    deep_rows = backend.deep_rows(training, frontier.n_held) if training.rules.deep else 0
+    deep_rows = backend.deep_rows(training, frontier.n_held) if has_deep_phase(training) else 0
     levels: list[Level] = []
     handed_over: list[Frontier] = []
     while frontier.n_slots:
@@ -114,6 +114,12 @@ def grow_wave(
     edges, coding = training.matrix.edges, training.target.coding
     wave = assemble(levels, subtrees.pop(), edges, coding, backend)
     return wave if prune is None else as_wave(prune(merged([wave], training)))
+
+
+def has_deep_phase(training: Training) -> bool:
+    """Whether the backend may grow small nodes whole by these rules."""
+    rules = training.rules
+    return not rules.criterion.medians and (training.backend.deep_limits or not rules.limited)
 
 
 def advance(

@@ -171,6 +171,6 @@ def test_splits_of_no_slots(n_words):
 def test_what_rules_ask_of_the_kernels():
     assert not RULES.count_rows
     assert replace(RULES, min_rows_leaf=2).count_rows
-    assert RULES.deep
-    assert not replace(RULES, min_weight_leaf=2).deep
-    assert not replace(RULES, signs=np.array([1], np.int8)).deep
+    assert not RULES.limited
+    assert replace(RULES, min_weight_leaf=2).limited
+    assert replace(RULES, signs=np.array([1], np.int8)).limited

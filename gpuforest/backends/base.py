@@ -52,6 +52,7 @@ class Backend(ABC):
     room: int | None = None  # bytes of a device's memory for waves; None: all that are free
     on_host = False  # whether it works in the host's memory, which threads can share
     device: Any = None  # what `xp`'s functions take as device=
+    deep_limits = False  # whether `grow_subtrees` keeps the limits of cuts, see `Rules.limited`
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
         self.n_threads = n_threads
@@ -334,8 +335,9 @@ class Backend(ABC):
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """The most rows of a slot that `grow_subtrees` takes; 0: it takes none.
 
-        It is called only if `Rules.deep` holds. It may be 0 for categorical features
-        (`training.n_words` > 0), and must be 0 if the backend cannot grow multiway splits.
+        It may be 0 for categorical features (`training.n_words` > 0), and must be 0 if the backend
+        cannot grow multiway splits. It is not called if `Rules.limited` holds, but for backends
+        with `deep_limits`; nor for splits by medians.
 
         n_rows : number of rows of all slots together
         """

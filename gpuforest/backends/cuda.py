@@ -35,9 +35,13 @@ if TYPE_CHECKING:
 
 Array = Any
 
+LIMITED = 2  # the macro SPECIAL of forests whose cuts have limits, see kernels/grow_subtrees
+
 
 class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
     """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
+
+    deep_limits = True
 
     def booster(self, boosting: Boosting) -> CudaBooster:
         return CudaBooster(self, boosting)
@@ -157,18 +161,22 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
         categories = self.categories(training, plan, f.n_held)
         if categories.scatter is not None:
             share = max(share, -(-f.n_held // self.most_blocks(plan)))
+        signs = bounds = None
+        if f.bounds is not None:
+            signs, bounds = self.asarray(rules.signs), self.empty((f.n_held, 2), xp.float64)
         arguments: tuple[Any, ...] = (
             codes_of(training), y, rows_of(f),
-            Roots(f.key, f.depth, f.tree, f.sums, f.allowed, first, D, share),
+            Roots(f.key, f.depth, f.tree, f.sums, f.bounds, f.allowed, first, D, share),
             Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
-            self.cut_rules(training), categories, plan.layout, sparse, sparse_sums, counts,
+            self.cut_rules(training, signs), categories, plan.layout, sparse, sparse_sums, bounds,
+            counts,
         )  # fmt: skip
-        number, random = rules.criterion.number, int(rules.random)
+        number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
         macros = self.macros(
             matrix,
             CRITERION=str(number),
             TARGET=target_type(training, y),
-            SPECIAL=str(random),
+            SPECIAL=str(special),
             BLOCKS=str(plan.blocks),
             SETS=str(int(W > 0)),
         )

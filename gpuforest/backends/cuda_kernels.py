@@ -208,7 +208,7 @@ class CudaKernels(CudaLaunches):
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
-        special = rules.random or not rules.deep
+        special = rules.random or rules.limited
         macros = {"CRITERION": str(rules.criterion.number), "SPECIAL": str(int(special))}
         nodes = structs.Nodes(slots.sums, slots.n_rows, slots.key, slots.bounds)
         signs = None if slots.bounds is None else self.asarray(rules.signs)

@@ -63,7 +63,7 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
     unordered: float = n_trees * leaves * 2 * 8 * 5 + 2 * own * n_trees / together
     if fit.is_pure:
         scratch += own
-    if not fit.rules.deep:
+    if fit.rules.limited or fit.rules.criterion.medians:
         unordered += fit.level_bytes(n_trees) + 2 * 8 * n_trees * R
     if fit.prunes:
         scratch += (2 * 8 + 8 * C) * leaves * together

@@ -19,11 +19,12 @@ ALL = "GPUFOREST_ALL_GPUS" in os.environ
 if ALL:  # each takes half a minute more
     ARCHITECTURES += ["sm_80"]
 ALL_MACROS = "sm_90"  # values that change few instructions once only, for the time it takes
-RARE = {("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1")}
+RARE = {("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1"), ("SPECIAL", "2")}
 RARER = {("BLOCKS", "4"), ("TARGET", "u16"), ("TARGET", "i32")}  # for one criterion only
 
-# bytes of a thread of the deep phase; and for Gini's criterion on sm_100, one word
-MOST_SPILLED, ONE_WORD = 32, 8
+# bytes of a thread of the deep phase; with limits of cuts, which few forests have; and for Gini's
+# criterion on sm_100, one word
+MOST_SPILLED, SPILLED_BY_LIMITS, ONE_WORD = 96, 256, 8
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
 
@@ -204,13 +205,14 @@ def test_kernels_compile(operation, macros, architecture):
         limits["best_cut"] += 16
     if macros.get("SETS") == "1":  # where the sets of categories are
         limits["collect"] += 8
-    # the deep phase keeps what is needed rarely in memory, but not for the default criterion without
-    # categories: with more registers fewer warps would share a multiprocessor, and it would take longer
-    plain = later and macros.get("CRITERION") == "0" and macros["SPECIAL"] == "0"
-    plain = plain and macros.get("SETS") == "0"
+    # the deep phase keeps what is needed rarely in memory, but not for the default criterion: with
+    # more registers fewer warps would share a multiprocessor, and it would take longer
+    plain = macros.get("CRITERION") == "0" and macros["SPECIAL"] == "0"
     spilled = 0
     if operation == "grow_subtrees":
-        spilled = MOST_SPILLED if not plain else ONE_WORD if architecture == "sm_100" else 0
+        spilled = MOST_SPILLED if macros["SPECIAL"] != "2" else SPILLED_BY_LIMITS
+        if plain:
+            spilled = ONE_WORD if architecture == "sm_100" else 0
     native = NATIVE | NATIVE_OF_CLASSES if macros.get("LABELS") == "1" else NATIVE
     found = list(faults(module, limits, spilled, native))
     assert not found, "\n".join(found)

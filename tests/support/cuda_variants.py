@@ -21,7 +21,7 @@ VALUES = {
     "CRITERION": tuple(sorted({str(c.number) for c in CRITERIA.values()} | {str(INFORMATION)})),
     "LABELS": ("0", "1"),
     "SETS": ("0", "1"),
-    "SPECIAL": ("0", "1"),
+    "SPECIAL": ("0", "1", "2"),  # 2: of the deep phase alone
     "TARGET": ("u8", "u16", "i32", "i64"),
     "VALUE": ("float", "double"),
     "WORDS": ("1", "2"),
@@ -48,6 +48,8 @@ def variants(operation: str) -> list[dict[str, str]]:
     """Macros and their values, in all combinations that occur."""
     names = MACROS[operation]
     found = [dict(zip(names, v, strict=True)) for v in product(*(VALUES[n] for n in names))]
+    if operation != "grow_subtrees":
+        found = [macros for macros in found if macros.get("SPECIAL") != "2"]
     return [macros for macros in found if types_of_targets(operation, macros)]
 
 

@@ -81,37 +81,55 @@ struct Found {
 // group counts.
 __device__ __forceinline__ Found cut_behind_rows(const Growth& growth, const Row& row,
                                                  const Sorted& sorted, bool takes,
-                                                 const Draw& draw, const i64* sums) {
+                                                 const Draw& draw, const Limits& limits,
+                                                 const i64* sums) {
   const i64* table = growth.rules.table;
-  int min_rows = growth.rules.min_rows, n = sorted.present + sorted.n_missing;
+  int min_rows = limits.min_rows, n = sorted.present + sorted.n_missing;
   bool inside = row.i < sorted.present;
   bool some_missing = __any_sync(ALL_LANES, takes && sorted.n_missing > 0);
   Sides without, with;
+#if SPECIAL == LIMITED
+  i64 a_without = 0, a_with = 0;  // the second channel of the left side
+#endif
   for (int c = 0; c < growth.C; c++) {
     SUM all = (SUM)sums[c];
     SUM here = sum_to_here(inside ? sorted.channel(c) : (SUM)0, row.width);
     without.add(c, here, all, table);
+#if SPECIAL == LIMITED
+    if (c == 1) a_without = here;
+#endif
     if (some_missing) {
       SUM present = __shfl_sync(ALL_LANES, here, row.width - 1, row.width);
       with.add(c, here + all - present, all, table);
+#if SPECIAL == LIMITED
+      if (c == 1) a_with = here + all - present;
+#endif
     }
   }
   int above = row.i + 1;  // rows of the left side, without missing values
   bool last = above == sorted.present, without_allowed = takes && inside, with_allowed;
-#if SPECIAL  // here it means that cuts are random
-  without_allowed = without_allowed && sorted.code <= draw.code;
-  without_allowed = without_allowed && (last || sorted.next > draw.code);
-  with_allowed = without_allowed && draw.missing_left;
-  without_allowed = without_allowed && !draw.missing_left;
-#else
-  without_allowed = without_allowed && (last || sorted.next != sorted.code) && sorted.weight > 0;
-  with_allowed = without_allowed;
-#endif
+  if (random_cuts(growth)) {
+    without_allowed = without_allowed && sorted.code <= draw.code;
+    without_allowed = without_allowed && (last || sorted.next > draw.code);
+    with_allowed = without_allowed && draw.missing_left;
+    without_allowed = without_allowed && !draw.missing_left;
+  } else {
+    without_allowed = without_allowed && (last || sorted.next != sorted.code) && sorted.weight > 0;
+    with_allowed = without_allowed;
+  }
   without_allowed = without_allowed && without.right.n > 0;
   without_allowed = without_allowed && above >= min_rows && n - above >= min_rows;
   above += sorted.n_missing;
   with_allowed = with_allowed && some_missing && sorted.n_missing > 0 && with.right.n > 0;
   with_allowed = with_allowed && above >= min_rows && n - above >= min_rows;
+#if SPECIAL == LIMITED
+  if (growth.C > 1) {
+    without_allowed = without_allowed && limits.allow(without.left.n, a_without, without.right.n,
+                                                      sums[1] - a_without);
+    with_allowed = with_allowed && limits.allow(with.left.n, a_with, with.right.n,
+                                                sums[1] - a_with);
+  }
+#endif
   Found found = {MINUS_INFINITY, NOT_FOUND};
   int rank = row.group << 8 | row.i << 2;
   if (without_allowed) found.offer(without, rank, table);
@@ -152,15 +170,16 @@ __device__ __forceinline__ Best best_of_few(const Block& block, const Growth& gr
 #if SPECIAL
     int high = __shfl_sync(ALL_LANES, sorted.code, sorted.present - 1, row.width);
     int low = __shfl_sync(ALL_LANES, sorted.code, 0, row.width);
-    draw.between(key, f, low, high, sorted.n_missing > 0);
+    if (random_cuts(growth)) draw.between(key, f, low, high, sorted.n_missing > 0);
 #endif
-    Found found = cut_behind_rows(growth, row, sorted, takes, draw, sums);
+    Limits limits = limits_of(growth, node.low, takes ? f : 0);
+    Found found = cut_behind_rows(growth, row, sorted, takes, draw, limits, sums);
     if (!(found.score > best.score)) continue;
     // 3. the middle of the gap behind the cut, and where missing values go
     int last = row.i + 1 == sorted.present, n_bins = drawn_too ? growth.rules.n_bins[f] : 0;
     int bin = last ? n_bins - 1 : (sorted.code + sorted.next - 1) >> 1;
 #if SPECIAL
-    if (draw.code < high) bin = draw.code;
+    if (random_cuts(growth) && draw.code < high) bin = draw.code;
 #endif
     bool missing_left =
         found.rank & (sorted.n_missing > 0 ? RANK_MISSING_LEFT : RANK_HEAVIER);

@@ -177,11 +177,9 @@ __device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& 
   int rows_missing = growth.rules.min_rows > 1 ? cells.rows(last) : 0;
   Node node = {C, open.n, sums, cells.holds_rows(last), rows_missing, missing, so_far};
   Draw draw = {false, false, 0};
-#if SPECIAL
-  int low = cells.after(-1, n_bins);
+  int low = random_cuts(growth) ? cells.after(-1, n_bins) : -1;
   if (low >= 0) draw.between(key, f, low, last_bin(cells, n_bins), node.some_missing);
-#endif
-  Limits limits = limits_of(growth.rules.min_rows);
+  Limits limits = limits_of(growth, open.low, f);
   Cut cut = best_cut_of<CUT_ITEMS>(cells, n_bins, node, limits, draw, growth.rules.table);
   score = cut.score;
   where = missing_goes_left(cut, node) << WHERE_MISSING_LEFT;
@@ -314,6 +312,10 @@ __device__ __noinline__ void split_by_team(const Block& block, const Growth& gro
     i64* left_sums = left_sums_of(block, growth, team);
     for (int c = lane(); c < growth.C; c += 32) right_sums[c] = sums[c] - left_sums[c];
     __syncwarp();
+#if SPECIAL == LIMITED
+    if (growth.bounds && lane() == 0)
+      write_bounds(growth, best.feature, node.low, left, left_sums, right_sums);
+#endif
     Open a = left_child(node, left), b = right_child(node, left);
     bool left_waits = add_node(growth, a, hash_at(table.key[team.first], 0), left_sums, !left_differ);
     bool right_waits = add_node(growth, b, hash_at(table.key[team.first], 1), right_sums, !right_differ);

@@ -125,10 +125,9 @@ __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& gr
   SortedRows rows = {block, block.keys + open.low, outputs(C)};
   if (n_missing) sum_missing(rows, present, n, C, node.missing);
   Draw draw = {false, false, 0};
-#if SPECIAL  // here it means that cuts are random
-  if (present) draw.between(key, f, rows.code(0), rows.code(present - 1), n_missing > 0);
-#endif
-  Limits limits = limits_of(growth.rules.min_rows);
+  if (random_cuts(growth) && present)
+    draw.between(key, f, rows.code(0), rows.code(present - 1), n_missing > 0);
+  Limits limits = limits_of(growth, open.low, f);
   Cut cut = best_cut_of<1>(rows, present, node, limits, draw, growth.rules.table);
   Best best = {cut.score, f, 0, missing_goes_left(cut, node)};
   if (cut.item >= 0)
@@ -228,6 +227,10 @@ __device__ __noinline__ Split split_by_warp(const Block& block, const Growth& gr
   sum_rows(block, node.low, left, C, left_sums);
   for (int c = lane(); c < C; c += 32) right_sums[c] = sums[c] - left_sums[c];
   __syncwarp();
+#if SPECIAL == LIMITED
+  if (growth.bounds && lane() == 0)
+    write_bounds(growth, best.feature, node.low, left, left_sums, right_sums);
+#endif
   bool left_equal = all_equal(block, node.low, left, C);
   bool right_equal = all_equal(block, node.low + left, node.n - left, C);
   bool left_waits =

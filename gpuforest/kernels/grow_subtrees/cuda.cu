@@ -149,6 +149,8 @@ __device__ __forceinline__ void open_root(const Block& block, const Growth& grow
   for (int c = lane(); c < growth.C; c += 32)
     growth.leaf_sums[(i64)low * growth.C + c] = roots.sums[d * growth.C + c];
   if (lane() != 0) return;
+  for (int i = 0; i < 2 && growth.bounds; i++)
+    growth.bounds[2 * low + i] = roots.bounds[2 * d + i];
   int levels = growth.may.max_depth - roots.depth[d];  // no subtree of 16-bit numbers has more
   levels = levels < 0xffff ? levels : 0xffff;
   growth.nodes[2 * low] = roots.key[d];
@@ -191,9 +193,11 @@ __device__ __forceinline__ Categories categories_from(Categories all, i64 first,
 
 // Writes the nodes of slot d to `nodes` from 2 first[d] on, where it holds zeros, the sums of its
 // leaves to leaf_sums[first[d] ..., C], and its numbers of nodes and leaves to counts i64[D, 2].
+// bounds: f64[first[D], 2], scratch for monotonic constraints; or null.
 extern "C" __global__ void __launch_bounds__(32 * DEEP_WARPS / BLOCKS, BLOCKS)
 grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, CutRules rules,
-              Categories categories, Layout layout, u64* nodes, i64* leaf_sums, i64* counts) {
+              Categories categories, Layout layout, u64* nodes, i64* leaf_sums, double* bounds,
+              i64* counts) {
   __shared__ Counts waiting;
   __shared__ Block block;
   __shared__ Growth growth;
@@ -207,7 +211,7 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
       waiting = {{0, 0}, 0, 0, 0, 0};
       block = block_of(layout, codes);
       growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, nodes + 2 * first,
-                leaf_sums + first * y.C,
+                leaf_sums + first * y.C, bounds ? bounds + 2 * first : nullptr,
                 roots.allowed && d < batch.stop ? roots.allowed + roots.tree[d] * codes.F : nullptr};
       table.all = histograms_of(growth, layout.n_cells);
 #if SETS

@@ -11,11 +11,16 @@ struct Growth {
   int F, B, C;
   u64* nodes;           // [2 n] of this block
   i64* leaf_sums;       // [n, C] of this block
+  double* bounds;       // [n, 2] of the means of nodes that wait, at their first rows; or null
   const bool* allowed;  // [F], features that the tree drew; or null
 #if SETS
   Categories sets;  // from this block's first row on
 #endif
 };
+
+// SPECIAL 0: all cuts are tried, as most forests do; 1: cuts are random; LIMITED: they may be, and
+// have limits of weight or of means.
+#define LIMITED 2
 
 // The best split of a node so far.
 struct Best {
@@ -61,6 +66,48 @@ __device__ __forceinline__ void write_leaf(const Growth& growth, const Open& nod
   growth.nodes[node.position] = LEAF_WORD | (u64)(node.low - node.base);
 }
 
+// The limits on the cuts of feature f in a node whose rows begin at `low`.
+__device__ __forceinline__ Limits limits_of(const Growth& growth, int low, int f) {
+  Limits limits = limits_of(growth.rules.min_rows);
+#if SPECIAL == LIMITED
+  limits.min_weight = growth.rules.min_weight;
+  if (growth.bounds) {
+    limits.sign = growth.rules.signs[f];
+    limits.low = growth.bounds[2 * low];
+    limits.high = growth.bounds[2 * low + 1];
+  }
+#endif
+  return limits;
+}
+
+__device__ __forceinline__ bool random_cuts(const Growth& growth) {
+  return SPECIAL == 1 || (SPECIAL == LIMITED && growth.rules.random);
+}
+
+#if SPECIAL == LIMITED
+// The weight of rows of these channel sums.
+__device__ __forceinline__ i64 weight_of(const i64* sums, int C) {
+  i64 n = sums[0];
+  for (int c = 1; c < (LABELS ? C : 1); c++) n += sums[c];
+  return n;
+}
+
+// Writes the bounds of the two children of a node, of which the left one has the node's first
+// rows: the middle of their means divides those of the node. One lane calls it.
+__device__ __forceinline__ void write_bounds(const Growth& growth, int f, int low, int left,
+                                             const i64* left_sums, const i64* right_sums) {
+  int C = growth.C, sign = growth.rules.signs[f];
+  double a = (double)left_sums[1] / (double)weight_of(left_sums, C);
+  double b = (double)right_sums[1] / (double)weight_of(right_sums, C), middle = (a + b) * 0.5;
+  double *own = growth.bounds + 2 * low, *right = growth.bounds + 2 * (low + left);
+  double least = own[0], most = own[1];
+  own[0] = sign < 0 ? middle : least;
+  own[1] = sign > 0 ? middle : most;
+  right[0] = sign > 0 ? middle : least;
+  right[1] = sign < 0 ? middle : most;
+}
+#endif
+
 // The children of a node whose first `left` rows go left.
 __device__ __forceinline__ Open left_child(const Open& node, int left) {
   return {node.low, (u16)left, node.below, (u16)(node.below + 2), (u16)(node.levels - 1), node.base,
@@ -77,6 +124,10 @@ __device__ __forceinline__ Open right_child(const Open& node, int left) {
 __device__ __forceinline__ bool add_node(const Growth& growth, const Open& node, u64 key,
                                          const i64* sums, bool equal) {
   bool waits = !equal && node.n >= growth.may.fewest && node.levels > 0;
+#if SPECIAL == LIMITED
+  i64 least = growth.rules.min_weight;
+  waits = waits && (least <= 1 || weight_of(sums, growth.C) >= 2 * least);
+#endif
   for (int c = lane(); c < growth.C; c += 32)
     growth.leaf_sums[(i64)node.low * growth.C + c] = sums[c];
   if (lane() == 0 && waits) growth.nodes[node.position] = key;

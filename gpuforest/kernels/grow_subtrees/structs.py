@@ -10,6 +10,7 @@ from gpuforest.kernels.shared.structs import (
     I64,
     U16,
     Bools,
+    F64s,
     F64sOut,
     I32s,
     I32sOut,
@@ -22,13 +23,15 @@ from gpuforest.kernels.shared.structs import (
 
 class Roots(NamedTuple):
     """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `sums`
-    i64[D, C]; `allowed` bool[T, F] holds the features that the trees drew, None: they have all. A
-    block takes those slots of which the first row is among the same `share` rows."""
+    i64[D, C]; `bounds` f64[D, 2] of their means, or None; `allowed` bool[T, F] holds the features
+    that the trees drew, None: they have all. A block takes those slots of which the first row is
+    among the same `share` rows."""
 
     key: U64s
     depth: I32s
     tree: I32s
     sums: I64s
+    bounds: F64s
     allowed: Bools
     first: I64s
     D: I64
