@@ -67,9 +67,7 @@ def grow_waves(
     if not n_new:  # max_features="oob" may have grown all of them
         return []
     backend, n_channels = training.backend, training.n_channels
-    n_workers, worker, size = backend.waves(
-        training.sampling, n_channels, n_new, training.n_words
-    )
+    n_workers, worker, size = backend.waves(training.sampling, n_channels, n_new, training.n_words)
     return parallel_map(
         partial(grow_wave, training.on(worker), n_trees, size, prune),
         range(begin, n_trees, size),
