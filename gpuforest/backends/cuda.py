@@ -23,7 +23,7 @@ from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
 from gpuforest.frontier import Frontier, Subtrees
-from gpuforest.kernels.grow_subtrees.structs import Categories, Growing, Roots
+from gpuforest.kernels.grow_subtrees.structs import Categories, Growing, Grown, Roots
 from gpuforest.kernels.shared.constants import CUT_SUMS, EDGE_THREADS, SORT_THREADS, THREADS
 from gpuforest.kernels.shared.structs import Columns
 
@@ -164,12 +164,12 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
         signs = bounds = None
         if f.bounds is not None:
             signs, bounds = self.asarray(rules.signs), self.empty((f.n_held, 2), xp.float64)
+        grown = Grown(sparse, sparse_sums, bounds, counts)
         arguments: tuple[Any, ...] = (
             codes_of(training), y, rows_of(f),
             Roots(f.key, f.depth, f.tree, f.sums, f.bounds, f.allowed, first, D, share),
             Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
-            self.cut_rules(training, signs), categories, plan.layout, sparse, sparse_sums, bounds,
-            counts,
+            self.cut_rules(training, signs), categories, plan.layout, grown,
         )  # fmt: skip
         number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
         macros = self.macros(
@@ -193,7 +193,7 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
         leaf_sums = self.empty((n_leaves, C), xp.int64)
         set_at = self.empty(n_nodes, xp.int64) if W else None
         arguments = (
-            sparse, sparse_sums, first, D, C, offsets, leaf_offsets, nodes, leaf_sums, W, set_at,
+            grown, first, D, C, offsets, leaf_offsets, nodes, leaf_sums, W, set_at,
         )  # fmt: skip
         self.launch(
             "grow_subtrees", "collect", (self.blocks(D),), arguments,

@@ -20,7 +20,7 @@ from gpuforest.kernels.source import parameters
 Array = Any
 
 NUMBERS: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}
-RESERVED = 1792  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
+RESERVED = 1856  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
 MOST_BLOCKS = 2**16  # of a grid; kernels loop over items beyond it
 LEAST_SPAN, MOST_SPANS = 2048, 512  # slots that a block counts, and blocks, in kernels/slots
 

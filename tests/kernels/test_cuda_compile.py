@@ -25,7 +25,6 @@ RARER = {("BLOCKS", "4"), ("TARGET", "u16"), ("TARGET", "i32")}  # for one crite
 # bytes of a thread of the deep phase; with limits of cuts, which few forests have; and for Gini's
 # criterion on sm_100, one word
 MOST_SPILLED, SPILLED_BY_LIMITS, ONE_WORD = 96, 256, 8
-SPILLED_BY_SETS = 96  # where features are categorical
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
 
@@ -209,12 +208,11 @@ def test_kernels_compile(operation, macros, architecture):
     # the deep phase keeps what is needed rarely in memory, but not for the default criterion: with
     # more registers fewer warps would share a multiprocessor, and it would take longer
     plain = macros.get("CRITERION") == "0" and macros["SPECIAL"] == "0"
+    plain = plain and macros.get("SETS") != "1"
     spilled = 0
     if operation == "grow_subtrees":
         spilled = MOST_SPILLED if macros["SPECIAL"] != "2" else SPILLED_BY_LIMITS
-        if macros["SETS"] == "1":  # sets of categories: sums, an order and a matrix at once
-            spilled = max(spilled, SPILLED_BY_SETS)
-        elif plain:
+        if plain:
             spilled = ONE_WORD if architecture == "sm_100" else 0
     native = NATIVE | NATIVE_OF_CLASSES if macros.get("LABELS") == "1" else NATIVE
     found = list(faults(module, limits, spilled, native))

@@ -54,10 +54,23 @@ struct Sorted {
 // Both sides of a cut, where missing values go to the right or to the left.
 struct Sides {
   Side left, right;
+#if SPECIAL == LIMITED
+  i64 second = 0;  // the second channel of the left side
+#endif
 
   __device__ __forceinline__ void add(int c, SUM sum, SUM all, const i64* table) {
     left.add(c, sum, table);
     right.add(c, all - sum, table);
+#if SPECIAL == LIMITED
+    if (c == 1) second = sum;
+#endif
+  }
+  __device__ __forceinline__ bool within(const Limits& limits, int C, const i64* sums) const {
+#if SPECIAL == LIMITED
+    return C == 1 || limits.allow(left.n, second, right.n, sums[1] - second);
+#else
+    return true;
+#endif
   }
 };
 
@@ -88,22 +101,13 @@ __device__ __forceinline__ Found cut_behind_rows(const Growth& growth, const Row
   bool inside = row.i < sorted.present;
   bool some_missing = __any_sync(ALL_LANES, takes && sorted.n_missing > 0);
   Sides without, with;
-#if SPECIAL == LIMITED
-  i64 a_without = 0, a_with = 0;  // the second channel of the left side
-#endif
   for (int c = 0; c < growth.C; c++) {
     SUM all = (SUM)sums[c];
     SUM here = sum_to_here(inside ? sorted.channel(c) : (SUM)0, row.width);
     without.add(c, here, all, table);
-#if SPECIAL == LIMITED
-    if (c == 1) a_without = here;
-#endif
     if (some_missing) {
       SUM present = __shfl_sync(ALL_LANES, here, row.width - 1, row.width);
       with.add(c, here + all - present, all, table);
-#if SPECIAL == LIMITED
-      if (c == 1) a_with = here + all - present;
-#endif
     }
   }
   int above = row.i + 1;  // rows of the left side, without missing values
@@ -122,14 +126,8 @@ __device__ __forceinline__ Found cut_behind_rows(const Growth& growth, const Row
   above += sorted.n_missing;
   with_allowed = with_allowed && some_missing && sorted.n_missing > 0 && with.right.n > 0;
   with_allowed = with_allowed && above >= min_rows && n - above >= min_rows;
-#if SPECIAL == LIMITED
-  if (growth.C > 1) {
-    without_allowed = without_allowed && limits.allow(without.left.n, a_without, without.right.n,
-                                                      sums[1] - a_without);
-    with_allowed = with_allowed && limits.allow(with.left.n, a_with, with.right.n,
-                                                sums[1] - a_with);
-  }
-#endif
+  without_allowed = without_allowed && without.within(limits, growth.C, sums);
+  with_allowed = with_allowed && with.within(limits, growth.C, sums);
   Found found = {MINUS_INFINITY, NOT_FOUND};
   int rank = row.group << 8 | row.i << 2;
   if (without_allowed) found.offer(without, rank, table);

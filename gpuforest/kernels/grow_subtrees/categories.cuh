@@ -178,43 +178,47 @@ struct Directions {
   }
 };
 
-// Keys that are the runs' positions on the first principal direction. Each sum of doubles has the
-// order of the specification, so lanes share out the sums, not their terms.
-__device__ __forceinline__ void put_along(Runs& runs, const Growth& growth, const Open& node,
+// How far the runs' shares are off the means; the keys become the weights for the time being.
+__device__ __forceinline__ void write_off(Runs& runs, const Growth& growth, const Directions& to,
                                           const i64* sums) {
-  Directions to(growth, node);
-  int K = to.K, first = growth.C - K, m = runs.m;
-  // 1. how far the shares are off the means; the keys are the weights for the time being
+  int first = growth.C - to.K;
   i64 total = LABELS ? 0 : sums[0];
   for (int c = 0; c < growth.C && LABELS; c++) total += sums[c];
-  for (int base = 0; base < m; base += runs.step()) {
+  for (int base = 0; base < runs.m; base += runs.step()) {
     int g = base + runs.of_lane();
     i64 weight = runs.weight(g);
-    for (int c = 0; c < K; c++) {
+    for (int c = 0; c < to.K; c++) {
       i64 own = runs.channel(g, first + c);
       double mean = (double)sums[first + c] / (double)total;
-      if (runs.writes(g)) to.off[(i64)g * K + c] = (double)own / (double)weight - mean;
+      if (runs.writes(g)) to.off[(i64)g * to.K + c] = (double)own / (double)weight - mean;
     }
     if (runs.writes(g)) runs.key[g] = (double)weight;
   }
   __syncwarp();
-  // 2. how they scatter: the upper half of a symmetric matrix
+}
+
+// How the shares scatter: the upper half of a symmetric matrix, and its copy.
+__device__ __forceinline__ void write_scatter(const Runs& runs, const Directions& to) {
+  int K = to.K;
   for (int p = lane(); p < K * K; p += 32) {
     int c = p / K, d = p % K;
     if (c > d) continue;
     double sum = 0.0;
-    for (int g = 0; g < m; g++) {
+    for (int g = 0; g < runs.m; g++) {
       const double* off = to.off + (i64)g * K;
       double pull = runs.key[g] * off[c];
       sum = sum + pull * off[d];
     }
     to.scatter[c * K + d] = to.scatter[d * K + c] = sum;
   }
-  // 3. its direction, from that of the category with the largest part of it
+}
+
+// The run with the largest part of the scatter, the first of several.
+__device__ __forceinline__ int largest_run(const Runs& runs, const Directions& to) {
   double most = -1.0;
   int at = 0;
-  for (int g = lane(); g < m; g += 32) {
-    const double* off = to.off + (i64)g * K;
+  for (int g = lane(); g < runs.m; g += 32) {
+    const double* off = to.off + (i64)g * to.K;
     double matters = to.product(off, off) * runs.key[g];
     if (matters > most) {
       most = matters;
@@ -229,6 +233,18 @@ __device__ __forceinline__ void put_along(Runs& runs, const Growth& growth, cons
       at = other_at;
     }
   }
+  return at;
+}
+
+// Keys that are the runs' positions on the first principal direction. Each sum of doubles has the
+// order of the specification, so lanes share out the sums, not their terms.
+__device__ __forceinline__ void put_along(Runs& runs, const Growth& growth, const Open& node,
+                                          const i64* sums) {
+  Directions to(growth, node);
+  int K = to.K;
+  write_off(runs, growth, to, sums);
+  write_scatter(runs, to);
+  int at = largest_run(runs, to);
   for (int c = lane(); c < K; c += 32) to.way[c] = to.off[(i64)at * K + c];
   __syncwarp();
   for (int step = 0; step < ITERATIONS; step++) {
@@ -244,7 +260,7 @@ __device__ __forceinline__ void put_along(Runs& runs, const Growth& growth, cons
       for (int c = lane(); c < K; c += 32) to.way[c] = to.next[c] / largest;
     __syncwarp();
   }
-  for (int g = lane(); g < m; g += 32) runs.key[g] = to.product(to.off + (i64)g * K, to.way);
+  for (int g = lane(); g < runs.m; g += 32) runs.key[g] = to.product(to.off + (i64)g * K, to.way);
 }
 
 // Puts a node's rows, sorted by a feature's codes, in the order of its categories. The code of a row

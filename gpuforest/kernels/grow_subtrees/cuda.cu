@@ -193,11 +193,9 @@ __device__ __forceinline__ Categories categories_from(Categories all, i64 first,
 
 // Writes the nodes of slot d to `nodes` from 2 first[d] on, where it holds zeros, the sums of its
 // leaves to leaf_sums[first[d] ..., C], and its numbers of nodes and leaves to counts i64[D, 2].
-// bounds: f64[first[D], 2], scratch for monotonic constraints; or null.
 extern "C" __global__ void __launch_bounds__(32 * DEEP_WARPS / BLOCKS, BLOCKS)
 grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, CutRules rules,
-              Categories categories, Layout layout, u64* nodes, i64* leaf_sums, double* bounds,
-              i64* counts) {
+              Categories categories, Layout layout, Grown grown) {
   __shared__ Counts waiting;
   __shared__ Block block;
   __shared__ Growth growth;
@@ -210,8 +208,8 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
       i64 d = batch.begin, first = roots.first[d];
       waiting = {{0, 0}, 0, 0, 0, 0};
       block = block_of(layout, codes);
-      growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, nodes + 2 * first,
-                leaf_sums + first * y.C, bounds ? bounds + 2 * first : nullptr,
+      growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, grown.nodes + 2 * first,
+                grown.leaf_sums + first * y.C, grown.bounds ? grown.bounds + 2 * first : nullptr,
                 roots.allowed && d < batch.stop ? roots.allowed + roots.tree[d] * codes.F : nullptr};
       table.all = histograms_of(growth, layout.n_cells);
 #if SETS
@@ -228,7 +226,7 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
     grow_large(block, growth, waiting, table);
     grow_small(block, growth, waiting);
     __syncthreads();
-    count_nodes(block, growth, roots, batch, counts);
+    count_nodes(block, growth, roots, batch, grown.counts);
     __syncthreads();
   }
 }
@@ -237,14 +235,14 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
 // `leaf_offsets`, i64[D + 1] both. With SETS 1, set_at i64[...] says where the sets of nodes begin, each
 // of so many words. Shared: u16[2 * most], the rank of every position.
 extern "C" __global__ void __launch_bounds__(THREADS)
-collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 C,
+collect(Grown sparse, const i64* first, i64 D, i64 C,
         const i64* offsets, const i64* leaf_offsets, u64* nodes, i64* leaf_sums, i64 words,
         i64* set_at) {
   DYNAMIC_SHARED(bytes);
   __shared__ u32 ranks[THREADS / 32];
   u16* rank = (u16*)bytes;
   for (i64 d = blockIdx.x; d < D; d += gridDim.x) {
-    const u64* own = sparse + 2 * first[d];
+    const u64* own = sparse.nodes + 2 * first[d];
     i64 n = 2 * (first[d + 1] - first[d]);
     int before = 0, total;
     for (i64 i = threadIdx.x; i - threadIdx.x < n; i += blockDim.x) {
@@ -269,7 +267,7 @@ collect(const u64* sparse, const i64* sparse_sums, const i64* first, i64 D, i64 
         i64 low = (i64)(word & LEAF_MASK), to = leaf_offsets[d] + number;
         nodes[position] = LEAF_WORD | (u64)number;
         for (i64 c = 0; c < C; c++)
-          leaf_sums[to * C + c] = sparse_sums[(first[d] + low) * C + c];
+          leaf_sums[to * C + c] = sparse.leaf_sums[(first[d] + low) * C + c];
       } else {
         u64 child = rank[word >> CHILD_SHIFT & CHILD_MASK];
         nodes[position] = (word & ~((u64)CHILD_MASK << CHILD_SHIFT)) | child << CHILD_SHIFT;

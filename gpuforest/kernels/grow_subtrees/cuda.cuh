@@ -7,6 +7,7 @@
 #include "generated/Categories.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Growing.cuh"
+#include "generated/Grown.cuh"
 #include "generated/Layout.cuh"
 #include "generated/Open.cuh"
 #include "generated/Roots.cuh"

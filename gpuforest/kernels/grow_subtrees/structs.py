@@ -15,6 +15,7 @@ from gpuforest.kernels.shared.structs import (
     I32s,
     I32sOut,
     I64s,
+    I64sOut,
     U8s,
     U64s,
     U64sOut,
@@ -63,6 +64,17 @@ class Growing(NamedTuple):
     fewest: I32
 
 
+class Grown(NamedTuple):
+    """Where subtrees are written, of `first` i64[D + 1] rows: nodes u64[2 first[D]], which hold
+    zeros; leaf_sums i64[first[D], C]; bounds f64[first[D], 2], scratch for monotonic constraints,
+    or None; and numbers of nodes and leaves, counts i64[D, 2]."""
+
+    nodes: U64sOut
+    leaf_sums: I64sOut
+    bounds: F64sOut
+    counts: I64sOut
+
+
 class Layout(NamedTuple):
     """Where the parts of a block's shared memory begin, in bytes.
 
@@ -101,4 +113,4 @@ class Open(NamedTuple):
     next: U16
 
 
-ALL = {record.__name__: record for record in (Roots, Categories, Growing, Layout, Open)}
+ALL = {record.__name__: record for record in (Roots, Categories, Growing, Grown, Layout, Open)}
