@@ -137,6 +137,19 @@ def test_barriers_that_count(order):
         assert np.array_equal(y[level], np.broadcast_to(expected[:, None], (3, 80)))
 
 
+@pytest.mark.parametrize("warps", [1, 2, 4, 8])
+def test_teams_of_warps_wait_for_their_own(order, warps):
+    x = np.random.default_rng(7).integers(-99, 99, 256, dtype=np.int32)
+    y = np.zeros_like(x)
+    for _ in range(2):
+        run("teams", (1,), (256,), (x, y, warps))
+    expected = x.reshape(-1, 32 * warps).copy()
+    for team, values in enumerate(expected):
+        for n in range(2 + team):
+            values += values[::-1] + n
+    assert np.array_equal(y, expected.ravel())
+
+
 @pytest.mark.parametrize("n_blocks", [1, 5])
 def test_histogram(order, n_blocks):
     rng = np.random.default_rng(4)

@@ -79,6 +79,7 @@ def test_the_examples_are_cuda():
 TESTS = Path(__file__).with_name("test_cuda_on_cpu.py")
 MISTAKES = {
     "missing_barrier": ("tsan", "data race"),
+    "missing_team_barrier": ("tsan", "data race"),
     "plain_add": ("tsan", "data race"),
     "blocks_add": ("tsan", "data race"),
     "shuffle_as_barrier": ("tsan", "data race"),

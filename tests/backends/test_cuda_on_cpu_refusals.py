@@ -100,6 +100,11 @@ FORBIDDEN = {
     "two_barriers": r"divergent barrier: __syncthreads in line \d+, while others wait in line",
     "left_before_barrier": "leaves the kernel while others wait|but [0-9]+ threads have left",
     "half_a_warp_waits": "deadlock in warp .* wait in __syncwarp for lanes 0000ffff",
+    "barrier_zero": "barrier 0 is that of __syncthreads",
+    "barrier_sixteen": "barrier 16 of 16",
+    "half_a_warp_counts": "48 threads at a barrier are no whole warps",
+    "two_counts": "(96|64) threads at barrier 1, where others wait for (64|96)",
+    "a_warp_never_comes": "deadlock: 32 threads wait at barrier 1 for 64",
     "not_in_mask": "__shfl_sync: the calling lane is not in its mask 0000ffff",
     "other_masks": "a vote with mask f.* while other lanes of the warp wait in a vote with mask f"
     "|the calling lane is not in its mask",

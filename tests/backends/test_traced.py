@@ -62,6 +62,13 @@ def test_a_sector_is_read_once_between_meetings(meets):
     assert gathers.sectors == gathers.lines == (64 if meets else 32)
 
 
+@pytest.mark.parametrize("meets", [False, True])
+def test_a_barrier_of_two_warps_is_a_meeting_too(meets):
+    gathers = run("read_twice_by_team", 64, aligned(2048), aligned(64), meets).gathers
+    assert (gathers.warps, gathers.parts) == (4, 128)
+    assert gathers.sectors == gathers.lines == (128 if meets else 64)
+
+
 def test_lanes_that_go_on_longer():
     # the n-th access is that of the lanes above n
     reads = run("stairs", 32, aligned(64), aligned(32)).reads

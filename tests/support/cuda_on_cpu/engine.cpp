@@ -291,7 +291,9 @@ void part_barrier(unsigned id, unsigned count) {
         part.arrived = 0;
         part.generation++;
         for (unsigned w = 0; w < n_warps; w++) {
-            if (part.waiting[w]) resume(warps[w], part.waiting[w]);
+            if (!part.waiting[w]) continue;
+            if (!(warps[w].members & ~warps[w].left & ~part.waiting[w])) count_traffic(w);
+            resume(warps[w], part.waiting[w]);
             part.waiting[w] = 0;
         }
     }

@@ -71,6 +71,20 @@ extern "C" __global__ void barriers(const int* x, int* y) {
     }
 }
 
+// Each thread adds what its mirror image in its team has, some rounds: later teams take more.
+extern "C" __global__ void teams(const int* x, int* y, int warps) {
+    __shared__ int own[256];
+    const unsigned t = threadIdx.x, size = 32 * warps, team = t / size, first = team * size;
+    int v = x[t];
+    for (int round = 0; round < 2 + team; round++) {
+        own[t] = v;
+        __barrier_sync_count(1 + team, size);
+        v += own[first + size - 1 - (t - first)] + round;
+        __barrier_sync_count(1 + team, size);
+    }
+    y[t] = v;
+}
+
 // each thread's number in a grid and block of three dimensions
 extern "C" __global__ void thread_numbers(int* y) {
     const int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
@@ -164,6 +178,13 @@ extern "C" __global__ void missing_barrier(int* y, bool careful) {
     own[threadIdx.x] = -1;
 }
 
+extern "C" __global__ void missing_team_barrier(int* y, bool careful) {
+    __shared__ int own[64];
+    own[threadIdx.x] = threadIdx.x;
+    if (careful) __barrier_sync_count(1, 64);
+    y[threadIdx.x] = own[63 - threadIdx.x];
+}
+
 extern "C" __global__ void plain_add(int* y, bool careful) {
     if (careful) atomicAdd(y, 1);
     else y[0] += 1;
@@ -228,6 +249,26 @@ extern "C" __global__ void half_a_warp_waits(int* y, bool careful) {
     __syncthreads();
 }
 
+extern "C" __global__ void barrier_zero(int* y, bool careful) {
+    __barrier_sync_count(careful ? 1 : 0, 64);
+}
+
+extern "C" __global__ void barrier_sixteen(int* y, bool careful) {
+    __barrier_sync_count(careful ? 15 : 16, 64);
+}
+
+extern "C" __global__ void half_a_warp_counts(int* y, bool careful) {
+    __barrier_sync_count(1, careful ? 64 : 48);
+}
+
+extern "C" __global__ void two_counts(int* y, bool careful) {
+    __barrier_sync_count(1, careful || threadIdx.x < 32 ? 64 : 96);
+}
+
+extern "C" __global__ void a_warp_never_comes(int* y, bool careful) {
+    if (careful || threadIdx.x < 32) __barrier_sync_count(1, 64);
+}
+
 extern "C" __global__ void not_in_mask(int* y, bool careful) {
     y[thread_number()] = __shfl_sync(careful ? ALL : 0xffffu, 1, 0);
 }
@@ -261,6 +302,14 @@ extern "C" __global__ void strided_wide(const uint4* x, u64* y, int stride) {
 extern "C" __global__ void read_twice(const int* x, int* y, bool meets) {
     int sum = x[threadIdx.x * 16];
     if (meets) __syncwarp();
+    sum += x[threadIdx.x * 16 + 1];
+    y[threadIdx.x] = sum;
+}
+
+// the same where the meeting is a barrier of two warps
+extern "C" __global__ void read_twice_by_team(const int* x, int* y, bool meets) {
+    int sum = x[threadIdx.x * 16];
+    if (meets) __barrier_sync_count(1, 64);
     sum += x[threadIdx.x * 16 + 1];
     y[threadIdx.x] = sum;
 }
