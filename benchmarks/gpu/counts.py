@@ -35,7 +35,7 @@ from picky import PickyBackend, operations, waits
 from traced import TracedBackend
 
 from gpuforest import grow
-from gpuforest.backends import cuda_kernels
+from gpuforest.backends import cuda_launches
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.binning import SAMPLE_ROWS
 from gpuforest.estimators.settings import features_tried
@@ -238,7 +238,7 @@ def count(work: Work, shared_limit: int, memory: float, n_rows: int = 4096) -> C
         more = above if phase == "first level" else 0
         factor = scale * T * (1 + (more if kernel in ROWS else min(more, 1)))
         if kernel in SPANS:
-            factor = max(1, factor * max(deep.slots) / cuda_kernels.LEAST_SPAN)
+            factor = max(1, factor * max(deep.slots) / cuda_launches.LEAST_SPAN)
         found.add(kernel, asked.times(factor, waves * (1 + more)))
     return found
 
@@ -246,7 +246,7 @@ def count(work: Work, shared_limit: int, memory: float, n_rows: int = 4096) -> C
 @contextmanager
 def large_tiles() -> Iterator[None]:
     """Tiles as large as in large fits."""
-    with patch.object(cuda_kernels, "LEAST_TILE", cuda_kernels.MOST_TILE):
+    with patch.object(cuda_launches, "LEAST_TILE", cuda_launches.MOST_TILE):
         yield
 
 
