@@ -235,7 +235,15 @@ def turns(n_blocks=4, threads=64):
 
 
 def test_threads_take_turns_in_order_unless_shuffled():
-    expected = [2 * (32 * w + lane) + i for w in range(8) for i in range(2) for lane in range(32)]
+    # block by block; in a block warp by warp, until the lanes of each meet
+    blocks, steps, warps, lanes = range(4), range(2), range(2), range(32)
+    expected = [
+        2 * (64 * b + 32 * w + lane) + i
+        for b in blocks
+        for i in steps
+        for w in warps
+        for lane in lanes
+    ]
     assert turns() == expected
     with thread_order(0):
         assert turns() == expected
