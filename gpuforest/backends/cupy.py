@@ -21,7 +21,7 @@ from gpuforest.kernels.source import OPTIONS, cuda_source
 
 Array = Any
 
-STATIC_SHARED = 512  # bytes: the most static shared memory of any kernel, rounded up
+STATIC_SHARED = 832  # bytes: the most static shared memory of any kernel, rounded up
 # Bytes of an array that threads copy together, and of a part; the most threads of a copy. CuPy
 # keeps the pinned memory, a part for each thread
 LEAST_BY_THREADS, PART, MOST_COPYING = 2**23, 2**21, 8
