@@ -45,7 +45,7 @@ SPARSE = 4
 # draws from a table SPARSE times as large that give as many different rows
 FEWER = -SPARSE * log(1 - (1 - exp(-1)) / SPARSE)
 # kernels over tiles of rows
-ROWS = {"histogram", "histogram_direct", "compare_rows", "mark", "move", "differs"}
+ROWS = {"histogram", "histogram_direct", "compare_rows", "mark", "move", "differing"}
 # kernels in which a block takes LEAST_SPAN slots or nodes, and as long for fewer
 SPANS = {
     "count_kinds", "number_kinds", "sum_spans", "sums_before", "count_leaves", "place_slots",

@@ -24,7 +24,13 @@ from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
 from gpuforest.frontier import Frontier, Subtrees
 from gpuforest.kernels.grow_subtrees.structs import Categories, Growing, Grown, Roots
-from gpuforest.kernels.shared.constants import CUT_SUMS, EDGE_THREADS, SORT_THREADS, THREADS
+from gpuforest.kernels.shared.constants import (
+    CUT_SUMS,
+    EDGE_THREADS,
+    LIMITED,
+    SORT_THREADS,
+    THREADS,
+)
 from gpuforest.kernels.shared.structs import Columns
 
 if TYPE_CHECKING:
@@ -34,8 +40,6 @@ if TYPE_CHECKING:
     from gpuforest.training import Training
 
 Array = Any
-
-LIMITED = 2  # the macro SPECIAL of forests whose cuts have limits, see kernels/grow_subtrees
 
 
 class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):

@@ -27,7 +27,7 @@ class CudaAssembly(CudaNodes):
         self, levels: list[Level], parts: list[Subtrees]
     ) -> tuple[Array, Array, Array, Array | None, Array]:
         sets = levels[0].sets
-        if sets.shape[1]:  # subtrees have no sets here, but levels do
+        if sets.shape[1]:  # few forests have sets
             return super().wave_nodes(levels, parts)
         trees, xp = parts.pop(), self.xp
         tree_sizes, size, position, below = self.positions(levels, trees.offsets)

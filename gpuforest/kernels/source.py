@@ -41,8 +41,9 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
     }.items()
     for name in names.split()
 }
-# the text uses these in #if
+# the text uses these in #if, where a name that is no macro is silently 0
 CRITERIA = ("GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON")
+IN_IF = ("LIMITED",)
 
 STRUCTS = structs.ALL | boosted_structs.ALL | deep_structs.ALL
 
@@ -97,6 +98,8 @@ def constants_text() -> str:
 
 
 def _declared(name: str, value: int | float | tuple[float, ...]) -> str:
+    if name in IN_IF:
+        return f"#define {name} {value}\n"
     if isinstance(value, tuple):  # a macro for a kernel's own array: kernels read no host arrays
         return f"#define {name} {{{', '.join(map(repr, value))}}}\n"
     if isinstance(value, int) and value >= 2**31:

@@ -55,7 +55,8 @@ struct Team {
 
 static_assert(WARPS <= 8, "more teams of two warps than barriers");
 
-// How many histograms fit the memory of a block, at most one for each warp; each is u32[words][size].
+// How many histograms fit the memory of a block, at most one for each warp. Each is
+// u32[words][size].
 struct Histograms {
   int group, words, size;
 
@@ -112,9 +113,9 @@ __device__ __forceinline__ bool varies(const Block& block, int f, int low, int n
 
 // Puts the next features that vary into the table, at most `most`, from a position of the node's
 // order on, and returns their number and the position after them. Each warp looks at one.
-__device__ __noinline__ int2 next_features(const Block& block, const Growth& growth,
-                                           Team team, const Open& node, int most,
-                                           int position, Table& table) {
+__device__ __noinline__ int2 next_features(const Block& block, const Growth& growth, Team team,
+                                           const Open& node, int most, int position,
+                                           Table& table) {
   u64 key = table.key[team.first];
   int found = 0, *features = table.features + team.first, *drawn = table.drawn + team.first;
   if (growth.may.k >= growth.F && !growth.allowed) {  // all are tried: the others have no cut
@@ -283,9 +284,8 @@ __device__ __forceinline__ int split_rows_by_team(const Block& block, const Team
 }
 
 // A team splits an open node, or makes it a leaf; its children wait in `lists`.
-__device__ __noinline__ void split_by_team(const Block& block, const Growth& growth,
-                                              Team team, const Open& node,
-                                              Lists lists, Table& table) {
+__device__ __noinline__ void split_by_team(const Block& block, const Growth& growth, Team team,
+                                           const Open& node, Lists lists, Table& table) {
   for (int c = team.thread(); c < growth.C; c += team.threads())
     sums_of(block, growth, team)[c] = growth.leaf_sums[(i64)node.low * growth.C + c];
   if (team.thread() == 0) table.key[team.first] = growth.nodes[node.position];
@@ -317,8 +317,9 @@ __device__ __noinline__ void split_by_team(const Block& block, const Growth& gro
       write_bounds(growth, best.feature, node.low, left, left_sums, right_sums);
 #endif
     Open a = left_child(node, left), b = right_child(node, left);
-    bool left_waits = add_node(growth, a, hash_at(table.key[team.first], 0), left_sums, !left_differ);
-    bool right_waits = add_node(growth, b, hash_at(table.key[team.first], 1), right_sums, !right_differ);
+    u64 key = table.key[team.first];
+    bool left_waits = add_node(growth, a, hash_at(key, 0), left_sums, !left_differ);
+    bool right_waits = add_node(growth, b, hash_at(key, 1), right_sums, !right_differ);
     if (lane() == 0) {
       write_split(growth, node, best);
       if (left_waits) lists.put(block, a);

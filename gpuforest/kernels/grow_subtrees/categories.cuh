@@ -78,7 +78,7 @@ struct Runs {
       }
       int first = begin[g], last = end(g);
       for (int i = first + (lane() & (width - 1)); i < last; i += width)
-        keys[to + i - first] = (u32)place << 16 | ((u32)spare[i] & 0xffff);
+        keys[to + i - first] = (u32)place << 16 | (u16)spare[i];
     }
     __syncwarp();
   }
@@ -268,11 +268,7 @@ __device__ __forceinline__ void put_along(Runs& runs, const Growth& growth, cons
 __device__ __forceinline__ void order_categories(const Block& block, const Growth& growth, Open node,
                                               u64 key, int f, const i64* sums) {
   Runs runs(block, growth, node);
-#if SPECIAL
-  bool random = growth.rules.random;
-#else
-  const bool random = false;
-#endif
+  bool random = random_cuts(growth);
   if (random) {
     u64 h = hash_at(key, CUT + (u64)f);
     for (int g = lane(); g < runs.m; g += 32)

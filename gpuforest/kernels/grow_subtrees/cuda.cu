@@ -1,5 +1,6 @@
 // Grow subtrees on the device: a block takes some slots, copies their rows to shared memory once
-// and grows their whole subtrees there. The specification is the loop of grow.py: the trees are the same.
+// and grows their whole subtrees there. The specification is the loop of grow.py: the trees are the
+// same.
 //
 //     nodes of many rows   teams of warps split them, level by level, by histograms
 //     nodes of few rows    a warp takes one and grows its subtree, by sorted rows
@@ -37,10 +38,11 @@ __device__ __forceinline__ void next_batch(Batch& batch, const Roots& roots, int
   i64 begin = batch.end;
   batch.begin = begin;
   if (begin >= batch.stop) return;
-  i64 first = roots.first[begin], next = slots_before(roots, begin, first + most_rows + 1) - 1;
-  if (next <= begin || roots.allowed) next = begin + 1;
-  batch.end = next < batch.stop ? next : batch.stop;
-  batch.n = (int)(roots.first[batch.end] - first);
+  i64 last = roots.first[begin] + most_rows, next = batch.stop;
+  if (roots.allowed) next = begin + 1;
+  else if (roots.first[next] > last) next = slots_before(roots, begin, last + 1) - 1;
+  batch.end = next;
+  batch.n = (int)(roots.first[next] - roots.first[begin]);
 }
 
 // The slots that begin in the block's share of the rows.
@@ -115,8 +117,8 @@ __device__ __forceinline__ void split_nodes(const Block& block, const Growth& gr
 }
 
 // Splits the nodes of many rows, level by level.
-__device__ __noinline__ void grow_large(const Block& block, const Growth& growth,
-                                           Counts& counts, Table& table) {
+__device__ __noinline__ void grow_large(const Block& block, const Growth& growth, Counts& counts,
+                                        Table& table) {
   for (int now = 0; counts.open[now] > 0; now = 1 - now) {
     int n = counts.open[now];
     const Open* nodes = block.open + now * block.most_open;
@@ -151,11 +153,12 @@ __device__ __forceinline__ void open_root(const Block& block, const Growth& grow
   if (lane() != 0) return;
   for (int i = 0; i < 2 && growth.bounds; i++)
     growth.bounds[2 * low + i] = roots.bounds[2 * d + i];
-  int levels = growth.may.max_depth - roots.depth[d];  // no subtree of 16-bit numbers has more
-  levels = levels < 0xffff ? levels : 0xffff;
+  int levels = growth.may.max_depth - roots.depth[d];
+  levels = levels < n ? levels : n;  // no subtree has more, and 16 bits hold it
   growth.nodes[2 * low] = roots.key[d];
-  Lists{counts, 0}.put(block, {(u16)low, (u16)n, (u16)(2 * low), (u16)(2 * low + 1), (u16)levels, (u16)low,
-                               NO_NODE});
+  Open root = {(u16)low,    (u16)n,   (u16)(2 * low), (u16)(2 * low + 1),
+               (u16)levels, (u16)low, NO_NODE};
+  Lists{counts, 0}.put(block, root);
 }
 
 // Counts the nodes and leaves of each slot of a batch, and writes them to i64[D, 2].
@@ -232,12 +235,11 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
 }
 
 // Closes the gaps between the nodes and leaves of each slot; they are moved to `offsets` and
-// `leaf_offsets`, i64[D + 1] both. With SETS 1, set_at i64[...] says where the sets of nodes begin, each
-// of so many words. Shared: u16[2 * most], the rank of every position.
+// `leaf_offsets`, i64[D + 1] both. With SETS 1, set_at i64[...] says where the sets of nodes
+// begin, each of so many words. Shared: u16[2 * most], the rank of every position.
 extern "C" __global__ void __launch_bounds__(THREADS)
-collect(Grown sparse, const i64* first, i64 D, i64 C,
-        const i64* offsets, const i64* leaf_offsets, u64* nodes, i64* leaf_sums, i64 words,
-        i64* set_at) {
+collect(Grown sparse, const i64* first, i64 D, i64 C, const i64* offsets,
+        const i64* leaf_offsets, u64* nodes, i64* leaf_sums, i64 words, i64* set_at) {
   DYNAMIC_SHARED(bytes);
   __shared__ u32 ranks[THREADS / 32];
   u16* rank = (u16*)bytes;

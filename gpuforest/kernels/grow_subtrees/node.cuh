@@ -20,7 +20,6 @@ struct Growth {
 
 // SPECIAL 0: all cuts are tried, as most forests do; 1: cuts are random; LIMITED: they may be, and
 // have limits of weight or of means.
-#define LIMITED 2
 
 // The best split of a node so far.
 struct Best {

@@ -19,6 +19,7 @@ LEAST_TILE, MOST_TILE = 1024, 16_384  # rows that a block takes in the kernels o
 
 # number of arrays i64[C] of channel sums in shared memory that a warp needs
 CUT_SUMS = 2  # to cut one feature: those of missing values, and those before an item
+LIMITED = 2  # the macro SPECIAL of a deep phase whose cuts have limits of weight or of means
 FEW_ROWS = 32  # of a node whose subtree one warp grows; the block splits those of more together
 NO_NODE = 0xFFFF  # of nodes in the deep phase that wait: there is no other
 NODE_SUMS = 4  # to split a node in the deep phase: also those of the node, and of its left side

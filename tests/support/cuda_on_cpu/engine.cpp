@@ -19,23 +19,6 @@
 
 namespace cuda_on_cpu {
 
-struct Barrier {
-    unsigned arrived, held;  // threads that wait; of these, with a condition that holds
-    unsigned outcome;
-    unsigned generation;
-    char token[2];
-    const char* file;
-    int line;
-};
-
-// of some warps
-struct PartBarrier {
-    unsigned arrived, count;
-    unsigned waiting[32];  // lanes of each warp
-    unsigned generation;
-    char token[2];
-};
-
 struct Crew {
     Thread threads[1024];
     unsigned char* shared;  // dynamic
@@ -51,8 +34,6 @@ bool shuffled;
 // the block
 static Crew crews[TSAN ? 2 : 1];
 static Crew* crew;
-static Barrier barrier;
-static PartBarrier parts[16];
 static unsigned n_threads, n_warps;
 static unsigned ready;   // warps with something runnable
 static Warp* at;         // the warp in which something ran last
@@ -120,17 +101,8 @@ void fail(const char* format, ...) {
     abort();  // nobody comes back here
 }
 
-// Between two barriers a block takes as long as its busiest warp.
-static void count_turns() {
-    uint64_t most = 0;
-    for (unsigned w = 0; w < n_warps; w++) {
-        count_traffic(w);
-        turns[0] += warps[w].turns;
-        if (warps[w].turns > most) most = warps[w].turns;
-        warps[w].turns = 0;
-    }
-    turns[1] += most * n_warps;
-}
+static inline __attribute__((always_inline)) void run_another();
+#include "barriers.hpp"
 
 static void begin_block() {
     const unsigned turn = next_block++, block = shuffled ? order[turn] : turn;
@@ -145,7 +117,7 @@ static void begin_block() {
         const unsigned lanes = n_threads - 32 * w;
         warps[w].members = warps[w].runnable = lanes < 32 ? (1u << lanes) - 1 : ~0u;
         warps[w].left = warps[w].at_barrier = 0;
-        warps[w].turns = 0;
+        warps[w].turns = warps[w].clock = 0;
     }
     ready = n_warps < 32 ? (1u << n_warps) - 1 : ~0u;
     at = warps;
@@ -244,63 +216,6 @@ static void work() {
 
 // ---- what kernels call --------------------------------------------------------------------------
 
-unsigned block_barrier(bool condition, const char* file, int line) {
-    const unsigned bit = 1u << current->lane;
-    if (n_left) fail("waits at __syncthreads, line %d, but %u threads have left", line, n_left);
-    if (!barrier.arrived) {
-        barrier.file = file;
-        barrier.line = line;
-    } else if (barrier.line != line || strcmp(barrier.file, file) != 0) {
-        fail("divergent barrier: __syncthreads in line %d, while others wait in line %d", line,
-             barrier.line);
-    }
-    char& token = barrier.token[barrier.generation & 1];
-    release(token);
-    barrier.held += condition;
-    current->warp->at_barrier |= bit;
-    pause(*current->warp, bit);
-    if (++barrier.arrived == n_threads) {
-        barrier.outcome = barrier.held;
-        barrier.arrived = barrier.held = 0;
-        barrier.generation++;
-        count_turns();
-        for (unsigned w = 0; w < n_warps; w++) {
-            warps[w].at_barrier = 0;
-            resume(warps[w], warps[w].members);
-        }
-        at = warps;
-    }
-    run_another();
-    acquire(token);
-    return barrier.outcome;  // the next barrier cannot open before all have read this one's
-}
-
-void part_barrier(unsigned id, unsigned count) {
-    if (id >= std::size(parts)) fail("barrier %u of 16", id);
-    if (id == 0) fail("barrier 0 is that of __syncthreads");
-    if (!count || count % 32) fail("%u threads at a barrier are no whole warps", count);
-    PartBarrier& part = parts[id];
-    if (part.arrived && part.count != count)
-        fail("%u threads at barrier %u, where others wait for %u", count, id, part.count);
-    part.count = count;
-    char& token = part.token[part.generation & 1];
-    release(token);
-    part.waiting[current->warp - warps] |= 1u << current->lane;
-    pause(*current->warp, 1u << current->lane);
-    if (++part.arrived == count) {
-        part.arrived = 0;
-        part.generation++;
-        for (unsigned w = 0; w < n_warps; w++) {
-            if (!part.waiting[w]) continue;
-            if (!(warps[w].members & ~warps[w].left & ~part.waiting[w])) count_traffic(w);
-            resume(warps[w], part.waiting[w]);
-            part.waiting[w] = 0;
-        }
-    }
-    run_another();
-    acquire(token);
-}
-
 uint64_t meet(Op op, unsigned mask, uint64_t value, unsigned source) {
     Warp& warp = *current->warp;
     const unsigned lane = current->lane, bit = 1u << lane;
@@ -326,6 +241,7 @@ uint64_t meet(Op op, unsigned mask, uint64_t value, unsigned source) {
         meeting.here = 0;
         meeting.generation++;
         warp.turns++;
+        warp.clock++;
         if (!(warp.members & ~warp.left & ~mask)) count_traffic(&warp - warps);
         resume(warp, mask);
         // warps take turns, as on a GPU: else the first to ask would do all work that they share

@@ -57,7 +57,8 @@ def utilisation(kernel: str) -> float:
     """How busy a kernel's warps were in all its launches, 0 to 1.
 
     A warp takes a turn where its lanes meet: in a shuffle, a vote or __syncwarp. Between two
-    barriers of a block each warp could take as many turns as the one that takes most.
+    barriers of a block each warp could take as many turns as the one that comes last has taken
+    and waited for, at barriers of some warps.
     """
     taken, possible = busy_turns[kernel]
     return taken / possible

@@ -18,6 +18,7 @@ struct Warp {
     unsigned left;          // that are through
     unsigned at_barrier;    // that wait at __syncthreads
     uint64_t turns;         // meetings since the last barrier of the block
+    uint64_t clock;         // these, and those of others that it waited for at barriers of some warps
     Meeting meetings[32];   // by the lowest lane of the mask
     uint64_t given[32];     // what a lane brought to a meeting
     unsigned source[32];    // the lane that it wants to read from
