@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpuforest.backends import available_backends, register_backend
     from gpuforest.common.errors import BackendError, ModelFormatError
+    from gpuforest.data.binned import BinnedData
     from gpuforest.estimators import (
         AdaBoostClassifier,
         AdaBoostRegressor,
@@ -44,6 +45,7 @@ __all__ = [
     "BaggingClassifier",
     "BaggingRegressor",
     "BiasVariance",
+    "BinnedData",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
@@ -75,6 +77,7 @@ _homes = {
     "ModelFormatError": "common.errors",
     "available_backends": "backends",
     "register_backend": "backends",
+    "BinnedData": "data.binned",
     "BiasVariance": "inspection.bias_variance",
     "bias_variance": "inspection.bias_variance",
     "MemoryEstimate": "memory",

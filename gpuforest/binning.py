@@ -11,6 +11,7 @@ The last code, the same for all features, means missing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -152,8 +153,12 @@ def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple
     ----------
     X : real array [N, F] of any layout and dtype, on the host or the backend's device, or
         a sparse one in rows. One block at a time is made row-major, dense and float32, or
-        float64 where float32 would not hold it exactly
+        float64 where float32 would not hold it exactly. Or data that have these edges and
+        their codes already
     """
+    if hasattr(X, "code_blocks"):
+        yield from X.code_blocks(backend)
+        return
     N, F = X.shape
     dtype = value_dtype(X)
     if on_host(X):
@@ -205,12 +210,7 @@ def fit_edges(
     backend : chooses the same edges faster; required if X is on a device
     categories : those of the categorical features, see `BinEdges`; `max_bins` does not limit them
     """
-    rows, categories = _weighing_rows(weights), categories or {}
-    count = X.shape[0] if rows is None else len(rows)
-    if count > sample_rows:
-        draw = draw_rows if backend is None else backend.draw_rows
-        chosen = draw(seed, count, sample_rows)
-        rows = chosen if rows is None else rows[chosen]
+    rows, categories = _sample(seed, X.shape[0], sample_rows, weights, backend), categories or {}
     if rows is not None and weights is not None:
         weights = weights[rows]
 
@@ -267,6 +267,51 @@ def has_many_values(columns: list[np.ndarray], categories: Collection[int]) -> b
 def _weighing_rows(weights: np.ndarray | None) -> np.ndarray | None:
     """The rows of positive weight, i64[n]; None if all rows are."""
     return None if weights is None or weights.all() else np.flatnonzero(weights)
+
+
+def _sample(
+    seed: int, n_rows: int, count: int, weights: np.ndarray | None, backend: Backend | None
+) -> np.ndarray | None:
+    """The `count` rows of positive weight that have the lowest hashes, i64[count], ascending; None
+    if all rows are.
+
+    A row's hash depends on nothing but the seed and its number. So the sample can be found block by
+    block, in any order, before anyone knows how many rows there are.
+    """
+    rows = _weighing_rows(weights)
+    n = n_rows if rows is None else len(rows)
+    if n <= count:
+        return rows
+    find = rows_below if backend is None else backend.rows_below
+    expected = count
+    while True:
+        # the number of hashes below the limit deviates by more with a chance of 10**-15
+        expected += 8 * math.isqrt(expected) + 8
+        found = find(seed, n_rows, min(2**64 * expected // n, 2**64 - 1))
+        if weights is not None:
+            found = found[weights[found] > 0]
+        if len(found) >= count:
+            return np.asarray(found[lowest(row_hashes(seed, found), count)])
+
+
+def row_hashes(seed: int, rows: np.ndarray) -> np.ndarray:
+    """The hashes u64[n] of rows i64[n], all different, by which a sample is chosen."""
+    key = hashing.hash_at(np.full(1, seed, np.uint64), hashing.ROWS)
+    return np.asarray(hashing.hash_at(key, rows.astype(np.uint64)))
+
+
+def rows_below(seed: int, n_rows: int, limit: int) -> np.ndarray:
+    """The rows whose hash is below `limit`, i64[n], ascending."""
+    found = []
+    for begin in range(0, n_rows, BLOCK_ROWS):
+        rows = np.arange(begin, min(begin + BLOCK_ROWS, n_rows))
+        found.append(rows[row_hashes(seed, rows) < np.uint64(limit)])
+    return np.concatenate(found)
+
+
+def lowest(hashes: np.ndarray, count: int) -> np.ndarray:
+    """The positions of the `count` lowest hashes, i64[count], ascending."""
+    return np.sort(np.argpartition(hashes, count - 1)[:count])
 
 
 def draw_rows(seed: int, n_rows: int, count: int) -> np.ndarray:

@@ -156,6 +156,10 @@ class Backend(ABC):
         """A random sample of `count` < n_rows rows, i64[count], ascending, on the host."""
         return binning.draw_rows(seed, n_rows, count)
 
+    def rows_below(self, seed: int, n_rows: int, limit: int) -> np.ndarray:
+        """The rows whose hash is below `limit`, i64[n], ascending, on the host."""
+        return binning.rows_below(seed, n_rows, limit)
+
     def column_edges(
         self, X: Array, rows: np.ndarray | None, weights: np.ndarray | None, max_bins: int
     ) -> list[np.ndarray]:

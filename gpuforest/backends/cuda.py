@@ -6,6 +6,7 @@ built for the CPU.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from gpuforest.backends.cuda_targets import target_type, targets_of
 from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.binning import value_dtype
+from gpuforest.common import hashing
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
 from gpuforest.frontier import Frontier, Subtrees
@@ -55,6 +57,19 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
         arguments = (np.uint64(seed), n_rows, count, rows)
         self.launch("bag", "draw_rows", (self.blocks(count, THREADS),), arguments)
         return self.asnumpy(self.xp.sort(rows))
+
+    def rows_below(self, seed: int, n_rows: int, limit: int) -> np.ndarray:
+        key = hashing.hash_at(np.full(1, seed, np.uint64), hashing.ROWS)[0]
+        expected = n_rows * limit >> 64
+        room = min(n_rows, expected + 16 * math.isqrt(expected) + 64)
+        while True:
+            rows, found = self.empty(room, self.xp.int64), self.zeros(1, self.xp.uint32)
+            arguments = (key, n_rows, np.uint64(limit), room, rows, found)
+            self.launch("bag", "rows_below", (self.blocks(n_rows, THREADS),), arguments)
+            n = int(self.asnumpy(found)[0])
+            if n <= room:
+                return self.asnumpy(self.xp.sort(rows[:n]))
+            room = n
 
     def column_edges(
         self, X: Array, rows: np.ndarray | None, weights: np.ndarray | None, max_bins: int

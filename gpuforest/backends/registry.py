@@ -148,6 +148,11 @@ def get_backend(
     return _factories[chosen](n_threads, memory_budget)
 
 
+def get_host_backend(n_threads: int = 1) -> Backend:
+    """The best backend of the CPU."""
+    return get_backend("numba" if _has_numba() else "numpy", n_threads)
+
+
 def for_criterion(backend: Backend, criterion: Criterion) -> Backend:
     """The backend; or the CPU's, with a log record, if it does not support the criterion."""
     return _or_cpu(backend, lambda b: b.supports(criterion), f"criterion={criterion.name!r}")

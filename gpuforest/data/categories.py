@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.binning import CATEGORY_TYPES, MAX_CATEGORIES
+from gpuforest.binning import CATEGORY_TYPES
 from gpuforest.data.libraries import is_object_column, native_dtypes
-
-ALWAYS_KEPT = 10  # so many categories of a feature, or fewer, are all listed
-IDENTIFIER = 0.9  # a column of more different values a row is taken for an identifier
+from gpuforest.data.tallies import Tally
 
 
 class Factor(NamedTuple):
@@ -29,7 +26,7 @@ class Factor(NamedTuple):
 
     codes: np.ndarray  # int[N], positions in `values`; -1: missing
     values: list[Any]  # that occur, as plain Python values
-    in_order: bool  # whether their order is that of the column's dtype
+    order: tuple[Any, ...] | None  # all values that the dtype lists, if it does
 
 
 class CategoryReader:
@@ -39,7 +36,7 @@ class CategoryReader:
     ----------
     wanted : what a user passes as `categorical_features`
     known : the categories of a fitted forest, by feature; then `wanted` is ignored
-    fewest : rows of a category that is learned, see `learn`
+    fewest : rows of a category that is learned, see `Tally.categories`
     weights : array-like [N] or None, what the user passes
 
     Attributes
@@ -88,7 +85,9 @@ class CategoryReader:
         """
         factor = factorize(column, name)
         if self.is_learning:
-            self.categories[feature] = learn(factor, name, self.fewest, self.weights)
+            weights = _numbers(self.weights, len(factor.codes))
+            tally = Tally.of(factor.codes, factor.values, factor.order, weights)
+            self.categories[feature] = tally.categories(name, self.fewest)
         return find(factor, self.categories[feature], name)
 
 
@@ -184,12 +183,7 @@ def factorize(column: Any, name: str) -> Factor:
             "boolean; convert it to strings, or drop it"
         ) from error
     values, order = _plain(found, name), getattr(column.dtype, "categories", None)
-    if order is None:
-        return Factor(codes, values, False)
-    position = {value: i for i, value in enumerate(order)}
-    new = sorted(range(len(values)), key=lambda i: position[values[i]])
-    moved = np.append(np.argsort(new), -1)
-    return Factor(moved[codes], [values[i] for i in new], True)
+    return Factor(codes, values, None if order is None else tuple(order))
 
 
 def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -251,12 +245,13 @@ def _factorize_pandas(column: Any, name: str) -> Factor:
 
     if not isinstance(column.dtype, pd.CategoricalDtype):
         codes, values = pd.factorize(column)
-        return Factor(codes, _plain(values, name), False)
+        return Factor(codes, _plain(values, name), None)
     # the dtype may list values that do not occur
     codes = column.cat.codes.to_numpy().astype(np.int64)
     used = np.bincount(codes + 1, minlength=len(column.cat.categories) + 1)[1:] > 0
     number = np.append(np.cumsum(used) - 1, -1)
-    return Factor(number[codes], _plain(column.cat.categories[used], name), True)
+    order = tuple(column.cat.categories.tolist())
+    return Factor(number[codes], _plain(column.cat.categories[used], name), order)
 
 
 def _plain(values: Any, name: str) -> list[Any]:
@@ -272,41 +267,6 @@ def _plain(values: Any, name: str) -> list[Any]:
     return found
 
 
-def learn(factor: Factor, name: str, fewest: int = 1, weights: Any = None) -> tuple[Any, ...]:
-    """The categories of a feature: sorted, or in the order of the dtype.
-
-    fewest : rows of a category, where there are more than `ALWAYS_KEPT`; those of fewer rows are
-        not listed, and never those whose rows all have the weight zero
-    weights : as of `CategoryReader`
-
-    Raises
-    ------
-    ValueError : too many, or strings among numbers
-
-    Warns
-    -----
-    UserWarning : the column looks like one of identifiers
-    """
-    values = factor.values
-    if len({isinstance(value, str) for value in values}) > 1:
-        raise ValueError(
-            f"{name} mixes strings and numbers as categories: make all of them strings"
-        )
-    weights, different = _numbers(weights, len(factor.codes)), len(values)
-    if weights is not None or different > ALWAYS_KEPT:
-        rows = _rows_of_each(factor, weights)
-        different = int(np.count_nonzero(rows))
-        least = max(fewest, 1) if different > ALWAYS_KEPT else 1
-        values = [value for value, n in zip(values, rows, strict=True) if n >= least]
-    if len(values) > MAX_CATEGORIES:
-        raise ValueError(
-            f"{name} has {len(values)} categories; at most {MAX_CATEGORIES} are supported: raise "
-            "min_category_frequency, or drop it"
-        )
-    _warn_of_identifiers(factor, weights, different, name)
-    return tuple(values if factor.in_order else sorted(values))
-
-
 def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
     """Weights f64[N]; None also of what is no such thing, which is refused later."""
     try:
@@ -314,29 +274,6 @@ def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
     except (TypeError, ValueError):
         return None
     return found if found is not None and found.shape == (n_rows,) else None
-
-
-def _rows_of_each(factor: Factor, weights: np.ndarray | None) -> np.ndarray:
-    """Rows that hold each value, [n]: a row counts as often as its weight says, if all weights
-    are whole numbers; else once, or if it is zero not at all."""
-    if weights is not None and not (weights == np.floor(weights)).all():
-        weights = (weights != 0).astype(np.float64)
-    return np.bincount(factor.codes + 1, weights, len(factor.values) + 1)[1:]
-
-
-def _warn_of_identifiers(
-    factor: Factor, weights: np.ndarray | None, different: int, name: str
-) -> None:
-    present = factor.codes >= 0
-    n = np.count_nonzero(present if weights is None else present & (weights != 0))
-    if different > max(ALWAYS_KEPT, IDENTIFIER * n):
-        warnings.warn(
-            f"{name} has {different:,} different values in {n:,} rows: as categories, identifiers "
-            "and dates teach nothing. Drop the column, or make numbers of it (of a date the "
-            "year, month or weekday)",
-            UserWarning,
-            stacklevel=2,
-        )
 
 
 def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:

@@ -17,6 +17,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
 from gpuforest.criteria import Criterion
+from gpuforest.data.binned import BinnedData, Labels
 from gpuforest.data.categories import CategoryReader
 from gpuforest.data.infinities import column_name, without_infinities, without_infinities_in_sparse
 from gpuforest.data.tables import (
@@ -53,9 +54,12 @@ def learn_table(
     ------
     ValueError : as `check_table`; `categorical_features` that do not fit, or are constrained
     """
+    if isinstance(X, BinnedData):
+        learn_binned(estimator, X)
+        return X, X.edges.categories
     wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
     categories = CategoryReader(wanted, None, fewest, weights)
-    X, names = _read(estimator, X, backend, categories, reset=True)
+    X, names = read_table(estimator, X, backend, categories, reset=True)
     if categories.features:
         signs = np.asarray(estimator._settings(X.shape[1]).monotonic_cst)
         for f in sorted(categories.features) if signs.shape == X.shape[1:] else ():
@@ -78,17 +82,40 @@ def check_table(estimator: Any, X: Any, backend: Backend) -> Array:
     return table_as_fitted(estimator, X, backend, estimator.forest_.edges.categories)
 
 
+def learn_binned(estimator: Any, data: BinnedData) -> None:
+    """`learn_table` of binned data: sets the number and names of features.
+
+    Raises
+    ------
+    ValueError : the data were binned by other parameters than the estimator's
+    """
+    of_categories = ("categorical_features", "min_category_frequency")
+    for name in ("max_bins", *(of_categories if data.edges.categories else ())):
+        own, theirs = getattr(estimator, name), getattr(data, name)
+        if not np.array_equal(own, theirs):
+            raise ValueError(
+                f"{name}={own!r} of the estimator, but the data were binned with {name}={theirs!r}:"
+                " pass the same to both"
+            )
+    shown = np.broadcast_to(np.float32(0), data.shape)
+    validate_data(estimator, shown, reset=True, skip_check_array=True)
+    if data.feature_names is not None:
+        estimator.feature_names_in_ = np.array(data.feature_names, object)
+
+
 def table_as_fitted(
     estimator: Any, X: Any, backend: Backend, categories: dict[int, tuple[Any, ...]]
 ) -> Array:
     """As `check_table`, of other rows in a fit, which has learned these categories."""
-    return _read(estimator, X, backend, CategoryReader(None, known=categories), reset=False)[0]
+    return read_table(estimator, X, backend, CategoryReader(None, known=categories), reset=False)[0]
 
 
-def _read(
+def read_table(
     estimator: Any, X: Any, backend: Backend, categories: CategoryReader, reset: bool
 ) -> tuple[Array, list[Any] | None]:
     """X as numbers, and the names of its columns."""
+    if isinstance(X, BinnedData):
+        raise TypeError("X is BinnedData, which only fit takes: pass the table, or its blocks")
     if issparse(X):
         return _check_sparse(estimator, X, categories, reset), None
     names: list[Any] | None = None
@@ -264,6 +291,9 @@ def _refuse_not_finite(y: Array, name: str, backend: Backend) -> None:
 
 def check_labels(y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
     """Class codes [N] of each output, where y is, and the sorted classes, on the host."""
+    if isinstance(y, Labels):
+        _check_length(y, n_rows)
+        return CheckedTarget([y.codes], [y.classes])
     y = _targets(y, backend)
     _check_length(y, n_rows)
     columns = [y] if y.ndim == 1 else [y[:, i] for i in range(y.shape[1])]
@@ -311,6 +341,8 @@ def _labels_on_device(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
 
 def check_numbers(y: Any, n_rows: int, criterion: Criterion, backend: Backend) -> CheckedTarget:
     """Targets f64[N] or f64[N, n_outputs] of a regression, where y is."""
+    if isinstance(y, Labels):
+        raise ValueError("y must hold real numbers, but the data have labels")
     y = _targets(y, backend)
     if y.dtype.kind not in "biufO":
         raise ValueError(f"y must hold real numbers, not {y.dtype}")

@@ -48,7 +48,7 @@ class Bagging(AroundAnEstimator):
         of_tree, ("criterion", "max_bins", "backend", "memory_limit")
     )
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Any:
         """Grow the trees, or fit other estimators as scikit-learn does.
 
         Parameters

@@ -16,23 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_criterion, run_on_backend
-from gpuforest.binning import bin_matrix, fit_edges, most_bins
+from gpuforest.binning import bin_matrix, most_bins
 from gpuforest.common import progress
+from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.criteria import CRITERIA, Criterion
+from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
 from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
-from gpuforest.estimators.settings import (
-    Settings,
-    draw_seed,
-    features_tried,
-    rules_of,
-    sampling_of,
-    signs_of,
-    thread_count,
-)
+from gpuforest.estimators.settings import Settings, features_tried, rules_of, sampling_of, signs_of
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
 from gpuforest.grow import grow
@@ -87,7 +81,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return Settings.of(self._tree_params())
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Grow the trees.
 
         Parameters
@@ -97,9 +91,10 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             means missing. NumPy arrays of any layout and real dtype, pandas, polars and
             other frames; arrays on a GPU (CuPy, torch, JAX, DLPack,
             `__cuda_array_interface__`, cuDF), where they are; SciPy's sparse matrices and
-            arrays, made dense by blocks.
+            arrays, made dense by blocks; or `BinnedData`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Class labels of any kind that sorts, or real numbers.
+            Class labels of any kind that sorts, or real numbers. Only `BinnedData` may bring
+            their own, and weights.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0. With bootstrap they are the chances of a row to be drawn,
             without it they weigh the row in every statistic. A row of weight zero is as if it
@@ -118,6 +113,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             The backend cannot run on this machine, or its GPU has too little memory.
         """
         self._validate_params()
+        y, sample_weight = target_and_weight(X, y, sample_weight)
         earlier = self._earlier()
         if earlier is not None and earlier.n_trees == self.n_estimators:
             warnings.warn(
@@ -197,19 +193,15 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             sampling = sampling_of(settings, X.shape[0], weights, self._labels(checked))
             coding, codes = self._encode_target(checked, sampling, backend)
             rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
-            max_bins = most_bins(X, settings.max_bins, sampling.weights, categories, backend)
-            settings = replace(settings, max_bins=max_bins)
+            # not those of classes: bins describe X, also where they are chosen before y is known
+            integers = None if weights is None else weights[1]
+            if not isinstance(X, BinnedData):
+                max_bins = most_bins(X, settings.max_bins, integers, categories, backend)
+                settings = replace(settings, max_bins=max_bins)
             fit = fit_of(settings, X, sampling, rules, coding, categories)
             backend = fitted_to_memory(fit, backend, settings.memory_limit)
         with progress.stage("binning"):
-            edges = fit_edges(
-                X,
-                max_bins=settings.max_bins,
-                weights=sampling.weights,
-                seed=data.seed,
-                backend=backend,
-                categories=categories,
-            )
+            edges = edges_of(X, settings.max_bins, integers, data.seed, backend, categories)
             matrix = bin_matrix(X, edges, backend)
             if data.earlier is not None:
                 check_same(data.earlier, edges, coding)

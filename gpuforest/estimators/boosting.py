@@ -13,20 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, run_on_backend
-from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges, on_host
+from gpuforest.binning import BinnedMatrix, bin_matrix, on_host
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.model import BoostedCoding, gain_importances
 from gpuforest.boosting.precision import refuse_overflow, warn_of_lost_precision
 from gpuforest.boosting.rounds import Boosting, Round, rounds
 from gpuforest.boosting.stopping import set_aside
 from gpuforest.common import progress
+from gpuforest.common.arguments import draw_seed
+from gpuforest.data.binned import edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table, table_as_fitted
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_settings import fit_of, most_leaves, stops_early
 from gpuforest.estimators.callbacks import notified, with_callbacks
 from gpuforest.estimators.interactions import groups_of
 from gpuforest.estimators.memory import boosting_fitted_to_memory
-from gpuforest.estimators.settings import draw_seed
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.estimators.watch import Rows, Watch
 from gpuforest.forest import Forest
@@ -72,7 +73,7 @@ class HistGradientBoosting(BaseTrees):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -84,7 +85,9 @@ class HistGradientBoosting(BaseTrees):
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Real numbers, or categories (see `categorical_features`); NaN means missing.
+            Real numbers, or categories (see `categorical_features`); NaN means missing. Or
+            `BinnedData`, which may bring y and weights. Its bins come from all rows, also
+            those on which early stopping judges.
         y : array-like of shape (n_samples,)
             Class labels, or real numbers.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -102,6 +105,7 @@ class HistGradientBoosting(BaseTrees):
             A parameter out of its range; a loss that does not allow y; X or y that do not fit.
         """
         self._validate_params()
+        y, sample_weight = target_and_weight(X, y, sample_weight)
         if (X_val is None) != (y_val is None):
             given, other = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
             raise ValueError(f"{given} is provided, but {other} was not provided.")
@@ -176,14 +180,8 @@ class HistGradientBoosting(BaseTrees):
             )  # fmt: skip
             backend, memory = boosting_fitted_to_memory(fit, backend, self.memory_limit)
         with progress.stage("binning"):
-            edges = fit_edges(
-                train.X,
-                max_bins=self.max_bins,
-                weights=None if train.weight is None else integer_weights(train.weight),
-                seed=seed,
-                backend=backend,
-                categories=categories,
-            )
+            integers = None if train.weight is None else integer_weights(train.weight)
+            edges = edges_of(train.X, self.max_bins, integers, seed, backend, categories)
             matrix = bin_matrix(train.X, edges, backend)
             if earlier is None and self.scoring == "loss":
                 train = replace(train, X=None)  # it may be a copy, which nothing needs any more

@@ -17,10 +17,11 @@ from gpuforest.backends.registry import for_boosting, get_backend
 from gpuforest.binning import FEW_VALUES, MANY_BINS
 from gpuforest.boosting import memory as boosting_memory
 from gpuforest.boosting.memory import BoostedFit
+from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import WEIGHT
 from gpuforest.criteria import CRITERIA
 from gpuforest.estimators import boosting_settings
-from gpuforest.estimators.settings import Settings, rules_of, sampling_of, thread_count
+from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.frontier import Rules
 from gpuforest.memory import SHARED_WEIGHT, Fit, MemoryEstimate, estimate, within
 from gpuforest.sampling import Sampling

@@ -58,7 +58,7 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
     learning_rate: float
     criterion = of_tree("criterion")
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Grow trees one after another, each from the rows' weights after the one before.
 
         Parameters

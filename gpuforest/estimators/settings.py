@@ -10,9 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count, effective_n_jobs
 from numpy.random import RandomState
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from gpuforest.common.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT
@@ -166,23 +164,6 @@ def _plain_number(value: Any) -> Any:
 def criterion_constraint(task: str) -> dict[str, list[Any]]:
     """The criteria of a task, "classification" or "regression"."""
     return {"criterion": [StrOptions(CriterionNames(task))]}
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """The number of threads, counted as joblib counts them. joblib's own count of them warns in a
-    child process, because it takes jobs for processes."""
-    if n_jobs is None:
-        return int(effective_n_jobs(None))
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 means nothing; None is one thread, -1 all processors")
-    return int(n_jobs) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))
-
-
-def draw_seed(random_state: Any) -> int:
-    """The seed: an int as it is, or one drawn from the RandomState or from NumPy's global one."""
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def check_out_of_bag(params: Mapping[str, Any]) -> None:

@@ -45,7 +45,9 @@ class SingleTree(PrunedTree):
     # callers of scikit-learn's trees pass `check_input`; rows are always checked, because
     # kernels trust them
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, check_input: bool = True
+    ) -> Any:
         """Grow the tree; see `RandomForestClassifier.fit`. `check_input` is ignored."""
         return super().fit(X, y, sample_weight)
 

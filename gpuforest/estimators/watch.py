@@ -16,6 +16,7 @@ from gpuforest.binning import bin_matrix
 from gpuforest.boosting.model import BoostedCoding, forest_of, joined
 from gpuforest.boosting.rounds import Boosting, Round
 from gpuforest.boosting.stopping import has_converged, scored_rows
+from gpuforest.data.binned import BinnedData
 from gpuforest.forest import Forest
 from gpuforest.predict import predict
 
@@ -36,6 +37,8 @@ class Rows:
     def take(self, rows: np.ndarray, backend: Backend) -> Rows:
         """Some of the rows; X may lie on the backend's device."""
         weight = None if self.weight is None else self.weight[rows]
+        if isinstance(self.X, BinnedData):
+            return Rows(self.X.take(rows), self.y[rows], weight)
         return Rows(backend.take_rows(self.X, rows), self.y[rows], weight)
 
 

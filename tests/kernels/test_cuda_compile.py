@@ -86,6 +86,7 @@ REGISTERS = {
     "root_slots": (48, 40),  # quotients of 64 bits, and addresses
     "roots": (56, 64),  # the permutation, and sums in 64 bits
     "row_keys": (56, 40),  # a hash
+    "rows_below": (32, 32),  # a hash
     "scales": (24, 24),  # one thread
     "search": (120, 128),  # both sides of a cut, sums up to it and the best one so far
     "share_gaps": (64, 64),  # blocks of 1,024 threads

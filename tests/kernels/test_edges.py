@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gpuforest.backends.numba import NumbaBackend
-from gpuforest.binning import draw_rows, fit_edges
+from gpuforest.binning import draw_rows, fit_edges, row_hashes, rows_below
 from gpuforest.kernels.edges.numpy import capped, edges
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
@@ -141,6 +141,27 @@ def test_the_sample_is_the_hosts(cuda, seed, n_rows, data):
     assert 0 <= rows.min() <= rows.max() < n_rows
     assert np.all(np.diff(rows) > 0)
     assert np.array_equal(cuda.backend().draw_rows(seed, n_rows, count), rows)
+
+
+@given(seed=st.integers(0, 2**64 - 1), n_rows=st.integers(1, 3000), share=st.floats(0, 1))
+@settings(SETTINGS, max_examples=40)
+def test_rows_of_low_hashes_are_the_hosts(cuda, seed, n_rows, share):
+    limit = min(int(share * 2**64), 2**64 - 1)
+    rows = rows_below(seed, n_rows, limit)
+    hashes = row_hashes(seed, np.arange(n_rows))
+    assert rows.tolist() == [i for i in range(n_rows) if int(hashes[i]) < limit]
+    assert np.array_equal(cuda.backend().rows_below(seed, n_rows, limit), rows)
+
+
+def test_the_sample_is_the_rows_of_the_lowest_hashes():
+    # a bin for each value, so the edges say which values are in the sample
+    n, seed = 150_000, 11
+    X, weights = np.arange(n, dtype=np.float64)[:, None], np.arange(n, dtype=np.int32) % 3
+    for of_rows, rows in ((None, np.arange(n)), (weights, np.flatnonzero(weights))):
+        order = np.argsort(row_hashes(seed, rows))
+        wanted = np.sort(rows[order[:500]]).astype(float)
+        edges = fit_edges(X, max_bins=1000, weights=of_rows, seed=seed, sample_rows=500)
+        assert np.array_equal(edges.values, (wanted[1:] + wanted[:-1]) / 2)
 
 
 def test_weights_and_samples(device):

@@ -1,5 +1,5 @@
 // Bags, and samples of rows, on the device. The specifications are numpy.py beside this file and
-// binning.draw_rows.
+// binning.draw_rows and binning.rows_below.
 #include "shared/cuda.cuh"
 #include "shared/hashing/cuda.cuh"
 
@@ -70,4 +70,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 draw_rows(u64 key, i64 n_rows, i64 count, i64* rows) {
   Order order(key, n_rows);
   for (i64 i = thread_number(); i < count; i += thread_count()) rows[i] = order.at(i);
+}
+
+// The rows whose hash is below `limit`, of which there may be more than `room`, in no order.
+extern "C" __global__ void __launch_bounds__(THREADS)
+rows_below(u64 key, i64 n_rows, u64 limit, i64 room, i64* rows, u32* found) {
+  for (i64 row = thread_number(); row < n_rows; row += thread_count()) {
+    if (hash_at(key, row) >= limit) continue;
+    i64 position = atomicAdd(found, 1u);
+    if (position < room) rows[position] = row;
+  }
 }

@@ -1,0 +1,321 @@
+"""Binned data: a table as codes, made block by block, which every estimator's `fit` takes as X."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.binning import DEVICE_VALUES, BinEdges, fit_edges
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+
+Array = Any
+
+CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Class labels of rows.
+
+    codes : i32[N], positions in `classes`
+    classes : the sorted labels
+    """
+
+    codes: np.ndarray
+    classes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedData:
+    """Training data as bin codes: a byte or two for each value, in memory or in a file.
+
+    Make it with `BinnedData.from_blocks`, which never holds the table itself, and pass it to the
+    `fit` of any estimator in place of X. It brings its own y and sample_weight if its blocks had
+    them. The same rows give the same forest as in an array or a frame, with the same
+    `random_state` and `max_bins`.
+
+    Attributes
+    ----------
+    shape : (n_samples, n_features)
+    y : array of shape (n_samples,), or labels, or None
+    sample_weight : float64 array of shape (n_samples,), or None
+    feature_names : list of str, or None
+    max_bins, categorical_features, min_category_frequency : as passed
+    seed : int, chose the rows that bin edges come from, where there are more than 200,000
+
+    See Also
+    --------
+    gpuforest.estimate_memory : what a fit takes beside these data.
+    """
+
+    by_feature: np.ndarray = field(repr=False)  # the codes, u8 or u16 [F, N]
+    edges: BinEdges = field(repr=False)
+    y: Any = field(repr=False)
+    sample_weight: np.ndarray | None = field(repr=False)
+    feature_names: list[str] | None
+    max_bins: int | str
+    categorical_features: Any
+    min_category_frequency: int
+    seed: int
+    dtype: np.dtype[Any] = field(repr=False)  # that an array of the values would have
+
+    @classmethod
+    def from_blocks(
+        cls,
+        blocks: Any,
+        *,
+        target: str | None = None,
+        sample_weight: str | None = None,
+        drop: Sequence[str] = (),
+        max_bins: int | str = "auto",
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        random_state: Any = None,
+        path: str | os.PathLike[str] | None = None,
+        n_jobs: int | None = -1,
+        memory_limit: int | None = None,
+        verbose: int = 0,
+    ) -> BinnedData:
+        """Bin a table that need not fit into memory, in two passes over its blocks.
+
+        Parameters
+        ----------
+        blocks : path, list, pyarrow.dataset.Dataset or function
+            Parquet or CSV files: a path, a folder of Parquet files, a pattern such as
+            "part-*.parquet", or a list of these. Or a pyarrow Dataset. Or an iterable (no
+            iterator), or a function that returns an iterator, of arrays, frames or pyarrow's
+            record batches X of shape (n, n_features), or of tuples (X, y) or
+            (X, y, sample_weight).
+        target, sample_weight : str, default=None
+            The columns of files and frames that are y and the weights.
+        drop : sequence of str
+            Columns of files and frames that are left out.
+        max_bins, categorical_features, min_category_frequency
+            As of the estimators.
+        random_state : int, RandomState instance or None, default=None
+            As of the estimator: the same number gives the same bin edges as the estimator
+            finds itself. It matters above 200,000 rows.
+        path : path-like, default=None
+            A folder to write to, which `BinnedData.load` opens again. The codes stay in a file
+            there, of which only the parts in use are in memory. The folder appears when all is
+            written; one that exists is refused.
+        n_jobs : int or None, default=-1
+            Threads.
+        memory_limit : int, default=None
+            Bytes that the codes may take in memory; beyond, `path` is needed.
+        verbose : int, default=0
+            1 prints the stages, 2 their progress.
+
+        Returns
+        -------
+        BinnedData
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that does not fit the first one, or is wrong by itself (infinities, a missing
+            target, negative weights): the message names the block or file. Blocks that can be
+            passed over only once. No rows.
+        OSError
+            A file that cannot be read or written.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gpuforest import BinnedData, RandomForestClassifier
+        >>> X = np.random.default_rng(0).normal(size=(1000, 4))
+        >>> data = BinnedData.from_blocks([(X[:700], X[:700, 0] > 0), (X[700:], X[700:, 0] > 0)])
+        >>> data.shape
+        (1000, 4)
+        >>> RandomForestClassifier(random_state=0).fit(data).score(X, X[:, 0] > 0)
+        1.0
+        """
+        from gpuforest.data.passes import binned_blocks
+
+        return binned_blocks(
+            blocks, target, sample_weight, drop, max_bins, categorical_features,
+            min_category_frequency, random_state, path, n_jobs, memory_limit, verbose,
+        )  # fmt: skip
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BinnedData:
+        """Open data that `from_blocks` wrote to `path`. Codes are read when they are needed.
+
+        Raises
+        ------
+        OSError : there is nothing
+        ValueError : it holds something else, or is not whole
+        """
+        folder = Path(path)
+        try:
+            with np.load(folder / REST, allow_pickle=False) as rest:
+                found = cls(_opened(folder / CODES), **_unpacked(rest))
+        except (KeyError, ValueError, EOFError) as error:
+            raise ValueError(f"{folder} holds no binned data of this version: {error}") from error
+        if found.by_feature.shape[0] != found.edges.n_features:
+            raise ValueError(f"{folder} holds codes and edges of different numbers of features")
+        return found
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.by_feature.shape[1], self.by_feature.shape[0]
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def take(self, rows: np.ndarray) -> BinnedData:
+        """Some rows, in memory."""
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        return replace(
+            self, by_feature=np.take(self.by_feature, rows, axis=1), y=None, sample_weight=weight
+        )
+
+    def code_blocks(self, backend: Backend) -> Iterator[tuple[int, int, Array]]:
+        """The codes as `binning.encode_blocks` gives them, in the layout of the backend."""
+        codes = self.by_feature.T
+        if backend.on_host:
+            yield 0, len(self), codes
+            return
+        # a row of codes on a device is longer than F: one row says how long
+        sample = backend.encode(np.zeros((1, self.shape[1]), np.float32), self.edges)
+        size = max(1, DEVICE_VALUES // self.shape[1])
+        for begin in range(0, len(self), size):
+            end = min(begin + size, len(self))
+            block = backend.new_codes(end - begin, sample.shape[1], sample.dtype)
+            block[:, : self.shape[1]] = backend.asarray(np.ascontiguousarray(codes[begin:end]))
+            yield begin, end, block
+
+
+def target_and_weight(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """What a fit was called with, or what binned data bring."""
+    if isinstance(X, BinnedData):
+        y = X.y if y is None else y
+        sample_weight = X.sample_weight if sample_weight is None else sample_weight
+    return y, sample_weight
+
+
+def edges_of(
+    X: Any,
+    max_bins: int | str,
+    weights: np.ndarray | None,
+    seed: int,
+    backend: Backend,
+    categories: dict[int, tuple[Any, ...]],
+) -> BinEdges:
+    """The bin edges of a table that was checked, or those that binned data have; parameters as of
+    `binning.fit_edges`."""
+    if isinstance(X, BinnedData):
+        return X.edges
+    return fit_edges(
+        X, max_bins=max_bins, weights=weights, seed=seed, backend=backend, categories=categories
+    )
+
+
+class Folder:
+    """Where data are written: a folder of another name, until all is there.
+
+    Raises
+    ------
+    FileExistsError : the folder is there already
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if self.path.exists():
+            raise FileExistsError(f"{self.path} exists: remove it, or pass another path")
+        self._unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}.unfinished")
+
+    def __enter__(self) -> Folder:
+        self._unfinished.mkdir(parents=True)
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        shutil.rmtree(self._unfinished, ignore_errors=True)
+
+    def codes(self, shape: tuple[int, int], dtype: Any) -> np.ndarray:
+        """An array in a file, to write codes into. Its blocks on the disk are taken at once: a
+        full disk is an error here, and not a crash at a later page."""
+        file = self._unfinished / CODES
+        found = np.lib.format.open_memmap(file, "w+", dtype, shape)
+        with file.open("r+b") as opened:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
+        return found
+
+    def finish(self, data: BinnedData) -> BinnedData:
+        """Write the rest, give the folder its name, and open it."""
+        assert isinstance(data.by_feature, np.memmap)
+        data.by_feature.flush()
+        np.savez(self._unfinished / REST, allow_pickle=False, **_packed(data))
+        self._unfinished.rename(self.path)
+        return BinnedData.load(self.path)
+
+
+def _opened(file: Path) -> np.ndarray:
+    """The array in a file, mapped; what is written to it stays in memory, because kernels are
+    compiled for arrays that may be written."""
+    codes = np.load(file, mmap_mode="c", allow_pickle=False)
+    assert isinstance(codes, np.ndarray)
+    return np.asarray(codes)
+
+
+def _packed(data: BinnedData) -> dict[str, np.ndarray]:
+    """All but the codes as arrays; what is no array is JSON."""
+    edges, y = data.edges, data.y
+    facts = {
+        "format": FORMAT,
+        "feature_names": data.feature_names,
+        "max_bins": data.max_bins,
+        "categorical_features": _listed(data.categorical_features),
+        "min_category_frequency": data.min_category_frequency,
+        "seed": data.seed,
+        "dtype": data.dtype.str,
+        "categories": [[f, list(values)] for f, values in edges.categories.items()],
+    }
+    found = {"values": edges.values, "offsets": edges.offsets, "kinds": edges.kinds}
+    if isinstance(y, Labels):
+        facts |= {"classes": y.classes.tolist(), "classes_dtype": y.classes.dtype.str}
+        found["label_codes"] = y.codes
+    elif y is not None:
+        found["y"] = y
+    if data.sample_weight is not None:
+        found["sample_weight"] = data.sample_weight
+    return found | {"facts": np.array(json.dumps(facts))}
+
+
+def _unpacked(rest: Any) -> dict[str, Any]:
+    """The fields of `BinnedData` but the codes."""
+    facts = json.loads(str(rest["facts"]))
+    if facts.pop("format") != FORMAT:
+        raise ValueError("another format")
+    categories = {f: tuple(values) for f, values in facts.pop("categories")}
+    edges = BinEdges(rest["values"], rest["offsets"], rest["kinds"], categories)
+    y = rest.get("y")
+    if "label_codes" in rest:
+        classes = np.array(facts.pop("classes"), facts.pop("classes_dtype"))
+        y = Labels(rest["label_codes"], classes)
+    weight = rest.get("sample_weight")
+    dtype = np.dtype(facts.pop("dtype"))
+    return {"edges": edges, "y": y, "sample_weight": weight, "dtype": dtype, **facts}
+
+
+def _listed(wanted: Any) -> Any:
+    """`categorical_features` as JSON has it."""
+    return wanted if wanted is None or isinstance(wanted, str) else np.asarray(wanted).tolist()

@@ -1,0 +1,215 @@
+"""A table in blocks of rows: arrays or frames one after another, or files that are read by blocks.
+
+Whoever passes over the rows twice asks for the blocks twice, so a source is not used up.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuforest.data.files import PARQUET, named_files, partition_of
+from gpuforest.data.frames import listed
+from gpuforest.data.libraries import require_pyarrow
+from gpuforest.data.tables import is_frame, open_frame
+from gpuforest.data.values import Reading, typed
+
+ROWS = 65_536  # of a block of a file
+CSV_BYTES = 2**24  # of a block of a CSV file
+
+
+class Block(NamedTuple):
+    """Some consecutive rows."""
+
+    name: str  # what errors call it
+    X: Any  # array or frame [n, F]
+    y: Any = None  # array or series [n]
+    weight: Any = None
+
+
+class Blocks:
+    """A source of blocks that gives the same ones each time it is iterated over.
+
+    Parameters
+    ----------
+    source : one of
+
+        - a file, a folder of Parquet files or a pattern such as "part-*.parquet"; or a list of them
+        - a pyarrow Dataset
+        - an iterable, but no iterator, or a function that returns an iterator: of arrays, frames
+          or pyarrow's record batches X, or of tuples (X, y) or (X, y, sample_weight)
+    target, weight : the columns of frames and files that are y and sample_weight
+    drop : columns of frames and files that are left out
+
+    Attributes
+    ----------
+    n_rows : rows of Parquet files; 0: not known
+
+    Raises
+    ------
+    OSError : there is no such file
+    TypeError, ValueError : no source, or one that could be passed over only once
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        target: str | None = None,
+        weight: str | None = None,
+        drop: Sequence[str] = (),
+    ) -> None:
+        self._target, self._weight, self._drop = target, weight, list(drop)
+        files = _named(source)
+        self._open = _opener(source) if files is None else partial(_file_blocks, files)
+        self.n_rows = sum(_parquet_rows(file) for file, _ in files or ())
+
+    def __iter__(self) -> Iterator[Block]:
+        for name, block in self._open():
+            with named(name):
+                yield self._parts(name, block)
+
+    def _parts(self, name: str, block: Any) -> Block:
+        X, y, weight = (*block, None, None)[:3] if isinstance(block, tuple) else (block, None, None)
+        apart = [c for c in (self._target, self._weight, *self._drop) if c is not None]
+        if not apart:
+            return Block(name, X, y, weight)
+        if not is_frame(X):
+            raise ValueError(
+                "target, sample_weight and drop name columns, but the block is no frame"
+            )
+        frame = open_frame(X)
+        if absent := [c for c in apart if c not in frame.columns]:
+            raise ValueError(f"no column of the name {listed(absent)}")
+        if self._target is not None:
+            y = frame[self._target]
+        if self._weight is not None:
+            weight = frame[self._weight].to_numpy()
+        return Block(name, frame.drop(*apart).to_native(), y, weight)
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Say in the errors of the data inside which block they are of."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {error}") from error
+
+
+def _opener(source: Any) -> Callable[[], Iterator[tuple[str, Any]]]:
+    """A function that begins to pass over the source's blocks and their names."""
+    if hasattr(source, "to_batches"):  # pyarrow's Dataset
+        return lambda: _numbered(source.to_batches(batch_size=ROWS))
+    if is_frame(source) or hasattr(source, "__array__"):
+        raise TypeError("blocks is one table: pass a list of blocks, such as [X] or [(X, y)]")
+    if callable(source):
+        return lambda: _numbered(source())
+    if not isinstance(source, Iterable):
+        raise TypeError(f"blocks must be an iterable of blocks, or files, not {type(source)}")
+    if iter(source) is source:
+        raise ValueError(
+            "blocks is an iterator, which gives its blocks only once, and they are needed twice: "
+            "pass a list, or a function that returns a new iterator"
+        )
+    return lambda: _numbered(source)
+
+
+def _named(source: Any) -> list[tuple[str, str]] | None:
+    """The files that a source names, each with the path that named it; None: it names none."""
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if not isinstance(paths, list | tuple) or not paths:
+        return None
+    if not all(isinstance(path, str | os.PathLike) for path in paths):
+        return None
+    require_pyarrow("files in blocks")
+    return [(file, os.fspath(path)) for path in paths for file in named_files(os.fspath(path))]
+
+
+def _numbered(blocks: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    for i, block in enumerate(blocks):
+        yield f"block {i}", block
+
+
+def _file_blocks(files: list[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
+    """Tables of the files' rows. files : (file, the path that named it)"""
+    folders = _folder_columns(files)
+    types: dict[str, Any] = {}  # of the columns of CSV files, as the first one has them
+    for i, (file, _) in enumerate(files):
+        begin = 0
+        read = _parquet if file.lower().endswith(PARQUET) else _csv
+        for table in _reading(file, read(file, types)):
+            for name, values in folders.items():
+                if name not in table.column_names:
+                    table = table.append_column(name, values.take(np.full(len(table), i)))
+            yield f"{file}, rows {begin:,} to {begin + len(table) - 1:,}", table
+            begin += len(table)
+
+
+def _reading(file: str, tables: Iterator[Any]) -> Iterator[Any]:
+    """The same tables; errors name the file."""
+    import pyarrow as pa
+
+    try:
+        for table in tables:
+            if len(table):
+                yield table
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise type(error)(error.errno, os.strerror(error.errno), file) from error
+        raise ValueError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def _parquet(file: str, types: dict[str, Any]) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(file) as source:
+        # pandas writes an index as a column
+        index = (source.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+        columns = [c for c in source.schema_arrow.names if c not in index]
+        for batch in source.iter_batches(ROWS, columns=columns):
+            table = pa.Table.from_batches([batch])
+            table = table.rename_columns([c.strip() for c in table.column_names])
+            yield table.replace_schema_metadata()
+
+
+def _parquet_rows(file: str) -> int:
+    from pyarrow import parquet
+
+    return int(parquet.read_metadata(file).num_rows) if file.lower().endswith(PARQUET) else 0
+
+
+def _csv(file: str, types: dict[str, Any]) -> Iterator[Any]:
+    """Whole numbers may prove fractions in a later block, and a column without values so far may
+    prove numbers: both are read as float64."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    by_blocks = csv.ReadOptions(block_size=CSV_BYTES)
+    if not types:
+        with csv.open_csv(file, by_blocks) as reader:
+            for field in reader.schema:
+                as_float = pa.types.is_integer(field.type) or pa.types.is_null(field.type)
+                types[field.name] = pa.float64() if as_float else field.type
+    convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+    with csv.open_csv(file, by_blocks, convert_options=convert) as reader:
+        for batch in reader:
+            table = pa.Table.from_batches([batch])
+            yield table.rename_columns([c.strip() for c in table.column_names])
+
+
+def _folder_columns(files: list[tuple[str, str]]) -> dict[str, Any]:
+    """The columns that folders such as year=2020 give: a value for each file."""
+    import pyarrow as pa
+
+    parts = [partition_of(file, path) for file, path in files]
+    keys = dict.fromkeys(key for part in parts for key in part)
+    texts = [pa.array([part.get(key, "") for part in parts], pa.string()) for key in keys]
+    columns = [pa.chunked_array([text]) for text in texts]
+    return dict(zip(keys, typed(columns, Reading(), [False] * len(keys)), strict=True))
