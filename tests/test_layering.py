@@ -45,7 +45,10 @@ LONG: dict[str, str] = {}  # a module's path in the package: why it is longer
 # modules without a test file of their name: what tests them
 TESTED_IN = {
     "common/dtypes": "test_layering.py",  # names alone; mypy and the kernels hold them
+    "common/arguments": "estimators/test_like_sklearn.py",  # n_jobs and random_state there
     "data/infinities": "data/test_validation.py",  # and in the tables of robustness
+    "data/passes": "data/test_binned.py",  # what makes binned data
+    "data/tallies": "data/test_categories.py",  # the lists of categories that come of them
     "export/boosted_file": "estimators/test_hist_gradient_boosting.py",  # files of whole models
     "export/packing": "export/test_model_file.py",  # the same
     "inspection/node_medians": "kernels/test_absolute_split.py",  # beside scikit-learn's

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -161,9 +162,9 @@ class BinnedData:
         """
         folder = Path(path)
         try:
-            with np.load(folder / REST, allow_pickle=False) as rest:
+            with (folder / REST).open("rb") as file, np.load(file, allow_pickle=False) as rest:
                 found = cls(_opened(folder / CODES), **_unpacked(rest))
-        except (KeyError, ValueError, EOFError) as error:
+        except (KeyError, ValueError, EOFError, BadZipFile) as error:
             raise ValueError(f"{folder} holds no binned data of this version: {error}") from error
         if found.by_feature.shape[0] != found.edges.n_features:
             raise ValueError(f"{folder} holds codes and edges of different numbers of features")

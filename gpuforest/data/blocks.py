@@ -143,7 +143,12 @@ def _file_blocks(files: list[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
     for i, (file, _) in enumerate(files):
         begin = 0
         read = _parquet if file.lower().endswith(PARQUET) else _csv
-        for table in _reading(file, read(file, types)):
+        tables = read(file, types)
+        while True:
+            with _errors_of(file):  # but not of what is done with the tables
+                table = next(tables, None)
+            if table is None:
+                break
             for name, values in folders.items():
                 if name not in table.column_names:
                     table = table.append_column(name, values.take(np.full(len(table), i)))
@@ -151,14 +156,13 @@ def _file_blocks(files: list[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
             begin += len(table)
 
 
-def _reading(file: str, tables: Iterator[Any]) -> Iterator[Any]:
-    """The same tables; errors name the file."""
+@contextmanager
+def _errors_of(file: str) -> Iterator[None]:
+    """Say in the errors of reading which file they are of."""
     import pyarrow as pa
 
     try:
-        for table in tables:
-            if len(table):
-                yield table
+        yield
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise type(error)(error.errno, os.strerror(error.errno), file) from error
@@ -182,7 +186,10 @@ def _parquet(file: str, types: dict[str, Any]) -> Iterator[Any]:
 def _parquet_rows(file: str) -> int:
     from pyarrow import parquet
 
-    return int(parquet.read_metadata(file).num_rows) if file.lower().endswith(PARQUET) else 0
+    if not file.lower().endswith(PARQUET):
+        return 0
+    with _errors_of(file):
+        return int(parquet.read_metadata(file).num_rows)
 
 
 def _csv(file: str, types: dict[str, Any]) -> Iterator[Any]:

@@ -59,7 +59,7 @@ def binned_blocks(
         with progress.stage("binning"):
             new = np.empty if folder is None else folder.codes
             codes = new(shape, edges.code_dtype)
-            encode(source, reader, edges, codes, backend)
+            write_codes(source, reader, edges, codes, backend)
         names = None if reader.names is None else [str(name) for name in reader.names]
         data = BinnedData(
             by_feature=codes,
@@ -94,7 +94,7 @@ def summarised(source: Blocks, reader: Reader, rows: Rows, seed: int, backend: B
     return found
 
 
-def encode(
+def write_codes(
     source: Blocks, reader: Reader, edges: BinEdges, codes: np.ndarray, backend: Backend
 ) -> None:
     """Write the codes [F, N] of all blocks."""

@@ -25,6 +25,7 @@ from gpuforest.binning import (
     value_dtype,
 )
 from gpuforest.data.categories import CategoryReader, factorize
+from gpuforest.data.tables import is_frame
 from gpuforest.data.tallies import Tally
 from gpuforest.data.validation import read_table
 
@@ -53,10 +54,10 @@ class Sample:
         values = np.concatenate([self.values, other.values])
         return Sample(rows, values).take(np.argsort(rows, kind="stable"))
 
-    def of_lowest_hashes(self, seed: int, count: int) -> Sample:
-        if len(self.rows) <= count:
+    def of_lowest_hashes(self, seed: int) -> Sample:
+        if len(self.rows) <= SAMPLE_ROWS:
             return self
-        return self.take(lowest(row_hashes(seed, self.rows), count))
+        return self.take(lowest(row_hashes(seed, self.rows), SAMPLE_ROWS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ class Summary:
 
     n_rows : all of them
     look : the first rows of positive weight, one more than LOOK_ROWS; see `binning.most_bins`
-    sample : rows of positive weight, at most `count`, by the hashes of `seed`
+    sample : rows of positive weight, at most twice SAMPLE_ROWS, by the hashes of `seed`
     tallies : of each categorical feature
     limit : rows of a higher hash are not in the sample
     """
@@ -76,14 +77,13 @@ class Summary:
     tallies: dict[int, Tally]
     seed: int
     limit: int = 2**64 - 1
-    count: int = SAMPLE_ROWS
 
     def __add__(self, other: Summary) -> Summary:
         """That of both. Samples of twice the size need no cut yet, so that few cuts are made."""
         look, sample = self.look + other.look, self.sample + other.sample
         limit = min(self.limit, other.limit)
-        if len(sample.rows) > 2 * self.count:
-            sample = sample.of_lowest_hashes(self.seed, self.count)
+        if len(sample.rows) > 2 * SAMPLE_ROWS:
+            sample = sample.of_lowest_hashes(self.seed)
             limit = int(row_hashes(self.seed, sample.rows).max())
         return replace(
             self,
@@ -105,7 +105,7 @@ class Summary:
 
         weights : i32[N] of the whole table, as integers, or None
         """
-        sample = self.sample.of_lowest_hashes(self.seed, self.count)
+        sample = self.sample.of_lowest_hashes(self.seed)
         max_bins = most_bins(self.look.values, max_bins, None, categories, backend)
         return fit_edges(
             sample.values,
@@ -142,12 +142,12 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         limit: int = 2**64 - 1,
     ) -> Summary:
         """That of a block whose first row is the table's row `begin`; `limit`: see `Summary`."""
+        if self.features is not None and is_frame(X) == (self.names is None):
+            raise ValueError("some blocks are frames with column names, and others are arrays")
         counter = _Counter(self, weight)
         table, names = read_table(self, X, backend, counter, reset=self.features is None)
         if self.features is None:
             self.features, self.names = counter.features, names
-        elif (names is None) != (self.names is None):
-            raise ValueError("some blocks are frames with column names, and others are arrays")
         rows = np.arange(begin, begin + table.shape[0])
         own = np.arange(len(rows)) if weight is None else np.flatnonzero(weight > 0)
         few = own[: LOOK_ROWS + 1]

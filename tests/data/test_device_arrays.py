@@ -333,7 +333,7 @@ class TestBadInput:
         def worked(*args, **kwargs):
             raise AssertionError("an error came after work had begun")
 
-        monkeypatch.setattr("gpuforest.estimators.base.fit_edges", worked)
+        monkeypatch.setattr("gpuforest.estimators.base.edges_of", worked)
 
     X, y = np.arange(60.0).reshape(20, 3), np.arange(20) % 2
 

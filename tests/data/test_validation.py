@@ -32,7 +32,7 @@ def no_work(monkeypatch):
     def worked(*args, **kwargs):
         raise AssertionError("an error came after work had begun")
 
-    monkeypatch.setattr("gpuforest.estimators.base.fit_edges", worked)
+    monkeypatch.setattr("gpuforest.estimators.base.edges_of", worked)
 
 
 def with_value(value, dtype=np.float64):

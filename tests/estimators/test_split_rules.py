@@ -222,7 +222,7 @@ def refuse_work(monkeypatch):
     def work(*args, **params):
         raise AssertionError("binning began")
 
-    monkeypatch.setattr("gpuforest.estimators.base.fit_edges", work)
+    monkeypatch.setattr("gpuforest.estimators.base.edges_of", work)
 
 
 # few leaves

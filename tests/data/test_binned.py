@@ -1,0 +1,268 @@
+"""Binned data: the same forest as from the whole table, however it comes in blocks."""
+
+import os
+import re
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from engine import same_forest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuforest import (
+    AdaBoostClassifier,
+    BaggingRegressor,
+    BinnedData,
+    DecisionTreeClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+from gpuforest.binning import bin_matrix
+from gpuforest.data import binned, summary
+
+N = 600
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "a": RNG.normal(size=N).astype(np.float32),
+        "b": RNG.integers(0, 40, N),
+        "c": RNG.choice(list("vwxyz"), N),
+        "d": np.where(RNG.random(N) < 0.2, np.nan, RNG.normal(size=N)),
+    }
+)
+NUMBERS = FRAME.drop(columns="c").to_numpy()
+LABELS = np.where((FRAME.a > 0) ^ (FRAME.c == "x"), "yes", "no")
+TARGETS = (FRAME.a * 3 + FRAME.b / 7).to_numpy()
+WEIGHTS = RNG.integers(0, 4, N) * 0.3
+CUTS = st.lists(st.integers(0, N), max_size=5).map(sorted)
+
+
+def cut(cuts, *parts):
+    """The parts in blocks that end at the cuts."""
+    ends = [0, *cuts, N]
+    return [tuple(p[a:b] for p in parts) for a, b in pairwise(ends)]
+
+
+@given(cuts=CUTS, seed=st.integers(0, 9), with_weights=st.booleans())
+@settings(max_examples=12, deadline=None)
+def test_a_frame_in_any_blocks(cuts, seed, with_weights):
+    rows = (FRAME, LABELS, WEIGHTS) if with_weights else (FRAME, LABELS)
+    forest = RandomForestClassifier(5, random_state=seed, backend="numpy")
+    whole = forest.fit(*rows).forest_
+    data = BinnedData.from_blocks(cut(cuts, *rows), random_state=seed)
+    assert data.shape == FRAME.shape
+    found = forest.fit(data)
+    assert same_forest(found.forest_, whole)
+    assert found.forest_.edges.categories == whole.edges.categories
+    assert found.classes_.tolist() == ["no", "yes"]
+    assert found.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+def test_a_sample_of_the_rows(monkeypatch, weights):
+    # as if there were more than 200,000 rows; each of the values would be an edge otherwise
+    monkeypatch.setitem(binned.fit_edges.__kwdefaults__, "sample_rows", 50)
+    monkeypatch.setattr(summary, "SAMPLE_ROWS", 50)
+    rows = (NUMBERS, TARGETS) if weights is None else (NUMBERS, TARGETS, weights)
+    whole = ExtraTreesRegressor(3, random_state=4).fit(*rows).forest_
+    assert whole.edges.n_bins[0] <= 50
+    for cuts in ([], [300], range(1, N, 7)):
+        data = BinnedData.from_blocks(cut(cuts, *rows), random_state=4)
+        assert same_forest(ExtraTreesRegressor(3, random_state=4).fit(data).forest_, whole), cuts
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(random_state=0),
+        RandomForestClassifier(30, random_state=0, oob_score=True),
+        RandomForestClassifier(4, random_state=0, class_weight="balanced"),
+        RandomForestClassifier(4, random_state=0, bootstrap=False, class_weight="balanced"),
+        AdaBoostClassifier(n_estimators=3, random_state=0),
+        HistGradientBoostingClassifier(max_iter=3, random_state=0, max_bins=255),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_classifiers(model):
+    X, y = NUMBERS.astype(np.float32), LABELS
+    data = BinnedData.from_blocks(cut([200], X, y), max_bins=getattr(model, "max_bins", "auto"))
+    whole = model.fit(X, y)
+    forests, score = forests_of(whole), getattr(whole, "oob_score_", None)
+    found = model.fit(data)
+    assert all(map(same_forest, forests_of(found), forests))
+    assert getattr(found, "oob_score_", None) == score
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestRegressor(4, random_state=0, criterion="absolute_error", max_depth=3),
+        BaggingRegressor(n_estimators=4, random_state=0),
+        HistGradientBoostingRegressor(max_iter=3, random_state=0, max_bins=255),
+        RandomTreesEmbedding(4, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_regressors(model):
+    data = BinnedData.from_blocks(cut([200], NUMBERS, TARGETS), max_bins=model.max_bins)
+    whole = forests_of(model.fit(NUMBERS, TARGETS))
+    assert all(map(same_forest, forests_of(model.fit(data)), whole))
+
+
+def forests_of(model):
+    return [model.forest_]
+
+
+def test_on_a_device(cuda, monkeypatch):
+    data, backend = BinnedData.from_blocks([NUMBERS]), cuda.backend()
+    for values in (2**26, 100):  # in one block, and in several
+        monkeypatch.setattr(binned, "DEVICE_VALUES", values)
+        codes = bin_matrix(data, data.edges, backend).codes
+        wanted = bin_matrix(NUMBERS, data.edges, backend).codes
+        assert (codes.shape, codes.dtype) == (wanted.shape, wanted.dtype)
+        codes, wanted = backend.asnumpy(codes), backend.asnumpy(wanted)
+        assert np.array_equal(codes[:, :3], wanted[:, :3])
+
+
+def test_warm_start_and_early_stopping():
+    data = BinnedData.from_blocks(cut([200], NUMBERS, TARGETS), max_bins=255, random_state=0)
+    forest = RandomForestRegressor(6, random_state=0, max_bins=255).fit(data)
+    again = RandomForestRegressor(2, random_state=0, max_bins=255, warm_start=True).fit(data)
+    assert same_forest(again.set_params(n_estimators=6).fit(data).forest_, forest.forest_)
+    more = HistGradientBoostingRegressor(max_iter=2, random_state=0, warm_start=True).fit(data)
+    whole = HistGradientBoostingRegressor(max_iter=4, random_state=0).fit(data)
+    assert same_forest(more.set_params(max_iter=4).fit(data).forest_, whole.forest_)
+    stopped = HistGradientBoostingRegressor(early_stopping=True, max_iter=9, random_state=0)
+    assert len(stopped.fit(data).validation_score_) == stopped.n_iter_ + 1
+
+
+def test_in_a_folder(tmp_path):
+    rows = (FRAME, LABELS, WEIGHTS)
+    path = tmp_path / "new" / "data"
+    written = BinnedData.from_blocks(cut([100], *rows), path=path, random_state=1)
+    assert sorted(os.listdir(path.parent)) == ["data"]
+    memory = BinnedData.from_blocks(cut([], *rows), random_state=1)
+    for found in (written, BinnedData.load(path)):
+        assert np.array_equal(found.by_feature, memory.by_feature)
+        assert (found.feature_names, found.seed) == (["a", "b", "c", "d"], 1)
+        assert found.edges.categories == memory.edges.categories
+        assert np.array_equal(found.sample_weight, WEIGHTS)
+        forest = RandomForestClassifier(2, random_state=1)
+        assert same_forest(forest.fit(found).forest_, forest.fit(memory).forest_)
+        assert forest.classes_.dtype == LABELS.dtype
+    with pytest.raises(FileExistsError, match="remove it, or pass another path"):
+        BinnedData.from_blocks(cut([], *rows), path=path)
+
+
+def test_what_is_cut_off_leaves_nothing(tmp_path, monkeypatch):
+    blocks = cut([100], NUMBERS, TARGETS)
+    calls = []
+
+    def failing():
+        calls.append(1)
+        yield blocks[0]
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device", "there")
+        yield blocks[1]
+
+    with pytest.raises(OSError, match="No space left"):
+        BinnedData.from_blocks(failing, path=tmp_path / "data")
+    assert os.listdir(tmp_path) == []
+
+    def no_room(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", no_room, raising=False)
+    with pytest.raises(OSError, match="No space left"):
+        BinnedData.from_blocks(blocks, path=tmp_path / "data")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("damage", ["rest", "codes", "both"])
+def test_damaged_folders_do_not_load(tmp_path, damage):
+    path = tmp_path / "data"
+    BinnedData.from_blocks(cut([], NUMBERS, TARGETS), path=path)
+    names = {"rest": [binned.REST], "codes": [binned.CODES], "both": [binned.CODES, binned.REST]}
+    for name in names[damage]:
+        os.truncate(path / name, os.path.getsize(path / name) // 2)
+    with pytest.raises(ValueError, match="holds no binned data"):
+        BinnedData.load(path)
+    with pytest.raises(FileNotFoundError):
+        BinnedData.load(tmp_path / "other")
+
+
+def with_infinity():
+    X = NUMBERS.copy()
+    X[400, 1] = -np.inf
+    return cut([300], X, TARGETS)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ([], "the blocks have no rows"),
+        ([(NUMBERS[:0], TARGETS[:0])], "the blocks have no rows"),
+        (with_infinity(), "block 1: Input X contains infinity: column 1, row 100"),
+        ([(NUMBERS, TARGETS), (NUMBERS[:, :2], TARGETS)], "block 1: X has 2 features, but"),
+        ([FRAME[:9], FRAME[["a", "b", "c"]]], "block 1: The feature names should match"),
+        ([FRAME[:9], FRAME[["b", "a", "c", "d"]]], "block 1: The feature names should match"),
+        ([FRAME[:9], FRAME.assign(c=1)], "column 'c' mixes strings and numbers"),
+        ([FRAME[:9], FRAME.assign(a="x")], "block 1: column 'a' holds String"),
+        (
+            [NUMBERS[:9], FRAME.drop(columns="c")],
+            "block 1: some blocks are frames with column names",
+        ),
+        ([(NUMBERS, TARGETS[:9])], "block 0: X has 600 rows, y has 9"),
+        ([(NUMBERS, TARGETS, WEIGHTS[:9])], "block 0: X has 600 rows, sample_weight has 9"),
+        ([(NUMBERS, TARGETS), (NUMBERS,)], "block 1: some blocks have y, and others have not"),
+        ([(NUMBERS, TARGETS), (NUMBERS, LABELS)], "block 1: y holds labels in some blocks"),
+        ([(NUMBERS, TARGETS * np.nan)], "block 0: y contains NaN"),
+        ([(NUMBERS, np.full(N, None))], "block 0: y contains NaN or None"),
+        ([(NUMBERS, TARGETS, -WEIGHTS)], "block 0: Negative values in data passed to"),
+        ([(NUMBERS, TARGETS, 0 * WEIGHTS)], "Sample weights must contain at least one non-zero"),
+        (iter([NUMBERS]), "blocks is an iterator, which gives its blocks only once"),
+    ],
+)
+def test_bad_blocks(blocks, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        BinnedData.from_blocks(blocks)
+
+
+def test_what_is_no_source_of_blocks():
+    for source in (NUMBERS, FRAME, 3):
+        with pytest.raises(TypeError, match="blocks"):
+            BinnedData.from_blocks(source)
+
+
+def test_other_blocks_in_the_second_pass():
+    passes = iter([[NUMBERS], [NUMBERS[:500]], [NUMBERS], [NUMBERS, NUMBERS]])
+    for message in ("the second pass over the blocks finds 500 rows", "finds more rows"):
+        with pytest.raises(ValueError, match=message):
+            BinnedData.from_blocks(lambda: iter(next(passes)))
+
+
+def test_codes_beyond_the_memory_limit():
+    with pytest.raises(ValueError, match="more than memory_limit=1000: pass path, a folder"):
+        BinnedData.from_blocks(cut([], NUMBERS, TARGETS), memory_limit=1000)
+
+
+def test_only_fit_takes_them_and_with_the_same_parameters():
+    data = BinnedData.from_blocks(cut([], FRAME, LABELS), random_state=0)
+    forest = RandomForestClassifier(2, random_state=0)
+    with pytest.raises(ValueError, match="max_bins=7 of the estimator, but the data were binned"):
+        RandomForestClassifier(max_bins=7).fit(data)
+    with pytest.raises(ValueError, match="min_category_frequency=1 of the estimator"):
+        RandomForestClassifier(min_category_frequency=1).fit(data)
+    with pytest.raises(ValueError, match="y must hold real numbers, but the data have labels"):
+        RandomForestRegressor().fit(data)
+    with pytest.raises(TypeError, match="which only fit takes: pass the table"):
+        forest.fit(data).predict(data)
+    assert same_forest(forest.fit(data, LABELS).forest_, forest.fit(FRAME, LABELS).forest_)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        forest.fit(BinnedData.from_blocks([FRAME]))

@@ -1,0 +1,121 @@
+"""Tables in blocks: what is a source, and files that are read by blocks."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+from engine import same_forest
+from pyarrow import parquet
+
+from gpuforest import BinnedData, RandomForestClassifier
+from gpuforest.data import blocks
+from gpuforest.data.blocks import Blocks
+
+N = 1000
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "a": RNG.normal(size=N).astype(np.float32),
+        "b": RNG.integers(-9, 9, N),
+        "c": RNG.choice(["v", "w", None], N),
+        "w": RNG.integers(1, 3, N) / 2,
+        "y": RNG.choice(["no", "yes"], N),
+    }
+)
+PARTS = {"target": "y", "sample_weight": "w"}
+
+
+@pytest.fixture
+def forest():
+    """That of the whole frame."""
+    X = FRAME[["a", "b", "c"]]
+    return RandomForestClassifier(3, random_state=0).fit(X, FRAME.y, FRAME.w).forest_
+
+
+def fitted(source, **parts):
+    data = BinnedData.from_blocks(source, random_state=0, **{**PARTS, **parts})
+    return RandomForestClassifier(3, random_state=0).fit(data).forest_
+
+
+def test_parquet_files(tmp_path, monkeypatch, forest):
+    monkeypatch.setattr(blocks, "ROWS", 64)
+    for i, (begin, end) in enumerate([(0, 300), (300, 300), (300, 301), (301, N)]):
+        FRAME[begin:end].to_parquet(tmp_path / f"p{i}.parquet", row_group_size=50)
+    files = sorted(tmp_path.iterdir())
+    for source in (tmp_path, str(tmp_path / "*.parquet"), files):
+        assert Blocks(source).n_rows == N
+        assert same_forest(fitted(source), forest)
+    assert same_forest(fitted(pyarrow.dataset.dataset(files)), forest)
+
+
+def test_tables_in_memory(forest):
+    table = pa.Table.from_pandas(FRAME)
+    assert same_forest(fitted(table.to_batches(max_chunksize=130)), forest)
+    assert same_forest(fitted([table]), forest)
+    assert same_forest(fitted(lambda: (FRAME[i : i + 99] for i in range(0, N, 99))), forest)
+
+
+def test_categories_in_other_orders(tmp_path):
+    """As in a frame of all rows: in the order of the dtype, or sorted where files differ."""
+    levels = pd.CategoricalDtype(["w", "v", "u"], ordered=True)
+    X = FRAME[["a", "c"]].astype({"c": levels})
+    data = BinnedData.from_blocks([X[:500], X[500:]])
+    assert data.edges.categories == {1: ("w", "v")}
+    data = BinnedData.from_blocks([X[:500], X[500:].astype({"c": object})])
+    assert data.edges.categories == {1: ("v", "w")}
+
+
+def test_folders_are_columns(tmp_path):
+    for year in (2020, 2021):
+        (tmp_path / f"year={year}").mkdir()
+        FRAME.to_parquet(tmp_path / f"year={year}" / "part.parquet")
+    data = BinnedData.from_blocks(tmp_path, drop=["c"], **PARTS)
+    assert data.feature_names == ["a", "b", "year"]
+    assert data.edges.threshold(np.array([2]), np.array([0])).tolist() == [2020.5]
+
+
+def test_csv_files(tmp_path, monkeypatch):
+    """The second file has fractions where the first has whole numbers, or nothing."""
+    monkeypatch.setattr(blocks, "CSV_BYTES", 4000)
+    whole = FRAME.assign(d=np.where(np.arange(N) < 400, np.nan, 0.5), b=FRAME.b * 1.0)
+    whole.loc[600:, "b"] += 0.5
+    whole[:400].astype({"b": int}).to_csv(tmp_path / "1.csv", index=False)
+    whole[400:].to_csv(tmp_path / "2.csv.gz", index=False)
+    found = fitted([tmp_path / "1.csv", tmp_path / "2.csv.gz"])
+    X = pd.concat(pd.read_csv(f) for f in sorted(tmp_path.iterdir()))
+    model = RandomForestClassifier(3, random_state=0)
+    model.fit(X[["a", "b", "c", "d"]], X.y, X.w)
+    assert same_forest(found, model.forest_)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    good, bad, text = (tmp_path / name for name in ("1.parquet", "2.parquet", "3.csv"))
+    FRAME.to_parquet(good, row_group_size=100)
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        BinnedData.from_blocks([good, bad])
+    content = bytearray(good.read_bytes())
+    bad.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match=r"2\.parquet"):
+        BinnedData.from_blocks([good, bad], **PARTS)
+    content[200:2000] = bytes(1800)  # pages of the first columns
+    bad.write_bytes(content)
+    with pytest.raises(ValueError, match=r"2\.parquet cannot be read"):
+        BinnedData.from_blocks([good, bad], **PARTS, path=tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+    text.write_text("a,b\n1,2\n3\n")
+    with pytest.raises(ValueError, match=r"3\.csv cannot be read"):
+        BinnedData.from_blocks(text)
+
+
+def test_errors_name_the_rows_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "ROWS", 400)
+    parquet.write_table(
+        pa.table({"a": np.where(np.arange(N) == 900, np.inf, 0)}), tmp_path / "p.pq"
+    )
+    with pytest.raises(ValueError, match=r"p\.pq, rows 800 to 999: Input X contains infinity"):
+        BinnedData.from_blocks(tmp_path / "p.pq")
+    with pytest.raises(ValueError, match=r"p\.pq, rows 0 to 399: no column of the name 'y'"):
+        BinnedData.from_blocks(tmp_path / "p.pq", target="y")
+    with pytest.raises(ValueError, match="name columns, but the block is no frame"):
+        BinnedData.from_blocks([np.zeros((2, 2))], target="y")
