@@ -50,6 +50,11 @@ def make(name: str, n_train: int, n_test: int = 100_000, seed: int = 1) -> Datas
     return Dataset(name, name != "C", *rows(1, n_train), *rows(2, n_test))
 
 
+def blocks(name: str, n: int, seed: int = 1) -> Iterator[tuple[Array, Array]]:
+    """The training rows of a set, in blocks."""
+    return _blocks(SETS[name](np.random.default_rng([seed, 0])), [seed, 1], n)
+
+
 def _blocks(block: Block, stream: list[int], n: int) -> Iterator[tuple[Array, Array]]:
     for i, begin in enumerate(range(0, n, BLOCK_ROWS)):
         X, y = block(np.random.default_rng([*stream, i]), BLOCK_ROWS)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gpuforest.backends import available_backends, register_backend
     from gpuforest.common.errors import BackendError, ModelFormatError
     from gpuforest.data.binned import BinnedData
+    from gpuforest.data.blocks import predict_blocks
     from gpuforest.estimators import (
         AdaBoostClassifier,
         AdaBoostRegressor,
@@ -68,6 +69,7 @@ __all__ = [
     "from_sklearn",
     "load",
     "oob_permutation_importance",
+    "predict_blocks",
     "register_backend",
     "tree_nodes",
 ]
@@ -89,6 +91,7 @@ _homes = {
     "tree_nodes": "export.tree_nodes",
     "from_sklearn": "export.sklearn",
     "load": "export.model_file",
+    "predict_blocks": "data.blocks",
     "oob_permutation_importance": "estimators.permutation",
 }
 

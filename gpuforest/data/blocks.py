@@ -45,6 +45,7 @@ class Blocks:
           or pyarrow's record batches X, or of tuples (X, y) or (X, y, sample_weight)
     target, weight : the columns of frames and files that are y and sample_weight
     drop : columns of frames and files that are left out
+    once : whether an iterator will do, because the blocks are needed once
 
     Attributes
     ----------
@@ -62,10 +63,11 @@ class Blocks:
         target: str | None = None,
         weight: str | None = None,
         drop: Sequence[str] = (),
+        once: bool = False,
     ) -> None:
         self._target, self._weight, self._drop = target, weight, list(drop)
         files = _named(source)
-        self._open = _opener(source) if files is None else partial(_file_blocks, files)
+        self._open = _opener(source, once) if files is None else partial(_file_blocks, files)
         self.n_rows = sum(_parquet_rows(file) for file, _ in files or ())
 
     def __iter__(self) -> Iterator[Block]:
@@ -92,6 +94,54 @@ class Blocks:
         return Block(name, frame.drop(*apart).to_native(), y, weight)
 
 
+def predict_blocks(
+    estimator: Any, blocks: Any, method: str = "predict", *, drop: Sequence[str] = ()
+) -> Iterator[np.ndarray]:
+    """Predict a table that need not fit into memory, block by block.
+
+    Parameters
+    ----------
+    estimator : fitted
+    blocks : as in `BinnedData.from_blocks`, but without y; also an iterator
+        Of frames and files those columns are taken that the estimator was fitted on.
+    method : str, default="predict"
+        The estimator's method: also "predict_proba", "apply" and others that take X alone.
+    drop : sequence of str
+        Columns that are left out, of an estimator that was fitted without names.
+
+    Yields
+    ------
+    what the method returns, for one block after another
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        As `BinnedData.from_blocks`; a block that lacks a feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpuforest import DecisionTreeRegressor, predict_blocks
+    >>> tree = DecisionTreeRegressor().fit([[0], [1]], [3.0, 4.0])
+    >>> for found in predict_blocks(tree, [np.zeros((2, 1)), np.ones((1, 1))]):
+    ...     print(found)
+    [3. 3.]
+    [4.]
+    """
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    for block in Blocks(blocks, drop=drop, once=True):
+        with named(block.name):
+            X = block.X
+            if names and is_frame(X):
+                frame = open_frame(X)
+                if absent := [name for name in names if name not in frame.columns]:
+                    raise ValueError(f"no column of the name {listed(absent)}")
+                X = frame.select(names).to_native()
+            found = getattr(estimator, method)(X) if len(X) else None
+        if found is not None:
+            yield found
+
+
 @contextmanager
 def named(name: str) -> Iterator[None]:
     """Say in the errors of the data inside which block they are of."""
@@ -102,7 +152,7 @@ def named(name: str) -> Iterator[None]:
         raise kind(f"{name}: {error}") from error
 
 
-def _opener(source: Any) -> Callable[[], Iterator[tuple[str, Any]]]:
+def _opener(source: Any, once: bool) -> Callable[[], Iterator[tuple[str, Any]]]:
     """A function that begins to pass over the source's blocks and their names."""
     if hasattr(source, "to_batches"):  # pyarrow's Dataset
         return lambda: _numbered(source.to_batches(batch_size=ROWS))
@@ -112,7 +162,7 @@ def _opener(source: Any) -> Callable[[], Iterator[tuple[str, Any]]]:
         return lambda: _numbered(source())
     if not isinstance(source, Iterable):
         raise TypeError(f"blocks must be an iterable of blocks, or files, not {type(source)}")
-    if iter(source) is source:
+    if iter(source) is source and not once:
         raise ValueError(
             "blocks is an iterator, which gives its blocks only once, and they are needed twice: "
             "pass a list, or a function that returns a new iterator"

@@ -8,7 +8,7 @@ import pytest
 from engine import same_forest
 from pyarrow import parquet
 
-from gpuforest import BinnedData, RandomForestClassifier
+from gpuforest import BinnedData, RandomForestClassifier, predict_blocks
 from gpuforest.data import blocks
 from gpuforest.data.blocks import Blocks
 
@@ -119,3 +119,18 @@ def test_errors_name_the_rows_of_a_file(tmp_path, monkeypatch):
         BinnedData.from_blocks(tmp_path / "p.pq", target="y")
     with pytest.raises(ValueError, match="name columns, but the block is no frame"):
         BinnedData.from_blocks([np.zeros((2, 2))], target="y")
+
+
+def test_predictions_by_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "ROWS", 300)
+    X = FRAME[["a", "b", "c"]]
+    model = RandomForestClassifier(3, random_state=0).fit(X, FRAME.y)
+    FRAME[["y", "c", "b", "a"]].to_parquet(tmp_path / "p.parquet")
+    for method in ("predict", "predict_proba", "apply"):
+        found = list(predict_blocks(model, tmp_path / "p.parquet", method))
+        assert [len(part) for part in found] == [300, 300, 300, 100]
+        assert np.array_equal(np.concatenate(found), getattr(model, method)(X))
+    found = predict_blocks(model, iter([X[:0], X[:5], X[5:]]))
+    assert np.array_equal(np.concatenate(list(found)), model.predict(X))
+    with pytest.raises(ValueError, match="block 0: no column of the name 'c'"):
+        next(predict_blocks(model, [FRAME[["a", "b"]]]))
