@@ -94,12 +94,18 @@ def names_of(given: list[str]) -> list[str]:
 
 def read_for(model: Any, arguments: argparse.Namespace, keep: list[str]) -> Any:
     """A frame with the columns of a model as they were in training."""
+    reading = reading_for(model, arguments, keep)
+    numbers = {name.strip() for name in number_names(model)}
+    return read_frame(arguments.data, reading, {*category_names(model), *keep} - numbers)
+
+
+def reading_for(model: Any, arguments: argparse.Namespace, keep: list[str]) -> Reading:
+    """How to read a file for a model, of which columns are kept."""
     reading = reading_of(arguments, model)
     for name in keep:
         if name in reading.dates:
             raise ValueError(f"--keep {name}: it is read as a date; keep {name}_seconds")
-    numbers = {name.strip() for name in number_names(model)}
-    return read_frame(arguments.data, reading, {*category_names(model), *keep} - numbers)
+    return reading
 
 
 def target_of(model: Any, arguments: argparse.Namespace) -> str:

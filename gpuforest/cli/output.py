@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TextIO
-
-import numpy as np
+from typing import Any, Protocol, TextIO
 
 from gpuforest.data.files import PARQUET, named_files
 from gpuforest.data.libraries import require_pyarrow
@@ -67,21 +67,59 @@ def require_format(out: Path) -> None:
         raise ValueError(f"--out {out}: a name that ends in .csv or .parquet")
 
 
-def write_table(columns: dict[str, np.ndarray], out: Path) -> None:
-    """Columns as a CSV or Parquet file."""
+@contextmanager
+def table_writer(out: Path | TextIO) -> Iterator[TableWriter]:
+    """A writer of a CSV or Parquet file, which is there when all is written, or of a stream."""
+    if not isinstance(out, Path):
+        yield CsvWriter(out)
+        return
     with replaced(out) as path:
         if out.suffix.lower() in PARQUET:
-            import pyarrow as pa
-            from pyarrow import parquet
-
-            parquet.write_table(pa.table(columns), path)
+            with closing(ParquetWriter(path)) as writer:
+                yield writer
         else:
             with path.open("w", encoding="utf-8", newline="") as file:
-                write_csv(columns, file)
+                yield CsvWriter(file)
 
 
-def write_csv(columns: dict[str, np.ndarray], file: TextIO) -> None:
-    """Columns as CSV; numbers read back the same."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*[column.tolist() for column in columns.values()], strict=True))
+class TableWriter(Protocol):
+    """Writes a table, rows after rows."""
+
+    def add(self, columns: dict[str, Any]) -> None:
+        """Write rows: arrays of NumPy or pyarrow by name, the same names each time."""
+
+
+class CsvWriter:
+    """Numbers read back the same."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._writer = csv.writer(file, lineterminator="\n")
+        self._is_new = True
+
+    def add(self, columns: dict[str, Any]) -> None:
+        if self._is_new:
+            self._writer.writerow(columns)
+            self._is_new = False
+        lists = [c.tolist() if hasattr(c, "tolist") else c.to_pylist() for c in columns.values()]
+        self._writer.writerows(zip(*lists, strict=True))
+
+
+class ParquetWriter:
+    """All rows have the types of the first ones."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: Any = None
+
+    def add(self, columns: dict[str, Any]) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        table = pa.table(columns)
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self._path, table.schema)
+        self._writer.write_table(table.cast(self._writer.schema))
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,15 @@ from gpuforest.cli.file_options import (
     names_of,
     number_names,
     read_for,
+    reading_for,
     reading_of,
     text_columns,
 )
 from gpuforest.cli.options import PREFIX, Kinds, add_option
-from gpuforest.cli.output import is_stdout, require_format, writable, write_csv, write_table
+from gpuforest.cli.output import is_stdout, require_format, table_writer, writable
 from gpuforest.cli.show import printable, progress_bar, say
+from gpuforest.cli.streaming import frames, streams
+from gpuforest.common.progress import report
 from gpuforest.data.columns import (
     Table,
     find_columns,
@@ -80,24 +84,42 @@ def run(arguments: argparse.Namespace) -> None:
                 "--proba: the model has several outputs; predict_proba has all of them"
             )
         set_runtime(model, vars(arguments))
-        frame = read_for(model, arguments, names_of(arguments.keep))
-        keep = find_columns(frame, names_of(arguments.keep))
-        features = {name.strip() for name in used(model)}
-        X, ignored = choose(model, frame.drop([name for name in keep if name not in features]))
-        predicted = predict(model, X, arguments.proba)
-        if twice := [name for name in keep if name in predicted]:
-            raise ValueError(
-                f"--keep: the predictions have a column of the name {listed(twice)} too; rename "
-                "it in the data"
-            )
-        columns = kept(frame, keep) | predicted
+        keep, rows = names_of(arguments.keep), 0
+        ignored: list[str] = []
+        with table_writer(sys.stdout if out is None else out) as writer:
+            for frame in frames_for(model, arguments, keep):
+                columns, ignored = predicted(model, frame, keep, arguments.proba)
+                writer.add(columns)
+                rows += len(frame)
+                report(rows, rows)
     if ignored:
         say(f"columns ignored: {listed(ignored)}")
-    if out is None:
-        write_csv(columns, sys.stdout)
-        return
-    write_table(columns, out)
-    print(printable(f"{len(frame):,} predictions written to {out}"))
+    if out is not None:
+        print(printable(f"{rows:,} predictions written to {out}"))
+
+
+def frames_for(model: Any, arguments: argparse.Namespace, keep: list[str]) -> Iterator[Any]:
+    """The data as one frame, or as several one below another."""
+    if streams(arguments.data):
+        yield from frames(arguments.data, reading_for(model, arguments, keep))
+    else:
+        yield read_for(model, arguments, keep)
+
+
+def predicted(
+    model: Any, frame: Any, keep: list[str], proba: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """The columns to write, and those of the data that the model ignores."""
+    keep = find_columns(frame, keep)
+    features = {name.strip() for name in used(model)}
+    X, ignored = choose(model, frame.drop([name for name in keep if name not in features]))
+    found = predict(model, X, proba)
+    if twice := [name for name in keep if name in found]:
+        raise ValueError(
+            f"--keep: the predictions have a column of the name {listed(twice)} too; rename "
+            "it in the data"
+        )
+    return kept(frame, keep) | found, ignored
 
 
 def load_for(model: Any, arguments: argparse.Namespace, target: str, **parts: Any) -> Table:
@@ -119,8 +141,10 @@ def used(model: Any) -> list[str]:
     return [str(name) for name in getattr(model, "feature_names_in_", [])]
 
 
-def kept(frame: Any, names: list[str]) -> dict[str, np.ndarray]:
+def kept(frame: Any, names: list[str]) -> dict[str, Any]:
     """Columns of the data as they were read, missing values as None."""
+    if frame.implementation.is_pyarrow():
+        return {name: frame[name].to_native() for name in names}
     return {name: np.array(frame[name].to_list(), object) for name in names}
 
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,10 @@ from gpuforest.cli.options import (
 )
 from gpuforest.cli.output import writable
 from gpuforest.cli.show import print_rows, progress_bar, say
+from gpuforest.cli.streaming import Streamed, TableBlocks, binned, streams
 from gpuforest.common.progress import stage
 from gpuforest.data.advice import nearly_numbers
+from gpuforest.data.binned import Labels
 from gpuforest.data.columns import MAX_CLASSES, Table, is_class_target, load_table, string_columns
 from gpuforest.data.frames import listed
 from gpuforest.data.values import Reading
@@ -98,14 +101,18 @@ def run(arguments: argparse.Namespace) -> None:
     drop, categorical = names_of(arguments.drop), names_of(arguments.categorical)
     reading = reading_of(arguments)
     given = given_parameters(arguments)
-    with progress_bar() as seconds:
-        names: dict[str, Any] = {
-            "target": arguments.target,
-            "weight": arguments.weight,
-            "drop_missing_target": arguments.drop_missing_target,
-            "reading": reading,
-        }
-        table = load_table(arguments.data, **names, drop=drop)
+    with progress_bar() as seconds, TemporaryDirectory(prefix="gpuforest-") as spare:
+        names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
+        more = {"drop_missing_target": arguments.drop_missing_target, "reading": reading}
+        by_blocks = (
+            fraction is None and not arguments.drop_missing_target and streams(arguments.data)
+        )
+        table: Any
+        if by_blocks:
+            blocks = TableBlocks(arguments.data, **names, drop=drop, reading=reading)
+            table = blocks.first
+        else:
+            table = load_table(arguments.data, **names, **more, drop=drop)
         require_dates(table, reading)
         strings = string_columns(table.frame)
         notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
@@ -117,7 +124,10 @@ def run(arguments: argparse.Namespace) -> None:
         if fraction is not None:
             table, test = split(table, fraction, given.get("random_state"))
         elif arguments.test is not None:
-            test = load_table(arguments.test, **names, features=table.names, text=text)
+            test = load_table(arguments.test, **names, **more, features=table.names, text=text)
+        if by_blocks:
+            folder = Path(spare) if "memory_limit" in given else None
+            table = binned(blocks, likely_estimator(arguments, given), given, folder)
         task = arguments.task
         if task == "auto":
             task = "classification" if is_class_target(table.y) else "regression"
@@ -163,6 +173,16 @@ def save(estimator: Any, out: Path) -> None:
         raise OSError(error.errno, said, os.fspath(out)) from error
 
 
+def likely_estimator(arguments: argparse.Namespace, given: dict[str, Any]) -> Any:
+    """An estimator of these parameters, before the target says what the task is."""
+    if arguments.task != "auto":
+        return make_estimator(arguments.model, arguments.task, given)
+    try:
+        return make_estimator(arguments.model, "classification", given)
+    except ValueError:  # an option of regressions only
+        return make_estimator(arguments.model, "regression", given)
+
+
 def categories(table: Table, named: list[str], given: dict[str, Any]) -> dict[str, Any]:
     """`categorical_features` for columns of numbers that are named, beside those of strings."""
     if not named:
@@ -181,7 +201,7 @@ def require_dates(table: Table, reading: Reading) -> None:
         raise ValueError(f"--dates: no feature of the name {listed(other)}")
 
 
-def describe(estimator: Any, table: Table) -> dict[str, Any]:
+def describe(estimator: Any, table: Table | Streamed) -> dict[str, Any]:
     """Facts about the training, for a script."""
     return {
         "version": version("gpuforest"),
@@ -192,10 +212,11 @@ def describe(estimator: Any, table: Table) -> dict[str, Any]:
     }
 
 
-def memory_of(estimator: Any, table: Table) -> dict[str, int]:
+def memory_of(estimator: Any, table: Table | Streamed) -> dict[str, int]:
     """The memory that training will take, in bytes."""
-    n_classes = len(np.unique(table.y)) if is_classifier(estimator) else 1
-    n_rows, n_features = table.frame.shape
+    y = table.y.codes if isinstance(table.y, Labels) else table.y
+    n_classes = len(np.unique(y)) if is_classifier(estimator) else 1
+    n_rows, n_features = len(y), table.frame.shape[1]
     found = estimate_memory(estimator, n_rows, n_features, n_classes=n_classes, dtype=np.float64)
     return {**vars(found), "total": found.total}
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.progress import stage
+from gpuforest.data.binned import Labels
 from gpuforest.data.frames import listed, read_frame
 from gpuforest.data.tables import is_number
 from gpuforest.data.values import Reading
@@ -150,13 +151,13 @@ def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
     return found, [name for name in frame.columns if name not in known]
 
 
-def is_class_target(y: np.ndarray) -> bool:
+def is_class_target(y: np.ndarray | Labels) -> bool:
     """Whether a target names classes rather than a quantity.
 
     Strings and booleans do; whole numbers (1.0 is one) do where there are at most 20 distinct ones
     and each occurs twice on average; other numbers do not.
     """
-    if y.dtype.kind not in "iuf":
+    if isinstance(y, Labels) or y.dtype.kind not in "iuf":
         return True
     distinct = np.unique(y)
     is_whole = y.dtype.kind != "f" or bool((distinct == np.round(distinct)).all())

@@ -37,7 +37,9 @@ def binned_blocks(
     verbose: int,
 ) -> BinnedData:
     """See `BinnedData.from_blocks`."""
-    source = Blocks(blocks, target, sample_weight, drop)
+    source = blocks
+    if not isinstance(source, Blocks):
+        source = Blocks(blocks, target, sample_weight, drop)
     backend = get_host_backend(thread_count(n_jobs))
     reader, seed = Reader(categorical_features, min_category_frequency), draw_seed(random_state)
     folder = None if path is None else Folder(path)  # refused before any work is lost
