@@ -283,15 +283,19 @@ def _sample(
     if n <= count:
         return rows
     find = rows_below if backend is None else backend.rows_below
-    expected = count
-    while True:
-        # the number of hashes below the limit deviates by more with a chance of 10**-15
-        expected += 8 * math.isqrt(expected) + 8
-        found = find(seed, n_rows, min(2**64 * expected // n, 2**64 - 1))
+    for limit in (hash_limit(count, n), 2**64 - 1):
+        found = find(seed, n_rows, limit)
         if weights is not None:
             found = found[weights[found] > 0]
         if len(found) >= count:
-            return np.asarray(found[lowest(row_hashes(seed, found), count)])
+            break
+    return np.asarray(found[lowest(row_hashes(seed, found), count)])
+
+
+def hash_limit(count: int, n_rows: int) -> int:
+    """A number below which lie the hashes of at least `count` of n_rows rows, but for a chance of
+    10**-15."""
+    return min(2**64 * (count + 8 * math.isqrt(count) + 8) // n_rows, 2**64 - 1)
 
 
 def row_hashes(seed: int, rows: np.ndarray) -> np.ndarray:

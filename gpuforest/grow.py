@@ -86,6 +86,12 @@ def merged(waves: list[WaveTrees], training: Training) -> Forest:
     )
 
 
+def joined(grown: tuple[Forest, ...], earlier: Forest | None, training: Training) -> Forest:
+    """The trees of all forests, in their order, the earlier ones first."""
+    every = grown if earlier is None else (earlier, *grown)
+    return merged([as_wave(forest) for forest in every], training)
+
+
 def as_wave(forest: Forest) -> WaveTrees:
     """The trees of a forest as a wave."""
     sizes = forest.tree_offsets[1:] - forest.tree_offsets[:-1]

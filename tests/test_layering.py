@@ -33,7 +33,7 @@ LAYERS = [
     {"export"},
     {"plot"},
     {"gpuforest"},  # what users import
-    {"cli"},
+    {"cli", "dask"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 UPWARD = {

@@ -181,6 +181,10 @@ class BinnedData:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def with_codes(self, by_feature: np.ndarray) -> BinnedData:
+        """The same data with other codes [F, N]."""
+        return replace(self, by_feature=by_feature)
+
     def take(self, rows: np.ndarray) -> BinnedData:
         """Some rows, in memory."""
         weight = None if self.sample_weight is None else self.sample_weight[rows]

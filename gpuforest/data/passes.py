@@ -153,6 +153,27 @@ class Rows:
         self._weights.append(weight.astype(np.float64))
         return self._weights[-1]
 
+    def extend(self, other: Rows) -> None:
+        """Add the rows that another collected.
+
+        Raises
+        ------
+        ValueError : only one of them has y or weights, or labels
+        """
+        for own, others, name in (
+            (self._targets, other._targets, "y"),
+            (self._weights, other._weights, "sample_weight"),
+        ):
+            if self._n_rows and bool(own) != bool(others):
+                raise ValueError(f"some blocks have {name}, and others have not")
+        if self._targets and (self._label_type is None) != (other._label_type is None):
+            raise ValueError("y holds labels in some blocks, and numbers in others")
+        self._n_rows, self._label_type = self._n_rows + other._n_rows, other._label_type
+        self._weights += other._weights
+        table = [self._codes.setdefault(label, len(self._codes)) for label in other._codes]
+        moved = np.array(table, np.int32)
+        self._targets += [moved[codes] for codes in other._targets] if table else other._targets
+
     def _numbers(self, y: Any) -> np.ndarray:
         """A block's targets, or codes of its labels."""
         column = y if hasattr(y, "implementation") else np.asarray(to_host(y, "y"))

@@ -29,7 +29,7 @@ from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import Settings, features_tried, rules_of, sampling_of, signs_of
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
-from gpuforest.grow import grow
+from gpuforest.grow import grow, joined
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.monotonic import clip_leaves
 from gpuforest.inspection.node_impurity import with_leaf_impurity
@@ -44,13 +44,17 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """What `fit` was called with, the seed, and the trees that warm_start adds to."""
+    """What `fit` was called with, the seed, and the trees that warm_start adds to.
+
+    grown : the new trees, where other processes grew them: forests of consecutive numbers
+    """
 
     X: Any
     y: Any
     sample_weight: Any
     seed: int
     earlier: Forest | None
+    grown: tuple[Forest, ...] = ()
 
 
 class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
@@ -112,6 +116,10 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         BackendError
             The backend cannot run on this machine, or its GPU has too little memory.
         """
+        return self._fit_with(X, y, sample_weight)
+
+    def _fit_with(self, X: Any, y: Any, sample_weight: Any, grown: tuple[Forest, ...] = ()) -> Any:
+        """`fit`, but the new trees may have grown elsewhere; see `FitData`."""
         self._validate_params()
         y, sample_weight = target_and_weight(X, y, sample_weight)
         earlier = self._earlier()
@@ -128,7 +136,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
             given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
             with progress.printing(self.verbose), notified(self, n_new, **given):
-                work = partial(self._fit, FitData(X, y, sample_weight, seed, earlier))
+                work = partial(self._fit, FitData(X, y, sample_weight, seed, earlier, grown))
                 run_on_backend(work, **self._chosen(X))
         except BaseException:
             if earlier is not None:  # nor lose the trees that it was to add to
@@ -168,7 +176,11 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         with progress.stage("growing"):
             growth = growth_of(training, settings, checked, self._combine())
             criterion = training.rules.criterion
-            forest, coding = self._grow(growth, checked, data.earlier), training.target.coding
+            if data.grown:
+                forest = growth.finish(joined(data.grown, data.earlier, training), 0)
+            else:
+                forest = self._grow(growth, checked, data.earlier)
+            coding = training.target.coding
             by_mean = not (coding.is_classes or coding.several or criterion.medians)
             if settings.is_single and by_mean:
                 forest = with_leaf_impurity(forest, training, checked.values, criterion)

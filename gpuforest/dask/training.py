@@ -1,0 +1,246 @@
+"""A fit on a cluster: partitions become codes where they lie, every worker gets all codes, and each
+grows its share of the trees.
+
+    partitions --> facts --> summaries --> bin edges        (small, to the client)
+         `------------------------------------> codes --> on every worker: all codes --> its trees
+                                                                            one forest <--'
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends.registry import get_host_backend
+from gpuforest.binning import SAMPLE_ROWS, hash_limit
+from gpuforest.common import progress
+from gpuforest.dask import partitions
+from gpuforest.data.binned import BinnedData
+from gpuforest.data.blocks import named
+from gpuforest.data.passes import Rows
+from gpuforest.data.summary import Reader, Summary
+from gpuforest.estimators.shares import grow_share
+from gpuforest.forest import Forest
+
+Client = Any
+ADDED_AT_ONCE = 8  # summaries that one task adds
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """Binned data whose codes lie on the workers.
+
+    data : without codes
+    parts : futures of codes [F, n]
+    """
+
+    data: BinnedData
+    parts: list[Any]
+
+    @property
+    def n_bytes(self) -> int:
+        """Of what each worker that trains holds: codes, target, weights."""
+        N, F = self.data.shape
+        return N * (F * np.dtype(self.data.edges.code_dtype).itemsize + 16)
+
+
+def fit(client: Client, estimator: Any, triples: list[Any], verbose: int) -> Any:
+    """The estimator, fitted on a worker; `random_state` is a number.
+
+    Parameters
+    ----------
+    estimator : a local one
+    triples : delayed (X, y, sample_weight)
+
+    Raises
+    ------
+    ValueError : no workers; what the data have wrong, with the partition's name
+    """
+    with progress.printing(verbose):
+        codes = binned(client, estimator, triples)
+        workers = workers_of(client)
+        with progress.stage("sharing codes"):
+            [data] = client.scatter([codes.data], broadcast=True, hash=False)
+            copies = {w: client.submit(gathered, data, codes.parts, **_on(w)) for w in workers}
+            done_all(client, list(copies.values()))
+        codes.parts.clear()
+        first = next(iter(workers))
+        begin = estimator.forest_.n_trees if continues(estimator) else 0
+        grown = []
+        if shares_trees(estimator):
+            with progress.stage("growing"):
+                ranges = evenly_shared(begin, int(estimator.n_estimators), workers)
+                alone = copy(estimator)
+                grown = [
+                    client.submit(grown_share, copies[w], alone, a, b, **_on(w))
+                    for w, (a, b) in ranges.items()
+                ]
+                done_all(client, grown)
+        with progress.stage("joining"):
+            [found] = done_all(
+                client, [client.submit(fitted, copies[first], estimator, grown, **_on(first))]
+            )
+            return found.result()
+
+
+def workers_of(client: Client) -> dict[str, int]:
+    """The workers' addresses, and their threads.
+
+    Raises
+    ------
+    ValueError : there are none
+    """
+    found = {w: facts["nthreads"] for w, facts in client.scheduler_info(-1)["workers"].items()}
+    if not found:
+        raise ValueError("the cluster has no workers: start some, or scale it up")
+    return found
+
+
+def _on(worker: str) -> dict[str, Any]:
+    """Where a task runs; on another worker if that one dies."""
+    return {"workers": [worker], "allow_other_workers": True, "pure": False}
+
+
+def continues(estimator: Any) -> bool:
+    return bool(getattr(estimator, "warm_start", False)) and hasattr(estimator, "forest_")
+
+
+def shares_trees(estimator: Any) -> bool:
+    """Whether the trees do not depend on each other. Out-of-bag errors may choose their number."""
+    number, tried = getattr(estimator, "n_estimators", None), getattr(estimator, "max_features", 0)
+    return isinstance(number, int | np.integer) and tried != "oob"
+
+
+def evenly_shared(begin: int, end: int, threads: dict[str, int]) -> dict[str, tuple[int, int]]:
+    """Ranges of tree numbers, in proportion to the workers' threads; empty ones are left out."""
+    ends = begin + np.cumsum([0, *threads.values()]) * (end - begin) // sum(threads.values())
+    pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    return {w: pair for w, pair in zip(threads, pairs, strict=True) if pair[0] < pair[1]}
+
+
+def done_all(client: Client, futures: list[Any]) -> list[Any]:
+    """The futures, when all are done.
+
+    Raises
+    ------
+    Exception : that of a task; the other tasks are cancelled
+    RuntimeError : workers that died while they ran a task, time after time
+    """
+    from distributed import KilledWorker, as_completed
+    from distributed.client import FutureCancelledError
+
+    try:
+        for n, future in enumerate(as_completed(futures), 1):
+            if future.status == "cancelled":
+                raise RuntimeError("a task was cancelled: the cluster was closed, or the fit ended")
+            if future.status == "error":
+                future.result()  # raises
+            progress.report(n, len(futures))
+    except KilledWorker as error:
+        client.cancel(futures)
+        raise RuntimeError(
+            f"worker {error.last_worker.address} died, as others before it, while it ran a task of "
+            "this fit: most often its memory was too small"
+        ) from error
+    except FutureCancelledError as error:
+        raise RuntimeError("a task was cancelled: data or workers were lost") from error
+    except BaseException:
+        client.cancel(futures)
+        raise
+    return futures
+
+
+def binned(client: Client, estimator: Any, triples: list[Any]) -> Codes:
+    """The codes of all partitions, on the workers."""
+    workers_of(client)
+    names = [f"partition {i}" for i in range(len(triples))]
+    with progress.stage("reading partitions"):
+        blocks = done_all(client, client.compute(triples))
+        asked = [client.submit(partitions.facts, b, n) for b, n in zip(blocks, names, strict=True)]
+        facts = client.gather(done_all(client, asked))
+    ends = np.cumsum([0, *(f.n_rows for f in facts)]).tolist()
+    kept = [i for i, f in enumerate(facts) if f.n_rows]
+    if not kept:
+        raise ValueError("the partitions have no rows")
+    seed = estimator.random_state
+    with progress.stage("learning bins"):
+        reader = Reader(estimator.categorical_features, estimator.min_category_frequency)
+        reader = client.submit(partitions.opened, blocks[kept[0]], names[kept[0]], reader).result()
+        n_counted = sum(f.n_counted for f in facts)
+        limit = hash_limit(min(SAMPLE_ROWS, n_counted), max(n_counted, 1))
+
+        def summary(limit: int) -> Summary:
+            each = [
+                client.submit(
+                    partitions.summarised, blocks[i], names[i], reader, ends[i], seed, limit
+                )
+                for i in kept
+            ]
+            done_all(client, each)
+            while len(each) > 1:
+                groups = range(0, len(each), ADDED_AT_ONCE)
+                each = [
+                    client.submit(partitions.added, each[g : g + ADDED_AT_ONCE]) for g in groups
+                ]
+            found: Summary = each[0].result()
+            return found
+
+        found = summary(limit)
+        if len(found.sample.rows) < min(SAMPLE_ROWS, n_counted):
+            found = summary(2**64 - 1)  # a chance of 10**-15
+        rows = Rows()
+        for i in kept:
+            with named(names[i]):
+                rows.extend(facts[i].rows)
+        y, weights = rows.target(), rows.checked_weights()
+        integers = None if weights is None else weights[1]
+        categories = reader.categories(found.tallies)
+        edges = found.edges(estimator.max_bins, integers, categories, get_host_backend())
+    with progress.stage("binning"):
+        parts = [
+            client.submit(partitions.encoded, blocks[i], names[i], reader, edges) for i in kept
+        ]
+        done_all(client, parts)
+    data = BinnedData(
+        by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
+        edges=edges,
+        y=y,
+        sample_weight=None if weights is None else weights[0],
+        feature_names=None if reader.names is None else [str(name) for name in reader.names],
+        max_bins=estimator.max_bins,
+        categorical_features=estimator.categorical_features,
+        min_category_frequency=estimator.min_category_frequency,
+        seed=seed,
+        dtype=np.dtype(found.sample.values.dtype),
+    )
+    return Codes(data, parts)
+
+
+# what workers run
+
+
+def gathered(data: BinnedData, parts: list[np.ndarray]) -> BinnedData:
+    """The data with the codes of all partitions."""
+    return data.with_codes(np.concatenate(parts, axis=1))
+
+
+def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> Forest:
+    return grow_share(_here(estimator, oob_score=False), data, begin, end)
+
+
+def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:
+    """The whole estimator: of trees that have grown, or it grows them itself."""
+    here = _here(estimator)
+    return here._fit_with(data, None, None, tuple(grown)) if grown else here.fit(data)
+
+
+def _here(estimator: Any, **others: Any) -> Any:
+    """A copy for this worker, on its threads."""
+    from distributed import get_worker
+
+    known = estimator.get_params(deep=False)
+    given = {"n_jobs": get_worker().state.nthreads, **others}
+    return copy(estimator).set_params(**{k: v for k, v in given.items() if k in known})
