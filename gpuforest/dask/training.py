@@ -40,11 +40,18 @@ class Codes:
     data: BinnedData
     parts: list[Any]
 
+    n_rows: int
+
+    def __len__(self) -> int:
+        return self.n_rows
+
     @property
     def n_bytes(self) -> int:
-        """Of what each worker that trains holds: codes, target, weights."""
-        N, F = self.data.shape
-        return N * (F * np.dtype(self.data.edges.code_dtype).itemsize + 16)
+        """Of what each worker that trains holds: codes twice, while the parts become one array;
+        targets and weights."""
+        edges = self.data.edges
+        each = edges.n_features * np.dtype(edges.code_dtype).itemsize
+        return self.n_rows * (2 * each + 16)
 
 
 def fit(client: Client, estimator: Any, triples: list[Any], verbose: int) -> Any:
@@ -62,6 +69,7 @@ def fit(client: Client, estimator: Any, triples: list[Any], verbose: int) -> Any
     with progress.printing(verbose):
         codes = binned(client, estimator, triples)
         workers = workers_of(client)
+        require_room(client, codes)
         with progress.stage("sharing codes"):
             [data] = client.scatter([codes.data], broadcast=True, hash=False)
             copies = {w: client.submit(gathered, data, codes.parts, **_on(w)) for w in workers}
@@ -97,6 +105,22 @@ def workers_of(client: Client) -> dict[str, int]:
     if not found:
         raise ValueError("the cluster has no workers: start some, or scale it up")
     return found
+
+
+def require_room(client: Client, codes: Codes) -> None:
+    """Check that each worker has memory for all codes.
+
+    Raises
+    ------
+    ValueError : one has not
+    """
+    for worker, known in client.scheduler_info(-1)["workers"].items():
+        if 0 < known["memory_limit"] < codes.n_bytes:
+            raise ValueError(
+                f"the codes of {len(codes):,} rows take {codes.n_bytes / 1e9:.3g} GB on each "
+                f"worker, but {worker} has {known['memory_limit'] / 1e9:.3g} GB of memory: give "
+                "the workers more, or use fewer of them on a machine"
+            )
 
 
 def _on(worker: str) -> dict[str, Any]:
@@ -216,7 +240,7 @@ def binned(client: Client, estimator: Any, triples: list[Any]) -> Codes:
         seed=seed,
         dtype=np.dtype(found.sample.values.dtype),
     )
-    return Codes(data, parts)
+    return Codes(data, parts, ends[-1])
 
 
 # what workers run

@@ -173,6 +173,20 @@ def test_warm_start(pair):
     assert_same(found, gpuforest.RandomForestRegressor(8, random_state=0).fit(X, Z))
 
 
+def test_codes_that_no_worker_can_hold(pair, monkeypatch):
+    real = pair.scheduler_info
+
+    def small(*args):
+        found = real(*args)
+        for worker in found["workers"].values():
+            worker["memory_limit"] = 10_000
+        return found
+
+    monkeypatch.setattr(pair, "scheduler_info", small)
+    with pytest.raises(ValueError, match=r"codes of 800 rows take 2.88e-05 GB on each worker"):
+        on_dask.RandomForestRegressor(2, client=pair).fit(cut(X, (N,)), cut(Z, (N,)))
+
+
 def test_verbose_prints_the_stages(pair, capsys):
     fitted(gpuforest.RandomForestRegressor(3, random_state=0, verbose=1), X, Z)
     said = capsys.readouterr().out.splitlines()

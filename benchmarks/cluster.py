@@ -1,0 +1,135 @@
+"""Forests on a cluster.  python -m benchmarks.cluster
+
+Measured: two workers of one thread each on this machine against one process of two threads, in
+turn, on set A; the rows lie on the workers before the fit begins, as in a cluster's memory. The
+bytes that workers receive are counted and compared with the formula.
+
+Simulated (--simulate): the seconds of 1 to 64 workers, from the measured seconds of a row and tree,
+the bytes of the formula, and the bandwidth of a network that is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks import data
+from benchmarks.record import Log, spread, table
+from gpuforest import RandomForestClassifier
+
+SIZES = {"HIGGS 11M": (11_000_000, 28), "1e9 x 28": (1_000_000_000, 28)}
+TARGET = 8  # bytes of y that each worker receives of a row
+WORKERS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def received(n_rows: int, n_features: int, n_workers: int, code_bytes: int = 1) -> float:
+    """Bytes of codes that each worker receives: those of the other workers' rows."""
+    return n_rows * n_features * code_bytes * (n_workers - 1) / n_workers
+
+
+def forest(trees: int, depth: int, **more: Any) -> RandomForestClassifier:
+    return RandomForestClassifier(trees, max_depth=depth, random_state=0, max_bins=255, **more)
+
+
+def measured(options: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of both, pair by pair, and the bytes that the workers received."""
+    import dask.array as da
+    from distributed import Client, LocalCluster, wait
+
+    from gpuforest import dask as on_dask
+
+    made = data.make("A", options.rows, 1)
+    X, y = made.X_train, made.y_train
+    here, there, counted = [], [], []
+    rows = -(-options.rows // options.partitions)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        parts = [da.from_array(a, chunks=(rows, *a.shape[1:])).persist() for a in (X, y)]
+        wait(parts)
+        for turn in range(options.turns + 1):  # the first one loads what later ones find
+            began = time.perf_counter()
+            local = forest(options.trees, options.depth, n_jobs=2).fit(X, y)
+            middle = time.perf_counter()
+            before = sum(client.run(_received).values())
+            given = local.get_params() | {"n_jobs": None}
+            found = on_dask.RandomForestClassifier(**given).fit(*parts)
+            end = time.perf_counter()
+            assert np.array_equal(found.forest_.nodes, local.forest_.nodes)
+            if turn:
+                here.append(middle - began)
+                there.append(end - middle)
+                counted.append(sum(client.run(_received).values()) - before)
+    wanted = 2 * received(options.rows, X.shape[1], 2)
+    return {
+        "one_process_seconds": here,
+        "two_workers_seconds": there,
+        "speed": [a / b for a, b in zip(here, there, strict=True)],
+        "received_mb": [c / 1e6 for c in counted],
+        "formula_mb": wanted / 1e6,
+        "forest_mb": local.forest_.nodes.nbytes / 1e6 + local.forest_.leaf_sums.nbytes / 1e6,
+    }
+
+
+def _received(dask_worker: Any) -> int:
+    """Bytes that a worker has received from others so far."""
+    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+
+
+def simulated(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Seconds for each size and number of workers, by arithmetic from two measured fits."""
+    made = data.make("A", options.rows, 1)
+    few, many = (_seconds(made, trees, options) for trees in (options.trees, 2 * options.trees))
+    a_tree = (many - few) / options.trees / options.rows  # of a row
+    binning = max(0.0, few / options.rows - a_tree * options.trees)
+    found = []
+    for name, (n_rows, n_features) in SIZES.items():
+        for n in WORKERS:
+            own = n_rows * (binning / n + a_tree * options.simulated_trees / n)
+            network = (received(n_rows, n_features, n) + TARGET * n_rows) / options.bandwidth
+            found.append({"size": name, "workers": n, "seconds": own + network, "network": network})
+    return found
+
+
+def _seconds(made: data.Dataset, trees: int, options: argparse.Namespace) -> float:
+    best = np.inf
+    for _ in range(options.turns):
+        began = time.perf_counter()
+        forest(trees, options.depth, n_jobs=2).fit(made.X_train, made.y_train)
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--trees", type=int, default=100)
+    parser.add_argument("--depth", type=int, default=16)
+    parser.add_argument("--partitions", type=int, default=10)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--bandwidth", type=float, default=1.25e9, help="bytes a second, a worker")
+    parser.add_argument("--simulated-trees", type=int, default=100)
+    options = parser.parse_args()
+    log = Log("cluster", **{k: v for k, v in vars(options).items() if k != "simulate"})
+    if options.simulate:
+        lines = [log.add(what="simulated", **line) for line in simulated(options)]
+        rows = [
+            [x["size"], str(x["workers"]), f"{x['seconds']:.1f}", f"{x['network']:.2f}"]
+            for x in lines
+        ]
+        print(table(["simulated", "workers", "seconds", "of them network"], rows))
+        return
+    line = log.add(what="measured", **measured(options))
+    names = ("one_process_seconds", "two_workers_seconds", "speed", "received_mb")
+    rows = [[name, spread(line[name])] for name in names]
+    rows += [["formula_mb", f"{line['formula_mb']:.2f}"], ["forest_mb", f"{line['forest_mb']:.2f}"]]
+    print(table(["set A, " + f"{options.rows:,} rows", "median (least-greatest)"], rows))
+
+
+if __name__ == "__main__":
+    main()
