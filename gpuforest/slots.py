@@ -108,7 +108,7 @@ def children(
     """
     backend, xp = training.backend, training.backend.xp
     size = rows.shape[0]
-    begin = (wide.begin + size // 2) % size  # in the other half
+    begin = (wide.begin + size // 2) % max(size, 1)  # in the other half
     middle = begin + n_left
     end = begin + xp.where(splits.feature >= 0, wide.n_stored, 0)
     begin, end = pairs(xp, begin, middle), pairs(xp, middle, end)

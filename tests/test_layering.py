@@ -27,7 +27,7 @@ LAYERS = [
     {"training"},
     {"assembly", "data", "multiway", "predict"},
     {"grow"},
-    {"inspection"},
+    {"cluster", "inspection"},
     {"pruning"},
     {"estimators"},
     {"export"},

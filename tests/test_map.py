@@ -77,7 +77,8 @@ def test_files_of_a_kind_of_split():
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_files_of_an_operation(name):
     files = {path.replace("OPERATION", name) for path in listed("A backend operation")}
-    assert with_text(rf"^ *def {name}\(") == {path for path in files if path.endswith(".py")}
+    found = with_text(rf"^ *def {name}\(") - {"cluster/rows.py"}  # sums what a backend finds
+    assert found == {path for path in files if path.endswith(".py")}
     assert all((PACKAGE / path).is_file() for path in files)
 
 

@@ -10,6 +10,10 @@ class BackendError(RuntimeError):
     """A backend was asked for that is unknown or cannot run on this machine."""
 
 
+class ClusterError(RuntimeError):
+    """A process of several that grow one forest together has failed or is not reached."""
+
+
 def damaged(what: str) -> ModelFormatError:
     """The error of a model in which `what` is wrong."""
     return ModelFormatError(f"damaged model: {what}; take an undamaged copy, or save it again")

@@ -53,21 +53,17 @@ class OnDask:
         if not is_collection(X):
             found = local.fit(X, y, sample_weight)
         else:
-            self._check_strategy()
             seed = (
                 local.forest_.seed if training.continues(local) else draw_seed(local.random_state)
             )
             local.set_params(random_state=seed)
             blocks = delayed_blocks(X, y, sample_weight)
-            found = training.fit(self._client(), local, blocks, getattr(local, "verbose", 0))
+            verbose = getattr(local, "verbose", 0)
+            found = training.fit(self._client(), local, blocks, self.strategy, verbose)
         for name in [n for n in vars(self) if n.endswith("_")]:
             delattr(self, name)
         self.__dict__.update({n: v for n, v in vars(found).items() if n.endswith("_")})
         return self
-
-    def _check_strategy(self) -> None:
-        if self.strategy == "rows":
-            raise ValueError("strategy='rows' is not there yet: use 'trees'")
 
     def _client(self) -> Any:
         """The client given, or the current one.
@@ -201,10 +197,13 @@ def _on_dask(local: Any, mixin: type[OnDask]) -> Any:
     ----------
     client : distributed.Client, default=None
         None: the current one.
-    strategy : {{"auto", "trees"}}, default="auto"
+    strategy : {{"auto", "trees", "rows"}}, default="auto"
         "trees": the codes of all rows (a byte or two for each value) are copied to every worker,
         and each grows its share of the trees. Models whose trees depend on each other (boosting,
-        `n_estimators="auto"`, `max_features="oob"`) grow on one worker.
+        `n_estimators="auto"`, `max_features="oob"`) grow on one worker. "rows": codes stay where
+        they are, and the workers' CPUs grow all trees together; not for these models, absolute
+        error, `class_weight="balanced_subsample"`, multiway splits and out-of-bag scores. "auto":
+        "trees" if all codes fit into the memory of each worker.
     **others
         As of `gpuforest.{local.__name__}`; each worker uses all its threads.
 

@@ -18,6 +18,7 @@ from gpuforest.backends.registry import get_host_backend
 from gpuforest.binning import SAMPLE_ROWS, hash_limit
 from gpuforest.common import progress
 from gpuforest.dask import partitions
+from gpuforest.dask.by_rows import fit_rows
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import named
 from gpuforest.data.passes import Rows
@@ -26,6 +27,12 @@ from gpuforest.estimators.shares import grow_share
 from gpuforest.forest import Forest
 
 Client = Any
+NEED_ALL_ROWS = {
+    "criterion": ("absolute_error",),
+    "class_weight": ("balanced_subsample",),
+    "categorical_split": ("multiway",),
+    "oob_score": (True,),
+}  # parameters with which strategy "rows" cannot do
 ADDED_AT_ONCE = 8  # summaries that one task adds
 
 
@@ -35,15 +42,16 @@ class Codes:
 
     data : without codes
     parts : futures of codes [F, n]
+    ranges : the numbers of their rows
     """
 
     data: BinnedData
     parts: list[Any]
 
-    n_rows: int
+    ranges: list[range]
 
     def __len__(self) -> int:
-        return self.n_rows
+        return self.ranges[-1].stop
 
     @property
     def n_bytes(self) -> int:
@@ -51,47 +59,77 @@ class Codes:
         targets and weights."""
         edges = self.data.edges
         each = edges.n_features * np.dtype(edges.code_dtype).itemsize
-        return self.n_rows * (2 * each + 16)
+        return len(self) * (2 * each + 16)
 
 
-def fit(client: Client, estimator: Any, triples: list[Any], verbose: int) -> Any:
+def fit(client: Client, estimator: Any, triples: list[Any], strategy: str, verbose: int) -> Any:
     """The estimator, fitted on a worker; `random_state` is a number.
 
     Parameters
     ----------
     estimator : a local one
     triples : delayed (X, y, sample_weight)
+    strategy : "auto", "trees" or "rows"
 
     Raises
     ------
-    ValueError : no workers; what the data have wrong, with the partition's name
+    ValueError : no workers; what the data have wrong, with the partition's name; a strategy that
+        does not fit
     """
     with progress.printing(verbose):
+        if strategy == "rows":
+            require_shared_rows(estimator)
         codes = binned(client, estimator, triples)
-        workers = workers_of(client)
-        require_room(client, codes)
-        with progress.stage("sharing codes"):
-            [data] = client.scatter([codes.data], broadcast=True, hash=False)
-            copies = {w: client.submit(gathered, data, codes.parts, **_on(w)) for w in workers}
-            done_all(client, list(copies.values()))
-        codes.parts.clear()
-        first = next(iter(workers))
+        lacking = without_room(client, codes)
+        if strategy == "auto" and lacking and not why_not_rows(estimator):
+            strategy = "rows"
+        [data] = client.scatter([codes.data], broadcast=True, hash=False)
         begin = estimator.forest_.n_trees if continues(estimator) else 0
-        grown = []
-        if shares_trees(estimator):
+        if strategy == "rows":
             with progress.stage("growing"):
-                ranges = evenly_shared(begin, int(estimator.n_estimators), workers)
-                alone = copy(estimator)
-                grown = [
-                    client.submit(grown_share, copies[w], alone, a, b, **_on(w))
-                    for w, (a, b) in ranges.items()
-                ]
-                done_all(client, grown)
-        with progress.stage("joining"):
-            [found] = done_all(
-                client, [client.submit(fitted, copies[first], estimator, grown, **_on(first))]
-            )
-            return found.result()
+                return fit_rows(client, estimator, data, codes.parts, codes.ranges, begin)
+        if lacking:
+            raise ValueError(lacking)
+        return fit_trees(client, estimator, data, codes, begin)
+
+
+def fit_trees(client: Client, estimator: Any, data: Any, codes: Codes, begin: int) -> Any:
+    """Every worker gets all codes, and grows some of the trees."""
+    workers = workers_of(client)
+    with progress.stage("sharing codes"):
+        copies = {w: client.submit(gathered, data, codes.parts, **_on(w)) for w in workers}
+        done_all(client, list(copies.values()))
+    codes.parts.clear()
+    grown = []
+    if shares_trees(estimator):
+        with progress.stage("growing"):
+            ranges = evenly_shared(begin, int(estimator.n_estimators), workers)
+            grown = [
+                client.submit(grown_share, copies[w], estimator, a, b, **_on(w))
+                for w, (a, b) in ranges.items()
+            ]
+            done_all(client, grown)
+    with progress.stage("joining"):
+        first = next(iter(workers))
+        last = client.submit(fitted, copies[first], estimator, grown, **_on(first))
+        return done_all(client, [last])[0].result()
+
+
+def require_shared_rows(estimator: Any) -> None:
+    """Raise a ValueError unless strategy "rows" can grow the estimator."""
+    if why := why_not_rows(estimator):
+        raise ValueError(f"strategy='rows' cannot do {why}: use 'trees'")
+
+
+def why_not_rows(estimator: Any) -> str:
+    """What strategy "rows" cannot do of what the estimator wants; "": nothing."""
+    if not shares_trees(estimator):
+        return "models whose trees depend on each other"
+    params = estimator.get_params(deep=False)
+    for name, values in NEED_ALL_ROWS.items():
+        if params.get(name) in values:
+            return f"{name}={params[name]!r}, which needs all rows in one place"
+    return ""
 
 
 def workers_of(client: Client) -> dict[str, int]:
@@ -107,20 +145,16 @@ def workers_of(client: Client) -> dict[str, int]:
     return found
 
 
-def require_room(client: Client, codes: Codes) -> None:
-    """Check that each worker has memory for all codes.
-
-    Raises
-    ------
-    ValueError : one has not
-    """
+def without_room(client: Client, codes: Codes) -> str:
+    """What is wrong where a worker has no memory for all codes; "": each has."""
     for worker, known in client.scheduler_info(-1)["workers"].items():
         if 0 < known["memory_limit"] < codes.n_bytes:
-            raise ValueError(
+            return (
                 f"the codes of {len(codes):,} rows take {codes.n_bytes / 1e9:.3g} GB on each "
                 f"worker, but {worker} has {known['memory_limit'] / 1e9:.3g} GB of memory: give "
-                "the workers more, or use fewer of them on a machine"
+                "the workers more, use fewer of them on a machine, or use strategy='rows'"
             )
+    return ""
 
 
 def _on(worker: str) -> dict[str, Any]:
@@ -240,7 +274,7 @@ def binned(client: Client, estimator: Any, triples: list[Any]) -> Codes:
         seed=seed,
         dtype=np.dtype(found.sample.values.dtype),
     )
-    return Codes(data, parts, ends[-1])
+    return Codes(data, parts, [range(ends[i], ends[i + 1]) for i in kept])
 
 
 # what workers run
@@ -252,16 +286,16 @@ def gathered(data: BinnedData, parts: list[np.ndarray]) -> BinnedData:
 
 
 def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> Forest:
-    return grow_share(_here(estimator, oob_score=False), data, begin, end)
+    return grow_share(here(estimator, oob_score=False), data, begin, end)
 
 
 def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:
     """The whole estimator: of trees that have grown, or it grows them itself."""
-    here = _here(estimator)
-    return here._fit_with(data, None, None, tuple(grown)) if grown else here.fit(data)
+    own = here(estimator)
+    return own._fit_with(data, None, None, tuple(grown)) if grown else own.fit(data)
 
 
-def _here(estimator: Any, **others: Any) -> Any:
+def here(estimator: Any, **others: Any) -> Any:
     """A copy for this worker, on its threads."""
     from distributed import get_worker
 

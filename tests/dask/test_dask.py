@@ -58,11 +58,11 @@ def cut(values, sizes):
     return da.from_array(values, chunks=(sizes, *values.shape[1:]))
 
 
-def fitted(model, X, y, weight=None, sizes=CUTS["uneven"]):
+def fitted(model, X, y, weight=None, sizes=CUTS["uneven"], strategy="auto"):
     """The model for dask of the same name, fitted on partitions."""
     kind = getattr(on_dask, type(model).__name__)
     parts = [None if a is None else cut(a, sizes) for a in (X, y, weight)]
-    return kind(**model.get_params()).fit(*parts)
+    return kind(**model.get_params(), strategy=strategy).fit(*parts)
 
 
 def assert_same(found, whole):
@@ -75,10 +75,44 @@ def assert_same(found, whole):
         assert found.classes_.dtype == whole.classes_.dtype
 
 
+@pytest.mark.parametrize("strategy", ["trees", "rows"])
 @pytest.mark.parametrize("sizes", CUTS.values(), ids=CUTS)
-def test_the_local_forest_on_any_workers(client, sizes):
+def test_the_local_forest_on_any_workers(client, sizes, strategy):
     model = gpuforest.RandomForestClassifier(9, random_state=3)
-    assert_same(fitted(model, X, Y, WEIGHTS, sizes), clone(model).fit(X, Y, WEIGHTS))
+    found = fitted(model, X, Y, WEIGHTS, sizes, strategy)
+    assert_same(found, clone(model).fit(X, Y, WEIGHTS))
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (gpuforest.RandomForestClassifier(4, random_state=1, bootstrap=False), Y),
+        (gpuforest.RandomForestClassifier(4, random_state=1, class_weight="balanced"), Y),
+        (gpuforest.RandomForestClassifier(4, random_state=1, max_leaf_nodes=9), Y),
+        (gpuforest.RandomForestRegressor(4, random_state=1, max_samples=0.5), Z),
+        (gpuforest.RandomForestRegressor(4, random_state=1, monotonic_cst=[1, 0, 0, -1, 0]), Z),
+        (gpuforest.RandomForestRegressor(4, random_state=1), np.stack([Z, -Z], axis=1)),
+        (gpuforest.ExtraTreesClassifier(5, random_state=1), Y),
+    ],
+    ids=lambda case: type(case).__name__ if hasattr(case, "fit") else "",
+)
+def test_estimators_by_rows(pair, model, y):
+    assert_same(fitted(model, X, y, strategy="rows"), clone(model).fit(X, y))
+
+
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        (gpuforest.RandomForestClassifier(4, oob_score=True), "oob_score=True"),
+        (gpuforest.RandomForestClassifier(4, class_weight="balanced_subsample"), "class_weight="),
+        (gpuforest.RandomForestRegressor(4, criterion="absolute_error"), "criterion="),
+        (gpuforest.RandomForestClassifier("auto"), "models whose trees depend on each other"),
+        (gpuforest.HistGradientBoostingRegressor(), "models whose trees depend on each other"),
+    ],
+)
+def test_what_needs_all_rows(pair, model, what):
+    with pytest.raises(ValueError, match=f"strategy='rows' cannot do {what}"):
+        fitted(model, X, Z, strategy="rows")
 
 
 @pytest.mark.parametrize(
@@ -171,6 +205,8 @@ def test_warm_start(pair):
     sizes = CUTS["even"]
     found.set_params(n_estimators=8).fit(cut(X, sizes), cut(Z, sizes))
     assert_same(found, gpuforest.RandomForestRegressor(8, random_state=0).fit(X, Z))
+    found.set_params(n_estimators=11, strategy="rows").fit(cut(X, sizes), cut(Z, sizes))
+    assert_same(found, gpuforest.RandomForestRegressor(11, random_state=0).fit(X, Z))
 
 
 def test_codes_that_no_worker_can_hold(pair, monkeypatch):
@@ -183,8 +219,14 @@ def test_codes_that_no_worker_can_hold(pair, monkeypatch):
         return found
 
     monkeypatch.setattr(pair, "scheduler_info", small)
+    given = {"random_state": 0, "client": pair}
+    parts = cut(X, (300, 500)), cut(Z, (300, 500))
     with pytest.raises(ValueError, match=r"codes of 800 rows take 2.88e-05 GB on each worker"):
-        on_dask.RandomForestRegressor(2, client=pair).fit(cut(X, (N,)), cut(Z, (N,)))
+        on_dask.RandomForestRegressor(2, strategy="trees", **given).fit(*parts)
+    with pytest.raises(ValueError, match="codes of 800 rows take"):
+        on_dask.HistGradientBoostingRegressor(max_iter=2, **given).fit(*parts)
+    found = on_dask.RandomForestRegressor(2, **given).fit(*parts)  # by rows
+    assert_same(found, gpuforest.RandomForestRegressor(2, random_state=0).fit(X, Z))
 
 
 def test_verbose_prints_the_stages(pair, capsys):
@@ -274,10 +316,11 @@ def kill_one(after):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("step", ["encoded", "gathered", "grown_share", "fitted"])
+@pytest.mark.parametrize("step", ["encoded", "gathered", "grown_share", "fitted", "grow_of_rows"])
 def test_a_worker_that_dies(processes, tmp_path, step):
     """Its tasks run again: on the other worker, or on one that the cluster starts anew."""
-    home = f"gpuforest.dask.{'partitions' if step == 'encoded' else 'training'}"
+    homes = {"encoded": "partitions", "grow_of_rows": "by_rows"}
+    home = f"gpuforest.dask.{homes.get(step, 'training')}"
 
     def die_at(step=step, home=home, flag=str(tmp_path / "died")):
         module = importlib.import_module(home)
@@ -296,6 +339,7 @@ def test_a_worker_that_dies(processes, tmp_path, step):
     def fit():
         model = gpuforest.RandomForestClassifier(6, random_state=0)
         kind = on_dask.RandomForestClassifier(6, random_state=0, client=processes)
+        kind.set_params(strategy="rows" if step == "grow_of_rows" else "trees")
         found = kind.fit(cut(X, CUTS["even"]), cut(Y, CUTS["even"]))
         done.put(same_forest(found.forest_, model.fit(X, Y).forest_))
 

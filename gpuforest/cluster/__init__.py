@@ -1,0 +1,1 @@
+"""Growth by several processes, each of which holds some of the rows."""

@@ -1,0 +1,287 @@
+"""Growth where each participant holds some of the rows: sums of integers over all of them are those
+that one process would have, and so is the forest.
+
+    each participant, of its rows:  histograms, totals, numbers of rows
+              all-reduce:           the same of all rows  -->  everyone finds the same splits
+    small nodes:                    their rows go to one participant, which grows the subtrees
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.assembly import WaveTrees
+from gpuforest.backends.base import Backend
+from gpuforest.binning import BinnedMatrix
+from gpuforest.cluster.communicator import Communicator
+from gpuforest.frontier import Frontier, Splits, Subtrees
+from gpuforest.grow import Prune, grow_waves
+from gpuforest.levels import Level
+from gpuforest.sampling import Sampling
+from gpuforest.target import Target, TargetCoding
+
+if TYPE_CHECKING:
+    from gpuforest.binning import BinEdges
+    from gpuforest.forest import Forest
+    from gpuforest.training import Training
+
+Array = Any
+
+TASKS = 4  # nodes are handed over that have at most 1 / TASKS of a participant's share of the rows
+
+
+def grow_rows(
+    training: Training,
+    begin: int,
+    n_trees: int,
+    communicator: Communicator,
+    own: np.ndarray,
+    prune: Prune | None = None,
+) -> list[WaveTrees]:
+    """`grow_waves` by several participants, which all return the same waves.
+
+    Parameters
+    ----------
+    training : `matrix` and `target` are of the participant's own rows; edges, coding, sampling,
+        rules and seed are those of all rows, and the same for all participants. The backend works
+        on the host, and has the same memory budget everywhere
+    own : i64[n], the numbers of the own rows among all
+    prune : see `grow_waves`
+
+    Raises
+    ------
+    ValueError : a criterion by medians, or class weights of each bag: these need all rows
+    ClusterError : another participant failed
+    """
+    if training.rules.criterion.medians:
+        raise ValueError(
+            f"criterion={training.rules.criterion.name!r} needs all rows of a node in one place: "
+            "use strategy='trees'"
+        )
+    if training.sampling.balance:
+        raise ValueError(
+            "class_weight='balanced_subsample' needs all labels of a bag in one place: use "
+            "strategy='trees'"
+        )
+    if training.rules.multiway:
+        raise ValueError("categorical_split='multiway' needs strategy='trees'")
+    shared = SharedRows(training.backend, communicator, own)
+    return grow_waves(training.on(shared), begin, n_trees, prune)
+
+
+class SharedRows(Backend):
+    """A backend of the host whose rows are a part of all: what it sums, it sums over all parts.
+
+    Only the numbers of rows that are held (`begin`, `end`, `n_held`) are of the own part; sums,
+    `n_rows` and what follows from them are of all rows.
+    """
+
+    on_host = True
+
+    def __init__(self, inner: Backend, communicator: Communicator, own: np.ndarray) -> None:
+        super().__init__(inner.n_threads, inner.memory_budget)
+        self.inner, self.communicator, self.own = inner, communicator, own
+        self.name, self.xp, self.deep_limits = inner.name, inner.xp, inner.deep_limits
+
+    def _summed(self, array: Array) -> Array:
+        return self.communicator.all_reduce(np.ascontiguousarray(array))
+
+    def _lowest(self, number: int) -> int:
+        return min(int(a[0]) for a in self.communicator.all_gather(np.array([number])))
+
+    # sums over all rows
+
+    def totals(
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
+    ) -> Array:
+        return self._summed(self.inner.totals(training, rows, weights, begin, end))
+
+    def differs(
+        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
+    ) -> Array:
+        found = self.inner.differs(training, rows, begin, end, values)
+        return self._summed(found.astype(np.int64)) > 0
+
+    def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
+        return self._summed(self.inner.histogram(self._alone(training), slots, features))
+
+    def roots(
+        self, training: Training, rows: Array, weights: Array, offsets: Array, keys: Array
+    ) -> Frontier:
+        found = super().roots(training, rows, weights, offsets, keys)
+        return replace(found, n_rows=self._summed(found.n_rows))
+
+    def children(
+        self,
+        training: Training,
+        wide: Frontier,
+        splits: Splits,
+        rows: Array,
+        weights: Array,
+        n_left: Array,
+    ) -> Frontier:
+        found = super().children(training, wide, splits, rows, weights, n_left)
+        return replace(found, n_rows=self._summed(found.n_rows))
+
+    # the own rows
+
+    def waves(
+        self, sampling: Sampling, n_channels: int, n_trees: int, n_words: int = 0
+    ) -> tuple[int, Backend, int]:
+        """One wave after another, because all participants make the same calls."""
+        _, _, size = super().waves(sampling, n_channels, n_trees, n_words)
+        return 1, self, self._lowest(size)
+
+    def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
+        return self.inner.in_bag(np.ascontiguousarray(bags[:, self.own]))
+
+    def partition(
+        self, training: Training, slots: Frontier, splits: Splits
+    ) -> tuple[Array, Array, Array]:
+        return self.inner.partition(self._alone(training), slots, splits)
+
+    # the same for all participants
+
+    def best_split(
+        self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
+    ) -> Splits:
+        return self.inner.best_split(self._alone(training), slots, hist, features, need)
+
+    def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
+        return self.inner.bag(keys, n_rows, n_draws, cumulative)
+
+    def wave_nodes(
+        self, levels: list[Level], parts: list[Subtrees]
+    ) -> tuple[Array, Array, Array, Array | None, Array]:
+        return self.inner.wave_nodes(levels, parts)
+
+    def leaf_table(self, nodes: Array, sums: Array, coding: TargetCoding) -> tuple[Array, Array]:
+        return self.inner.leaf_table(nodes, sums, coding)
+
+    def asnumpy(self, array: Array) -> np.ndarray:
+        return self.inner.asnumpy(array)
+
+    def encode(self, X: Array, edges: BinEdges) -> Array:
+        return self.inner.encode(X, edges)
+
+    def apply(self, forest: Forest, codes: Array) -> Array:
+        return self.inner.apply(forest, codes)
+
+    def accumulate(
+        self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
+    ) -> Array:
+        return self.inner.accumulate(forest, codes, trees, skip, total)
+
+    def _alone(self, training: Training) -> Training:
+        return training.on(self.inner)
+
+    # small nodes
+
+    def deep_rows(self, training: Training, n_rows: int) -> int:
+        """Nodes are handed over that are so small that all participants have work to the end."""
+        held = int(self._summed(np.array([n_rows]))[0])
+        most = self._lowest(self.inner.deep_rows(self._alone(training), n_rows))
+        if self.communicator.size == 1 or not most:
+            return most
+        shared_out = held // (TASKS * self.communicator.size)
+        return min(most, max(shared_out, training.matrix.edges.n_codes))
+
+    def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
+        """Each participant grows the subtrees of some of the slots, of about as many rows, from
+        the rows that all of them hold."""
+        if not slots.n_slots:
+            return super().grow_subtrees(training, slots)
+        size, rank = self.communicator.size, self.communicator.rank
+        upto = np.cumsum(slots.n_rows)
+        cuts = np.searchsorted(upto, upto[-1] * np.arange(1, size) // size, side="left")
+        ends = [0, *(cuts + 1).tolist(), slots.n_slots]
+        owned = [slice(min(a, slots.n_slots), min(b, slots.n_slots)) for a, b in pairwise(ends)]
+        own = slots.part(owned[rank])
+        here, training = self._handed_over(training, slots, owned, own)
+        found = self.inner.grow_subtrees(training, here) if here.n_slots else None
+        return self._all_subtrees(found, slots, training.n_words)
+
+    def _handed_over(
+        self, training: Training, slots: Frontier, owned: list[slice], own: Frontier
+    ) -> tuple[Frontier, Training]:
+        """The own slots with the rows of all participants, and the training of these rows."""
+        sent: dict[str, list[Array]] = {name: [] for name in ("length", "weight", "code", "y")}
+        y = training.target.y
+        for some in owned:
+            begin, end = slots.begin[some], slots.end[some]
+            at = ranges(begin, end)
+            rows = slots.rows[at]
+            sent["length"].append((end - begin).astype(np.int64))
+            sent["weight"].append(slots.weights[at])
+            sent["code"].append(np.ascontiguousarray(training.matrix.codes[rows]))
+            sent["y"].append(np.ascontiguousarray(y[rows]))
+        got = {name: self.communicator.exchange(parts) for name, parts in sent.items()}
+        # rows lie by participant, and by slot there: they are brought together by slot
+        lengths = np.stack(got["length"])  # [size, own slots]
+        slot = np.concatenate([np.repeat(np.arange(len(n)), n) for n in got["length"]])
+        order = np.argsort(slot, kind="stable")
+        weights, codes, y = (np.concatenate(got[name])[order] for name in ("weight", "code", "y"))
+        ends = np.cumsum(lengths.sum(axis=0))
+        n = len(order)
+        here = replace(
+            own,
+            begin=ends - lengths.sum(axis=0),
+            end=ends,
+            rows=np.arange(n, dtype=np.int32),
+            weights=weights,
+            n_held=n,
+            above=None,
+        )
+        matrix = training.matrix
+        inside = self.inner.new_codes(n, matrix.n_features, codes.dtype)
+        inside[...] = codes
+        local = replace(
+            training,
+            matrix=BinnedMatrix(inside, matrix.n_bins, matrix.edges),
+            target=Target(training.target.coding, y),
+            backend=self.inner,
+        )
+        return here, local
+
+    def _all_subtrees(self, found: Subtrees | None, slots: Frontier, n_words: int) -> Subtrees:
+        """The subtrees of all participants, in the order of the slots."""
+        C = slots.sums.shape[1]
+        if found is None:
+            none = np.zeros(0, np.int64)
+            no_sets = (none, np.zeros(0, np.uint64)) if n_words else (None, None)
+            found = Subtrees(
+                np.zeros(1, np.int64), np.zeros(0, np.uint64), none, np.zeros((0, C), np.int64),
+                *no_sets,
+            )  # fmt: skip
+        gather = self.communicator.all_gather
+        lengths = gather(np.diff(found.offsets))
+        nodes, sums = gather(found.nodes), gather(np.ascontiguousarray(found.leaf_sums))
+        firsts = _shifted(gather(found.first_leaf), [len(s) for s in sums])
+        set_at: Array = None
+        sets: Array = None
+        if found.sets is not None and found.set_at is not None:
+            words = gather(np.ascontiguousarray(found.sets))
+            set_at = _shifted(gather(found.set_at), [w.size for w in words])
+            sets = np.concatenate(words)
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+        return Subtrees(offsets, np.concatenate(nodes), firsts, np.concatenate(sums), set_at, sets)
+
+
+def ranges(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The numbers begin[0] .. end[0] - 1, begin[1] .. end[1] - 1, ..., i64[n]."""
+    length = end - begin
+    first = np.cumsum(length) - length
+    found: np.ndarray = np.arange(int(length.sum())) + np.repeat(begin - first, length)
+    return found
+
+
+def _shifted(parts: list[np.ndarray], sizes: list[int]) -> np.ndarray:
+    """Positions in arrays of these sizes, as positions in all of them one after another."""
+    before = np.cumsum([0, *sizes[:-1]])
+    moved = [part + n for part, n in zip(parts, before.tolist(), strict=True)]
+    found: np.ndarray = np.concatenate(moved)
+    return found

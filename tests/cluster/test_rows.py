@@ -1,0 +1,118 @@
+"""Growth by several participants that each hold some rows: the forest of one process, ==."""
+
+import threading
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from engine import DeepFrom, same_forest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tasks import large, tasks
+
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.binning import BinnedMatrix
+from gpuforest.cluster.communicator import threads
+from gpuforest.cluster.rows import grow_rows, ranges
+from gpuforest.common.errors import ClusterError
+from gpuforest.grow import merged
+from gpuforest.target import Target
+
+
+def part_of(training, backend, rows):
+    """The training of some of the rows."""
+    matrix, target = training.matrix, training.target
+    codes = backend.new_codes(rows.stop - rows.start, matrix.n_features, matrix.codes.dtype)
+    codes[...] = matrix.codes[rows]
+    return replace(
+        training,
+        matrix=BinnedMatrix(codes, matrix.n_bins, matrix.edges),
+        target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
+        backend=backend,
+    )
+
+
+def grown(task, cuts, make_backend, timeout=60.0):
+    """The forest of each participant, and the participants."""
+    training = task.training(NumpyBackend())
+    ends = [0, *cuts, len(task.X)]
+    ends_of = list(pairwise(ends))
+    room, found = threads(len(ends_of), timeout), [None] * len(ends_of)
+
+    def work(i):
+        try:
+            own = part_of(training, make_backend(), slice(*ends_of[i]))
+            waves = grow_rows(own, 0, task.n_trees, room[i], np.arange(*ends_of[i]))
+            found[i] = merged(waves, own)
+        except BaseException as error:
+            found[i] = error
+            room[i].abort()
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(len(ends_of))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout)
+    return found, room
+
+
+def assert_grown(task, cuts, make_backend):
+    whole = task.grow(NumpyBackend())
+    found, _ = grown(task, cuts, make_backend)
+    errors = [each for each in found if isinstance(each, BaseException)]
+    for error in sorted(errors, key=lambda each: isinstance(each, ClusterError)):
+        raise error  # what failed first, if one can tell
+    assert all(same_forest(forest, whole) for forest in found)
+
+
+@st.composite
+def cut_tasks(draw):
+    task = draw(tasks())
+    n = len(task.X)
+    n_cuts = draw(st.sampled_from([0, 1, 2, 6]))
+    return task, sorted(draw(st.lists(st.integers(0, n), min_size=n_cuts, max_size=n_cuts)))
+
+
+@given(case=cut_tasks(), rows=st.sampled_from([0, 4, 60]))
+@settings(derandomize=True, deadline=None, max_examples=60)
+def test_any_rows_of_any_participants(case, rows):
+    task, cuts = case
+    if task.multiway:
+        with pytest.raises(ValueError, match="multiway' needs strategy='trees'"):
+            assert_grown(task, cuts, NumpyBackend)
+        return
+    assert_grown(task, cuts, lambda: DeepFrom(rows))
+    assert_grown(task, cuts, NumpyBackend)
+
+
+@pytest.mark.parametrize("cuts", [[], [3000], [0, 1, 5900], [100, 200, 300, 300, 400, 4000]])
+@pytest.mark.parametrize("name", ["7 classes", "60 classes", "two outputs", "counts", "16 bits"])
+def test_larger_tasks(name, cuts):
+    assert_grown(large(name), cuts, lambda: DeepFrom(400))
+
+
+def test_one_that_fails_ends_all():
+    calls = []
+
+    class Failing(DeepFrom):
+        def partition(self, *args):
+            calls.append(1)
+            if len(calls) == 5:
+                raise MemoryError("no room")
+            return super().partition(*args)
+
+    found, _ = grown(large("7 classes"), [1000, 2000], lambda: Failing(0), timeout=20.0)
+    kinds = [type(each) for each in found]
+    assert (kinds.count(MemoryError), kinds.count(ClusterError)) == (1, 2)
+
+
+def test_one_that_does_not_come_is_not_waited_for():
+    [here, _] = threads(2, timeout=0.1)
+    with pytest.raises(ClusterError, match="another participant of this fit failed, or hangs"):
+        here.all_reduce(np.ones(3))
+
+
+def test_ranges():
+    begin, end = np.array([3, 9, 9, 0]), np.array([5, 9, 12, 1])
+    assert ranges(begin, end).tolist() == [3, 4, 9, 10, 11, 0]
