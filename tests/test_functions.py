@@ -18,6 +18,7 @@ MOST_CALLS = 12
 
 # functions of more arguments, which users call by keyword, as those of scikit-learn
 KEYWORDS = {
+    "data/binned.py from_blocks",
     "inspection/bias_variance.py bias_variance",
     "export/graphviz.py export_graphviz",
     "plot/surfaces.py plot_boundaries",

@@ -25,7 +25,7 @@ NAME = "watched"
 # a function, by the name under which its caller has it, and what the table calls it
 STAGES: list[tuple[ModuleType, str, str]] = [
     (base, "learn_table", "check X"),
-    (base, "fit_edges", "edges"),
+    (base, "edges_of", "edges"),
     (base, "bin_matrix", "encode"),
     (ensembles, "grow", "grow"),
     (grow, "tree_weights", "bags"),

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,7 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
     drop, categorical = names_of(arguments.drop), names_of(arguments.categorical)
     reading = reading_of(arguments)
     given = given_parameters(arguments)
-    with progress_bar() as seconds, TemporaryDirectory(prefix="gpuforest-") as spare:
+    with progress_bar() as seconds, ExitStack() as stack:
         names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
         more = {"drop_missing_target": arguments.drop_missing_target, "reading": reading}
         by_blocks = (
@@ -126,7 +127,9 @@ def run(arguments: argparse.Namespace) -> None:
         elif arguments.test is not None:
             test = load_table(arguments.test, **names, **more, features=table.names, text=text)
         if by_blocks:
-            folder = Path(spare) if "memory_limit" in given else None
+            folder = None
+            if "memory_limit" in given:
+                folder = Path(stack.enter_context(TemporaryDirectory(prefix="gpuforest-")))
             table = binned(blocks, likely_estimator(arguments, given), given, folder)
         task = arguments.task
         if task == "auto":

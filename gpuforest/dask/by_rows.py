@@ -7,7 +7,7 @@ talk over connections of their own, because dask's tasks know only their inputs 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -50,8 +50,8 @@ def fit_rows(
         futures = [
             client.submit(
                 participant, data, estimator, [parts[i] for i in some],
-                np.concatenate([np.array(ranges[i]) for i in some]), begin, token, rank, len(held),
-                workers=[worker], pure=False,
+                np.concatenate([np.array(ranges[i]) for i in some]), begin,
+                Seat(token, rank, len(held)), workers=[worker], pure=False,
             )
             for rank, (worker, some) in enumerate(held.items())
         ]  # fmt: skip
@@ -66,6 +66,14 @@ def fit_rows(
         f"workers of this fit died in each of {ATTEMPTS} attempts: most often their memory was too "
         "small"
     )
+
+
+class Seat(NamedTuple):
+    """A participant's part in an attempt; `token`: the attempt's secret name."""
+
+    token: str
+    rank: int
+    size: int
 
 
 def held_by(holders: dict[str, Any], parts: list[Any]) -> dict[str, list[int]]:
@@ -103,15 +111,14 @@ def participant(
     parts: list[np.ndarray],
     own: np.ndarray,
     begin: int,
-    token: str,
-    rank: int,
-    size: int,
+    seat: Seat,
 ) -> Any:
     """What each worker does. The first one returns the fitted estimator, the others None."""
     from distributed import Variable, get_client, get_worker
 
     from gpuforest.dask.training import here
 
+    token, rank, size = seat
     client, host = get_client(), urlsplit(get_worker().address).hostname or "127.0.0.1"
     if get_worker().address.startswith("inproc"):
         host = "127.0.0.1"
@@ -128,4 +135,5 @@ def participant(
     if rank:
         return None
     none = np.broadcast_to(np.zeros((), codes.dtype), (len(codes), len(data.y)))
-    return alone._fit_with(data.with_codes(none), None, None, (grown,))
+    alone._grown = (grown,)
+    return alone.fit(data.with_codes(none))

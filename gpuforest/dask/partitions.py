@@ -59,7 +59,8 @@ def _parts(values: Any, name: str) -> list[Any]:
         if values.ndim > 1 and values.numblocks[1] > 1:
             values = values.rechunk({1: -1})
         return list(values.to_delayed().reshape(-1))
-    return list(values.to_delayed())
+    # optimised apart, X and y of the same files would be cut into other partitions
+    return list(values.to_delayed(optimize_graph=False))
 
 
 def _triple(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

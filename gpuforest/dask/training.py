@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from gpuforest.dask import partitions
 from gpuforest.dask.by_rows import fit_rows
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import named
-from gpuforest.data.passes import Rows
+from gpuforest.data.passes import Binning, Rows
 from gpuforest.data.summary import Reader, Summary
 from gpuforest.estimators.shares import grow_share
 from gpuforest.forest import Forest
@@ -220,61 +221,66 @@ def binned(client: Client, estimator: Any, triples: list[Any]) -> Codes:
         asked = [client.submit(partitions.facts, b, n) for b, n in zip(blocks, names, strict=True)]
         facts = client.gather(done_all(client, asked))
     ends = np.cumsum([0, *(f.n_rows for f in facts)]).tolist()
-    kept = [i for i, f in enumerate(facts) if f.n_rows]
-    if not kept:
+    found = [
+        Part(name, block, f, range(first, last))
+        for name, block, f, (first, last) in zip(names, blocks, facts, pairwise(ends), strict=True)
+        if f.n_rows
+    ]
+    if not found:
         raise ValueError("the partitions have no rows")
-    seed = estimator.random_state
-    with progress.stage("learning bins"):
-        reader = Reader(estimator.categorical_features, estimator.min_category_frequency)
-        reader = client.submit(partitions.opened, blocks[kept[0]], names[kept[0]], reader).result()
-        n_counted = sum(f.n_counted for f in facts)
-        limit = hash_limit(min(SAMPLE_ROWS, n_counted), max(n_counted, 1))
-
-        def summary(limit: int) -> Summary:
-            each = [
-                client.submit(
-                    partitions.summarised, blocks[i], names[i], reader, ends[i], seed, limit
-                )
-                for i in kept
-            ]
-            done_all(client, each)
-            while len(each) > 1:
-                groups = range(0, len(each), ADDED_AT_ONCE)
-                each = [
-                    client.submit(partitions.added, each[g : g + ADDED_AT_ONCE]) for g in groups
-                ]
-            found: Summary = each[0].result()
-            return found
-
-        found = summary(limit)
-        if len(found.sample.rows) < min(SAMPLE_ROWS, n_counted):
-            found = summary(2**64 - 1)  # a chance of 10**-15
-        rows = Rows()
-        for i in kept:
-            with named(names[i]):
-                rows.extend(facts[i].rows)
-        y, weights = rows.target(), rows.checked_weights()
-        integers = None if weights is None else weights[1]
-        categories = reader.categories(found.tallies)
-        edges = found.edges(estimator.max_bins, integers, categories, get_host_backend())
-    with progress.stage("binning"):
-        parts = [
-            client.submit(partitions.encoded, blocks[i], names[i], reader, edges) for i in kept
-        ]
-        done_all(client, parts)
-    data = BinnedData(
-        by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
-        edges=edges,
-        y=y,
-        sample_weight=None if weights is None else weights[0],
-        feature_names=None if reader.names is None else [str(name) for name in reader.names],
-        max_bins=estimator.max_bins,
-        categorical_features=estimator.categorical_features,
-        min_category_frequency=estimator.min_category_frequency,
-        seed=seed,
-        dtype=np.dtype(found.sample.values.dtype),
+    binning = Binning(
+        estimator.max_bins,
+        estimator.categorical_features,
+        estimator.min_category_frequency,
+        estimator.random_state,
     )
-    return Codes(data, parts, [range(ends[i], ends[i + 1]) for i in kept])
+    with progress.stage("learning bins"):
+        first, rows = found[0], Rows()
+        reader = client.submit(
+            partitions.opened, first.block, first.name, binning.reader()
+        ).result()
+        summary = summary_of(client, found, reader, binning.seed)
+        for part in found:
+            with named(part.name):
+                rows.extend(part.facts.rows)
+        data = binning.learned(reader, summary, rows, get_host_backend())
+    with progress.stage("binning"):
+        codes = [
+            client.submit(partitions.encoded, p.block, p.name, reader, data.edges) for p in found
+        ]
+        done_all(client, codes)
+    return Codes(data, codes, [part.rows for part in found])
+
+
+class Part(NamedTuple):
+    """A partition that has rows; `block`: a future."""
+
+    name: str
+    block: Any
+    facts: partitions.Facts
+    rows: range
+
+
+def summary_of(client: Client, parts: list[Part], reader: Reader, seed: int) -> Summary:
+    """The summary of all rows; workers add up those of partitions."""
+    n_counted = sum(part.facts.n_counted for part in parts)
+    wanted = min(SAMPLE_ROWS, n_counted)
+
+    def found(limit: int) -> Summary:
+        each = [
+            client.submit(partitions.summarised, p.block, p.name, reader, p.rows.start, seed, limit)
+            for p in parts
+        ]
+        done_all(client, each)
+        while len(each) > 1:
+            groups = [each[g : g + ADDED_AT_ONCE] for g in range(0, len(each), ADDED_AT_ONCE)]
+            each = [client.submit(partitions.added, group) for group in groups]
+        summary: Summary = each[0].result()
+        return summary
+
+    summary = found(hash_limit(wanted, max(n_counted, 1)))
+    # with a chance of 10**-15 these are too few
+    return summary if len(summary.sample.rows) >= wanted else found(2**64 - 1)
 
 
 # what workers run
@@ -292,7 +298,8 @@ def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> Fores
 def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:
     """The whole estimator: of trees that have grown, or it grows them itself."""
     own = here(estimator)
-    return own._fit_with(data, None, None, tuple(grown)) if grown else own.fit(data)
+    own._grown = tuple(grown)
+    return own.fit(data)
 
 
 def here(estimator: Any, **others: Any) -> Any:

@@ -14,6 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from gpuforest.binning import DEVICE_VALUES, BinEdges, fit_edges
+from gpuforest.common.arguments import draw_seed
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -144,12 +145,14 @@ class BinnedData:
         >>> RandomForestClassifier(random_state=0).fit(data).score(X, X[:, 0] > 0)
         1.0
         """
-        from gpuforest.data.passes import binned_blocks
+        from gpuforest.data.blocks import Blocks
+        from gpuforest.data.passes import Binning, binned_blocks
 
-        return binned_blocks(
-            blocks, target, sample_weight, drop, max_bins, categorical_features,
-            min_category_frequency, random_state, path, n_jobs, memory_limit, verbose,
-        )  # fmt: skip
+        if not isinstance(blocks, Blocks):
+            blocks = Blocks(blocks, target, sample_weight, drop)
+        seed = draw_seed(random_state)
+        binning = Binning(max_bins, categorical_features, min_category_frequency, seed)
+        return binned_blocks(blocks, binning, path, n_jobs, memory_limit, verbose)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BinnedData:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.binning import BinEdges, encode_blocks
 from gpuforest.common import progress
-from gpuforest.common.arguments import draw_seed, thread_count
+from gpuforest.common.arguments import thread_count
 from gpuforest.data.binned import BinnedData, Folder, Labels
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import factorize
@@ -22,35 +22,52 @@ from gpuforest.data.summary import Reader, Summary
 from gpuforest.data.validation import check_weights
 
 
+@dataclass(frozen=True)
+class Binning:
+    """How a table is binned; as of the estimators, but `seed` for their `random_state`."""
+
+    max_bins: int | str
+    categorical_features: Any
+    min_category_frequency: int
+    seed: int
+
+    def reader(self) -> Reader:
+        return Reader(self.categorical_features, self.min_category_frequency)
+
+    def learned(self, reader: Reader, summary: Summary, rows: Rows, backend: Backend) -> BinnedData:
+        """The data of all rows without their codes, after the first pass."""
+        y, weights = rows.target(), rows.checked_weights()
+        categories = reader.categories(summary.tallies)
+        integers = None if weights is None else weights[1]
+        edges = summary.edges(self.max_bins, integers, categories, backend)
+        names = getattr(reader, "feature_names_in_", None)  # of strings only
+        return BinnedData(
+            by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
+            edges=edges,
+            y=y,
+            sample_weight=None if weights is None else weights[0],
+            feature_names=None if names is None else names.tolist(),
+            dtype=np.dtype(summary.sample.values.dtype),
+            **vars(self),
+        )
+
+
 def binned_blocks(
-    blocks: Any,
-    target: str | None,
-    sample_weight: str | None,
-    drop: Sequence[str],
-    max_bins: int | str,
-    categorical_features: Any,
-    min_category_frequency: int,
-    random_state: Any,
+    source: Blocks,
+    binning: Binning,
     path: str | os.PathLike[str] | None,
     n_jobs: int | None,
     memory_limit: int | None,
     verbose: int,
 ) -> BinnedData:
     """See `BinnedData.from_blocks`."""
-    source = blocks
-    if not isinstance(source, Blocks):
-        source = Blocks(blocks, target, sample_weight, drop)
-    backend = get_host_backend(thread_count(n_jobs))
-    reader, seed = Reader(categorical_features, min_category_frequency), draw_seed(random_state)
+    backend, reader, rows = get_host_backend(thread_count(n_jobs)), binning.reader(), Rows()
     folder = None if path is None else Folder(path)  # refused before any work is lost
     with progress.printing(verbose), folder or nullcontext():
         with progress.stage("learning bins"):
-            rows = Rows()
-            summary = summarised(source, reader, rows, seed, backend)
-            y, weights = rows.target(), rows.checked_weights()
-            categories = reader.categories(summary.tallies)
-            integers = None if weights is None else weights[1]
-            edges = summary.edges(max_bins, integers, categories, backend)
+            summary = summarised(source, reader, rows, binning.seed, backend)
+            data = binning.learned(reader, summary, rows, backend)
+        edges = data.edges
         shape = edges.n_features, summary.n_rows
         n_bytes = shape[0] * shape[1] * np.dtype(edges.code_dtype).itemsize
         if folder is None and memory_limit is not None and n_bytes > memory_limit:
@@ -62,19 +79,7 @@ def binned_blocks(
             new = np.empty if folder is None else folder.codes
             codes = new(shape, edges.code_dtype)
             write_codes(source, reader, edges, codes, backend)
-        names = None if reader.names is None else [str(name) for name in reader.names]
-        data = BinnedData(
-            by_feature=codes,
-            edges=edges,
-            y=y,
-            sample_weight=None if weights is None else weights[0],
-            feature_names=names,
-            max_bins=max_bins,
-            categorical_features=categorical_features,
-            min_category_frequency=min_category_frequency,
-            seed=seed,
-            dtype=np.dtype(summary.sample.values.dtype),
-        )
+        data = data.with_codes(codes)
         return data if folder is None else folder.finish(data)
 
 

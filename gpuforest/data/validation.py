@@ -56,19 +56,21 @@ def learn_table(
     """
     if isinstance(X, BinnedData):
         learn_binned(estimator, X)
-        return X, X.edges.categories
-    wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
-    categories = CategoryReader(wanted, None, fewest, weights)
-    X, names = read_table(estimator, X, backend, categories, reset=True)
-    if categories.features:
+        found, names = X.edges.categories, X.feature_names
+    else:
+        wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
+        categories = CategoryReader(wanted, None, fewest, weights)
+        X, names = read_table(estimator, X, backend, categories, reset=True)
+        found = categories.categories
+    if found:
         signs = np.asarray(estimator._settings(X.shape[1]).monotonic_cst)
-        for f in sorted(categories.features) if signs.shape == X.shape[1:] else ():
+        for f in sorted(found) if signs.shape == X.shape[1:] else ():
             if signs[f]:
                 raise ValueError(
                     "Categorical features cannot have monotonic constraints: set that of "
                     f"{column_name(f, names)} in monotonic_cst to 0"
                 )
-    return X, categories.categories
+    return X, found
 
 
 def check_table(estimator: Any, X: Any, backend: Backend) -> Array:

@@ -26,7 +26,14 @@ from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
 from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
-from gpuforest.estimators.settings import Settings, features_tried, rules_of, sampling_of, signs_of
+from gpuforest.estimators.settings import (
+    Settings,
+    bin_weights,
+    features_tried,
+    rules_of,
+    sampling_of,
+    signs_of,
+)
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
 from gpuforest.grow import grow, joined
@@ -75,6 +82,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     verbose: int = 0
     _sampling_: Sampling
     _splitter = "best"
+    _grown: tuple[Forest, ...] = ()  # the next fit's new trees, see `FitData`
 
     def _tree_params(self) -> dict[str, Any]:
         """The parameters that say how a tree grows."""
@@ -116,10 +124,6 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         BackendError
             The backend cannot run on this machine, or its GPU has too little memory.
         """
-        return self._fit_with(X, y, sample_weight)
-
-    def _fit_with(self, X: Any, y: Any, sample_weight: Any, grown: tuple[Forest, ...] = ()) -> Any:
-        """`fit`, but the new trees may have grown elsewhere; see `FitData`."""
         self._validate_params()
         y, sample_weight = target_and_weight(X, y, sample_weight)
         earlier = self._earlier()
@@ -136,7 +140,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
             given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
             with progress.printing(self.verbose), notified(self, n_new, **given):
-                work = partial(self._fit, FitData(X, y, sample_weight, seed, earlier, grown))
+                work = partial(self._fit, FitData(X, y, sample_weight, seed, earlier, self._grown))
                 run_on_backend(work, **self._chosen(X))
         except BaseException:
             if earlier is not None:  # nor lose the trees that it was to add to
@@ -205,8 +209,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             sampling = sampling_of(settings, X.shape[0], weights, self._labels(checked))
             coding, codes = self._encode_target(checked, sampling, backend)
             rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
-            # not those of classes: bins describe X, also where they are chosen before y is known
-            integers = None if weights is None else weights[1]
+            integers = bin_weights(sampling, weights)
             if not isinstance(X, BinnedData):
                 max_bins = most_bins(X, settings.max_bins, integers, categories, backend)
                 settings = replace(settings, max_bins=max_bins)

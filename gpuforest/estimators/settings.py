@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from gpuforest.common.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT
+from gpuforest.common.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.criteria import CRITERIA, CriterionNames
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of, weigh_draws
 from gpuforest.frontier import Rules
@@ -225,6 +225,17 @@ def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int
             f"{MAX_TOTAL_WEIGHT} are supported"
         )
     return drawn
+
+
+def bin_weights(
+    sampling: Sampling, weights: tuple[np.ndarray, np.ndarray] | None
+) -> np.ndarray | None:
+    """The rows' weights i32[N] where bins are chosen: not those of classes, because bins describe
+    X, and may be chosen before y is known; but rows of no weight are not there."""
+    found = None if weights is None else weights[1]
+    if sampling.weights is None or sampling.weights.all():
+        return found
+    return np.where(sampling.weights > 0, 1 if found is None else found, 0).astype(WEIGHT)
 
 
 def sampling_of(

@@ -75,7 +75,7 @@ def cut_tasks(draw):
 
 
 @given(case=cut_tasks(), rows=st.sampled_from([0, 4, 60]))
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=30)
 def test_any_rows_of_any_participants(case, rows):
     task, cuts = case
     if task.multiway:

@@ -19,7 +19,15 @@ from robust import both_kinds
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.backends.numba import NumbaBackend, in_words
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinEdges, BinnedMatrix, draw_rows, fit_edges
+from gpuforest.binning import (
+    BinEdges,
+    BinnedMatrix,
+    fit_edges,
+    hash_limit,
+    lowest,
+    row_hashes,
+    rows_below,
+)
 from gpuforest.common.dtypes import MAX_FEATURES
 from gpuforest.criteria import CRITERIA
 from gpuforest.frontier import Rules
@@ -99,7 +107,8 @@ def test_offsets_of_subtrees(far):
 
 
 def test_offsets_of_edges(backend, engine):
-    rows = draw_rows(0, N, 500)
+    near = rows_below(0, N, hash_limit(500, N))
+    rows = near[lowest(row_hashes(0, near), 500)]
     X = np.zeros((N, F), np.uint8)
     X[rows] = np.random.default_rng(0).integers(0, 9, (500, F))
     found = fit_edges(X, sample_rows=500, backend=engine)
