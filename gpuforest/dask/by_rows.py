@@ -16,6 +16,7 @@ import numpy as np
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.cluster.sockets import Address, SocketCommunicator
 from gpuforest.common.errors import ClusterError
+from gpuforest.dask.waiting import addresses, as_done
 from gpuforest.data.binned import BinnedData
 from gpuforest.estimators.shares import grow_of_rows
 
@@ -41,10 +42,10 @@ def fit_rows(
     ------
     RuntimeError : workers died in each of `ATTEMPTS` attempts
     """
-    from distributed import Variable, wait
+    from distributed import Variable
 
     for _ in range(ATTEMPTS):
-        wait(parts)  # those of a worker that died are made again
+        list(as_done(client, parts))  # those of a worker that died are made again
         held = held_by(client.who_has(parts), parts)
         token = uuid4().hex
         futures = [
@@ -56,7 +57,7 @@ def fit_rows(
             for rank, (worker, some) in enumerate(held.items())
         ]  # fmt: skip
         try:
-            if _all_done(client, futures):
+            if _all_done(client, futures, set(held)):
                 return futures[0].result()
         finally:
             client.cancel(futures)
@@ -84,17 +85,20 @@ def held_by(holders: dict[str, Any], parts: list[Any]) -> dict[str, list[int]]:
     return found
 
 
-def _all_done(client: Client, futures: list[Any]) -> bool:
+def _all_done(client: Client, futures: list[Any], workers: set[str]) -> bool:
     """Whether all participants have finished; False: some worker died.
 
     Raises
     ------
     Exception : what a participant raised, but for "another one failed"
+    RuntimeError : no workers are left
     """
-    from distributed import as_completed, wait
+    from distributed import wait
 
-    for future in as_completed(futures):
-        if future.status == "finished":
+    for future in as_done(client, futures):
+        if future is None and workers <= addresses(client):
+            continue
+        if future is not None and future.status == "finished":
             continue
         with suppress(TimeoutError):  # the task of a worker that died waits for it
             wait(futures, timeout=LAST_WORDS)

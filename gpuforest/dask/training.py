@@ -20,6 +20,7 @@ from gpuforest.binning import SAMPLE_ROWS, hash_limit
 from gpuforest.common import progress
 from gpuforest.dask import partitions
 from gpuforest.dask.by_rows import fit_rows
+from gpuforest.dask.waiting import as_done
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import named
 from gpuforest.data.passes import Binning, Rows
@@ -186,26 +187,27 @@ def done_all(client: Client, futures: list[Any]) -> list[Any]:
     Raises
     ------
     Exception : that of a task; the other tasks are cancelled
-    RuntimeError : workers that died while they ran a task, time after time
+    RuntimeError : workers that died while they ran a task, time after time; no workers are left
     """
-    from distributed import KilledWorker, as_completed
-    from distributed.client import FutureCancelledError
+    from distributed import KilledWorker
 
     try:
-        for n, future in enumerate(as_completed(futures), 1):
+        done = 0
+        for future in as_done(client, futures):
+            if future is None:
+                continue
             if future.status == "cancelled":
                 raise RuntimeError("a task was cancelled: the cluster was closed, or the fit ended")
             if future.status == "error":
                 future.result()  # raises
-            progress.report(n, len(futures))
+            done += 1
+            progress.report(done, len(futures))
     except KilledWorker as error:
         client.cancel(futures)
         raise RuntimeError(
             f"worker {error.last_worker.address} died, as others before it, while it ran a task of "
             "this fit: most often its memory was too small"
         ) from error
-    except FutureCancelledError as error:
-        raise RuntimeError("a task was cancelled: data or workers were lost") from error
     except BaseException:
         client.cancel(futures)
         raise

@@ -348,6 +348,25 @@ def test_a_worker_that_dies(processes, tmp_path, step):
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.parametrize("strategy", ["trees", "rows"])
+def test_no_workers_are_left(processes, monkeypatch, strategy):
+    from gpuforest.dask import training, waiting
+
+    monkeypatch.setattr(waiting, "PATIENCE", 1.0)
+    share = training.done_all
+    calls = []
+
+    def closing(client, futures):
+        calls.append(1)
+        if len(calls) == 4:
+            processes.cluster.scale(0)
+        return share(client, futures)
+
+    monkeypatch.setattr(training, "done_all", closing)
+    with pytest.raises((RuntimeError, ValueError), match="no workers"):
+        fitted(gpuforest.RandomForestClassifier(6), X, Y, sizes=CUTS["even"], strategy=strategy)
+
+
 def test_a_worker_that_joins_late_and_a_cancelled_fit(processes, monkeypatch):
     from gpuforest.dask import training
 

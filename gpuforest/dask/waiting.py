@@ -1,0 +1,49 @@
+"""Waiting for tasks, but not for ever: a cluster may lose all its workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+Client = Any
+PATIENCE = 30.0  # seconds without any worker
+LOOK = 1.0  # seconds between looks at the workers
+PAUSE = 0.005  # seconds between looks at the tasks
+
+
+def addresses(client: Client) -> set[str]:
+    """Those of the workers that there are."""
+    return set(client.scheduler_info(-1)["workers"])
+
+
+def as_done(client: Client, futures: list[Any]) -> Iterator[Any]:
+    """The futures, each when it has finished, failed or was cancelled; None when some seconds have
+    passed without.
+
+    Raises
+    ------
+    RuntimeError : the cluster has had no workers for `PATIENCE` seconds
+    """
+    from distributed import as_completed
+
+    coming = as_completed(futures)
+    looked = seen = time.monotonic()
+    while not coming.is_empty():
+        ready = coming.next_batch(block=False)
+        yield from ready
+        now = time.monotonic()
+        if ready:
+            looked = seen = now
+        elif now - looked > LOOK:
+            looked = now
+            yield None
+            if addresses(client):
+                seen = now
+            elif now - seen > PATIENCE:
+                raise RuntimeError(
+                    f"the cluster has had no workers for {PATIENCE:.0f} seconds: they died, or it "
+                    "was closed"
+                )
+        else:
+            time.sleep(PAUSE)
