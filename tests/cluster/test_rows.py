@@ -75,7 +75,7 @@ def cut_tasks(draw):
 
 
 @given(case=cut_tasks(), rows=st.sampled_from([0, 4, 60]))
-@settings(derandomize=True, deadline=None, max_examples=30)
+@settings(derandomize=True, deadline=None, max_examples=20)
 def test_any_rows_of_any_participants(case, rows):
     task, cuts = case
     if task.multiway:
@@ -86,8 +86,8 @@ def test_any_rows_of_any_participants(case, rows):
     assert_grown(task, cuts, NumpyBackend)
 
 
-@pytest.mark.parametrize("cuts", [[], [3000], [0, 1, 5900], [100, 200, 300, 300, 400, 4000]])
-@pytest.mark.parametrize("name", ["7 classes", "60 classes", "two outputs", "counts", "16 bits"])
+@pytest.mark.parametrize("cuts", [[0, 1, 5900], [100, 200, 300, 300, 400, 4000]])
+@pytest.mark.parametrize("name", ["60 classes", "two outputs", "16 bits"])
 def test_larger_tasks(name, cuts):
     assert_grown(large(name), cuts, lambda: DeepFrom(400))
 
