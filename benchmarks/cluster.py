@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks import data
 from benchmarks.record import Log, spread, table
 from gpuforest import RandomForestClassifier
+from gpuforest.common import progress
 
 SIZES = {"HIGGS 11M": (11_000_000, 28), "1e9 x 28": (1_000_000_000, 28)}
 TARGET = 8  # bytes of y that each worker receives of a row
@@ -57,7 +58,8 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             middle = time.perf_counter()
             before = sum(client.run(_received).values())
             given = local.get_params() | {"n_jobs": None}
-            found = on_dask.RandomForestClassifier(**given).fit(*parts)
+            with progress.listening() as stages:
+                found = on_dask.RandomForestClassifier(**given).fit(*parts)
             end = time.perf_counter()
             assert np.array_equal(found.forest_.nodes, local.forest_.nodes)
             if turn:
@@ -69,6 +71,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         "one_process_seconds": here,
         "two_workers_seconds": there,
         "speed": [a / b for a, b in zip(here, there, strict=True)],
+        "stages_of_the_last": stages,
         "received_mb": [c / 1e6 for c in counted],
         "formula_mb": wanted / 1e6,
         "forest_mb": local.forest_.nodes.nbytes / 1e6 + local.forest_.leaf_sums.nbytes / 1e6,

@@ -22,8 +22,16 @@ def streams(path: str) -> bool:
 
 
 def frames(path: str, reading: Reading) -> Iterator[Any]:
-    """Frames of narwhals of the files' rows; errors name the rows."""
-    for block in Blocks(path):
+    """Frames of narwhals of the files' rows; errors name the rows.
+
+    Raises
+    ------
+    ValueError : there are no rows
+    """
+    blocks = Blocks(path)
+    if not blocks.n_rows:
+        raise ValueError(f"{path} has no rows")
+    for block in blocks:
         with named(block.name):
             yield as_read(block.X, reading)
 
@@ -44,6 +52,7 @@ class TableBlocks(Blocks):
         self, path: str, target: str, weight: str | None, drop: Sequence[str], reading: Reading
     ) -> None:
         super().__init__(path)
+        self._path = path
         self._names: dict[str, Any] = {"target": target, "weight": weight, "drop": drop}
         self._reading = reading
         self._first: Table | None = None
@@ -64,7 +73,7 @@ class TableBlocks(Blocks):
         ValueError : the files have no rows
         """
         if self._first is None:
-            raise ValueError("the files have no rows")
+            raise ValueError(f"{self._path} has no rows")
         return self._first
 
 

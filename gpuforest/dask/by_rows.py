@@ -120,7 +120,7 @@ def participant(
     """What each worker does. The first one returns the fitted estimator, the others None."""
     from distributed import Variable, get_client, get_worker
 
-    from gpuforest.dask.training import here
+    from gpuforest.dask.training import here, without_grown
 
     token, rank, size = seat
     client, host = get_client(), urlsplit(get_worker().address).hostname or "127.0.0.1"
@@ -140,4 +140,4 @@ def participant(
         return None
     none = np.broadcast_to(np.zeros((), codes.dtype), (len(codes), len(data.y)))
     alone._grown = (grown,)
-    return alone.fit(data.with_codes(none))
+    return without_grown(alone.fit(data.with_codes(none)))

@@ -78,15 +78,17 @@ def fit(client: Client, estimator: Any, triples: list[Any], strategy: str, verbo
     ValueError : no workers; what the data have wrong, with the partition's name; a strategy that
         does not fit
     """
+    begin = estimator._earlier().n_trees if continues(estimator) else 0
     with progress.printing(verbose):
         if strategy == "rows":
             require_shared_rows(estimator)
+            if begin == estimator.n_estimators:
+                strategy = "trees"  # which has nothing to grow
         codes = binned(client, estimator, triples)
         lacking = without_room(client, codes)
         if strategy == "auto" and lacking and not why_not_rows(estimator):
             strategy = "rows"
         [data] = client.scatter([codes.data], broadcast=True, hash=False)
-        begin = estimator.forest_.n_trees if continues(estimator) else 0
         if strategy == "rows":
             with progress.stage("growing"):
                 return fit_rows(client, estimator, data, codes.parts, codes.ranges, begin)
@@ -301,7 +303,13 @@ def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:
     """The whole estimator: of trees that have grown, or it grows them itself."""
     own = here(estimator)
     own._grown = tuple(grown)
-    return own.fit(data)
+    return without_grown(own.fit(data))
+
+
+def without_grown(estimator: Any) -> Any:
+    """The fitted estimator alone: its parts need not travel beside its forest."""
+    estimator.__dict__.pop("_grown", None)
+    return estimator
 
 
 def here(estimator: Any, **others: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuforest.data.files import PARQUET, named_files, partition_of
-from gpuforest.data.frames import listed
+from gpuforest.data.frames import listed, require_unique
 from gpuforest.data.libraries import require_pyarrow
 from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.data.values import Reading, typed
@@ -190,6 +190,7 @@ def _file_blocks(files: list[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
     """Tables of the files' rows. files : (file, the path that named it)"""
     folders = _folder_columns(files)
     types: dict[str, Any] = {}  # of the columns of CSV files, as the first one has them
+    names: list[str] = []
     for i, (file, _) in enumerate(files):
         begin = 0
         read = _parquet if file.lower().endswith(PARQUET) else _csv
@@ -199,8 +200,16 @@ def _file_blocks(files: list[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
                 table = next(tables, None)
             if table is None:
                 break
+            if not begin:
+                require_unique(table.column_names, file)
+                names = names or table.column_names
+                if other := {*names} ^ {*table.column_names}:
+                    raise ValueError(
+                        f"{file} has other columns than {files[0][0]}: {listed(sorted(other))}"
+                    )
+            table = table.select(names)  # which may stand in another order
             for name, values in folders.items():
-                if name not in table.column_names:
+                if name not in names:
                     table = table.append_column(name, values.take(np.full(len(table), i)))
             yield f"{file}, rows {begin:,} to {begin + len(table) - 1:,}", table
             begin += len(table)

@@ -61,7 +61,7 @@ def _read_file(name: str, reading: Reading, text: Collection[str]) -> Any:
         raise ValueError(f"{name} is no whole compressed file: {error}") from error
     # as pandas calls those without a name
     names = [column.strip() or f"Unnamed: {i}" for i, column in enumerate(names)]
-    _require_unique(names, name)
+    require_unique(names, name)
     columns = typed(columns, reading, [column in text for column in names])
     return _frame(dict(zip(names, columns, strict=True)))
 
@@ -118,7 +118,7 @@ def _read_parquet(file: IO[bytes], name: str) -> Any:
 
     try:
         source = parquet.ParquetFile(pa.PythonFile(file, "r"))
-        _require_unique([column.strip() for column in source.schema_arrow.names], name)
+        require_unique([column.strip() for column in source.schema_arrow.names], name)
         table = source.read()
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{name} is no Parquet file: {str(error).splitlines()[0]}") from error
@@ -129,7 +129,7 @@ def _read_parquet(file: IO[bytes], name: str) -> Any:
     return nw.from_native(table.replace_schema_metadata(), eager_only=True)
 
 
-def _require_unique(names: list[str], path: str) -> None:
+def require_unique(names: list[str], path: str) -> None:
     if len(set(names)) < len(names):
         twice = [name for name, n in Counter(names).items() if n > 1]
         raise ValueError(

@@ -206,7 +206,13 @@ def test_warm_start(pair):
     found.set_params(n_estimators=8).fit(cut(X, sizes), cut(Z, sizes))
     assert_same(found, gpuforest.RandomForestRegressor(8, random_state=0).fit(X, Z))
     found.set_params(n_estimators=11, strategy="rows").fit(cut(X, sizes), cut(Z, sizes))
-    assert_same(found, gpuforest.RandomForestRegressor(11, random_state=0).fit(X, Z))
+    whole = gpuforest.RandomForestRegressor(11, random_state=0).fit(X, Z)
+    assert_same(found, whole)
+    with pytest.warns(UserWarning, match="does not fit new trees"):
+        found.fit(cut(X, sizes), cut(Z, sizes))
+    assert_same(found, whole)
+    with pytest.raises(ValueError, match="n_estimators=5 must be larger or equal"):
+        found.set_params(n_estimators=5).fit(cut(X, sizes), cut(Z, sizes))
 
 
 def test_codes_that_no_worker_can_hold(pair, monkeypatch):
