@@ -79,8 +79,10 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _received(dask_worker: Any) -> int:
-    """Bytes that a worker has received from others so far."""
-    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+    """Bytes of codes that a worker has received from others so far; not those of y's partitions,
+    which may lie on another worker than X's."""
+    every = (item for e in dask_worker.transfer_incoming_log for item in e["keys"].items())
+    return sum(size for key, size in every if str(key).startswith("encoded"))
 
 
 def simulated(options: argparse.Namespace) -> list[dict[str, Any]]:
