@@ -2,7 +2,8 @@
 
 Measured: two workers of one thread each on this machine against one process of two threads, in
 turn, on set A; the rows lie on the workers before the fit begins, as in a cluster's memory. The
-bytes that workers receive are counted and compared with the formula.
+bytes that workers receive (by "trees") or send (--strategy rows) are counted and compared with the
+formula.
 
 Simulated (--simulate): the seconds of 1 to 64 workers, from the measured seconds of a row and tree,
 the bytes of the formula, and the bandwidth of a network that is given.
@@ -31,6 +32,24 @@ def received(n_rows: int, n_features: int, n_workers: int, code_bytes: int = 1) 
     return n_rows * n_features * code_bytes * (n_workers - 1) / n_workers
 
 
+def level_sums(n_slots: int, n_tried: int, n_bins: int, n_channels: int) -> int:
+    """Bytes of the integers that participants sum for a level of nodes, by "rows": histograms, and
+    the numbers of rows of two children. A ring sends 2 (W - 1) / W times as many."""
+    return 8 * n_slots * (n_tried * n_bins * n_channels + 2)
+
+
+def handed_over(n_rows: int, n_features: int, n_slots: int, code_bytes: int = 1) -> int:
+    """Bytes that one participant sends another for the subtrees of some nodes: of each row its
+    codes, weight and label, of each node the number of rows."""
+    return n_rows * (n_features * code_bytes + 8) + 8 * n_slots
+
+
+def subtrees(n_nodes: int, n_leaves: int, n_channels: int, n_slots: int) -> int:
+    """Bytes of grown subtrees that a participant sends each other one: their nodes, the sums of
+    their leaves, and of each subtree the number of nodes and the first leaf."""
+    return 8 * (n_nodes + n_leaves * n_channels + 2 * n_slots)
+
+
 def forest(trees: int, depth: int, **more: Any) -> RandomForestClassifier:
     return RandomForestClassifier(trees, max_depth=depth, random_state=0, max_bins=255, **more)
 
@@ -52,12 +71,13 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     ):
         parts = [da.from_array(a, chunks=(rows, *a.shape[1:])).persist() for a in (X, y)]
         wait(parts)
+        client.run(_watched)
         for turn in range(options.turns + 1):  # the first one loads what later ones find
             began = time.perf_counter()
             local = forest(options.trees, options.depth, n_jobs=2).fit(X, y)
             middle = time.perf_counter()
-            before = sum(client.run(_received).values())
-            given = local.get_params() | {"n_jobs": None}
+            before = sum(client.run(_received).values()), sums(client.run(_sent).values())
+            given = local.get_params() | {"n_jobs": None, "strategy": options.strategy}
             with progress.listening() as stages:
                 found = on_dask.RandomForestClassifier(**given).fit(*parts)
             end = time.perf_counter()
@@ -65,9 +85,12 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             if turn:
                 here.append(middle - began)
                 there.append(end - middle)
-                counted.append(sum(client.run(_received).values()) - before)
+                counted.append(sum(client.run(_received).values()) - before[0])
+                sent = sums(client.run(_sent).values())
+                sent = {name: sent[name] - before[1][name] for name in sent}
     wanted = 2 * received(options.rows, X.shape[1], 2)
-    return {
+    by_rows = {f"{name}_by_rows_mb": n / 1e6 for name, n in sent.items()}
+    return by_rows | {
         "one_process_seconds": here,
         "two_workers_seconds": there,
         "speed": [a / b for a, b in zip(here, there, strict=True)],
@@ -83,6 +106,57 @@ def _received(dask_worker: Any) -> int:
     which may lie on another worker than X's."""
     every = (item for e in dask_worker.transfer_incoming_log for item in e["keys"].items())
     return sum(size for key, size in every if str(key).startswith("encoded"))
+
+
+def _watched() -> None:
+    """Have a worker count what it sends by "rows", and what the formula says of the same nodes."""
+    from gpuforest.cluster import rows, sockets
+
+    counts = {"sent": 0, "formula": 0}
+    inner, close = rows.SharedRows, sockets.SocketCommunicator.close
+    histogram, taken = inner.histogram, inner._handed_over
+    gathered = inner._all_subtrees
+
+    def closed(self: Any) -> None:
+        counts["sent"], self.sent = counts["sent"] + self.sent, 0
+        close(self)
+
+    def summed(self: Any, training: Any, slots: Any, features: Any) -> Any:
+        found = histogram(self, training, slots, features)
+        n, size = level_sums(*found.shape), self.communicator.size
+        counts["formula"] += 2 * n * (size - 1) // size
+        return found
+
+    def handed(self: Any, training: Any, slots: Any, owned: Any, own: Any) -> Any:
+        for rank, some in enumerate(owned):
+            if rank != self.communicator.rank:
+                part = slots.part(some)
+                n = int((part.end - part.begin).sum())
+                counts["formula"] += handed_over(n, training.n_features, part.n_slots)
+        return taken(self, training, slots, owned, own)
+
+    def shared(self: Any, found: Any, slots: Any, n_words: int) -> Any:
+        if found is not None:
+            n = subtrees(len(found.nodes), *found.leaf_sums.shape, len(found.first_leaf))
+            counts["formula"] += n * (self.communicator.size - 1)
+        return gathered(self, found, slots, n_words)
+
+    sockets.SocketCommunicator.close = closed  # type: ignore[method-assign]
+    inner.histogram, inner._handed_over = summed, handed  # type: ignore[method-assign]
+    inner._all_subtrees = shared  # type: ignore[method-assign]
+    rows.counts = counts  # type: ignore[attr-defined]
+
+
+def _sent() -> dict[str, int]:
+    from gpuforest.cluster import rows
+
+    return dict(rows.counts)  # type: ignore[attr-defined]
+
+
+def sums(counts: Any) -> dict[str, int]:
+    """The counts of all workers together."""
+    each = list(counts)
+    return {name: sum(own[name] for own in each) for name in each[0]}
 
 
 def simulated(options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -115,6 +189,7 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--depth", type=int, default=16)
     parser.add_argument("--partitions", type=int, default=10)
+    parser.add_argument("--strategy", choices=["trees", "rows"], default="trees")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--bandwidth", type=float, default=1.25e9, help="bytes a second, a worker")
@@ -132,7 +207,8 @@ def main() -> None:
     line = log.add(what="measured", **measured(options))
     names = ("one_process_seconds", "two_workers_seconds", "speed", "received_mb")
     rows = [[name, spread(line[name])] for name in names]
-    rows += [["formula_mb", f"{line['formula_mb']:.2f}"], ["forest_mb", f"{line['forest_mb']:.2f}"]]
+    names = ("formula_mb", "forest_mb", "sent_by_rows_mb", "formula_by_rows_mb")
+    rows += [[name, f"{line[name]:.2f}"] for name in names]
     print(table(["set A, " + f"{options.rows:,} rows", "median (least-greatest)"], rows))
 
 
