@@ -66,8 +66,10 @@ def grow_waves(
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown all of them
         return []
-    backend, n_channels = training.backend, training.n_channels
-    n_workers, worker, size = backend.waves(training.sampling, n_channels, n_new, training.n_words)
+    bounded = len(training.rules.signs) > 0
+    n_workers, worker, size = training.backend.waves(
+        training.sampling, training.n_channels, n_new, training.n_words, bounded
+    )
     return parallel_map(
         partial(grow_wave, training.on(worker), n_trees, size, prune),
         range(begin, n_trees, size),

@@ -189,12 +189,17 @@ class Backend(ABC):
         return self
 
     def waves(
-        self, sampling: Sampling, n_channels: int, n_trees: int, n_words: int = 0
+        self,
+        sampling: Sampling,
+        n_channels: int,
+        n_trees: int,
+        n_words: int = 0,
+        bounded: bool = False,
     ) -> tuple[int, Backend, int]:
         """How many waves grow at the same time, the backend of each, and the trees of a wave.
 
         Each tree takes memory for a bag, and for its rows in two halves; on a device also for sets
-        of `n_words` words.
+        of `n_words` words, and for bounds of values if trees are monotonic (`bounded`).
         """
         each = 4 * sampling.n_rows + 16 * sampling.bag_rows
         return 1, self, evenly(n_trees, self.memory_budget // max(each, 1))

@@ -116,14 +116,21 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
         return [e[:c] for e, c in zip(self.asnumpy(edges), counts, strict=True)]
 
     def waves(
-        self, sampling: Sampling, n_channels: int, n_trees: int, n_words: int = 0
+        self,
+        sampling: Sampling,
+        n_channels: int,
+        n_trees: int,
+        n_words: int = 0,
+        bounded: bool = False,
     ) -> tuple[int, Backend, int]:
         """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps; sets of
-        categories twice, and what puts categories in order."""
+        categories twice, and what puts categories in order; bounds of values."""
         free = self.free_bytes() - self.memory_budget
         row = 56 + 12 * n_channels
         if n_words:
             row += 16 * n_words + 40 + (8 * n_channels if n_channels > 2 else 0)
+        if bounded:
+            row += 16
         each = 4 * sampling.n_rows + row * sampling.likely_rows
         if each > free:
             raise BackendError(

@@ -94,7 +94,12 @@ class NumbaBackend(NumpyBackend):
         return NumbaBooster.of(boosting)
 
     def waves(
-        self, sampling: Sampling, n_channels: int, n_trees: int, n_words: int = 0
+        self,
+        sampling: Sampling,
+        n_channels: int,
+        n_trees: int,
+        n_words: int = 0,
+        bounded: bool = False,
     ) -> tuple[int, Backend, int]:
         """Many trees are divided into waves, one for each thread, so that no thread waits."""
         worker = copy(self)

@@ -130,10 +130,15 @@ class SharedRows(Backend):
     # the own rows
 
     def waves(
-        self, sampling: Sampling, n_channels: int, n_trees: int, n_words: int = 0
+        self,
+        sampling: Sampling,
+        n_channels: int,
+        n_trees: int,
+        n_words: int = 0,
+        bounded: bool = False,
     ) -> tuple[int, Backend, int]:
         """One wave after another, because all participants make the same calls."""
-        _, _, size = super().waves(sampling, n_channels, n_trees, n_words)
+        _, _, size = super().waves(sampling, n_channels, n_trees, n_words, bounded)
         return 1, self, self._lowest(size)
 
     def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
