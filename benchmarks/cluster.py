@@ -207,7 +207,8 @@ def main() -> None:
     line = log.add(what="measured", **measured(options))
     names = ("one_process_seconds", "two_workers_seconds", "speed", "received_mb")
     rows = [[name, spread(line[name])] for name in names]
-    names = ("formula_mb", "forest_mb", "sent_by_rows_mb", "formula_by_rows_mb")
+    by_rows = ("sent_by_rows_mb", "formula_by_rows_mb")
+    names = ("forest_mb", *(by_rows if options.strategy == "rows" else ("formula_mb",)))
     rows += [[name, f"{line[name]:.2f}"] for name in names]
     print(table(["set A, " + f"{options.rows:,} rows", "median (least-greatest)"], rows))
 

@@ -28,7 +28,7 @@ from gpuforest.forest import Forest
 from gpuforest.frontier import Frontier, Splits, bounds_below
 from gpuforest.kernels.absolute_split.medians import slot_medians
 from gpuforest.levels import Level
-from gpuforest.sampling import tree_features, tree_weights
+from gpuforest.sampling import Wanted, tree_features, tree_weights
 
 if TYPE_CHECKING:
     from gpuforest.training import Training
@@ -67,9 +67,8 @@ def grow_waves(
     if not n_new:  # max_features="oob" may have grown all of them
         return []
     bounded = len(training.rules.signs) > 0
-    n_workers, worker, size = training.backend.waves(
-        training.sampling, training.n_channels, n_new, training.n_words, bounded
-    )
+    wanted = Wanted(training.sampling, training.n_channels, n_new, training.n_words, bounded)
+    n_workers, worker, size = training.backend.waves(wanted)
     return parallel_map(
         partial(grow_wave, training.on(worker), n_trees, size, prune),
         range(begin, n_trees, size),

@@ -22,7 +22,7 @@ import numpy as np
 
 from gpuforest.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
 from gpuforest.frontier import Rules
-from gpuforest.sampling import Sampling
+from gpuforest.sampling import Sampling, Wanted
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -223,7 +223,8 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     """The memory that `fit` takes on this backend, as it is set up."""
     N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
     kept = min(fit.leaves[0], fit.most_leaves)
-    n_workers, worker, size = backend.waves(fit.sampling, C, T, bounded=len(fit.rules.signs) > 0)
+    wanted = Wanted(fit.sampling, C, T, bounded=len(fit.rules.signs) > 0)
+    n_workers, worker, size = backend.waves(wanted)
     n_waves, at_once = -(-T // size), min(T, size * n_workers)
     nodes = 8 * 2 * kept
     # rows of the leaf tables, of a wave

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -90,6 +90,20 @@ class Sampling:
             return self.bag_rows
         expected = -n * math.expm1(draws * math.log1p(-1 / n))
         return min(self.bag_rows, math.ceil(expected + 4.5 * math.sqrt(n)))
+
+
+class Wanted(NamedTuple):
+    """What trees are wanted, as far as their memory depends on it.
+
+    n_words : 64-bit words of a split set; 0: no feature is categorical
+    bounded : whether trees are monotonic, so that nodes have bounds of their values
+    """
+
+    sampling: Sampling
+    n_channels: int
+    n_trees: int
+    n_words: int = 0
+    bounded: bool = False
 
 
 def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:

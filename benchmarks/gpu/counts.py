@@ -39,7 +39,7 @@ from gpuforest.backends import cuda_launches
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.binning import SAMPLE_ROWS
 from gpuforest.estimators.settings import features_tried
-from gpuforest.sampling import Sampling
+from gpuforest.sampling import Sampling, Wanted
 
 SPARSE = 4
 # draws from a table SPARSE times as large that give as many different rows
@@ -270,7 +270,7 @@ def n_waves(work: Work, training: Any, memory: float) -> int:
     free = int(memory * 7 / 8 - 4 * work.rows * work.features)
     backend = TracedBackend(free // 8, free=free)
     sampling = Sampling(work.rows, work.rows, None)
-    return -(-work.trees // backend.waves(sampling, training.n_channels, work.trees)[2])
+    return -(-work.trees // backend.waves(Wanted(sampling, training.n_channels, work.trees))[2])
 
 
 def host_operations(work: Work, above: int) -> float:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpuforest.forest import Forest
     from gpuforest.frontier import Rules
     from gpuforest.memory import Fit
-    from gpuforest.sampling import Sampling
+    from gpuforest.sampling import Wanted
     from gpuforest.target import TargetCoding
     from gpuforest.training import Training
 
@@ -188,21 +188,14 @@ class Backend(ABC):
         """This backend, with scratch that is kept between calls that grow from the same data."""
         return self
 
-    def waves(
-        self,
-        sampling: Sampling,
-        n_channels: int,
-        n_trees: int,
-        n_words: int = 0,
-        bounded: bool = False,
-    ) -> tuple[int, Backend, int]:
+    def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
         """How many waves grow at the same time, the backend of each, and the trees of a wave.
 
         Each tree takes memory for a bag, and for its rows in two halves; on a device also for sets
-        of `n_words` words, and for bounds of values if trees are monotonic (`bounded`).
+        and bounds.
         """
-        each = 4 * sampling.n_rows + 16 * sampling.bag_rows
-        return 1, self, evenly(n_trees, self.memory_budget // max(each, 1))
+        each = 4 * wanted.sampling.n_rows + 16 * wanted.sampling.bag_rows
+        return 1, self, evenly(wanted.n_trees, self.memory_budget // max(each, 1))
 
     def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:
         """Bytes of the backend's working memory for a wave of `n_trees` trees.

@@ -38,7 +38,7 @@ from gpuforest.kernels.shared.structs import Columns
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.boosting.rounds import Boosting
-    from gpuforest.sampling import Sampling
+    from gpuforest.sampling import Wanted
     from gpuforest.training import Training
 
 Array = Any
@@ -115,21 +115,15 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
         counts = self.asnumpy(n_edges).tolist()
         return [e[:c] for e, c in zip(self.asnumpy(edges), counts, strict=True)]
 
-    def waves(
-        self,
-        sampling: Sampling,
-        n_channels: int,
-        n_trees: int,
-        n_words: int = 0,
-        bounded: bool = False,
-    ) -> tuple[int, Backend, int]:
+    def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
         """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps; sets of
         categories twice, and what puts categories in order; bounds of values."""
+        sampling, C, words = wanted.sampling, wanted.n_channels, wanted.n_words
         free = self.free_bytes() - self.memory_budget
-        row = 56 + 12 * n_channels
-        if n_words:
-            row += 16 * n_words + 40 + (8 * n_channels if n_channels > 2 else 0)
-        if bounded:
+        row = 56 + 12 * C
+        if words:
+            row += 16 * words + 40 + (8 * C if C > 2 else 0)
+        if wanted.bounded:
             row += 16
         each = 4 * sampling.n_rows + row * sampling.likely_rows
         if each > free:
@@ -140,7 +134,7 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
             )
         if self.room is not None:
             free = min(free, self.room - self.memory_budget)
-        return 1, self, evenly(n_trees, free // each)
+        return 1, self, evenly(wanted.n_trees, free // each)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         if training.rules.multiway:

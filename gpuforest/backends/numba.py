@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from gpuforest.boosting.rounds import Boosting
     from gpuforest.forest import Forest
     from gpuforest.memory import Fit
-    from gpuforest.sampling import Sampling
+    from gpuforest.sampling import Wanted
     from gpuforest.training import Training
 
 Array = Any
@@ -93,22 +93,16 @@ class NumbaBackend(NumpyBackend):
     def booster(self, boosting: Boosting) -> Booster:
         return NumbaBooster.of(boosting)
 
-    def waves(
-        self,
-        sampling: Sampling,
-        n_channels: int,
-        n_trees: int,
-        n_words: int = 0,
-        bounded: bool = False,
-    ) -> tuple[int, Backend, int]:
+    def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
         """Many trees are divided into waves, one for each thread, so that no thread waits."""
         worker = copy(self)
         worker.kept = deque() if self.for_workers is None else self.for_workers
-        if 1 < self.n_threads <= n_trees:
+        if 1 < self.n_threads <= wanted.n_trees:
             worker.n_threads, worker.n_workers = 1, self.n_threads
             worker.memory_budget = self.memory_budget // self.n_threads
         n_workers = worker.n_workers
-        size = super(NumbaBackend, worker).waves(sampling, n_channels, -(-n_trees // n_workers))[2]
+        each = wanted._replace(n_trees=-(-wanted.n_trees // n_workers))
+        size = super(NumbaBackend, worker).waves(each)[2]
         return n_workers, worker, size
 
     def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:

@@ -21,7 +21,7 @@ from gpuforest.cluster.communicator import Communicator
 from gpuforest.frontier import Frontier, Splits, Subtrees
 from gpuforest.grow import Prune, grow_waves
 from gpuforest.levels import Level
-from gpuforest.sampling import Sampling
+from gpuforest.sampling import Wanted
 from gpuforest.target import Target, TargetCoding
 
 if TYPE_CHECKING:
@@ -129,16 +129,9 @@ class SharedRows(Backend):
 
     # the own rows
 
-    def waves(
-        self,
-        sampling: Sampling,
-        n_channels: int,
-        n_trees: int,
-        n_words: int = 0,
-        bounded: bool = False,
-    ) -> tuple[int, Backend, int]:
+    def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
         """One wave after another, because all participants make the same calls."""
-        _, _, size = super().waves(sampling, n_channels, n_trees, n_words, bounded)
+        _, _, size = super().waves(wanted)
         return 1, self, self._lowest(size)
 
     def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:

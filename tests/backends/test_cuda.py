@@ -22,6 +22,7 @@ from gpuforest.criteria import CRITERIA
 from gpuforest.inspection import oob
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.predict import apply, predict
+from gpuforest.sampling import Wanted
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
 FEW = settings(derandomize=True, deadline=None, max_examples=40)
@@ -87,7 +88,7 @@ def least_memory(cuda, task):
     for bits in count(10):
         backend = cuda.backend(1000, free=2**bits)
         try:
-            backend.waves(task.sampling, task.coded()[0].n_channels, task.n_trees)
+            backend.waves(Wanted(task.sampling, task.coded()[0].n_channels, task.n_trees))
         except BackendError:
             continue
         return backend

@@ -88,7 +88,7 @@ def test_any_rows_of_any_participants(case, rows):
 
 
 @pytest.mark.parametrize("cuts", [[0, 1, 5900], [100, 200, 300, 300, 400, 4000]])
-@pytest.mark.parametrize("name", ["7 classes", "two outputs", "16 bits"])
+@pytest.mark.parametrize("name", ["7 classes", "two outputs", "counts", "16 bits"])
 def test_larger_tasks(name, cuts):
     assert_grown(large(name), cuts, lambda: DeepFrom(400))
 

@@ -26,6 +26,7 @@ from gpuforest import RandomForestClassifier, RandomForestRegressor, grow, regis
 from gpuforest.backends import base, cuda_boosters, cuda_launches, registry
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.boosting.rounds import rounds
+from gpuforest.sampling import Wanted
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 
@@ -228,9 +229,8 @@ def test_a_wave_keeps_within_its_memory(n_classes, signs):
     # in 100 times that memory, little more than 100 times three trees would be planned: a
     # sixth, where three sixteenths of a GPU are left free
     backend.free = 100 * peak
-    bounded = len(signs) > 0
-    size = backend.waves(task.sampling, training.n_channels, 10**9, bounded=bounded)[2]
-    assert size <= 350
+    wanted = Wanted(task.sampling, training.n_channels, 10**9, bounded=len(signs) > 0)
+    assert backend.waves(wanted)[2] <= 350
 
 
 def test_what_is_needed_no_more_makes_room(monkeypatch):
