@@ -23,6 +23,7 @@ from dask import delayed
 from distributed import Client, LocalCluster
 
 import gpuforest.dask as on_dask
+from gpuforest.backends import registry
 
 N = 800
 RNG = np.random.default_rng(0)
@@ -139,6 +140,25 @@ def test_estimators(pair, model, y):
     assert getattr(found, "oob_score_", None) == getattr(whole, "oob_score_", None)
     assert found.get_params()["n_jobs"] == model.n_jobs
     assert np.array_equal(found.to_local().predict(X), whole.predict(X))
+
+
+def test_a_worker_trains_on_its_device(cuda, monkeypatch):
+    """Emulated, if there is none. One worker, because an emulated device serves one thread."""
+    used = []
+
+    def device(*_):
+        used.append(threading.current_thread())
+        return cuda.backend()
+
+    monkeypatch.setattr(registry, "_factories", registry._factories | {"device": device})
+    model = gpuforest.RandomForestClassifier(3, max_depth=4, random_state=1)
+    whole = clone(model).fit(X, Y)
+    local = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
+    with LocalCluster(n_workers=1, **local) as cluster, Client(cluster):
+        found = fitted(model.set_params(backend="device"), X, Y)
+    assert_same(found, whole)
+    assert used
+    assert threading.current_thread() not in used
 
 
 def test_rows_by_label_and_a_class_in_one_partition(client):
