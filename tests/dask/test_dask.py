@@ -1,17 +1,11 @@
 """Forests from a dask cluster: the local ones, however rows and workers are shared out."""
 
-import importlib
-import os
-import queue
 import re
-import signal
 import threading
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from engine import same_forest
 from sklearn.base import clone
 
 import gpuforest
@@ -21,23 +15,10 @@ import dask.array as da
 import dask.dataframe as dd
 from dask import delayed
 from distributed import Client, LocalCluster
+from partitioned import CUTS, RNG, WEIGHTS, N, X, Y, Z, assert_same, cut, fitted
 
 import gpuforest.dask as on_dask
 from gpuforest.backends import registry
-
-N = 800
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(N, 5)).astype(np.float32)
-X[RNG.random(X.shape) < 0.05] = np.nan
-Y = np.where(np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) > 0, "yes", "no")
-Z = np.nan_to_num(X[:, 0] * 3 + X[:, 2])
-WEIGHTS = RNG.integers(0, 4, N) * 0.3
-CUTS = {
-    "even": (200, 200, 200, 200),
-    "uneven": (500, 0, 1, 299),
-    "one": (N,),
-    "many": (7,) * 114 + (2,),
-}
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3, 7])
@@ -53,27 +34,6 @@ def pair():
     local = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
     with LocalCluster(n_workers=2, **local) as cluster, Client(cluster) as client:
         yield client
-
-
-def cut(values, sizes):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
-
-
-def fitted(model, X, y, weight=None, sizes=CUTS["uneven"], strategy="auto"):
-    """The model for dask of the same name, fitted on partitions."""
-    kind = getattr(on_dask, type(model).__name__)
-    parts = [None if a is None else cut(a, sizes) for a in (X, y, weight)]
-    return kind(**model.get_params(), strategy=strategy).fit(*parts)
-
-
-def assert_same(found, whole):
-    assert same_forest(found.forest_, whole.forest_)
-    assert found.forest_.edges.categories == whole.forest_.edges.categories
-    assert found.forest_.seed == whole.forest_.seed
-    assert found.n_features_in_ == whole.n_features_in_
-    if hasattr(whole, "classes_"):
-        assert found.classes_.tolist() == whole.classes_.tolist()
-        assert found.classes_.dtype == whole.classes_.dtype
 
 
 @pytest.mark.parametrize("strategy", ["trees", "rows"])
@@ -316,100 +276,3 @@ def test_no_client_and_no_workers(monkeypatch):
         fitted(gpuforest.RandomForestRegressor(2), X, Z)
     with pytest.raises(TypeError, match="y is a ndarray, but X is a dask collection"):
         on_dask.RandomForestRegressor(2, client=object()).fit(cut(X, (N,)), Z)
-
-
-@pytest.fixture
-def processes():
-    """Two workers that are processes."""
-    from dask import config
-
-    quick = {"distributed.deploy.lost-worker-timeout": "1s"}
-    with (
-        config.set(quick),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
-def kill_one(after):
-    """Kill the first worker that comes to this task, and do nothing elsewhere."""
-    flag = Path(after)
-    try:
-        flag.touch(exist_ok=False)
-    except FileExistsError:
-        return
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-@pytest.mark.parametrize("step", ["encoded", "gathered", "grown_share", "fitted", "grow_of_rows"])
-def test_a_worker_that_dies(processes, tmp_path, step):
-    """Its tasks run again: on the other worker, or on one that the cluster starts anew."""
-    homes = {"encoded": "partitions", "grow_of_rows": "by_rows"}
-    home = f"gpuforest.dask.{homes.get(step, 'training')}"
-
-    def die_at(step=step, home=home, flag=str(tmp_path / "died")):
-        module = importlib.import_module(home)
-        work = getattr(module, step)
-
-        def deadly(*args):
-            kill_one(flag)
-            return work(*args)
-
-        deadly.__module__, deadly.__qualname__ = work.__module__, work.__qualname__
-        setattr(module, step, deadly)
-
-    processes.run(die_at)
-    done = queue.Queue()
-
-    def fit():
-        model = gpuforest.RandomForestClassifier(6, random_state=0)
-        kind = on_dask.RandomForestClassifier(6, random_state=0, client=processes)
-        kind.set_params(strategy="rows" if step == "grow_of_rows" else "trees")
-        found = kind.fit(cut(X, CUTS["even"]), cut(Y, CUTS["even"]))
-        done.put(same_forest(found.forest_, model.fit(X, Y).forest_))
-
-    threading.Thread(target=fit, daemon=True).start()
-    assert done.get(timeout=60)
-    assert (tmp_path / "died").exists()
-
-
-@pytest.mark.parametrize("strategy", ["trees", "rows"])
-def test_no_workers_are_left(processes, monkeypatch, strategy):
-    from gpuforest.dask import training, waiting
-
-    monkeypatch.setattr(waiting, "PATIENCE", 1.0)
-    share = training.done_all
-    calls = []
-
-    def closing(client, futures):
-        calls.append(1)
-        if len(calls) == 4:
-            processes.cluster.scale(0)
-        return share(client, futures)
-
-    monkeypatch.setattr(training, "done_all", closing)
-    with pytest.raises((RuntimeError, ValueError), match="no workers"):
-        fitted(gpuforest.RandomForestClassifier(6), X, Y, sizes=CUTS["even"], strategy=strategy)
-
-
-def test_a_worker_that_joins_late_and_a_cancelled_fit(processes, monkeypatch):
-    from gpuforest.dask import training
-
-    share = training.done_all
-    calls = []
-
-    def interrupted(client, futures):
-        calls.append(1)
-        if len(calls) == 4:
-            processes.cluster.scale(3)
-        if len(calls) == 6:
-            raise KeyboardInterrupt
-        return share(client, futures)
-
-    monkeypatch.setattr(training, "done_all", interrupted)
-    sizes = CUTS["even"]
-    model = gpuforest.RandomForestClassifier(6, random_state=0)
-    with pytest.raises(KeyboardInterrupt):
-        fitted(model, X, Y, sizes=sizes)
-    assert_same(fitted(model, X, Y, sizes=sizes), clone(model).fit(X, Y))
