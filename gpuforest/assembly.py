@@ -15,7 +15,7 @@ from gpuforest.common.parallel import parallel_map
 from gpuforest.frontier import Subtrees
 from gpuforest.leaf_rows import distinct_of_all
 from gpuforest.levels import Level
-from gpuforest.nodes import FEATURE_SHIFT, LEAF_WORD, has_set, is_leaf
+from gpuforest.nodes import LEAF_WORD, is_leaf, words_of
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -52,19 +52,28 @@ def assemble(
     edges: BinEdges,
     coding: TargetCoding,
     backend: Backend,
+    oblique: bool = False,
 ) -> WaveTrees:
-    """The trees of a wave from its levels; the first level holds the root of each tree."""
+    """The trees of a wave from its levels; the first level holds the root of each tree.
+
+    oblique : whether nodes may split by combinations of features
+    """
     held = [trees]
     del trees
     tree_sizes, nodes, leaf_sums, set_at, sets = backend.wave_nodes(levels, held)
-    sets = set_table(nodes, set_at, sets, edges, backend)
+    sets = set_table(nodes, set_at, sets, edges, backend, oblique)
     nodes, leaf_sums = backend.leaf_table(nodes, leaf_sums, coding)
     nodes, tree_sizes, leaf_sums = map(backend.asnumpy, (nodes, tree_sizes, leaf_sums))
     return WaveTrees(nodes, tree_sizes, leaf_sums, sets)
 
 
 def set_table(
-    nodes: Array, set_at: Array | None, sets: Array, edges: BinEdges, backend: Backend
+    nodes: Array,
+    set_at: Array | None,
+    sets: Array,
+    edges: BinEdges,
+    backend: Backend,
+    oblique: bool,
 ) -> np.ndarray:
     """The sets u64[...] in the order of the nodes u64[M], on the host.
 
@@ -73,9 +82,9 @@ def set_table(
     xp = backend.xp
     if set_at is None:
         return np.zeros(0, np.uint64)
-    own = xp.nonzero(has_set(nodes))[0]
-    feature = xp.astype(xp.take(nodes, own) >> FEATURE_SHIFT, xp.int64)
-    words = xp.take(backend.asarray(edges.set_words), feature)
+    words = words_of(xp, nodes, backend.asarray(edges.set_words), oblique)
+    own = xp.nonzero(words)[0]
+    words = xp.take(words, own)
     upto = xp.cumulative_sum(words)
     move = xp.take(set_at, own) - (upto - words)
     source = xp.repeat(move, words)

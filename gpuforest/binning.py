@@ -37,6 +37,8 @@ SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
 # max_bins="auto" gives each value a bin if every feature has at most FEW_VALUES distinct values,
 # and MANY_BINS bins otherwise. benchmarks/bins.py measures what more bins gain and cost
 FEW_VALUES, MANY_BINS = 1023, 255
+MOST_COORDINATE = 65_534  # see `BinEdges.coordinates`; one more means missing where rows walk
+TINY = np.finfo(np.float64).tiny
 LOOK_ROWS = 2048  # values are counted in these rows first; too many there settle the question
 BLOCK_ROWS = 65_536  # rows encoded at once, at most
 BLOCK_VALUES = 2**24  # values encoded at once, at most: 64 MiB of float32
@@ -112,6 +114,32 @@ class BinEdges:
     def most_words(self) -> int:
         """W: the most words that a set takes; zero if no feature is categorical."""
         return int(self.set_words.max(initial=0))
+
+    @cached_property
+    def coordinates(self) -> np.ndarray:
+        """Where each bin lies between the feature's first and last bin, 0 to 65,534: i32[F, B];
+        of categories their codes, and 0 for missing values.
+
+        A bin is at the middle of its edges; the first and the last, which have one edge, are as
+        far from it as the middle of the bin beside. The numbers ascend: neighbours differ by one
+        at the least.
+        """
+        found = np.zeros((self.n_features, self.n_codes), np.int32)
+        for f, n in enumerate(self.n_bins):
+            number = np.arange(n)
+            if n == 1 or self.kinds[f] == CATEGORICAL:
+                found[f, :n] = number
+                continue
+            e = self.values[self.offsets[f] : self.offsets[f + 1]]
+            e = e / max(abs(e[0]), abs(e[-1]), TINY)  # so that differences are finite
+            inner = (e[1:] + e[:-1]) / 2
+            low = 2 * e[0] - inner[0] if n > 2 else 0.0
+            high = 2 * e[-1] - inner[-1] if n > 2 else 1.0
+            middle = np.concatenate([[low], inner, [high]])
+            at = np.rint((middle - low) / max(high - low, TINY) * MOST_COORDINATE).astype(np.int64)
+            at = np.maximum.accumulate(at - number) + number
+            found[f, :n] = np.minimum(at, MOST_COORDINATE - number[::-1])
+        return found
 
     def threshold(self, feature: np.ndarray, bin: np.ndarray) -> np.ndarray:
         """Thresholds f64[...]: x <= threshold goes left; with +inf all but missing values do."""

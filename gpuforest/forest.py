@@ -12,11 +12,13 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.binning import BinEdges
+from gpuforest.combinations import walking_terms
 from gpuforest.common.errors import need
 from gpuforest.forest_check import check_forest
 from gpuforest.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
 from gpuforest.target import TargetCoding
 
+NO_COORDINATES = np.zeros((0, 0), np.int32)
 GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much for gains
 
 
@@ -39,6 +41,8 @@ class Forest:
         node's rows and all outputs, where q are moments (times `TargetCoding.error_factors`)
     sets : u64[...], the categories that go left at splits by a set, see nodes.py
     multiway : whether such splits are links of chains, see multiway.py
+    oblique : whether splits may be by combinations of features, whose words then lie among the
+        sets, see combinations.py
     combine : how the forest combines the trees' predictions: their "mean", their "sum", the
         mean of their "votes" (a tree votes for the class of the highest proportion), or the
         "median" of their numbers
@@ -58,6 +62,7 @@ class Forest:
     node_errors: np.ndarray | None = None
     sets: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     multiway: bool = False
+    oblique: bool = False
     combine: str = "mean"
     tree_weights: np.ndarray | None = None
 
@@ -90,8 +95,21 @@ class Forest:
         The sets are in the order of the nodes."""
         if not len(self.sets):
             return np.zeros(0, np.int64)
-        found: np.ndarray = set_starts(xp, self.nodes, self.edges.set_words)
+        found: np.ndarray = set_starts(xp, self.nodes, self.edges.set_words, self.oblique)
         return found
+
+    @property
+    def coordinates(self) -> np.ndarray:
+        """What features add to combinations, i32[F, B]; i32[0, 0]: there are none."""
+        return self.edges.coordinates if self.oblique else NO_COORDINATES
+
+    @cached_property
+    def terms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For walks down an oblique forest: see `walking_terms`; else empty."""
+        if not self.oblique:
+            none = np.zeros(0, np.uint64)
+            return none, none, np.zeros(0, np.int32)
+        return walking_terms(self.nodes, self.set_at, self.sets, self.coordinates)
 
     @cached_property
     def values(self) -> np.ndarray:
@@ -221,6 +239,7 @@ def joined(trees: list[Forest]) -> Forest:
         node_errors=_all([tree.node_errors for tree in trees]),
         sets=np.concatenate([tree.sets for tree in trees]),
         multiway=any(tree.multiway for tree in trees),
+        oblique=any(tree.oblique for tree in trees),
     )
 
 

@@ -31,6 +31,9 @@ class Rules:
     n_features_tree : number of features drawn for each tree; 0: a tree has all
     features_again : whether these are drawn with replacement
     multiway : whether categorical features have a branch for each category, see multiway.py
+    combined : mean number of features in the combinations that are tried, see combinations.py; 0:
+        features are tried alone
+    heaviest : the greatest weight of a feature in a combination
     """
 
     criterion: Criterion
@@ -45,6 +48,13 @@ class Rules:
     n_features_tree: int = 0
     features_again: bool = False
     multiway: bool = False
+    combined: float = 0.0
+    heaviest: int = 1
+
+    @property
+    def oblique(self) -> bool:
+        """Whether combinations of features are tried."""
+        return self.combined > 1
 
     @property
     def limited(self) -> bool:
@@ -205,12 +215,13 @@ class Splits:
 
     score : f64[S], -inf where there is no split
     feature : i32[S], -1 where there is no split
-    bin : i32[S], codes <= bin go left; SET_BIN: those in the slot's set do
+    bin : i32[S], codes <= bin go left; SET_BIN: those in the slot's set do; OBLIQUE_BIN and
+        more: see nodes.py
     missing_left : bool[S], whether missing values go left
     left : i64[S, C], channel sums of the left side
     tried : i64[S], number of features that varied and were tried
-    sets : u64[S, W], bit c of a slot's is set where code c goes left; W is zero if no feature
-        is categorical
+    sets : u64[S, W], bit c of a slot's is set where code c goes left; or the words of its
+        combination. W is zero if no feature is categorical and none are combined
     """
 
     score: Array

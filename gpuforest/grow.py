@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest import multiway
+from gpuforest import multiway, oblique
 from gpuforest.assembly import WaveTrees, assemble, merge_waves
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
@@ -67,7 +67,7 @@ def grow_waves(
     if not n_new:  # max_features="oob" may have grown all of them
         return []
     bounded = len(training.rules.signs) > 0
-    wanted = Wanted(training.sampling, training.n_channels, n_new, training.n_words, bounded)
+    wanted = Wanted(training.sampling, training.n_channels, n_new, training.node_words, bounded)
     n_workers, worker, size = training.backend.waves(wanted)
     return parallel_map(
         partial(grow_wave, training.on(worker), n_trees, size, prune),
@@ -81,9 +81,17 @@ def merged(waves: list[WaveTrees], training: Training) -> Forest:
     """The forest of all waves. The list `waves` is emptied."""
     edges, coding = training.matrix.edges, training.target.coding
     nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, training.backend.n_threads)
-    multiway = training.rules.multiway and len(sets) > 0
+    rules, some = training.rules, len(sets) > 0
     return Forest(
-        nodes, tree_offsets, leaf_sums, edges, coding, training.seed, sets=sets, multiway=multiway
+        nodes,
+        tree_offsets,
+        leaf_sums,
+        edges,
+        coding,
+        training.seed,
+        sets=sets,
+        multiway=rules.multiway and some,
+        oblique=rules.oblique and some,
     )
 
 
@@ -117,7 +125,7 @@ def grow_wave(
     subtrees = [backend.grow_subtrees(training, deep)]
     del deep
     edges, coding = training.matrix.edges, training.target.coding
-    wave = assemble(levels, subtrees.pop(), edges, coding, backend)
+    wave = assemble(levels, subtrees.pop(), edges, coding, backend, training.rules.oblique)
     return wave if prune is None else as_wave(prune(merged([wave], training)))
 
 
@@ -140,6 +148,8 @@ def advance(
     goes_on = None
     if rules.multiway:
         splits, goes_on = multiway.level(training, wide)
+    elif rules.oblique:
+        splits = oblique.level(training, wide)
     else:
         splits = backend.level(training, wide)
     if rules.min_gain > -math.inf:
@@ -189,7 +199,8 @@ def roots(training: Training, first: int, last: int) -> Frontier:
 def split_slots(training: Training, wide: Frontier, splits: Splits) -> Frontier:
     """Two slots for each wide slot, left before right; they hold no rows if it is a leaf."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
-    rows, weights, n_left = backend.partition(training, wide, splits)
+    move = oblique.partition if rules.oblique else backend.partition
+    rows, weights, n_left = move(training, wide, splits)
     below = backend.children(training, wide, splits, rows, weights, n_left)
     if wide.bounds is None:
         return below

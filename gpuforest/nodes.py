@@ -6,8 +6,9 @@
 
 A row goes left if its code <= bin, or, if its value is missing, by missing_left. A split by a
 categorical feature has the bin SET_BIN: the codes in the node's set go left. The sets lie in an
-array of their own, in the order of the nodes: u64 words, bit c for code c. `child` is the number
-of the left child in its tree; the right child is the next node. `leaf` is a row of the forest's
+array of their own, in the order of the nodes: u64 words, bit c for code c. In an oblique forest
+the bin OBLIQUE_BIN + n marks a split by a combination of n features, whose words lie there too,
+see combinations.py. `child` is the number of the left child in its tree; the right child is the next node. `leaf` is a row of the forest's
 leaf table. The nodes of a tree have the order
 
     root | pair of children | all below the left child | all below the right child
@@ -26,6 +27,9 @@ BIN_MASK, CHILD_MASK, LEAF_MASK = 2**16 - 1, 2**30 - 1, 2**47 - 1
 LEAF = 2**17 - 1  # the feature bits of a leaf
 LEAF_WORD = LEAF << FEATURE_SHIFT
 SET_BIN = BIN_MASK  # the bin bits of a split by a set: no feature has so many bins
+MOST_COMBINED = 8  # features of a combination
+OBLIQUE_BIN = SET_BIN - 2 * MOST_COMBINED + 1  # and the number of features: features of an
+# oblique forest have fewer bins
 
 
 def pack_splits(xp: Any, feature: Array, bin: Array, missing_left: Array) -> Array:
@@ -50,14 +54,33 @@ def has_set(nodes: Array) -> Array:
     return ((nodes & BIN_MASK) == SET_BIN) & ~is_leaf(nodes)
 
 
-def set_starts(xp: Any, nodes: Array, set_words: Array) -> Array:
-    """The word where the set of each node begins, i64[M], if sets follow in the nodes' order.
+def combined(nodes: Array) -> Array:
+    """The number of features in the combinations by which nodes u64[...] of an oblique forest
+    split, i64[...]; 0 where they split otherwise or are leaves."""
+    bin = (nodes & BIN_MASK).astype("int64")
+    own = (bin > OBLIQUE_BIN) & (bin < SET_BIN) & ~is_leaf(nodes)
+    return (bin - OBLIQUE_BIN) * own
+
+
+def words_of(xp: Any, nodes: Array, set_words: Array, oblique: bool) -> Array:
+    """The words of each node's set or combination, i64[M].
 
     set_words : i64[F], number of words of a set of each feature
+    oblique : whether nodes may split by combinations
     """
     own = has_set(nodes)
     feature = xp.astype(nodes >> FEATURE_SHIFT, xp.int64)
     words = xp.where(own, xp.take(set_words, xp.where(own, feature, 0)), 0)
+    if oblique:
+        n = combined(nodes)
+        words = xp.where(n > 0, 1 + n // 2, words)
+    return words
+
+
+def set_starts(xp: Any, nodes: Array, set_words: Array, oblique: bool = False) -> Array:
+    """The word where the set or combination of each node begins, i64[M], if these follow in the
+    nodes' order; see `words_of`."""
+    words = words_of(xp, nodes, set_words, oblique)
     return xp.cumulative_sum(words) - words
 
 

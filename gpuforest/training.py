@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from gpuforest.combinations import Combining, words_for
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -55,6 +58,19 @@ class Training:
     def n_words(self) -> int:
         """W, the 64-bit words of a split set; 0 if no feature is categorical."""
         return self.matrix.edges.most_words
+
+    @cached_property
+    def combining(self) -> Combining:
+        """What combinations of features are drawn from."""
+        rules, edges = self.rules, self.matrix.edges
+        return Combining.of(edges, rules.combined, rules.heaviest, self.backend.asarray)
+
+    @property
+    def node_words(self) -> int:
+        """The most words that a node stores, of a set or of a combination."""
+        if not self.rules.oblique:
+            return self.n_words
+        return max(self.n_words, words_for(self.combining.most_features))
 
     @property
     def hist_channels(self) -> int:

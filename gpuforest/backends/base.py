@@ -110,6 +110,13 @@ class Backend(ABC):
         of rows that went left i64[S].
         """
 
+    def project(
+        self, training: Training, slots: Frontier, features: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        """Codes [R, k] of the rows of all slots in combinations i32[S, k, L], and how sums become
+        codes, low and shift i64[S, k]."""
+        raise NotImplementedError
+
     @abstractmethod
     def apply(self, forest: Forest, codes: Array) -> Array:
         """The leaf that each row reaches in each tree, i64[N, T]."""

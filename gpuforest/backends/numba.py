@@ -17,6 +17,7 @@ from gpuforest.backends.boosters import Booster, NumbaBooster
 from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, grow_parts
+from gpuforest.backends.numba_oblique import project_slots, row_bytes, sums_of
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.records import (
     columns_of,
@@ -303,6 +304,11 @@ class NumbaBackend(NumpyBackend):
         parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
         return slots.rows, slots.weights, n_left
 
+    def project(
+        self, training: Training, slots: Frontier, features: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        return project_slots(self, training, slots, features, weights)
+
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """So many that all threads have work to the end: whole trees, if many grow.
 
@@ -331,9 +337,11 @@ class NumbaBackend(NumpyBackend):
         trees, sets = numba_trees(forest, range(forest.n_trees))
 
         def part(rows: slice) -> None:
-            apply(trees, *in_words(codes[rows]), out[rows], new_group(), sets)
+            columns, words = in_words(codes[rows])
+            sums = sums_of(forest, columns)
+            apply(trees, columns, words, sums, out[rows], new_group(), sets)
 
-        blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
+        blocks = self.row_blocks(len(codes), forest.n_trees, row_bytes(forest, codes))
         parallel_map(part, blocks, self.n_threads)
         return out
 
@@ -352,12 +360,13 @@ class NumbaBackend(NumpyBackend):
             sums = total[rows] if len(begin) else np.ascontiguousarray(total[rows].T)
             columns, words = in_words(codes[rows])
             accumulate(
-                own, values, columns, left_out, sums, words, begin, column, new_group(), sets
+                own, values, columns, left_out, sums, words, sums_of(forest, columns), begin,
+                column, new_group(), sets,
             )  # fmt: skip
             if not len(begin):
                 total[rows] = sums.T
 
-        blocks = self.row_blocks(len(codes), len(trees), codes.shape[1] * codes.itemsize)
+        blocks = self.row_blocks(len(codes), len(trees), row_bytes(forest, codes))
         parallel_map(part, blocks, self.n_threads)
         return total
 
@@ -381,5 +390,6 @@ def in_words(codes: Array) -> tuple[Array, Array]:
 def numba_trees(forest: Forest, trees: range) -> tuple[Trees, bool | None]:
     """Some of its trees; and True if nodes have sets, else None."""
     offsets = forest.tree_offsets[trees.start : trees.stop + 1]
-    found = Trees(forest.nodes, offsets, forest.edges.missing_code, forest.set_at, forest.sets)
+    missing, coordinates = forest.edges.missing_code, forest.coordinates
+    found = Trees(forest.nodes, offsets, missing, forest.set_at, forest.sets, coordinates)
     return found, True if len(forest.sets) else None

@@ -11,7 +11,8 @@ from gpuforest.backends.records import columns_of, numbers_of, slots_of
 from gpuforest.common.parallel import parallel_map
 from gpuforest.frontier import Frontier, Subtrees
 from gpuforest.kernels.grow_subtrees.multiway import chain_arrays, grow_multiway
-from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
+from gpuforest.kernels.grow_subtrees.numba import grow_combined, grow_subtrees
+from gpuforest.kernels.grow_subtrees.oblique import Oblique, new_oblique
 from gpuforest.kernels.grow_subtrees.scratch import Scratch, Sets, new_scratch, new_sets
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = Any
 
-Kept = deque[tuple[Scratch, Sets | None]]  # scratch to be used again
+Kept = deque[tuple[Scratch, Sets | None, Oblique | None]]  # scratch to be used again
 
 
 def grow_parts(
@@ -33,28 +34,35 @@ def grow_parts(
     """The subtrees of all slots; each task of a thread takes some slots."""
     data = columns_of(training)
     rules, width, n_rows = training.rules, training.hist_channels, frontier.n_stored
-    numbers = numbers_of(backend, rules)
+    numbers, n_codes = numbers_of(backend, rules), data.n_codes
+    if rules.oblique:
+        n_codes = training.combining.n_bins + 1
 
-    def scratch_for(most: int, total: int) -> tuple[Scratch, Sets | None]:
+    def scratch_for(most: int, total: int) -> tuple[Scratch, Sets | None, Oblique | None]:
         try:
-            scratch, sets = kept.pop()
+            scratch, sets, oblique = kept.pop()
             if scratch.holds(most, total):
-                return scratch, sets
+                return scratch, sets, oblique
         except IndexError:
             pass
         # somewhat more, because another tree may need it
-        scratch = new_scratch(data, most + most // 32, total + total // 32, rules.n_tried, width)
-        return scratch, new_sets(scratch, training.matrix.edges, data.n_channels, width)
+        more = most + most // 32, total + total // 32
+        scratch = new_scratch(data, *more, rules.n_tried, width, n_codes)
+        edges, n_words = training.matrix.edges, training.node_words
+        oblique = new_oblique(scratch, data, training.combining) if rules.oblique else None
+        return scratch, new_sets(scratch, edges, data.n_channels, width, n_words), oblique
 
     def part(s: slice) -> tuple[Array, ...]:
         most = int(n_rows[s].max())
-        scratch, sets = scratch_for(most, int(n_rows[s].sum()))
+        scratch, sets, oblique = scratch_for(most, int(n_rows[s].sum()))
         offsets = np.zeros(s.stop - s.start + 1, np.int64)
         slots, random = slots_of(backend, frontier.part(s)), True if rules.random else None
         written = np.zeros(2, np.int64)
         arguments = data, slots, numbers, scratch, offsets, written, random, sets
         if rules.multiway:
             grow_multiway(*arguments, chain_arrays(most, training.n_features))
+        elif rules.oblique:
+            grow_combined(*arguments, oblique)
         else:
             grow_subtrees(*arguments)
         n_leaves, n_words = written
@@ -63,7 +71,7 @@ def grow_parts(
         set_at = words = None
         if sets is not None:
             set_at, words = sets.at[: offsets[-1]].copy(), sets.words[:n_words].copy()
-        kept.append((scratch, sets))
+        kept.append((scratch, sets, oblique))
         return offsets, nodes, leaf_sums, set_at, words
 
     return _joined(parallel_map(part, slices, backend.n_threads))

@@ -19,6 +19,7 @@ from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
+from gpuforest.kernels.project.numpy import project
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.numpy import accumulate, apply
 
@@ -92,6 +93,12 @@ class NumpyBackend(Backend):
     ) -> tuple[Array, Array, Array]:
         frontier, found = slots_of(self, slots), found_of(splits)
         return partition(data_of(training), frontier, found)
+
+    def project(
+        self, training: Training, slots: Frontier, features: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        data, c = data_of(training), training.combining
+        return project(data, slots_of(self, slots), features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         return apply(trees_of(self, forest), codes)

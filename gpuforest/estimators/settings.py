@@ -17,6 +17,7 @@ from gpuforest.common.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.criteria import CRITERIA, CriterionNames
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of, weigh_draws
 from gpuforest.frontier import Rules
+from gpuforest.nodes import MOST_COMBINED
 from gpuforest.sampling import Sampling
 from gpuforest.target import CheckedTarget, TargetCoding, integer_weights
 
@@ -49,6 +50,11 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "random_state": [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],
     "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
+    "feature_combinations": [
+        Interval(Real, 1, MOST_COMBINED, closed="both"),
+        None,
+    ],
+    "combination_weights": [StrOptions({"binary", "integer"})],
     "categorical_split": [StrOptions({"subset", "multiway"})],
     "backend": [str],
     "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
@@ -69,6 +75,7 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
+HEAVIEST = {"binary": 1, "integer": 5}  # the greatest weight of a feature in a combination
 VOTING = [StrOptions({"soft", "hard"})]
 SPLITTER = [StrOptions({"best", "random"})]
 
@@ -121,6 +128,8 @@ class Settings:
     max_bins: int | str
     memory_limit: int | None
     categorical_split: str
+    feature_combinations: float | None = None
+    combination_weights: str = "binary"
     monotonic_cst: Any = None
     splitter: str = "best"
     class_weight: Any = None
@@ -348,9 +357,15 @@ def rules_of(
         raise ValueError(
             f"criterion={criterion.name!r} is for categorical_split='multiway': pass both"
         )
+    combined = float(settings.feature_combinations or 0)
+    if combined > 1:
+        check_combinations(settings, multiway and has_categories)
+    n_tried = features_tried(settings.max_features, n_features, drawn)
+    if combined > 1 and isinstance(settings.max_features, Integral):
+        n_tried = int(settings.max_features)  # there are more combinations than features
     return Rules(
         criterion=criterion,
-        n_tried=features_tried(settings.max_features, n_features, drawn),
+        n_tried=n_tried,
         max_depth=UNLIMITED if depth is None else min(depth, UNLIMITED),
         min_rows_split=min(int(split), MAX_TOTAL_WEIGHT),
         min_rows_leaf=min(int(leaf), MAX_TOTAL_WEIGHT // 2),
@@ -361,4 +376,25 @@ def rules_of(
         n_features_tree=drawn,
         features_again=settings.bootstrap_features,
         multiway=ratio or (multiway and has_categories),
+        combined=combined if combined > 1 else 0.0,
+        heaviest=HEAVIEST[settings.combination_weights],
     )
+
+
+def check_combinations(settings: Settings, multiway: bool) -> None:
+    """Check that other parameters allow splits by combinations of features.
+
+    Raises
+    ------
+    ValueError : they do not
+    """
+    if settings.monotonic_cst is not None and np.any(settings.monotonic_cst):
+        raise ValueError(
+            "monotonic_cst is for splits by one feature: set feature_combinations=None, or "
+            "monotonic_cst=None"
+        )
+    if multiway:
+        raise ValueError(
+            "categorical_split='multiway' is for splits by one feature: set "
+            "feature_combinations=None, or categorical_split='subset'"
+        )

@@ -60,6 +60,8 @@ class Task:
     n_trees: int = 1
     seed: int = 0
     multiway: bool = False
+    combined: float = 0.0
+    heaviest: int = 1
     categorical: tuple[int, ...] = ()  # columns of X that hold category codes
     n_others: int = 0  # the last of them are not listed, as rare ones are not
 
@@ -75,7 +77,7 @@ class Task:
         n_features = self.X.shape[1]
         return Rules(
             criterion=CRITERIA[self.criterion].of_outputs(self.n_class_outputs),
-            n_tried=n_features if self.n_tried is None else min(self.n_tried, n_features),
+            n_tried=self.n_tried_of(n_features),
             max_depth=self.max_depth,
             min_rows_split=self.min_rows_split,
             min_rows_leaf=self.min_rows_leaf,
@@ -86,7 +88,14 @@ class Task:
             n_features_tree=self.n_features_tree,
             features_again=self.features_again,
             multiway=self.multiway,
+            combined=self.combined,
+            heaviest=self.heaviest,
         )
+
+    def n_tried_of(self, n_features: int) -> int:
+        if self.n_tried is None:
+            return n_features
+        return self.n_tried if self.combined > 1 else min(self.n_tried, n_features)
 
     @property
     def n_class_outputs(self) -> int:

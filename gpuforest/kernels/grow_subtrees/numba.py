@@ -27,6 +27,12 @@ from gpuforest.kernels.grow_subtrees.cuts import (
     random_cut,
     set_of_rows,
 )
+from gpuforest.kernels.grow_subtrees.oblique import (
+    Oblique,
+    put_combination,
+    refuse,
+    search_combined,
+)
 from gpuforest.kernels.grow_subtrees.rows import (
     Blocks,
     allow,
@@ -194,12 +200,40 @@ def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, ran
 
 
 @device
-def grow_block(data, blocks, root, rules, scratch, random, sets, grown):
+def any_search(
+    data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets, oblique
+):
+    """The best split, the trail's length, and what `search_combined` adds to these."""
+    if oblique is None:
+        split, n_trail = search(
+            data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets
+        )
+        return split, n_trail, 0, 0
+    return search_combined(
+        data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets, oblique
+    )
+
+
+@device
+def put_any(scratch, data, table, number, first, split, combined, own, sets, oblique, grown):
+    """Write a split, and return its column of codes, the code there of missing values, and how
+    much is then written."""
+    if oblique is not None:
+        if combined > 1:
+            grown = put_combination(scratch, number, first, split, combined, sets, grown)
+            return oblique.codes[own], np.int64(oblique.n_bins), grown
+    grown = put_split(scratch, data, number, first, split, sets, grown)
+    return table[split.feature], np.int64(data.n_codes - 1), grown
+
+
+@device
+def grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown):
     """Grow the subtree of the rows in the order; returns how much is then written.
 
     root : OpenNode; its number is that of the block's first node
+    oblique : Oblique; None: features are tried alone
     """
-    (order, sums), C, missing = (scratch.order, scratch.sums), data.n_channels, data.n_codes - 1
+    (order, sums), C = (scratch.order, scratch.sums), data.n_channels
     criterion, stack, words = rules.criterion, scratch.open_nodes, words_of(sets)
     order_domain, n_trail, n_stack = domain(len(scratch.known.constant)), 0, 1
     push(stack, 0, root)
@@ -211,29 +245,31 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, grown):
         n_trail = forget(scratch.known, n_trail, node.n_trail)
         slot = slot_of(node, order.own, sums)
         # 2. its best split, of the first k features that vary
-        split, level, perfect = NO_SPLIT, 0, perfect_score(criterion, slot)
+        split, level, perfect, combined, own = NO_SPLIT, 0, perfect_score(criterion, slot), 0, 0
         may_split = slot.n_rows >= rules.fewest_rows and node.depth < rules.max_depth
         if may_split and not is_pure(order.own, slot):
             enough = perfect
             if C == 2 and random is None:
                 enough = highest_score(criterion, order.own, slot, rules.n_tried, scratch.work.scan)
             level = block_of(blocks, slot, scratch)
-            split, n_trail = search(
+            split, n_trail, combined, own = any_search(
                 data, blocks.codes[level], slot, rules, scratch, enough, order_domain, n_trail,
-                random, sets,
+                random, sets, oblique,
             )  # fmt: skip
         # 3. a leaf
         if is_leaf(split, slot, rules):
             grown = put_leaf(scratch, node.number, sums, grown)
             continue
-        grown = put_split(scratch, data, node.number, root.number, split, sets, grown)
-        column = blocks.codes[level][split.feature]
+        column, last, grown = put_any(
+            scratch, data, blocks.codes[level], node.number, root.number, split, combined, own,
+            sets, oblique, grown,
+        )  # fmt: skip
         # 4. or a split, into two leaves
         if split.score >= perfect or node.depth + 1 >= rules.max_depth:
-            grown = put_leaves(scratch, column, slot, split, missing, words, grown)
+            grown = put_leaves(scratch, column, slot, split, last, words, grown)
             continue
         # 5. or into two nodes
-        n_left = split_rows(column, order, scratch.spare, slot, split, missing, words)
+        n_left = split_rows(column, order, scratch.spare, slot, split, last, words)
         n_stack = push_children(
             stack, n_stack, node, n_left, split.left, grown.n_nodes, n_trail
         )  # fmt: skip
@@ -253,6 +289,25 @@ def root_of(data, slots, d, order, sums, number):
     )
 
 
+@device
+def grow_slots(data, slots, rules, scratch, offsets, written, random, sets, oblique):
+    """Grow the subtrees of all slots; see `grow_subtrees`."""
+    scratch.pure[:] = -1
+    zero = np.int64(0)
+    blocks = Blocks((data.codes, scratch.some, scratch.few), scratch.used)
+    grown = Grown(zero, zero, zero)
+    for d in range(len(slots.begin)):
+        root = root_of(data, slots, d, scratch.order, scratch.sums, grown.n_nodes)
+        allow(scratch.known, slots, d)
+        if oblique is not None:
+            refuse(oblique, slots, d)
+        blocks.used[0], blocks.used[1], blocks.used[2] = root.high, 0, 0
+        grown = grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown)
+        offsets[d + 1] = grown.n_nodes
+    scratch.known.constant[:] = False
+    written[0], written[1] = grown.n_leaves, grown.n_words
+
+
 # code for classes that does not check took up to 7 % longer (100 classes)
 @kernel(checked={"target": "int32"})
 def grow_subtrees(
@@ -268,15 +323,13 @@ def grow_subtrees(
     random : True: cuts are random. None: they are not, and the code that draws is not compiled
     sets : Sets; None: all features are numeric
     """
-    scratch.pure[:] = -1
-    zero = np.int64(0)
-    blocks = Blocks((data.codes, scratch.some, scratch.few), scratch.used)
-    grown = Grown(zero, zero, zero)
-    for d in range(len(slots.begin)):
-        root = root_of(data, slots, d, scratch.order, scratch.sums, grown.n_nodes)
-        allow(scratch.known, slots, d)
-        blocks.used[0], blocks.used[1], blocks.used[2] = root.high, 0, 0
-        grown = grow_block(data, blocks, root, rules, scratch, random, sets, grown)
-        offsets[d + 1] = grown.n_nodes
-    scratch.known.constant[:] = False
-    written[0], written[1] = grown.n_leaves, grown.n_words
+    grow_slots(data, slots, rules, scratch, offsets, written, random, sets, None)
+
+
+@kernel(checked={"target": "int32"})
+def grow_combined(
+    data: Data, slots: Slots, rules: RuleNumbers, scratch: Scratch, offsets: I64s, written: I64s,
+    random: Bool | None, sets: Sets, oblique: Oblique,
+):  # fmt: skip
+    """As grow_subtrees, by combinations of features, whose words are written among the sets."""
+    grow_slots(data, slots, rules, scratch, offsets, written, random, sets, oblique)

@@ -141,26 +141,27 @@ class Grown(NamedTuple):
     n_words: Any
 
 
-def new_sets(scratch: Scratch, edges: "BinEdges", C: int, width: int) -> Sets | None:
-    """Sets for the nodes of the scratch; None if all features are numeric."""
-    if not edges.most_words:
+def new_sets(scratch: Scratch, edges: "BinEdges", C: int, width: int, n_words: int) -> Sets | None:
+    """Sets of at most so many words for the nodes of the scratch; None if it is zero."""
+    if not n_words:
         return None
     n_nodes = len(scratch.nodes)
     return Sets(
         edges.kinds,
         category_arrays(edges.n_codes, C, width),
-        np.empty(edges.most_words, np.uint64),
+        np.empty(n_words, np.uint64),
         np.empty(n_nodes, np.int64),
-        np.empty(n_nodes // 2 * edges.most_words, np.uint64),
+        np.empty(n_nodes // 2 * n_words, np.uint64),
     )
 
 
-def new_scratch(data: Data, most: int, total: int, k: int, width: int) -> Scratch:
+def new_scratch(data: Data, most: int, total: int, k: int, width: int, B: int) -> Scratch:
     """Scratch for codes [F, N] and k features tried in a node.
 
     width : channels of a histogram, C or one more to count rows
+    B : codes of a histogram
     """
-    columns, B, C = data.codes, data.n_codes, data.n_channels
+    columns, C = data.codes, data.n_channels
     own = 2 if data.y.dtype.itemsize == 4 else C
     sorted_rows = min(most, MOST_SORTED)
     n_hists = max(1, min(k, HIST_BYTES // (8 * B * width)))

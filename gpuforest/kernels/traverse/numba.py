@@ -15,6 +15,7 @@ from gpuforest.kernels.prefetch import prefetch
 from gpuforest.kernels.shared.goes_left.numba import has_code
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U
 from gpuforest.kernels.shared.records import Trees
+from gpuforest.kernels.traverse.oblique import Sums, fill_columns, walk_sums
 from gpuforest.kernels.types import (
     Bool,
     Bools2,
@@ -182,8 +183,21 @@ def walk(trees, sets, root, codes, words, first, n, group, moving):
             prefetch(nodes, root + at[r])
 
 
+@device
+def walk_any(trees, sets, root, codes, words, sums, first, n, group, moving, some_missing):
+    """`walk`, or `walk_sums` in an oblique forest."""
+    if sets is not None:
+        if len(sums.terms):
+            walk_sums(trees, root, sums, first, n, group, moving, some_missing)
+            return
+    walk(trees, sets, root, codes, words, first, n, group, moving)
+
+
 @kernel
-def apply(trees: Trees, codes: Codes2, words: U32s, out: I64s2, group: Group, sets: Bool | None):
+def apply(
+    trees: Trees, codes: Codes2, words: U32s, sums: Sums, out: I64s2, group: Group,
+    sets: Bool | None,
+):  # fmt: skip
     """Write the leaves to `out` i64[N, T].
 
     codes : [F, N], and their memory in words
@@ -191,12 +205,16 @@ def apply(trees: Trees, codes: Codes2, words: U32s, out: I64s2, group: Group, se
     """
     offsets, own = trees.offsets, None if sets is None else trees.sets
     N, T = out.shape
+    holes = False
+    if sets is not None:
+        if len(sums.terms):
+            holes = fill_columns(codes, trees, sums.columns)
     for t in range(T):
         for first in range(0, N, GROUP):
             n = min(GROUP, N - first)
             for i in range(n):
                 group.row[i] = i
-            walk(trees, own, offsets[t], codes, words, first, n, group, n)
+            walk_any(trees, own, offsets[t], codes, words, sums, first, n, group, n, holes)
             for i in range(n):
                 out[first + i, t] = group.at[i]
 
@@ -235,7 +253,7 @@ def add_some(values, begin, column, word, added, n, first, total):
 @kernel
 def accumulate(
     trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, words: U32s,
-    begin: I64s, column: I32s, group: Group, sets: Bool | None,
+    sums: Sums, begin: I64s, column: I32s, group: Group, sets: Bool | None,
 ):  # fmt: skip
     """Add the leaves' values to `total` f64[n_values, N], or f64[N, n_values] if they are sparse.
 
@@ -247,6 +265,10 @@ def accumulate(
     """
     offsets, added, own = trees.offsets, group.added, None if sets is None else trees.sets
     row, word, at, N = group.row, group.word, group.at, codes.shape[1]
+    holes = False
+    if sets is not None:
+        if len(sums.terms):
+            holes = fill_columns(codes, trees, sums.columns)
     for t in range(len(offsets) - 1):
         root = offsets[t]
         for first in range(0, N, GROUP):
@@ -255,7 +277,7 @@ def accumulate(
             for i in range(n):
                 row[n_added] = added[n_added] = i
                 n_added += not (len(skip) and skip[t, first + i])
-            walk(trees, own, root, codes, words, first, n, group, n_added)
+            walk_any(trees, own, root, codes, words, sums, first, n, group, n_added, holes)
             # 2. their values
             if n_added == n and not len(begin):
                 for i in range(n):

@@ -3,9 +3,10 @@
 import array_api_compat.numpy as xp
 import numpy as np
 
+from gpuforest.combinations import unpack as unpack_terms
 from gpuforest.kernels.shared.goes_left.numpy import goes_left
 from gpuforest.kernels.shared.records import Split, Trees
-from gpuforest.nodes import LEAF_MASK, unpack
+from gpuforest.nodes import LEAF_MASK, MOST_COMBINED, combined, unpack
 
 
 def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
@@ -26,8 +27,32 @@ def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
             split = Split(None, None, bin[moves], missing_left[moves], None)
             first = trees.set_at[node[moves]] if len(trees.sets) else node[moves]
             left = goes_left(xp, code, split, trees.missing, trees.sets, first)
+            if len(trees.coordinates):
+                by_sum = combined(trees.nodes[node[moves]]) > 0
+                some = node[moves][by_sum]
+                left[by_sum] = sums_go_left(trees, some, codes[row[by_sum]])
             at[row] = child[moves] + ~left
     return out
+
+
+def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Whether rows of codes [n, F] go left at the nodes i64[n], which split by combinations.
+
+    A row goes left if the sum of weight times coordinate is at most the threshold, or, if one of
+    the values is missing, by missing_left.
+    """
+    words, n_terms = trees.nodes[node], combined(trees.nodes[node])
+    width = np.arange(1 + MOST_COMBINED // 2)
+    at = np.minimum(trees.set_at[node][:, None] + width, len(trees.sets) - 1)
+    features, weights, threshold = unpack_terms(xp, trees.sets[at], n_terms, MOST_COMBINED)
+    sums, is_missing = np.zeros(len(node), np.int64), np.zeros(len(node), bool)
+    for i in range(MOST_COMBINED):
+        f, own = np.maximum(features[:, i], 0), features[:, i] >= 0
+        code = codes[np.arange(len(node)), f]
+        sums += np.where(own, weights[:, i] * trees.coordinates[f, code], 0)
+        is_missing |= own & (code == trees.missing)
+    missing_left = unpack(xp, words)[2]
+    return np.where(is_missing, missing_left, sums <= threshold)
 
 
 def accumulate(

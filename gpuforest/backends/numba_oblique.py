@@ -1,0 +1,66 @@
+"""Combinations of features on the compiled CPU backend: their codes in the wide phase, and what
+walks down trees need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.backends.records import columns_of, slots_of
+from gpuforest.common.parallel import parallel_map
+from gpuforest.kernels.project.numba import project
+from gpuforest.kernels.traverse.oblique import Sums
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+    from gpuforest.forest import Forest
+    from gpuforest.frontier import Frontier
+    from gpuforest.training import Training
+
+Array = Any
+
+GROUP = 256  # as in kernels/traverse/numba.py
+NO_LABELS = np.zeros((0, 1), np.int32)
+
+
+def project_slots(
+    backend: Backend, training: Training, slots: Frontier, features: Array, weights: Array
+) -> tuple[Array, Array, Array]:
+    """As `Backend.project`; a task takes a slot and a combination."""
+    combining, (S, k, L) = training.combining, features.shape
+    data, frontier = columns_of(training)._replace(y=NO_LABELS), slots_of(backend, slots)
+    count = slots.n_stored
+    first = np.cumsum(count) - count
+    codes = np.empty((k, int(count.sum())), data.codes.dtype)
+    low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
+    features = np.ascontiguousarray(features, np.int64)
+    weights = np.ascontiguousarray(weights, np.int64)
+    pieces = np.array([(s, j, first[s]) for j in range(k) for s in range(S)], np.int64)
+
+    def part(some: Array) -> None:
+        sums = np.empty(int(count[some[:, 0]].max(initial=0)), np.int32)
+        project(
+            data, frontier, features, weights, combining.coordinates, combining.n_bins, some, sums,
+            np.zeros((2, L), np.int64), codes, low, shift,
+        )  # fmt: skip
+
+    parallel_map(part, np.array_split(pieces, 4 * backend.n_threads), backend.n_threads)
+    return codes.T, low, shift
+
+
+def row_bytes(forest: Forest, codes: Array) -> int:
+    """Bytes of a row's codes [N, F], and of its coordinates where combinations are added up."""
+    return int(codes.shape[1] * (codes.itemsize + 2 * forest.oblique))
+
+
+def sums_of(forest: Forest, columns: Array) -> Sums:
+    """What walks down the forest need for codes [F, N]."""
+    F, N = columns.shape if forest.oblique else (0, 0)
+    group = GROUP if forest.oblique else 0
+    words = np.empty(-(-F * N // 2), np.uint32)
+    coordinates = words.view(np.uint16)[: F * N].reshape(F, N)
+    sums, threshold = np.empty(group, np.int32), np.empty(group, np.int32)
+    holes, listed = np.empty(group, np.bool_), np.empty(group, np.uint8)
+    part = np.empty(group, np.int32)
+    return Sums(*forest.terms, coordinates, words, sums, holes, threshold, listed, part)

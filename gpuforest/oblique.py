@@ -1,0 +1,243 @@
+"""Oblique splits: nodes try combinations of features (Breiman 2001, section 5; Tomita et al. 2020).
+
+The combinations of a level become columns of codes of their own, which kernels then take for
+features. So histograms, cuts and moves of rows need no other code:
+
+    codes of all rows  --draw, project-->  a column for each combination  --histogram, best split
+
+A sum of coordinates has as its code its distance from the node's least sum, in steps of a power
+of two: the least for which there are fewer than `n_bins` steps. combinations.py says how
+combinations are drawn and stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.binning import BinEdges, BinnedMatrix
+from gpuforest.combinations import ALL_LEFT, ROUNDS, draw, n_attempts, pack, unpack
+from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
+from gpuforest.common.hashing import hash_at
+from gpuforest.frontier import Frontier, Splits
+from gpuforest.nodes import OBLIQUE_BIN, SET_BIN
+from gpuforest.target import Target
+
+if TYPE_CHECKING:
+    from gpuforest.training import Training
+
+Array = Any
+
+ROW_BYTES = 40  # of a row of a chunk, beside a byte or two for each of its columns
+
+
+def level(training: Training, slots: Frontier) -> Splits:
+    """The best split of each slot, as `Backend.level`, by chunks that fit the budget."""
+    backend, rules = training.backend, training.rules
+    if not slots.n_slots:
+        return Splits.empty(backend.xp, slots, training.node_words)
+    n_rows = backend.asnumpy(slots.n_stored)
+    each = 8 * rules.n_tried * training.combining.n_bins * training.hist_channels
+    cost = np.cumsum(each + n_rows * (ROW_BYTES + 2 * rules.n_tried))
+    chunk = cost // max(backend.memory_budget, 1)
+    cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), slots.n_slots]
+    parts = [
+        _level_chunk(training, slots.part(slice(a, b)))
+        for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+    ]
+    return Splits.join(backend.xp, parts)
+
+
+def _level_chunk(training: Training, slots: Frontier) -> Splits:
+    """Try combinations until enough were tried that vary, as `Backend._level_chunk`."""
+    backend, rules, F = training.backend, training.rules, training.n_features
+    xp, k = backend.xp, rules.n_tried
+    gathered, y = _gathered(training, slots)
+    need = xp.full((slots.n_slots,), k, dtype=xp.int64, device=backend.device)
+    best: Splits | None = None
+    for first in range(0, n_attempts(k, F), k):
+        features, weights = draw(xp, slots.key, first, k, F, training.combining, k)
+        if slots.allowed is not None:
+            features, weights = _only_allowed(xp, slots, features, weights)
+        features = xp.where((need > 0)[:, None, None], features, -1)
+        key = slots.key if first == 0 else hash_at(slots.key, ROUNDS + first // k)
+        own = replace(gathered, key=key)
+        found = _best(training, slots, own, y, features, weights, need)
+        need = need - found.tried
+        best = found if best is None else best.better(xp, found)
+        if not bool(xp.any(need > 0)):
+            break
+    assert best is not None
+    return best
+
+
+def _gathered(training: Training, slots: Frontier) -> tuple[Frontier, Array]:
+    """The slots with their rows one after another and numbered 0, 1, ..., and the targets of
+    these rows."""
+    xp, count = training.backend.xp, slots.n_stored
+    position = held(training, slots)[1]
+    rows = xp.arange(position.shape[0], dtype=xp.int32, device=training.backend.device)
+    end = xp.cumulative_sum(count)
+    own = replace(
+        slots,
+        rows=rows,
+        weights=xp.take(slots.weights, position),
+        begin=end - count,
+        end=end,
+        n_held=int(position.shape[0]),
+        allowed=None,
+        above=None,
+    )
+    return own, xp.take(training.target.y, xp.take(slots.rows, position), axis=0)
+
+
+def held(training: Training, slots: Frontier) -> tuple[Array, Array]:
+    """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
+    backend, count = training.backend, slots.n_stored
+    xp, S = backend.xp, slots.n_slots
+    slot = xp.repeat(xp.arange(S, dtype=xp.int64, device=backend.device), count)
+    move = slots.begin - (xp.cumulative_sum(count) - count)
+    position = xp.arange(slot.shape[0], dtype=xp.int64, device=backend.device)
+    return slot, position + xp.take(move, slot)
+
+
+def _only_allowed(xp: Any, slots: Frontier, features: Array, weights: Array) -> tuple[Array, Array]:
+    """The combinations without features that their tree did not draw: none is left of one whose
+    first feature is such."""
+    S, k, L = features.shape
+    drawn = xp.reshape(slots.only_allowed(xp, xp.reshape(features, (S, k * L))), (S, k, L))
+    drawn = xp.where(drawn[:, :, :1] < 0, -1, drawn)
+    order = xp.argsort(xp.astype(drawn < 0, xp.int8), axis=2, stable=True)
+    first = xp.arange(S * k, dtype=xp.int64, device=order.device) * L
+    at = xp.reshape(order + xp.reshape(first, (S, k, 1)), (-1,))
+    found = [xp.take(xp.reshape(values, (-1,)), at) for values in (drawn, weights)]
+    return xp.reshape(found[0], (S, k, L)), xp.reshape(found[1], (S, k, L))
+
+
+def _best(
+    training: Training,
+    slots: Frontier,
+    gathered: Frontier,
+    y: Array,
+    features: Array,
+    weights: Array,
+    need: Array,
+) -> Splits:
+    """The best split of each slot by combinations i32[S, k, L], of which some are features."""
+    backend, rules = training.backend, training.rules
+    xp, k = backend.xp, rules.n_tried
+    codes, low, shift = backend.project(training, slots, features, weights)
+    own, local = _as_features(training, codes, y), features[:, :, 0]
+    number = xp.arange(k, dtype=xp.int32, device=backend.device)[None, :]
+    if training.n_words:  # columns come twice: the second time they are categories
+        is_set = backend.asarray(training.matrix.edges.kinds == CATEGORICAL)
+        taken = xp.take(is_set, xp.reshape(xp.where(local < 0, 0, local), (-1,)))
+        number = xp.where(xp.reshape(taken, local.shape), number + k, number)
+    local = xp.where(local < 0, -1, number)
+    if rules.criterion.medians:
+        found = backend._least_error(own, gathered, local, need)
+    else:
+        hist = backend.histogram(own, gathered, local)
+        found = backend._best_of_all_kinds(own, gathered, hist, local, need)
+    return _as_stored(training, found, features, weights, low, shift)
+
+
+def _as_features(training: Training, codes: Array, y: Array) -> Training:
+    """The training whose features are the columns [R, k]."""
+    edges, k, n_bins = training.matrix.edges, training.rules.n_tried, training.combining.n_bins
+    sizes, kinds = [n_bins] * k, [NUMERIC] * k
+    if training.n_words:
+        xp = training.backend.xp
+        codes = xp.concat([codes, codes], axis=1)
+        sizes += [int(edges.n_bins[edges.kinds == CATEGORICAL].max())] * k
+        kinds += [CATEGORICAL] * k
+    return replace(
+        training,
+        matrix=matrix_of(training, codes, sizes, kinds),
+        target=Target(training.target.coding, y),
+    )
+
+
+def matrix_of(training: Training, codes: Array, sizes: list[int], kinds: list[int]) -> BinnedMatrix:
+    """Columns of codes as a matrix, whose features have so many bins and these kinds."""
+    offsets = np.cumsum([0, *(size - 1 for size in sizes)])
+    values = np.concatenate([np.arange(size - 1.0) for size in sizes])
+    edges = BinEdges(values, offsets, np.array(kinds, np.uint8))
+    return BinnedMatrix(codes, training.backend.asarray(edges.n_bins), edges)
+
+
+def _as_stored(
+    training: Training, found: Splits, features: Array, weights: Array, low: Array, shift: Array
+) -> Splits:
+    """Splits by columns as splits by features and combinations.
+
+    low, shift : i64[S, k], see `Backend.project`
+    """
+    xp, (S, k, L) = training.backend.xp, features.shape
+    n_bins, slot = training.combining.n_bins, xp.arange(S, dtype=xp.int64, device=low.device)
+    at = slot * k + xp.where(found.feature < 0, 0, found.feature % k)
+
+    def chosen(values: Array) -> Array:
+        return xp.take(xp.reshape(values, (S * k, *values.shape[2:])), at, axis=0)
+
+    features, weights, low, shift = map(chosen, (features, weights, low, shift))
+    n = xp.sum(xp.astype(features >= 0, xp.int64), axis=1)
+    first, some = features[:, 0], found.feature >= 0
+    is_set, is_sum = found.bin == SET_BIN, n > 1
+    # 1. a feature alone: its last bin is not that of the widest column
+    last = xp.take(training.matrix.n_bins, xp.where(first < 0, 0, first)) - 1
+    bin = xp.where(is_set | (found.bin < last), found.bin, last)
+    # 2. a combination
+    cut = xp.astype(found.bin, xp.int64)
+    threshold = xp.where(cut >= n_bins - 1, ALL_LEFT, low + ((cut + 1) << shift) - 1)
+    width = training.node_words
+    words = pack(xp, features, weights, threshold, width)
+    sets = xp.zeros((S, width), dtype=xp.uint64, device=low.device)
+    if training.n_words:
+        sets[:, : training.n_words] = found.sets
+    return replace(
+        found,
+        feature=xp.where(some, first, -1),
+        bin=xp.where(some, xp.where(is_sum, xp.astype(n, xp.int32) + OBLIQUE_BIN, bin), 0),
+        sets=xp.where((is_sum & some)[:, None], words, sets),
+    )
+
+
+def partition(training: Training, slots: Frontier, splits: Splits) -> tuple[Array, Array, Array]:
+    """Move each slot's rows to the other half, as `Backend.partition`."""
+    backend, combining = training.backend, training.combining
+    xp, L = backend.xp, combining.most_features
+    if not slots.n_slots:
+        return backend.partition(training, slots, splits)
+    split, n = splits.feature >= 0, xp.astype(splits.bin, xp.int64) - OBLIQUE_BIN
+    is_sum = split & (n > 1) & (n <= L)
+    terms, weights, threshold = unpack(xp, splits.sets, xp.where(is_sum, n, 0), L)
+    # 1. each slot's own column
+    column = xp.arange(L, dtype=xp.int64, device=splits.feature.device)[None, :]
+    alone = xp.where(column == 0, splits.feature[:, None], -1)
+    features = xp.where(is_sum[:, None], terms, alone)
+    codes, low, shift = backend.project(training, slots, features[:, None, :], weights[:, None, :])
+    # 2. its cut in the column's codes
+    last = combining.n_bins - 1
+    cut = ((threshold + 1 - low[:, 0]) >> shift[:, 0]) - 1
+    cut = xp.astype(xp.where(threshold == ALL_LEFT, last, cut), xp.int32)
+    own = replace(
+        splits,
+        feature=xp.astype(split, xp.int32) - 1,
+        bin=xp.where(is_sum, cut, splits.bin),
+        sets=xp.asarray(splits.sets[:, : training.n_words], copy=True),
+    )
+    # 3. rows, for the time of the move, are numbered as in the column
+    slot, position = held(training, slots)
+    numbers = xp.zeros_like(slots.rows)
+    numbers[position] = xp.arange(position.shape[0], dtype=xp.int32, device=numbers.device)
+    by_number = replace(training, matrix=matrix_of(training, codes, [last + 1], [NUMERIC]))
+    numbers, moved, n_left = backend.partition(by_number, replace(slots, rows=numbers), own)
+    half = slots.rows.shape[0] // 2
+    position, source = position[xp.take(split, slot)], position
+    other = xp.where(position < half, position + half, position - half)
+    rows = slots.rows
+    rows[other] = xp.take(rows, xp.take(source, xp.take(numbers, other)))
+    return rows, moved, n_left
