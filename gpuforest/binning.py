@@ -22,7 +22,14 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.common import hashing
-from gpuforest.common.dtypes import CATEGORICAL, CODE8, CODE16, MAX_BINS, OFFSET
+from gpuforest.common.dtypes import (
+    CATEGORICAL,
+    CODE8,
+    CODE16,
+    MAX_BINS,
+    MOST_COORDINATE,
+    OFFSET,
+)
 from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.edges.numpy import edges as edges_of
 
@@ -37,8 +44,7 @@ SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
 # max_bins="auto" gives each value a bin if every feature has at most FEW_VALUES distinct values,
 # and MANY_BINS bins otherwise. benchmarks/bins.py measures what more bins gain and cost
 FEW_VALUES, MANY_BINS = 1023, 255
-MOST_COORDINATE = 65_534  # see `BinEdges.coordinates`; one more means missing where rows walk
-TINY = np.finfo(np.float64).tiny
+TINY = float(np.finfo(np.float64).tiny)
 LOOK_ROWS = 2048  # values are counted in these rows first; too many there settle the question
 BLOCK_ROWS = 65_536  # rows encoded at once, at most
 BLOCK_VALUES = 2**24  # values encoded at once, at most: 64 MiB of float32
@@ -130,16 +136,23 @@ class BinEdges:
             if n == 1 or self.kinds[f] == CATEGORICAL:
                 found[f, :n] = number
                 continue
-            e = self.values[self.offsets[f] : self.offsets[f + 1]]
-            e = e / max(abs(e[0]), abs(e[-1]), TINY)  # so that differences are finite
-            inner = (e[1:] + e[:-1]) / 2
-            low = 2 * e[0] - inner[0] if n > 2 else 0.0
-            high = 2 * e[-1] - inner[-1] if n > 2 else 1.0
-            middle = np.concatenate([[low], inner, [high]])
-            at = np.rint((middle - low) / max(high - low, TINY) * MOST_COORDINATE).astype(np.int64)
-            at = np.maximum.accumulate(at - number) + number
+            at, _ = self.middles(f)
+            at = np.rint((at - at[0]) / max(at[-1] - at[0], TINY) * MOST_COORDINATE)
+            at = np.maximum.accumulate(at.astype(np.int64) - number) + number
             found[f, :n] = np.minimum(at, MOST_COORDINATE - number[::-1])
         return found
+
+    def middles(self, f: int) -> tuple[np.ndarray, float]:
+        """The middles of a numeric feature's bins, f64[n_bins > 1], divided by the second result,
+        so that their differences are finite."""
+        e = self.values[self.offsets[f] : self.offsets[f + 1]]
+        unit = max(abs(float(e[0])), abs(float(e[-1])), TINY)
+        e = e / unit
+        if len(e) == 1:
+            return np.array([e[0] - 0.5, e[0] + 0.5]), unit
+        inner = (e[1:] + e[:-1]) / 2
+        ends = [2 * e[0] - inner[0]], [2 * e[-1] - inner[-1]]
+        return np.concatenate([ends[0], inner, ends[1]]), unit
 
     def threshold(self, feature: np.ndarray, bin: np.ndarray) -> np.ndarray:
         """Thresholds f64[...]: x <= threshold goes left; with +inf all but missing values do."""

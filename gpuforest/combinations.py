@@ -22,15 +22,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.common.hashing import hash_at
-from gpuforest.frontier import draw_features
+from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
 from gpuforest.nodes import (
     BIN_MASK,
     FEATURE_SHIFT,
     MOST_COMBINED,
+    OBLIQUE_BIN,
     SET_BIN,
     combined,
     is_leaf,
@@ -38,6 +38,7 @@ from gpuforest.nodes import (
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
+    from gpuforest.forest import Forest
 
 Array = Any
 
@@ -47,6 +48,7 @@ STRIDE = 16  # hashes of a combination, of which it uses one a feature
 ROUNDS = 2**34  # and the round, of those after the first: the key for its random cuts
 ALL_LEFT = 2**31 - 1  # the threshold of a split by which all sums go left
 WEIGHT_BITS, WEIGHT_ZERO = 4, 8
+MOST_WEIGHT = 5  # of a feature, with either sign
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,10 @@ class Combining:
         numeric = np.flatnonzero(edges.kinds != CATEGORICAL).astype(np.int32)
         position = np.full(edges.n_features, -1, np.int32)
         position[numeric] = np.arange(len(numeric))
+        if len(numeric) and edges.n_bins[numeric].max() > OBLIQUE_BIN:
+            raise ValueError(
+                f"combinations of features need at most {OBLIQUE_BIN} bins of each: lower max_bins"
+            )
         host = edges.coordinates, chances(mean, len(numeric)), numeric, position
         return cls(*map(asarray, host), heaviest, combined_bins(edges))
 
@@ -115,76 +121,11 @@ def chances(mean: float, n_numeric: int) -> np.ndarray:
     return np.array([min(int(a * 2.0**64), 2**64 - 1) for a in above], np.uint64)
 
 
-def n_attempts(k: int, n_features: int) -> int:
-    """The most combinations that a node looks at to find k that vary: each feature is the first
-    of equally many."""
-    return n_features * -(-k // n_features)
-
-
-def draw(
-    xp: Any, keys: Array, first: int, k: int, n_features: int, combining: Combining, n_tried: int
-) -> tuple[Array, Array]:
-    """Combinations number first .. first + k - 1 of each slot.
-
-    Parameters
-    ----------
-    keys : u64[S]
-    n_tried : the number of varying combinations wanted, which decides the order of features
-
-    Returns
-    -------
-    features : i32[S, k, L], -1 behind the last of a combination; all -1 past the last attempt
-    weights : i32[S, k, L]
-    """
-    S, device, most = keys.shape[0], keys.device, combining.most_features
-    number = xp.arange(first, first + k, dtype=xp.uint64, device=device)
-    leads = [
-        draw_features(xp, keys, a % n_features, 1, n_features)
-        if n_tried < n_features
-        else xp.full((S, 1), a % n_features, dtype=xp.int32, device=device)
-        for a in range(first, first + k)
-    ]
-    lead = xp.concat(leads, axis=1)
-    past = number >= n_attempts(n_tried, n_features)
-    lead = xp.where(past[None, :], -1, lead)
-    base = number[None, :] * STRIDE + DRAWS
-    hashes = [hash_at(keys[:, None], base + i) for i in range(most)]
-    # 1. how many features it has
-    place = xp.take(combining.position, xp.reshape(xp.where(lead < 0, 0, lead), (-1,)))
-    place = xp.astype(xp.reshape(place, lead.shape), xp.int64)
-    alone = (lead < 0) | (place < 0)
-    n = xp.ones_like(place)
-    for i in range(most - 1):
-        n = n + xp.astype(hashes[0] < combining.chances[i], xp.int64)
-    n = xp.where(alone, 1, n)
-    # 2. the others, without replacement (Floyd's method), among all numeric ones but the first
-    features, drawn, others = [lead], [], combining.numeric.shape[0] - 1
-    for i in range(1, most):
-        last = others - (n - 1) + (i - 1)  # of n - 1 draws the i-th is from 0 .. last
-        t = xp.astype(((hashes[i] >> 32) * xp.astype(last + 1, xp.uint64)) >> 32, xp.int64)
-        taken = xp.zeros_like(alone)
-        for earlier in drawn:
-            taken = taken | (earlier == t)
-        t = xp.where(taken, last, t)
-        drawn.append(t)
-        at = xp.where(n > i, t + xp.astype(t >= place, xp.int64), 0)
-        other = xp.reshape(xp.take(combining.numeric, xp.reshape(at, (-1,))), at.shape)
-        features.append(xp.where(n > i, other, -1))
-    # 3. weights: one of 1 .. heaviest, and a sign; the first is positive, as its sign says nothing
-    weights = []
-    for i, h in enumerate(hashes):
-        size = xp.astype((((h & 0xFFFFFFFF) >> 1) * combining.heaviest) >> 31, xp.int32) + 1
-        negative = (h & 1 == 1) if i else xp.zeros_like(alone)
-        weights.append(xp.where(negative, -size, size))
-    return xp.stack(features, axis=2), xp.stack(weights, axis=2)
-
-
 def pack(xp: Any, features: Array, weights: Array, threshold: Array, n_words: int) -> Array:
     """The words u64[S, n_words] of combinations i32[S, L] and their thresholds i64[S]."""
-    S, L = features.shape
     words = [xp.astype(threshold & 0xFFFFFFFF, xp.uint64)]
     words += [xp.zeros_like(words[0]) for _ in range(n_words - 1)]
-    for i in range(L):
+    for i in range(features.shape[1]):
         term = (xp.astype(features[:, i], xp.int64) << WEIGHT_BITS) | xp.astype(
             weights[:, i] + WEIGHT_ZERO, xp.int64
         )
@@ -212,8 +153,8 @@ def walking_terms(
     nodes: np.ndarray, set_at: np.ndarray, sets: np.ndarray, coordinates: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The first two terms of each split, u64[M] with the first in the upper half, the third and
-    fourth likewise, and its threshold, i32[M]. A feature alone is a term of weight 1, and its threshold the coordinate of
-    its bin; leaves and sets have terms that add nothing.
+    fourth likewise, and its threshold, i32[M]. A feature alone is a term of weight 1, and its
+    threshold the coordinate of its bin; leaves and sets have terms that add nothing.
     """
     terms = np.full(len(nodes), WEIGHT_ZERO << 32 | WEIGHT_ZERO, np.uint64)
     more = terms.copy()
@@ -236,3 +177,55 @@ def walking_terms(
         else:
             more[some] = (more[some] >> half << half) | (word & low)
     return terms, more, thresholds
+
+
+def terms_of(forest: Forest, node: int) -> tuple[list[int], list[int], int]:
+    """Features, weights and threshold of the combination by which a node splits."""
+    n = combined(forest.nodes[node : node + 1])
+    at = forest.set_at[node] + np.arange(words_for(int(n[0])))
+    features, weights, threshold = unpack(xp, forest.sets[at][None], n, int(n[0]))
+    return features[0].tolist(), weights[0].tolist(), int(threshold[0])
+
+
+def all_terms(forest: Forest, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The features that splits i64[n] of an oblique forest add up, one after another: the position
+    in `nodes` i64[...], the feature i64[...] and its weight without a sign i64[...], 1 of a feature
+    alone."""
+    n = combined(forest.nodes[nodes])
+    alone = np.flatnonzero(n == 0)
+    feature = (forest.nodes[nodes[alone]] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    several = np.flatnonzero(n > 0)
+    last = max(len(forest.sets) - 1, 0)
+    at = np.arange(words_for(MOST_COMBINED))
+    first = forest.set_at[nodes[several]] if len(several) else several
+    words = forest.sets[np.minimum(first[:, None] + at, last)] if len(several) else None
+    if words is None:
+        return alone, feature, np.ones_like(feature)
+    features, weights, _ = unpack(xp, words, n[several], MOST_COMBINED)
+    row, column = np.nonzero(features >= 0)
+    return (
+        np.concatenate([alone, several[row]]),
+        np.concatenate([feature, features[row, column].astype(np.int64)]),
+        np.concatenate([np.ones_like(feature), np.abs(weights[row, column]).astype(np.int64)]),
+    )
+
+
+def in_units(
+    edges: BinEdges, features: list[int], weights: list[int], threshold: int, names: list[str]
+) -> tuple[str, float]:
+    """A combination in the units of the data: its sum in words, and the limit of those that go
+    left. The first feature that varies has the weight 1."""
+    parts, limit, unit = [], float(threshold) + 0.5, 1.0
+    for f, weight, name in zip(features, weights, names, strict=True):
+        if edges.n_bins[f] < 2:
+            continue
+        middle, scale = edges.middles(f)
+        slope = weight * MOST_COORDINATE / (middle[-1] - middle[0])  # of a coordinate
+        limit += slope * middle[0]
+        slope /= scale
+        if not parts:
+            unit = abs(slope)
+        size = float(f"{abs(slope) / unit:.3g}")
+        sign = ("- " if parts else "-") if slope < 0 else "+ " if parts else ""
+        parts.append(f"{sign}{name}" if size == 1 else f"{sign}{size:g} {name}")
+    return " ".join(parts), float(f"{limit / unit:.6g}")

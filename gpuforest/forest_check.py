@@ -8,12 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.binning import CATEGORY_TYPES, BinEdges
+from gpuforest.combinations import MOST_WEIGHT, all_terms
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT, NUMERIC
 from gpuforest.common.errors import ModelFormatError, damaged, need
-from gpuforest.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, SET_BIN, is_leaf
+from gpuforest.nodes import (
+    CHILD_MASK,
+    CHILD_SHIFT,
+    FEATURE_SHIFT,
+    LEAF_WORD,
+    MOST_COMBINED,
+    OBLIQUE_BIN,
+    SET_BIN,
+    combined,
+    is_leaf,
+    words_of,
+)
 from gpuforest.target import SUM_BITS, TargetCoding
 
 if TYPE_CHECKING:
@@ -206,9 +219,11 @@ def _check_trees(forest: Forest) -> None:
         feature = (word >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
         need(bool((feature < len(n_bins)).all()), "a split on no feature")
         bin, is_set = word.astype(np.uint16), forest.edges.kinds[feature] == CATEGORICAL
+        n = combined(word) if forest.oblique else np.zeros(len(word), np.int64)
+        need(bool(((n == 0) | ((n > 1) & (n <= MOST_COMBINED))).all()), "a sum of no features")
         need(bool(((bin == SET_BIN) == is_set).all()), "a set of numbers, or a cut of categories")
-        need(bool(((bin < n_bins[feature]) | is_set).all()), "a split on no bin")
-        n_words += int(forest.edges.set_words[feature[is_set]].sum())
+        need(bool(((bin < n_bins[feature]) | is_set | (n > 0)).all()), "a split on no bin")
+        n_words += int(words_of(xp, word, forest.edges.set_words, forest.oblique).sum())
         # 2. its children are a pair that lies behind it in its tree
         child = ((word >> np.uint64(CHILD_SHIFT)) & np.uint64(CHILD_MASK)).astype(np.int64)
         left = offsets[tree] + child
@@ -220,6 +235,25 @@ def _check_trees(forest: Forest) -> None:
     need(n_splits == len(met) and bool(met.all()), "a node without its one parent")
     need(forest.sets.dtype == np.uint64 and forest.sets.ndim == 1, "sets that are no words")
     need(len(forest.sets) == n_words, "sets that do not fit their nodes")
+    if forest.oblique:
+        _check_combinations(forest)
+
+
+def _check_combinations(forest: Forest) -> None:
+    """Combinations add numeric features, each once, with weights as they are drawn."""
+    edges = forest.edges
+    numeric = edges.n_bins[edges.kinds != CATEGORICAL]
+    need(int(numeric.max(initial=0)) <= OBLIQUE_BIN, "too many bins for combinations")
+    splits = np.flatnonzero(combined(forest.nodes) > 0)
+    at, feature, weight = all_terms(forest, splits)
+    need(bool((feature < edges.n_features).all()), "a combination of no feature")
+    need(bool((edges.kinds[feature] != CATEGORICAL).all()), "a combination of categories")
+    need(bool(((weight > 0) & (weight <= MOST_WEIGHT)).all()), "a weight out of range")
+    need(len(np.unique(at * edges.n_features + feature)) == len(at), "a feature added twice")
+    first = (forest.nodes[splits] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    of_first = np.full(len(splits), -1)
+    of_first[at[::-1]] = feature[::-1]
+    need(np.array_equal(of_first, first), "a combination whose first feature is another")
 
 
 def _tree_of(offsets: np.ndarray, begin: int, end: int) -> np.ndarray:

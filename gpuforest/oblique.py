@@ -13,15 +13,16 @@ combinations are drawn and stored.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuforest.binning import BinEdges, BinnedMatrix
-from gpuforest.combinations import ALL_LEFT, ROUNDS, draw, n_attempts, pack, unpack
+from gpuforest.combinations import ALL_LEFT, DRAWS, ROUNDS, STRIDE, Combining, pack, unpack
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
-from gpuforest.frontier import Frontier, Splits
+from gpuforest.frontier import Frontier, Splits, draw_features
 from gpuforest.nodes import OBLIQUE_BIN, SET_BIN
 from gpuforest.target import Target
 
@@ -31,6 +32,70 @@ if TYPE_CHECKING:
 Array = Any
 
 ROW_BYTES = 40  # of a row of a chunk, beside a byte or two for each of its columns
+
+
+def n_attempts(k: int, n_features: int) -> int:
+    """The most combinations that a node looks at to find k that vary: each feature is the first
+    of equally many."""
+    return n_features * -(-k // n_features)
+
+
+def draw(
+    xp: Any, keys: Array, first: int, k: int, n_features: int, combining: Combining, n_tried: int
+) -> tuple[Array, Array]:
+    """Combinations number first .. first + k - 1 of each slot.
+
+    Parameters
+    ----------
+    keys : u64[S]
+    n_tried : the number of varying combinations wanted, which decides the order of features
+
+    Returns
+    -------
+    features : i32[S, k, L], -1 behind the last of a combination; all -1 past the last attempt
+    weights : i32[S, k, L]
+    """
+    S, device, most = keys.shape[0], keys.device, combining.most_features
+    number = xp.arange(first, first + k, dtype=xp.uint64, device=device)
+    leads = [
+        draw_features(xp, keys, a % n_features, 1, n_features)
+        if n_tried < n_features
+        else xp.full((S, 1), a % n_features, dtype=xp.int32, device=device)
+        for a in range(first, first + k)
+    ]
+    lead = xp.concat(leads, axis=1)
+    past = number >= n_attempts(n_tried, n_features)
+    lead = xp.where(past[None, :], -1, lead)
+    base = number[None, :] * STRIDE + DRAWS
+    hashes = [hash_at(keys[:, None], base + i) for i in range(most)]
+    # 1. how many features it has
+    place = xp.take(combining.position, xp.reshape(xp.where(lead < 0, 0, lead), (-1,)))
+    place = xp.astype(xp.reshape(place, lead.shape), xp.int64)
+    alone = (lead < 0) | (place < 0)
+    n = xp.ones_like(place)
+    for i in range(most - 1):
+        n = n + xp.astype(hashes[0] < combining.chances[i], xp.int64)
+    n = xp.where(alone, 1, n)
+    # 2. the others, without replacement (Floyd's method), among all numeric ones but the first
+    features, drawn, others = [lead], [], combining.numeric.shape[0] - 1
+    for i in range(1, most):
+        last = others - (n - 1) + (i - 1)  # of n - 1 draws the i-th is from 0 .. last
+        t = xp.astype(((hashes[i] >> 32) * xp.astype(last + 1, xp.uint64)) >> 32, xp.int64)
+        taken = xp.zeros_like(alone)
+        for earlier in drawn:
+            taken = taken | (earlier == t)
+        t = xp.where(taken, last, t)
+        drawn.append(t)
+        at = xp.where(n > i, t + xp.astype(t >= place, xp.int64), 0)
+        other = xp.reshape(xp.take(combining.numeric, xp.reshape(at, (-1,))), at.shape)
+        features.append(xp.where(n > i, other, -1))
+    # 3. weights: one of 1 .. heaviest, and a sign; the first is positive, as its sign says nothing
+    weights = []
+    for i, h in enumerate(hashes):
+        size = xp.astype((((h & 0xFFFFFFFF) >> 1) * combining.heaviest) >> 31, xp.int32) + 1
+        negative = (h & 1 == 1) if i else xp.zeros_like(alone)
+        weights.append(xp.where(negative, -size, size))
+    return xp.stack(features, axis=2), xp.stack(weights, axis=2)
 
 
 def level(training: Training, slots: Frontier) -> Splits:
@@ -43,10 +108,7 @@ def level(training: Training, slots: Frontier) -> Splits:
     cost = np.cumsum(each + n_rows * (ROW_BYTES + 2 * rules.n_tried))
     chunk = cost // max(backend.memory_budget, 1)
     cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), slots.n_slots]
-    parts = [
-        _level_chunk(training, slots.part(slice(a, b)))
-        for a, b in zip(cuts[:-1], cuts[1:], strict=True)
-    ]
+    parts = [_level_chunk(training, slots.part(slice(a, b))) for a, b in pairwise(cuts)]
     return Splits.join(backend.xp, parts)
 
 
@@ -96,11 +158,11 @@ def _gathered(training: Training, slots: Frontier) -> tuple[Frontier, Array]:
 def held(training: Training, slots: Frontier) -> tuple[Array, Array]:
     """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
     backend, count = training.backend, slots.n_stored
-    xp, S = backend.xp, slots.n_slots
-    slot = xp.repeat(xp.arange(S, dtype=xp.int64, device=backend.device), count)
+    xp = backend.xp
+    slot = xp.repeat(xp.arange(slots.n_slots, dtype=xp.int64, device=backend.device), count)
+    number = xp.arange(slot.shape[0], dtype=xp.int64, device=backend.device)
     move = slots.begin - (xp.cumulative_sum(count) - count)
-    position = xp.arange(slot.shape[0], dtype=xp.int64, device=backend.device)
-    return slot, position + xp.take(move, slot)
+    return slot, number + xp.take(move, slot)
 
 
 def _only_allowed(xp: Any, slots: Frontier, features: Array, weights: Array) -> tuple[Array, Array]:
@@ -175,7 +237,7 @@ def _as_stored(
 
     low, shift : i64[S, k], see `Backend.project`
     """
-    xp, (S, k, L) = training.backend.xp, features.shape
+    xp, (S, k, _) = training.backend.xp, features.shape
     n_bins, slot = training.combining.n_bins, xp.arange(S, dtype=xp.int64, device=low.device)
     at = slot * k + xp.where(found.feature < 0, 0, found.feature % k)
 

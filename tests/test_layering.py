@@ -16,6 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {"common", "impurity", "reweighting"},
     {"criteria", "nodes"},
+    {"combinations"},
     {"kernels"},
     {"binning", "frontier", "sampling", "target"},
     {"forest_check", "leaf_rows", "memory", "slots"},
@@ -25,7 +26,7 @@ LAYERS = [
     {"boosting"},
     {"backends"},
     {"training"},
-    {"assembly", "data", "multiway", "predict"},
+    {"assembly", "data", "multiway", "oblique", "predict"},
     {"grow"},
     {"cluster", "inspection"},
     {"pruning"},

@@ -149,6 +149,11 @@ class Backend(ABC):
         """Whether this backend has `booster`."""
         return type(self).booster is not Backend.booster
 
+    @property
+    def combines(self) -> bool:
+        """Whether this backend has `project`, and so grows trees by combinations of features."""
+        return type(self).project is not Backend.project
+
     def supports(self, criterion: Criterion) -> bool:
         """Whether this backend grows trees by this criterion: its kernels know the number, and
         have `absolute_split` if the criterion needs medians."""

@@ -18,6 +18,7 @@ from gpuforest.backends.cuda_boosters import CudaBooster
 from gpuforest.backends.cuda_kernels import codes_of, rows_of
 from gpuforest.backends.cuda_levels import CudaLevels
 from gpuforest.backends.cuda_targets import target_type, targets_of
+from gpuforest.backends.cuda_oblique import CudaOblique
 from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.binning import value_dtype
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 Array = Any
 
 
-class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
+class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse, CudaOblique):
     """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
 
     deep_limits = True
@@ -137,7 +138,7 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse):
         return 1, self, evenly(wanted.n_trees, free // each)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        if training.rules.multiway:
+        if training.rules.multiway or training.rules.oblique:
             return 0
         C = training.n_channels
         if self.shared_limit < 8 * CUT_SUMS * C:

@@ -26,9 +26,9 @@ class CudaTraverse(CudaKernels):
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         N, T = codes.shape[0], forest.n_trees
-        nodes, offsets, _, set_at, sets = self.forest_here(forest)
+        nodes, offsets, _, set_at, sets, coordinates = self.forest_here(forest)
         out = self.empty((N, T), self.xp.int64)
-        trees = structs.Trees(nodes, offsets, set_at, sets, T)
+        trees = structs.Trees(nodes, offsets, set_at, sets, coordinates, T)
         arguments = trees, codes_for(forest.edges, codes), N, out
         macros = traverse_macros(forest, codes)
         self.launch("traverse", "apply", (self.blocks(N, 32),), arguments, macros=macros)
@@ -38,9 +38,9 @@ class CudaTraverse(CudaKernels):
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         N = codes.shape[0]
-        nodes, offsets, values, set_at, sets = self.forest_here(forest)
+        nodes, offsets, values, set_at, sets, coordinates = self.forest_here(forest)
         offsets = offsets[trees.start : trees.stop + 1]
-        own = structs.Trees(nodes, offsets, set_at, sets, len(trees))
+        own = structs.Trees(nodes, offsets, set_at, sets, coordinates, len(trees))
         arguments = (
             own, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
         )  # fmt: skip
@@ -49,13 +49,14 @@ class CudaTraverse(CudaKernels):
         return total
 
     def forest_here(self, forest: Forest) -> tuple[Array, ...]:
-        """Nodes, offsets, values, `set_at` and sets of a forest on the device; they are copied
-        once and kept while the forest lives. All streams may read them."""
+        """Nodes, offsets, values, `set_at`, sets and coordinates (None: no combinations) of a
+        forest on the device; they are copied once and kept while the forest lives. All streams may read them."""
         copies = _forests.setdefault(forest, {})
         if self.device_number not in copies:
             f = forest
-            copies[self.device_number] = tuple(
-                self.asarray(a) for a in (f.nodes, f.tree_offsets, f.values, f.set_at, f.sets)
+            copies[self.device_number] = (
+                *map(self.asarray, (f.nodes, f.tree_offsets, f.values, f.set_at, f.sets)),
+                self.asarray(f.coordinates) if f.oblique else None,
             )
             self.synchronise()  # a stream does not wait for the copies of another
         return copies[self.device_number]

@@ -120,13 +120,24 @@ class NumbaCudaBackend(Backend):
         return partition(data_of(training), frontier, found, self)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
+        refuse_combinations(forest)
         return apply(trees_of(self, forest), codes, self)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
+        refuse_combinations(forest)
         values = self.asarray(forest.values)
         return accumulate(trees_of(self, forest, trees), values, codes, skip, total, self)
+
+
+def refuse_combinations(forest: Forest) -> None:
+    """Raise a BackendError if the forest splits by combinations of features."""
+    if forest.oblique:
+        raise BackendError(
+            "backend 'numba-cuda' has no splits by combinations of features: use backend='cuda' "
+            "or 'numba'"
+        )
 
 
 def as_numba(argument: Any) -> Any:

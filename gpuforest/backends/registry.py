@@ -153,8 +153,11 @@ def get_host_backend(n_threads: int = 1) -> Backend:
     return get_backend("numba" if _has_numba() else "numpy", n_threads)
 
 
-def for_criterion(backend: Backend, criterion: Criterion) -> Backend:
-    """The backend; or the CPU's, with a log record, if it does not support the criterion."""
+def for_criterion(backend: Backend, criterion: Criterion, combined: float | None = None) -> Backend:
+    """The backend; or the CPU's, with a log record, if it does not support the criterion, or
+    combinations of `combined` features."""
+    if combined is not None and combined > 1:
+        backend = _or_cpu(backend, lambda b: b.combines, "combinations of features")
     return _or_cpu(backend, lambda b: b.supports(criterion), f"criterion={criterion.name!r}")
 
 

@@ -69,6 +69,10 @@ def grow_rows(
         )
     if training.rules.multiway:
         raise ValueError("categorical_split='multiway' needs strategy='trees'")
+    if training.rules.oblique:
+        raise ValueError(
+            "feature_combinations needs strategy='trees', or feature_combinations=None"
+        )
     shared = SharedRows(training.backend, communicator, own)
     return grow_waves(training.on(shared), begin, n_trees, prune)
 

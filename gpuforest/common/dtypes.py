@@ -25,5 +25,6 @@ MAX_ROWS = 2**31 - 1
 MAX_FEATURES = 2**17 - 1  # a packed node holds 17 bits of feature number
 MAX_TOTAL_WEIGHT = 2**31 - 1  # so that squares of channel sums fit 64 bits
 MAX_BINS = 2**16 - 1
+MOST_COORDINATE = 2**16 - 2  # see BinEdges.coordinates; one more means missing where rows walk
 
 NUMERIC, CATEGORICAL = 0, 1  # kinds of features: bins are ranges, or a category each

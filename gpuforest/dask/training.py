@@ -133,6 +133,8 @@ def why_not_rows(estimator: Any) -> str:
     for name, values in NEED_ALL_ROWS.items():
         if params.get(name) in values:
             return f"{name}={params[name]!r}, which needs all rows in one place"
+    if (params.get("feature_combinations") or 0) > 1:
+        return "feature_combinations, which needs all rows of a node in one place"
     return ""
 
 

@@ -200,7 +200,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Training, Settings, CheckedTarget]:
         """Check and bin: what trees grow from, the parameters, and the target as it was passed."""
         with progress.stage("checking"):
-            backend = for_criterion(backend, CRITERIA[self.criterion])
+            combined = self._tree_params().get("feature_combinations")
+            backend = for_criterion(backend, CRITERIA[self.criterion], combined)
             sample_weight = to_host(data.sample_weight, "sample_weight")
             X, categories = learn_table(self, data.X, backend, sample_weight)
             settings = self._settings(X.shape[1])
@@ -243,8 +244,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     def max_features_(self) -> int:
         """Features tried at a split."""
         check_is_fitted(self)
-        settings = self._settings(self.n_features_in_)
-        return features_tried(settings.max_features, self.n_features_in_, settings.features_drawn)
+        s, n = self._settings(self.n_features_in_), self.n_features_in_
+        return features_tried(s.max_features, n, s.features_drawn, s.feature_combinations)
 
     @property
     def _criterion(self) -> Criterion:

@@ -50,6 +50,8 @@ class ExtraTreesClassifier(ForestClassifier):
         As for `RandomForestClassifier`.
     min_weight_fraction_leaf, max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha
         As for `RandomForestClassifier`.
+    feature_combinations, combination_weights
+        As for `RandomForestClassifier`.
     monotonic_cst, categorical_features, min_category_frequency, categorical_split, class_weight
         As for `RandomForestClassifier`.
     voting, max_samples, oob_score, oob_tol, max_estimators
@@ -123,6 +125,8 @@ class ExtraTreesRegressor(ForestRegressor):
         As for `RandomForestRegressor`.
     max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst, categorical_features
         As for `RandomForestRegressor`.
+    feature_combinations, combination_weights
+        As for `RandomForestRegressor`.
     min_category_frequency, categorical_split, max_samples, oob_score
         As for `RandomForestRegressor`.
     n_estimators, oob_tol, max_estimators
@@ -190,7 +194,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
         As for `RandomForestRegressor`.
     max_leaf_nodes, min_impurity_decrease, categorical_features
         As for `RandomForestRegressor`.
-    min_category_frequency, categorical_split
+    min_category_frequency, categorical_split, feature_combinations, combination_weights
         As for `RandomForestRegressor`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.

@@ -55,6 +55,12 @@ class RandomForestClassifier(ForestClassifier):
     categorical_split : {"subset", "multiway"}, default="subset"
         How a categorical feature splits: in two sets of its categories, the best of all sets or
         near it; or in a branch for each category, as ID3 and C4.5 do, once on a path.
+    feature_combinations : float or None, default=None
+        Splits by sums of several features (oblique splits): the mean number of features in a sum,
+        1 to 8; 1.5 to 3 is usual. `max_features` then counts the sums tried, of which there may
+        be more than features. None: splits by one feature. See docs/oblique.md.
+    combination_weights : {"binary", "integer"}, default="binary"
+        What features are multiplied with in a sum: 1 or -1; or a whole number from -5 to 5.
     bootstrap : bool, default=True
         Each tree sees rows drawn with replacement; False: all rows.
     max_samples : int, float or None, default=None
@@ -184,7 +190,9 @@ class RandomForestRegressor(ForestRegressor):
         As for `RandomForestClassifier`.
     monotonic_cst : array-like of int of shape (n_features,) or None, default=None
         1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either.
-    categorical_features, min_category_frequency, categorical_split, bootstrap, max_samples
+    categorical_features, min_category_frequency, categorical_split, feature_combinations
+        As for `RandomForestClassifier`.
+    combination_weights, bootstrap, max_samples
         As for `RandomForestClassifier`.
     oob_score, oob_tol, max_estimators
         As for `RandomForestClassifier`.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from gpuforest.combinations import MOST_WEIGHT
 from gpuforest.common.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.criteria import CRITERIA, CriterionNames
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of, weigh_draws
@@ -50,10 +51,7 @@ TREE_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "random_state": [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],
     "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
-    "feature_combinations": [
-        Interval(Real, 1, MOST_COMBINED, closed="both"),
-        None,
-    ],
+    "feature_combinations": [Interval(Real, 1, MOST_COMBINED, closed="both"), None],
     "combination_weights": [StrOptions({"binary", "integer"})],
     "categorical_split": [StrOptions({"subset", "multiway"})],
     "backend": [str],
@@ -75,7 +73,10 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
-HEAVIEST = {"binary": 1, "integer": 5}  # the greatest weight of a feature in a combination
+HEAVIEST = {
+    "binary": 1,
+    "integer": MOST_WEIGHT,
+}  # the greatest weight of a feature in a combination
 VOTING = [StrOptions({"soft", "hard"})]
 SPLITTER = [StrOptions({"best", "random"})]
 
@@ -194,10 +195,13 @@ def check_out_of_bag(params: Mapping[str, Any]) -> None:
         )
 
 
-def features_tried(max_features: Any, n_features: int, drawn: int = 0) -> int:
+def features_tried(
+    max_features: Any, n_features: int, drawn: int = 0, combined: float | None = None
+) -> int:
     """k: features tried at a split, as scikit-learn counts them.
 
     drawn : features drawn for a tree, of which a part is tried; 0: all are there
+    combined : mean number in a combination, of which there are more than features; None: one
     """
     if max_features is None:
         return n_features
@@ -207,7 +211,7 @@ def features_tried(max_features: Any, n_features: int, drawn: int = 0) -> int:
     if max_features == "log2":
         return max(1, n_features.bit_length() - 1)
     if isinstance(max_features, Integral):
-        return min(int(max_features), n_features)
+        return int(max_features) if (combined or 1) > 1 else min(int(max_features), n_features)
     return max(1, int(max_features * n_features))
 
 
@@ -360,9 +364,7 @@ def rules_of(
     combined = float(settings.feature_combinations or 0)
     if combined > 1:
         check_combinations(settings, multiway and has_categories)
-    n_tried = features_tried(settings.max_features, n_features, drawn)
-    if combined > 1 and isinstance(settings.max_features, Integral):
-        n_tried = int(settings.max_features)  # there are more combinations than features
+    n_tried = features_tried(settings.max_features, n_features, drawn, combined)
     return Rules(
         criterion=criterion,
         n_tried=n_tried,

@@ -39,6 +39,11 @@ class SingleTree(PrunedTree):
         from gpuforest.inspection.sklearn_tree import shown_tree
 
         check_is_fitted(self)
+        if self.forest_.oblique:
+            raise ValueError(
+                "tree_ has one feature a node, and this tree splits by combinations of features: "
+                "use export_text or tree_nodes, or train with feature_combinations=None"
+            )
         signs = self._signs()
         return shown_tree(TreeView(self.forest_, 0, self._criterion, self.backend, signs))
 
@@ -119,7 +124,9 @@ class DecisionTreeClassifier(SingleTree, Classifier):
         As for `RandomForestClassifier`, where the tree's bag is all rows.
     min_impurity_decrease, monotonic_cst, categorical_features, min_category_frequency
         As for `RandomForestClassifier`.
-    categorical_split, random_state, max_bins, backend, memory_limit
+    categorical_split, feature_combinations, combination_weights
+        As for `RandomForestClassifier`.
+    random_state, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
 
     Attributes
@@ -208,6 +215,8 @@ class DecisionTreeRegressor(SingleTree, Regressor):
         As for `DecisionTreeClassifier`.
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_leaf_nodes
         As for `RandomForestClassifier`, where the tree's bag is all rows.
+    feature_combinations, combination_weights
+        As for `RandomForestClassifier`.
     min_impurity_decrease, categorical_features, min_category_frequency, categorical_split
         As for `RandomForestClassifier`.
     random_state, max_bins, backend, memory_limit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -11,8 +12,9 @@ from typing import Any, Self
 import array_api_compat.numpy as xp
 import numpy as np
 
+from gpuforest.combinations import ALL_LEFT, in_units, terms_of
 from gpuforest.forest import Forest
-from gpuforest.nodes import has_set, unpack
+from gpuforest.nodes import combined, has_set, unpack
 
 Number = Callable[[float], str]  # how a number is written
 
@@ -29,6 +31,15 @@ class Condition(ABC):
     feature: int
     name: str
     missing: bool = False
+
+    @property
+    def key(self) -> Any:
+        """What conditions that merge have in common."""
+        return self.feature
+
+    def python(self) -> str:
+        """The condition as a Python expression of a row, the dict x; see `source`."""
+        return self.source(f"x[{self.name!r}]")
 
     def holds(self, value: Any) -> bool:
         """Whether a value of the feature meets the condition."""
@@ -107,6 +118,52 @@ class Range(Condition):
         high = "" if self.high == inf else f" <= {self.high!r}"
         found = f"{low}{value}{high}" if high else f"{value} > {self.low!r}"
         return f"{found} or is_missing({value})" if self.missing else found
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumRange(Range):
+    """low < a sum of several features <= high, where the numbers are in the units of the data.
+
+    The engine adds coordinates of bins (see combinations.py), so that a row within a bin's width
+    of the limit may lie on its other side. `source` is exact.
+
+    feature : int, the first of them; name : the sum in words, such as "a + b - 2 c"
+    terms : of each feature its number, name, weight, edges and coordinates of bins
+    least, most : the limits of the sum of coordinates, None where there is none
+    """
+
+    terms: tuple[tuple[int, str, int, tuple[float, ...], tuple[int, ...]], ...]
+    least: int | None = None
+    most: int | None = None
+
+    @property
+    def key(self) -> Any:
+        return tuple(term[:3] for term in self.terms)
+
+    def python(self) -> str:
+        return self.source("x")
+
+    def holds(self, value: Any) -> bool:
+        """Whether the values of all features, by number, meet the condition."""
+        total = 0
+        for feature, _, weight, edges, coordinates in self.terms:
+            if is_missing(value[feature]):
+                return self.missing
+            total += weight * coordinates[bisect_left(edges, value[feature])]
+        return (self.least is None or total > self.least) and (
+            self.most is None or total <= self.most
+        )
+
+    def __and__(self, other: Range) -> SumRange:
+        assert isinstance(other, SumRange)
+        least = [limit for limit in (self.least, other.least) if limit is not None]
+        most = [limit for limit in (self.most, other.most) if limit is not None]
+        found = super().__and__(other)
+        return replace(found, least=max(least, default=None), most=min(most, default=None))  # type: ignore[return-value]
+
+    def source(self, value: str) -> str:
+        terms = tuple(term[1:3] for term in self.terms)
+        return f"total_within({value}, {terms!r}, {self.least}, {self.most}, {self.missing})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +254,7 @@ class TreeSplits:
         self._feature, bin, self._missing_left, self._child = unpack(xp, nodes)
         self._threshold = forest.edges.threshold(np.maximum(self._feature, 0), bin)
         self._forest, self._first, self._has_set = forest, forest.tree_offsets[tree], has_set(nodes)
+        self._combined = combined(nodes) if forest.oblique else np.zeros(len(nodes), np.int64)
 
     def leaf_row(self, node: int) -> int:
         """The row of the leaf table that a leaf points at."""
@@ -214,11 +272,35 @@ class TreeSplits:
             return self._ways(node)
         feature, left = int(self._feature[node]), int(self._child[node])
         threshold, missing_left = float(self._threshold[node]), bool(self._missing_left[node])
+        if self._combined[node]:
+            return self._sums(node, left, missing_left)
         side = Range(feature=feature, name=self.names[feature])
         return (
             Branch(replace(side, high=threshold, missing=missing_left), left),
             Branch(replace(side, low=threshold, missing=not missing_left), left + 1),
         )
+
+    def _sums(self, node: int, left: int, missing_left: bool) -> tuple[Branch, ...]:
+        """The two ways out of a split by a combination of features."""
+        forest, edges = self._forest, self._forest.edges
+        features, weights, threshold = terms_of(forest, int(self._first) + node)
+        terms = []
+        for f, weight in zip(features, weights, strict=True):
+            own = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
+            coordinates = forest.coordinates[f, : edges.n_bins[f]]
+            each = tuple(own.tolist()), tuple(coordinates.tolist())
+            terms.append((f, self.names[f], weight, *each))
+        words, limit = in_units(
+            edges, features, weights, threshold, [one_line(t[1]) for t in terms]
+        )
+        whole = SumRange(feature=features[0], name=words, terms=tuple(terms))
+        if threshold == ALL_LEFT:
+            low = replace(whole, missing=missing_left)
+            none = replace(whole, low=inf, least=ALL_LEFT, missing=not missing_left)
+            return Branch(low, left), Branch(none, left + 1)
+        low = replace(whole, high=limit, most=threshold, missing=missing_left)
+        high = replace(whole, low=limit, least=threshold, missing=not missing_left)
+        return Branch(low, left), Branch(high, left + 1)
 
     def _ways(self, node: int) -> tuple[Branch, ...]:
         """The ways out of a split by a set, or of a chain of them."""
@@ -250,10 +332,10 @@ class TreeSplits:
 
 
 def narrowed(path: tuple[Condition, ...], condition: Condition) -> tuple[Condition, ...]:
-    """A path's conditions, one a feature, and one more of them: merged with its feature's."""
-    found = {c.feature: c for c in path}
-    known = found.get(condition.feature)
-    found[condition.feature] = condition if known is None else known & condition
+    """A path's conditions, one a feature or combination, and one more: merged with its own."""
+    found = {c.key: c for c in path}
+    known = found.get(condition.key)
+    found[condition.key] = condition if known is None else known & condition
     return tuple(found.values())
 
 

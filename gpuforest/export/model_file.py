@@ -82,11 +82,12 @@ HEADER = {
     "combine": str,
     "outputs": list,
     "categories": dict,
+    "oblique": bool,
     "boosting": dict,
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_means"}
-OF_SOME = {"oob_score", "sets", "votes", "combine", "ccp_alpha", "tree_errors"}
+OF_SOME = {"oob_score", "sets", "votes", "combine", "ccp_alpha", "tree_errors", "oblique"}
 OF_BOOSTING = {"boosting", *boosted_file.ARRAYS}
 SOMETIMES = {*OPTIONAL, *OF_SOME, *KEPT, *OF_LEAVES, *NAMES, *OF_BOOSTING}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
@@ -261,6 +262,8 @@ def _header(estimator: Any) -> dict[str, Any]:
     header |= kept_of(estimator)
     coding, combine = estimator.forest_.coding, estimator.forest_.combine
     header |= {} if combine == "mean" else {"combine": combine}
+    if estimator.forest_.oblique:
+        header["oblique"] = True
     if coding.several:
         header["outputs"] = [[kind_of(labels), labels.tolist()] for labels in coding.several]
     elif coding.classes is not None and (kind := kind_of(coding.classes)) in ("object", "str"):
@@ -297,6 +300,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
         seed=header["seed"],
         **{name: arrays.get(name) for name in OPTIONAL},  # type: ignore[arg-type]
         sets=arrays.get("sets", np.zeros(0, np.uint64)),
+        oblique=header.get("oblique", False),
         combine=header.get("combine", "votes" if votes else "mean"),
     )
 

@@ -6,10 +6,31 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpuforest.export.boosted_python import IS_MISSING, NO_NONE, model_source
+from gpuforest.export.conditions import SumRange
 from gpuforest.export.tree_nodes import Node, class_labels, opened, tree_nodes, tree_title
 from gpuforest.inspection.shape import subtree_sizes
 
 INDENT = "    "
+SUMS = '''\
+from bisect import bisect_left
+
+# of each feature that is added to others: the ends of its bins, and what each bin adds
+BINS = {{
+{rows}}}
+
+
+def total_within(x, terms, least, most, missing):
+    """Whether least < a sum of features <= most; `missing`: the answer where a value is missing."""
+    total = 0
+    for name, weight in terms:
+        if is_missing(x[name]):
+            return missing
+        ends, coordinates = BINS[name]
+        total += weight * coordinates[bisect_left(ends, x[name])]
+    return (least is None or total > least) and (most is None or total <= most)
+
+
+'''
 HEAD = f'''\
 {IS_MISSING}def predict(x):
     """What a decision tree %s for a row.
@@ -66,6 +87,7 @@ def export_python(
     if tree is not None:
         title = "" if forest.baseline is None else f"# {tree_title(forest, tree)}\n"
         head = HEAD % ("adds" if title else "predicts")
+        head = sums_source(estimator, tree, splits.names) + head
         return title + head + "".join(_lines(estimator, tree, splits.names))
     if forest.baseline is None:
         raise ValueError(
@@ -75,6 +97,18 @@ def export_python(
     trees = ("".join(_lines(estimator, t, splits.names)) for t in range(forest.n_trees))
     labels = class_labels(forest)
     return model_source(forest, list(trees), [_literal(c) for c in labels[0]] if labels else [])
+
+
+def sums_source(estimator: Any, tree: int, names: list[str]) -> str:
+    """The function that adds up combinations of features, and what it needs; "": there are none."""
+    if not estimator.forest_.oblique:
+        return ""
+    nodes = tree_nodes(estimator, tree, feature_names=names).values()
+    found = (b.condition for node in nodes for b in node.branches)
+    terms = [t for c in found if isinstance(c, SumRange) for t in c.terms]
+    tables = {name: (edges, coordinates) for _, name, _, edges, coordinates in terms}
+    rows = "".join(f"{INDENT}{name!r}: {table!r},\n" for name, table in sorted(tables.items()))
+    return SUMS.format(rows=rows)
 
 
 def _lines(estimator: Any, tree: int, names: list[str]) -> Iterator[str]:
@@ -102,9 +136,7 @@ def _body(nodes: dict[int, Node], sizes: list[int]) -> Iterator[str]:
             continue
         *some, last = sorted(node.branches, key=lambda branch: sizes[branch.child])
         pending.append((last.child, level, ""))
-        for branch in reversed(some):
-            value = f"x[{branch.condition.name!r}]"
-            pending.append((branch.child, level, branch.condition.source(value)))
+        pending += [(b.child, level, b.condition.python()) for b in reversed(some)]
 
 
 def _literal(prediction: Any) -> str:

@@ -126,6 +126,11 @@ def to_sklearn(estimator: Any) -> Any:
             "scikit-learn's trees have no categorical features: train with numbers in their place "
             "(OneHotEncoder, OrdinalEncoder) to convert the model"
         )
+    if forest.oblique:
+        raise ValueError(
+            "scikit-learn's trees have no splits by combinations of features: train with "
+            "feature_combinations=None to convert the model"
+        )
     found = getattr(import_module(HOMES[name]), name)(**_shared(estimator, name, HOMES[name]))
     criterion = CRITERIA[CRITERIA[estimator.criterion_].sklearn or estimator.criterion_]
     found.set_params(criterion=criterion.name)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest.combinations import all_terms
 from gpuforest.criteria import Criterion
 from gpuforest.forest import Forest, tree_groups
 from gpuforest.inspection.gains import gains_by_errors, gains_by_levels
-from gpuforest.nodes import unpack
+from gpuforest.nodes import FEATURE_SHIFT, unpack
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -60,8 +61,29 @@ def tree_gains(
     largest = float(backend.asnumpy(xp.max(gains)))
     bits = 62 - most.bit_length() - math.frexp(largest)[1]
     whole = xp.astype(xp.floor(gains * math.ldexp(1.0, min(bits, 1000)) + 0.5), xp.int64)
+    if forest.oblique:
+        splits, whole, tree = map(backend.asnumpy, (splits, whole, tree))
+        return shared_gains(forest, forest.tree_offsets[first] + splits, whole, tree, last - first)
     order = xp.argsort(keys, stable=True)
     upto = xp.cumulative_sum(xp.take(whole, order), include_initial=True)
     each_key = xp.arange((last - first) * F + 1, dtype=xp.int64, device=backend.device)
     upto = xp.take(upto, xp.searchsorted(xp.take(keys, order), each_key))
     return backend.asnumpy(upto[1:] - upto[:-1]).reshape(last - first, F)
+
+
+def shared_gains(
+    forest: Forest, splits: np.ndarray, gains: np.ndarray, tree: np.ndarray, n_trees: int
+) -> np.ndarray:
+    """The gains i64[n] of splits by combinations, shared among the features by their weights: for
+    each tree and feature i64[n_trees, F]. What a division leaves over is the first feature's."""
+    at, feature, weight = all_terms(forest, splits)
+    total = np.zeros(len(splits), np.int64)
+    np.add.at(total, at, weight)
+    share = gains[at] // total[at] * weight
+    rest = gains.copy()
+    np.subtract.at(rest, at, share)
+    found = np.zeros((n_trees, forest.edges.n_features), np.int64)
+    np.add.at(found, (tree[at], feature), share)
+    first = (forest.nodes[splits] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    np.add.at(found, (tree, first), rest)
+    return found

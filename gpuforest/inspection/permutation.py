@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import array_api_compat.numpy as host
 import numpy as np
 
+from gpuforest.combinations import all_terms
 from gpuforest.common import hashing
 from gpuforest.common.progress import report
 from gpuforest.nodes import is_leaf, unpack
@@ -78,6 +79,9 @@ def _of_tree(
 def split_features(forest: Forest, tree: int) -> list[int]:
     """The features that a tree splits on, ascending."""
     nodes = forest.nodes[forest.tree_offsets[tree] : forest.tree_offsets[tree + 1]]
+    if forest.oblique:
+        split = forest.tree_offsets[tree] + np.flatnonzero(~is_leaf(nodes))
+        return sorted(set(all_terms(forest, split)[1].tolist()))
     found: list[int] = np.unique(unpack(host, nodes[~is_leaf(nodes)])[0]).tolist()
     return found
 

@@ -13,12 +13,13 @@ from scipy.sparse import issparse
 from gpuforest import predict as prediction
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
+from gpuforest.combinations import all_terms
 from gpuforest.criteria import Criterion
 from gpuforest.forest import Forest
 from gpuforest.inspection.monotonic import bounded_means
 from gpuforest.inspection.node_impurity import node_impurity
 from gpuforest.inspection.paths import decision_paths
-from gpuforest.nodes import unpack
+from gpuforest.nodes import combined, unpack
 
 TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leaves
 
@@ -118,9 +119,12 @@ class TreeView:
 
     @cached_property
     def threshold(self) -> np.ndarray:
-        """f64[node_count]: x <= threshold goes left; -2.0: a leaf"""
+        """f64[node_count]: x <= threshold goes left; -2.0: a leaf; NaN: a split by a combination of
+        features, of which `feature` is the first, see `export_text` and `tree_nodes`"""
         feature, bin, _, _ = self._parts
         found = self.forest.edges.threshold(np.maximum(feature, 0), bin)
+        if self.forest.oblique:
+            found[combined(self._forest.nodes) > 0] = np.nan
         return np.where(feature < 0, float(TREE_UNDEFINED), found)
 
     @cached_property
@@ -179,6 +183,10 @@ class TreeView:
         left, right = self.children_left[split], self.children_right[split]
         gains = total[split] - total[left] - total[right]
         found = np.bincount(self.feature[split], gains, minlength=self.n_features)
+        if self.forest.oblique:
+            at, feature, weight = all_terms(self._forest, split)
+            share = weight / np.bincount(at, weight)[at]
+            found = np.bincount(feature, gains[at] * share, minlength=self.n_features)
         scale = found.sum() if normalize else self.weighted_n_node_samples[0]
         return np.asarray(found / (scale or 1.0))
 

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from gpuforest import criteria, nodes
+from gpuforest import combinations, criteria, nodes
 from gpuforest.common import dtypes, elementary, hashing
 from gpuforest.kernels.best_split import category_order
 from gpuforest.kernels.boosted_tree import records as boosted_tree
@@ -29,7 +29,8 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
     for module, names in {
         criteria: "LN2 SQRT2 ATANH XLOGX_SCALE",
         nodes: "CHILD_SHIFT MISSING_SHIFT FEATURE_SHIFT BIN_MASK CHILD_MASK LEAF_MASK LEAF_WORD "
-        "SET_BIN",
+        "SET_BIN OBLIQUE_BIN",
+        combinations: "WEIGHT_BITS WEIGHT_ZERO",
         hashing: "GOLDEN MIX_1 MIX_2 ROOT PERMUTATION CUT HASHES",
         edges: "TINY SUM_BITS",
         dtypes: "CATEGORICAL",

@@ -113,7 +113,8 @@ class Columns:
 def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
     """Ends of the cells, ascending, that a forest predicts one value in along a feature.
 
-    They are its thresholds, so that a picture is exact; even steps where there are too many.
+    They are its thresholds, so that a picture is exact; even steps where there are too many, or
+    splits by combinations of features, whose boundaries are slanted.
 
     values : f64[N], whose range is drawn
     """
@@ -125,7 +126,7 @@ def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
     own = (split == feature) & ~has_set(forest.nodes)
     cuts = np.unique(forest.edges.threshold(split[own], bin[own]))
     cuts = cuts[(cuts > low) & (cuts < high)]
-    if len(cuts) >= MOST_CELLS:
+    if len(cuts) >= MOST_CELLS or forest.oblique:
         return np.linspace(low, high, MOST_CELLS + 1)
     return np.concatenate([[low], cuts, [high]])
 

@@ -27,13 +27,14 @@ import numpy as np
 
 from gpuforest.assembly import assemble, merge_waves
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.combinations import words_for
 from gpuforest.criteria import Criterion
 from gpuforest.forest import Forest, tree_groups
 from gpuforest.frontier import Subtrees
 from gpuforest.inspection.gains import gains_by_errors, gains_by_levels
 from gpuforest.kernels.shared.constants import LEAF, WIDE
 from gpuforest.levels import Level, exclusive
-from gpuforest.nodes import has_set, is_leaf, unpack
+from gpuforest.nodes import MOST_COMBINED, is_leaf, unpack, words_of
 from gpuforest.slots import pairs
 
 
@@ -66,7 +67,10 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     none = np.zeros(1, np.int64)
     no_subtrees = Subtrees(none, forest.nodes[:0], none[:0], forest.leaf_sums[:0])
     groups = (_kept_levels(forest, keep, first, last) for first, last in tree_groups(forest))
-    waves = [assemble(levels, no_subtrees, forest.edges, coding, backend) for levels in groups]
+    waves = [
+        assemble(levels, no_subtrees, forest.edges, coding, backend, forest.oblique)
+        for levels in groups
+    ]
     nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, 1)
     found = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
     if forest.node_values is None or forest.node_errors is None:
@@ -117,14 +121,19 @@ def _kept_levels(forest: Forest, keep: np.ndarray, first: int, last: int) -> lis
 
 
 def _sets_of(forest: Forest, nodes: np.ndarray) -> np.ndarray:
-    """Sets of these nodes, zeros where they have none, u64[n, W]."""
-    found = np.zeros((len(nodes), forest.edges.most_words), np.uint64)
-    own = np.flatnonzero(has_set(forest.nodes[nodes]))
-    feature = unpack(xp, forest.nodes[nodes[own]])[0]
+    """Sets or combinations of these nodes, zeros where they have none, u64[n, W]."""
+    n_words = words_of(xp, forest.nodes[nodes], forest.edges.set_words, forest.oblique)
+    found = np.zeros((len(nodes), _most_words(forest)), np.uint64)
     for w in range(found.shape[1]):
-        some = own[w < forest.edges.set_words[feature]]
+        some = np.flatnonzero(n_words > w)
         found[some, w] = forest.sets[forest.set_at[nodes[some]] + w]
     return found
+
+
+def _most_words(forest: Forest) -> int:
+    """The most words of a set or a combination."""
+    most = forest.edges.most_words
+    return max(most, words_for(MOST_COMBINED)) if forest.oblique else most
 
 
 def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> Forest:

@@ -37,6 +37,7 @@ MACROS = {
     "histogram": ("CODE", "LABELS", "TARGET"),
     "level": ("CODE", "LABELS"),
     "partition": ("CODE", "SETS"),
+    "project": ("CODE",),
     "slots": (),
     "totals": ("LABELS", "TARGET"),
     "traverse": ("CODE", "SETS"),

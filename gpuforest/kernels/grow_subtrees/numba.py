@@ -218,7 +218,7 @@ def any_search(
 def put_any(scratch, data, table, number, first, split, combined, own, sets, oblique, grown):
     """Write a split, and return its column of codes, the code there of missing values, and how
     much is then written."""
-    if oblique is not None:
+    if oblique is not None:  # noqa: SIM102  # the compiler drops what needs it by this line alone
         if combined > 1:
             grown = put_combination(scratch, number, first, split, combined, sets, grown)
             return oblique.codes[own], np.int64(oblique.n_bins), grown

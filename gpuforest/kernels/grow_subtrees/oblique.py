@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpuforest.combinations import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO
 from gpuforest.combinations import ALL_LEFT as EVERY
+from gpuforest.combinations import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.kernels.best_split.limits import feature_of
 from gpuforest.kernels.decorators import device
@@ -95,10 +95,10 @@ def draw_terms(key, number, first, oblique):
 @device
 def may_vary(terms, n, constant):
     """Whether one of a combination's features may vary."""
+    some = False
     for i in range(n):
-        if not constant[terms[0, i]]:
-            return True
-    return False
+        some |= not constant[terms[0, i]]
+    return some
 
 
 @device

@@ -257,13 +257,27 @@ class Sides(NamedTuple):
     words: I64
 
 
+class Combined(NamedTuple):
+    """Combinations of at most L features, k of each slot: features and weights i32[S, k, L], a
+    feature is -1 behind the last; coordinates i32[F, B], and the bins of a combination."""
+
+    features: I32s
+    weights: I32s
+    coordinates: I32s
+    k: I64
+    L: I64
+    n_bins: I64
+
+
 class Trees(NamedTuple):
-    """The nodes of T trees, which begin at `offsets`; a node's set begins at `set_at`."""
+    """The nodes of T trees, which begin at `offsets`; a node's set or combination begins at
+    `set_at`, and combinations add `coordinates` i32[F, B]; None: there are none."""
 
     nodes: U64s
     offsets: I64s
     set_at: I64s
     sets: U64s
+    coordinates: I32s
     T: I64
 
 
@@ -271,7 +285,7 @@ ALL = {
     record.__name__: record
     for record in (
         Codes, Columns, Targets, Slots, Fields, LevelSlots, Levels, Positions, Kinds, Ends, Tiles,
-        Histograms, Above, Draws, Nodes, CutRules, Splits, Sides, Trees,
+        Histograms, Above, Draws, Nodes, CutRules, Splits, Sides, Combined, Trees,
     )
 }  # fmt: skip
 

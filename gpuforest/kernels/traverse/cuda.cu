@@ -6,7 +6,25 @@
 
 #define TREES 32  // a block keeps the leaves of so many trees at once
 
-// The number of the leaf that row r reaches in tree t. With SETS 1, nodes may be splits by a set.
+#if SETS
+// Whether a row goes left at a split by a combination of n features: see combinations.py.
+__device__ __forceinline__ bool sum_goes_left(const Trees& trees, const u64* words, int n,
+                                              bool missing_left, const Codes& codes,
+                                              const CODE* row) {
+  int total = 0;
+  for (int i = 0; i < n; i++) {
+    u32 term = (u32)(words[(i + 1) >> 1] >> (i & 1 ? 0 : 32));
+    i64 f = term >> WEIGHT_BITS;
+    int code = row[f];
+    if (code == (int)codes.B - 1) return missing_left;
+    total += ((int)(term & 15) - WEIGHT_ZERO) * trees.coordinates[f * codes.B + code];
+  }
+  return total <= (int)(u32)words[0];
+}
+#endif
+
+// The number of the leaf that row r reaches in tree t. With SETS 1, nodes may be splits by a set,
+// or by a combination of features.
 __device__ __forceinline__ int walk(const Trees& trees, int t, const Codes& codes, i64 r) {
   const u64* tree = trees.nodes + trees.offsets[t];
   const CODE* row = codes.at + r * codes.stride;
@@ -15,7 +33,12 @@ __device__ __forceinline__ int walk(const Trees& trees, int t, const Codes& code
   for (u64 word = tree[0]; word < LEAF_WORD; word = tree[at]) {
     int code = row[word >> FEATURE_SHIFT], bin = (int)(word & BIN_MASK);
     auto set = [&] { return trees.sets + set_at[at]; };
-    bool left = goes_left(code, bin, word >> MISSING_SHIFT & 1, (int)codes.B - 1, set);
+    bool missing_left = word >> MISSING_SHIFT & 1;
+    bool left = goes_left(code, bin, missing_left, (int)codes.B - 1, set);
+#if SETS
+    if (trees.coordinates && bin > OBLIQUE_BIN && bin < SET_BIN)
+      left = sum_goes_left(trees, set(), bin - OBLIQUE_BIN, missing_left, codes, row);
+#endif
     at = (int)(word >> CHILD_SHIFT & CHILD_MASK) + !left;
   }
   return at;

@@ -186,7 +186,7 @@ def walk(trees, sets, root, codes, words, first, n, group, moving):
 @device
 def walk_any(trees, sets, root, codes, words, sums, first, n, group, moving, some_missing):
     """`walk`, or `walk_sums` in an oblique forest."""
-    if sets is not None:
+    if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
         if len(sums.terms):
             walk_sums(trees, root, sums, first, n, group, moving, some_missing)
             return
@@ -206,7 +206,7 @@ def apply(
     offsets, own = trees.offsets, None if sets is None else trees.sets
     N, T = out.shape
     holes = False
-    if sets is not None:
+    if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
         if len(sums.terms):
             holes = fill_columns(codes, trees, sums.columns)
     for t in range(T):
@@ -266,7 +266,7 @@ def accumulate(
     offsets, added, own = trees.offsets, group.added, None if sets is None else trees.sets
     row, word, at, N = group.row, group.word, group.at, codes.shape[1]
     holes = False
-    if sets is not None:
+    if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
         if len(sums.terms):
             holes = fill_columns(codes, trees, sums.columns)
     for t in range(len(offsets) - 1):
