@@ -65,6 +65,22 @@ def boundaries() -> Any:
     return right
 
 
+def oblique() -> Any:
+    rng = np.random.default_rng(1)
+    X = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], 300)
+    y = np.where(X[:, 1] - X[:, 0] + rng.normal(0, 0.15, 300) > 0, "a", "b")
+    left, right = pair()
+    for ax, more, title in (
+        (left, {}, "by one feature"),
+        (right, {"feature_combinations": 2, "max_features": 20}, "by sums of features"),
+    ):
+        model = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0, **more).fit(X, y)
+        plot_boundaries(model, X, y, feature_names=["x1", "x2"], legend=ax is right, ax=ax)
+        ax.set_title(title)
+    right.set_ylabel("")
+    return right
+
+
 def steps() -> Any:
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 6, (120, 1))
@@ -159,7 +175,19 @@ def loss() -> Any:
     return plot_loss(model.fit(*load_diabetes(return_X_y=True)))
 
 
-PICTURES = (tree, boundaries, steps, pruning, oob, importances, impurity, weights, residuals, loss)
+PICTURES = (
+    tree,
+    boundaries,
+    oblique,
+    steps,
+    pruning,
+    oob,
+    importances,
+    impurity,
+    weights,
+    residuals,
+    loss,
+)
 
 
 def main(folder: Path = FOLDER) -> None:

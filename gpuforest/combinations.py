@@ -80,7 +80,8 @@ class Combining:
                 f"combinations of features need at most {OBLIQUE_BIN} bins of each: lower max_bins"
             )
         host = edges.coordinates, chances(mean, len(numeric)), numeric, position
-        return cls(*map(asarray, host), heaviest, combined_bins(edges))
+        coordinates, above, numeric, position = map(asarray, host)
+        return cls(coordinates, above, numeric, position, heaviest, combined_bins(edges))
 
     @property
     def most_features(self) -> int:
@@ -215,7 +216,8 @@ def in_units(
 ) -> tuple[str, float]:
     """A combination in the units of the data: its sum in words, and the limit of those that go
     left. The first feature that varies has the weight 1."""
-    parts, limit, unit = [], float(threshold) + 0.5, 1.0
+    parts: list[str] = []
+    limit, unit = float(threshold) + 0.5, 1.0
     for f, weight, name in zip(features, weights, names, strict=True):
         if edges.n_bins[f] < 2:
             continue

@@ -77,7 +77,8 @@ def draw(
         n = n + xp.astype(hashes[0] < combining.chances[i], xp.int64)
     n = xp.where(alone, 1, n)
     # 2. the others, without replacement (Floyd's method), among all numeric ones but the first
-    features, drawn, others = [lead], [], combining.numeric.shape[0] - 1
+    drawn: list[Array] = []
+    features, others = [lead], combining.numeric.shape[0] - 1
     for i in range(1, most):
         last = others - (n - 1) + (i - 1)  # of n - 1 draws the i-th is from 0 .. last
         t = xp.astype(((hashes[i] >> 32) * xp.astype(last + 1, xp.uint64)) >> 32, xp.int64)
@@ -258,13 +259,22 @@ def _as_stored(
     words = pack(xp, features, weights, threshold, width)
     sets = xp.zeros((S, width), dtype=xp.uint64, device=low.device)
     if training.n_words:
-        sets[:, : training.n_words] = found.sets
+        sets[:, : training.n_words] = _own_bits(xp, found.sets, last + 1)
     return replace(
         found,
         feature=xp.where(some, first, -1),
         bin=xp.where(some, xp.where(is_sum, xp.astype(n, xp.int32) + OBLIQUE_BIN, bin), 0),
         sets=xp.where((is_sum & some)[:, None], words, sets),
     )
+
+
+def _own_bits(xp: Any, sets: Array, n_bins: Array) -> Array:
+    """The sets u64[S, W] without bits from n_bins i32[S] on, which only wider columns have."""
+    before = xp.arange(sets.shape[1], dtype=xp.int64, device=sets.device) * 64
+    n = xp.clip(xp.astype(n_bins, xp.int64)[:, None] - before[None, :], 0, 64)
+    whole = xp.full(n.shape, 2**64 - 1, dtype=xp.uint64, device=sets.device)
+    drop = xp.astype(xp.where(n > 0, 64 - n, 0), xp.uint64)
+    return xp.where(n > 0, sets & (whole >> drop), 0)
 
 
 def partition(training: Training, slots: Frontier, splits: Splits) -> tuple[Array, Array, Array]:

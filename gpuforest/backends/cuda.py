@@ -17,8 +17,8 @@ from gpuforest.backends.cuda_assembly import CudaAssembly
 from gpuforest.backends.cuda_boosters import CudaBooster
 from gpuforest.backends.cuda_kernels import codes_of, rows_of
 from gpuforest.backends.cuda_levels import CudaLevels
-from gpuforest.backends.cuda_targets import target_type, targets_of
 from gpuforest.backends.cuda_oblique import CudaOblique
+from gpuforest.backends.cuda_targets import target_type, targets_of
 from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.binning import value_dtype

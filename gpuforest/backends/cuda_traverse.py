@@ -50,7 +50,8 @@ class CudaTraverse(CudaKernels):
 
     def forest_here(self, forest: Forest) -> tuple[Array, ...]:
         """Nodes, offsets, values, `set_at`, sets and coordinates (None: no combinations) of a
-        forest on the device; they are copied once and kept while the forest lives. All streams may read them."""
+        forest on the device; they are copied once and kept while the forest lives. All streams may
+        read them."""
         copies = _forests.setdefault(forest, {})
         if self.device_number not in copies:
             f = forest

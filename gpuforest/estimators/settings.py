@@ -384,12 +384,7 @@ def rules_of(
 
 
 def check_combinations(settings: Settings, multiway: bool) -> None:
-    """Check that other parameters allow splits by combinations of features.
-
-    Raises
-    ------
-    ValueError : they do not
-    """
+    """Raise a ValueError unless other parameters allow splits by combinations of features."""
     if settings.monotonic_cst is not None and np.any(settings.monotonic_cst):
         raise ValueError(
             "monotonic_cst is for splits by one feature: set feature_combinations=None, or "

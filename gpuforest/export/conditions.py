@@ -158,8 +158,14 @@ class SumRange(Range):
         assert isinstance(other, SumRange)
         least = [limit for limit in (self.least, other.least) if limit is not None]
         most = [limit for limit in (self.most, other.most) if limit is not None]
-        found = super().__and__(other)
-        return replace(found, least=max(least, default=None), most=min(most, default=None))  # type: ignore[return-value]
+        return replace(
+            self,
+            low=max(self.low, other.low),
+            high=min(self.high, other.high),
+            missing=self.missing and other.missing,
+            least=max(least, default=None),
+            most=min(most, default=None),
+        )
 
     def source(self, value: str) -> str:
         terms = tuple(term[1:3] for term in self.terms)

@@ -79,6 +79,10 @@ def cut_tasks(draw):
 @settings(derandomize=True, deadline=None, max_examples=20)
 def test_any_rows_of_any_participants(case, rows):
     task, cuts = case
+    if task.combined > 1:
+        with pytest.raises(ValueError, match="feature_combinations needs strategy='trees'"):
+            assert_grown(task, cuts, NumpyBackend)
+        return
     if task.multiway:
         with pytest.raises(ValueError, match="multiway' needs strategy='trees'"):
             assert_grown(task, cuts, NumpyBackend)

@@ -13,7 +13,7 @@ import gpuforest
 from gpuforest.kernels import code, objects, processors
 from gpuforest.kernels.build import all_kernels, compile_some, variants, warm_up
 
-MOST = 68  # compiled variants: each costs whoever installs the package a second or more
+MOST = 78  # compiled variants: each costs whoever installs the package a second or more
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 6))
@@ -86,6 +86,31 @@ CALLS = {
         "RandomForestRegressor",
         {"categorical_features": [0], "categorical_split": "multiway"},
         MANY,
+        NUMBER,
+    ),
+    "combinations": ("RandomForestClassifier", {"feature_combinations": 2}, X, CLASSES),
+    "combinations, 1000 bins": (
+        "RandomForestRegressor",
+        {"feature_combinations": 2, "max_bins": 1000},
+        X,
+        NUMBER,
+    ),
+    "combinations, categories": (
+        "RandomForestClassifier",
+        {"feature_combinations": 2, "categorical_features": [0, 1]},
+        CATEGORIES,
+        THREE,
+    ),
+    "combinations, at random": (
+        "ExtraTreesRegressor",
+        {"feature_combinations": 2},
+        HOLES,
+        NUMBER,
+    ),
+    "combinations, absolute error": (
+        "RandomForestRegressor",
+        {"feature_combinations": 2, "criterion": "absolute_error"},
+        X,
         NUMBER,
     ),
     "extra trees": ("ExtraTreesClassifier", {}, X, CLASSES),

@@ -14,6 +14,7 @@ CLASSIFICATION = ["gini", "entropy", "misclassification"]
 
 
 REGRESSION = ["squared_error", "poisson"]
+COMBINED = st.sampled_from([0.0, 0.0, 1.5, 2.0, 4.0, 8.0])  # features of a combination
 
 
 @st.composite
@@ -75,19 +76,23 @@ def tasks(draw: st.DrawFn) -> Task:
     y = draw(targets(X, criterion))
     pairs = (y.ndim == 1 and y.max() == 1) if criterion in CLASSIFICATION else y.shape[1] == 1
     signs = draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=n_features, max_size=n_features))
+    signs = tuple(signs) if pairs and draw(st.integers(0, 3)) == 0 else ()
+    combined = 0.0 if signs else draw(COMBINED)
     return Task(
         X,
         y,
         criterion,
         min_weight_leaf=draw(st.sampled_from([1, 1, 1, 4])),
         random=draw(st.sampled_from([False, False, True])),
-        signs=tuple(signs) if pairs and draw(st.integers(0, 3)) == 0 else (),
+        signs=signs,
+        combined=combined,
+        heaviest=draw(st.sampled_from([1, 5])),
         n_features_tree=draw(st.sampled_from([0, 0, 0, 1, max(1, n_features - 1)])),
         features_again=draw(st.booleans()),
         weights=draw(row_weights(n_rows)),
         n_draws=draw(st.sampled_from([0, 1, n_rows, n_rows, 2 * n_rows])),
         max_bins=draw(st.sampled_from([2, 7, 255, 255, 1000])),
-        n_tried=draw(st.integers(1, n_features)),
+        n_tried=draw(st.integers(1, n_features * (1 + (combined > 0)))),
         max_depth=draw(st.sampled_from([0, 1, 3, 10**9, 10**9])),
         min_rows_split=draw(st.sampled_from([2, 2, 10])),
         min_rows_leaf=draw(st.sampled_from([1, 1, 3])),
@@ -120,6 +125,8 @@ def large(name: str) -> Task:
             return Task(
                 X, rng.poisson(np.exp(np.clip(z, -3, 3))).astype(float), "poisson", **common
             )
+        case "combinations":
+            return Task(X, (z + noise > 0.3).astype(int), combined=2.0, **common)
         case "16 bits":
             return Task(X, (z > 0).astype(int), max_bins=2000, **common)
     raise AssertionError(name)
@@ -152,6 +159,7 @@ def category_tasks(draw: st.DrawFn) -> Task:
         categorical=tuple(range(draw(st.integers(1, len(sizes))))),
         n_others=draw(st.sampled_from([0, 1, 2])),
         multiway=multiway,
+        combined=0.0 if multiway else draw(COMBINED),
         weights=draw(row_weights(n_rows)),
         n_draws=draw(st.sampled_from([0, n_rows])),
         n_tried=draw(st.integers(1, X.shape[1])),

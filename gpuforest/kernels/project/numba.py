@@ -54,11 +54,10 @@ def project_column(data, slots, piece, features, weights, coordinates, n_bins, s
             terms[0, n_terms], terms[1, n_terms] = features[s, j, i], weights[s, j, i]
             n_terms += 1
     if n_terms < 2:
-        if n_terms == 1:
-            column = data.codes[terms[0, 0]]
-            for i in range(n):
-                code = column[U(slots.rows[U(begin + i)])]
-                out[U(at + i)] = n_bins if code == missing else code
+        column = data.codes[terms[0, 0] if n_terms else 0]
+        for i in range(n):
+            code = column[U(slots.rows[U(begin + i)])] if n_terms else 0
+            out[U(at + i)] = n_bins if code == missing and n_terms else code
         return np.int64(0), np.int64(0)
     add_up(data.codes, slots.rows, begin, n, terms, n_terms, coordinates, missing, sums)
     low, shift = steps_of(sums, n, n_bins)

@@ -24,7 +24,8 @@ def project(
     n_bins : int, the codes are below it, and `n_bins` means missing
 
     `low` is the least sum of the slot and `shift` the least for which all codes are below n_bins.
-    A value that is missing makes the sum missing. A feature alone keeps its codes.
+    A value that is missing makes the sum missing. A feature alone keeps its codes;
+    a combination of none has zeros.
 
     Example
     -------
@@ -60,5 +61,6 @@ def project(
         low[alone, j] = shift[alone, j] = 0
         code = (sums - low[slot, j]) >> shift[slot, j]
         own = data.codes[row, np.maximum(features[slot, j, 0], 0)]
+        own = np.where(features[slot, j, 0] >= 0, own, 0)
         codes[:, j] = np.where(is_missing, n_bins, np.where(alone[slot], own, code))
     return codes, low, shift

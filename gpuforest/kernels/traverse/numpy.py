@@ -52,7 +52,8 @@ def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarra
         sums += np.where(own, weights[:, i] * trees.coordinates[f, code], 0)
         is_missing |= own & (code == trees.missing)
     missing_left = unpack(xp, words)[2]
-    return np.where(is_missing, missing_left, sums <= threshold)
+    left: np.ndarray = np.where(is_missing, missing_left, sums <= threshold)
+    return left
 
 
 def accumulate(

@@ -1,0 +1,216 @@
+"""Oblique splits: each is the best over all cuts of the drawn combinations, on every backend."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from engine import DeepFrom, Task, same_forest, table
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common import hashing
+from gpuforest.nodes import OBLIQUE_BIN, unpack
+from gpuforest.oblique import DRAWS, STRIDE
+from gpuforest.predict import apply, predict
+
+U64 = 2**64
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 5))
+X[rng.random(X.shape) < 0.05] = np.nan
+FILLED = np.nan_to_num(X)
+Y = (FILLED[:, 0] + FILLED[:, 1] > 0).astype(int)
+BASE = {"combined": 2.0, "n_trees": 3, "n_draws": 300}
+
+
+# ---- plain Python -------------------------------------------------------------------------------
+
+
+def mix(z):
+    z = (z ^ (z >> 30)) * hashing.MIX_1 % U64
+    z = (z ^ (z >> 27)) * hashing.MIX_2 % U64
+    return z ^ (z >> 31)
+
+
+def hash_at(key, position):
+    return mix((key + (position + 1) * hashing.GOLDEN) % U64)
+
+
+def combinations(key, training):
+    """The combinations of a node as lists of (feature, weight), in their order."""
+    combining, k, F = training.combining, training.rules.n_tried, training.n_features
+    chances, numeric = combining.chances.tolist(), combining.numeric.tolist()
+    order = range(F)
+    if k < F:
+        places = np.arange(F, dtype=np.uint64)[None]
+        order = hashing.permute(np, np.array([[key]], np.uint64), places, F)[0].tolist()
+    found = []
+    for a in range(F * -(-k // F)):
+        hashes = [hash_at(key, DRAWS + STRIDE * a + i) for i in range(len(chances) + 1)]
+        first = order[a % F]
+        n = 1 + sum(hashes[0] < c for c in chances)
+        others, drawn = [f for f in numeric if f != first], []
+        for i in range(1, n):
+            last = len(others) - (n - 1) + (i - 1)
+            t = ((hashes[i] >> 32) * (last + 1)) >> 32
+            drawn.append(last if t in drawn else t)
+        features = [first, *(others[t] for t in drawn)]
+        sizes = [1 + ((((h % 2**32) >> 1) * combining.heaviest) >> 31) for h in hashes]
+        signs = [1, *(-1 if h & 1 else 1 for h in hashes[1:])]
+        found.append([(f, sizes[i] * signs[i]) for i, f in enumerate(features)])
+    return found
+
+
+def codes_in(training, terms, rows):
+    """Each row's code in a combination, None where a value is missing."""
+    codes, missing = training.matrix.codes, training.n_codes - 1
+    if len(terms) == 1:
+        own = codes[rows, terms[0][0]].tolist()
+        return [None if c == missing else c for c in own]
+    coordinates, sums = training.combining.coordinates, []
+    for r in rows:
+        own = [(int(codes[r, f]), f, w) for f, w in terms]
+        hole = any(c == missing for c, _, _ in own)
+        sums.append(None if hole else sum(w * int(coordinates[f, c]) for c, f, w in own))
+    some = [s for s in sums if s is not None]
+    if not some:
+        return sums
+    shift = 0
+    while (max(some) - min(some)) >> shift >= training.combining.n_bins:
+        shift += 1
+    return [None if s is None else (s - min(some)) >> shift for s in sums]
+
+
+def gini(labels):
+    """The score of a side: the sum of squares of class counts, divided by the number of rows."""
+    counts = [labels.count(c) for c in {*labels}]
+    return Fraction(sum(n * n for n in counts), len(labels))
+
+
+def best_score(training, key, rows, y):
+    """The highest score of all cuts of the first k combinations that vary; None: none does."""
+    best, tried = None, 0
+    for terms in combinations(key, training):
+        own = codes_in(training, terms, rows)
+        if len({*own}) < 2 or tried == training.rules.n_tried:
+            continue
+        tried += 1
+        for cut in sorted({c for c in own if c is not None}):
+            for missing_left in (False, True):
+                left = [missing_left if c is None else c <= cut for c in own]
+                sides = [
+                    [label for label, goes in zip(y, left, strict=True) if goes is side]
+                    for side in (True, False)
+                ]
+                if all(sides):
+                    score = sum(map(gini, sides))
+                    best = score if best is None else max(best, score)
+    return best
+
+
+@pytest.mark.parametrize("task", [
+    Task(X[:80], Y[:80], combined=2.0),
+    Task(X[:80], Y[:80], combined=3.0, heaviest=5, n_tried=2, seed=3),
+    Task(X[:60], rng.integers(0, 3, 60), combined=2.0, n_tried=8, max_bins=9),
+    Task(table(rng, 60, list("nfdN0")), rng.integers(0, 2, 60), combined=4.0, n_tried=3),
+])  # fmt: skip
+def test_every_split_is_the_best(task):
+    training = task.training(NumpyBackend())
+    forest = task.grow(NumpyBackend())
+    feature, bin, _, child = unpack(np, forest.nodes)
+    leaf = apply(forest, task.X, NumpyBackend())[:, 0]
+    tree_key = int(hashing.tree_keys(np, task.seed, 0, 1)[0])
+    pending, n_sums = [(0, hash_at(tree_key, hashing.ROOT), list(range(len(task.X))))], 0
+    while pending:
+        node, key, rows = pending.pop()
+        labels = [int(task.y[r]) for r in rows]
+        best = None if len({*labels}) < 2 else best_score(training, key, rows, labels)
+        if feature[node] < 0:
+            assert best is None
+            continue
+        n_sums += bin[node] > OBLIQUE_BIN
+        below = [child[node], child[node] + 1]
+        sides = [[r for r in rows if below_of(leaf[r], b, forest)] for b in below]
+        assert sum(map(len, sides)) == len(rows)
+        assert sum(gini([int(task.y[r]) for r in side]) for side in sides) == best
+        pending += [(b, hash_at(key, i), sides[i]) for i, b in enumerate(below)]
+    assert n_sums > 3
+
+
+def below_of(leaf, node, forest):
+    """Whether a leaf is at or below a node: descendants of siblings are contiguous."""
+    children = unpack(np, forest.nodes)[3]
+    feature = unpack(np, forest.nodes)[0]
+    found, pending = False, [int(node)]
+    while pending and not found:
+        at = pending.pop()
+        found = at == leaf
+        if feature[at] >= 0:
+            pending += [int(children[at]), int(children[at]) + 1]
+    return found
+
+
+# ---- backends -----------------------------------------------------------------------------------
+
+MIXED = np.column_stack([rng.integers(0, 6, 300), X[:, 1:4], rng.integers(0, 300, 300)])
+CASES = {
+    "plain": Task(X, Y, **BASE),
+    "random cuts": Task(X, Y, **BASE, random=True, n_tried=12),
+    "whole weights": Task(X, Y, **BASE, heaviest=5, n_tried=7),
+    "16 bits": Task(X, Y, **BASE, n_tried=2, max_bins=1000),
+    "some features a tree": Task(X, Y, **BASE, n_tried=3, n_features_tree=3),
+    "least rows": Task(X, Y, **BASE, min_rows_leaf=5),
+    "least weight": Task(X, Y, **BASE, min_weight_leaf=5),
+    "entropy": Task(X, rng.integers(0, 3, 300), "entropy", **BASE),
+    "regression": Task(X, FILLED[:, 0] - FILLED[:, 2], "squared_error", **BASE),
+    "two numbers": Task(X, FILLED[:, :2], "squared_error", **BASE, min_gain=0.5),
+    "absolute error": Task(X, FILLED[:, 0] - FILLED[:, 2], "absolute_error", **BASE),
+    "categories": Task(MIXED, Y, **BASE, categorical=(0,), n_tried=2),
+    "random categories": Task(MIXED, Y, **BASE, categorical=(0, 4), random=True, n_tried=7),
+    "categories alone": Task(MIXED[:, :1], Y, **BASE, categorical=(0,)),
+    "one feature": Task(X[:, :1], Y, **BASE),
+}
+
+
+@pytest.mark.parametrize("task", CASES.values(), ids=CASES)
+def test_backends_grow_the_same_forest_and_walk_it_alike(task):
+    forest = task.grow(NumpyBackend())
+    backends = DeepFrom(0), DeepFrom(40), NumbaBackend(), NumbaBackend(2), DeepFrom(0, 2, 4000)
+    for backend in backends:
+        assert same_forest(forest, task.grow(backend)), vars(backend)
+    more = np.concatenate([task.X, rng.normal(size=(700, task.X.shape[1]))])
+    more[300:][:, list(task.categorical)] = rng.integers(0, 8, (700, len(task.categorical)))
+    expected = apply(forest, more, NumpyBackend())
+    assert np.array_equal(expected, apply(forest, more, NumbaBackend(2)))
+    for few in (more[:1], more[:40], more):
+        values = predict(forest, few, NumpyBackend())
+        assert np.array_equal(values, predict(forest, few, NumbaBackend()))
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(st.integers(0, 2**32), st.sampled_from([1.2, 2.0, 8.0]), st.booleans())
+def test_deep_and_wide_phases_agree(seed, mean, is_random):
+    own = np.random.default_rng(seed)
+    data = table(own, 90, own.choice(list("ctbfm0nNAd"), own.integers(1, 7)).tolist())
+    task = Task(data, own.integers(0, 3, 90), combined=mean, heaviest=5, random=is_random)
+    task = task.but(n_tried=int(own.integers(1, 9)), n_draws=90, n_trees=2)
+    forest = task.grow(NumpyBackend(1, 3000))
+    assert same_forest(forest, task.grow(DeepFrom(0)))
+    assert same_forest(forest, task.grow(DeepFrom(20)))
+    assert same_forest(forest, task.grow(NumbaBackend()))
+
+
+def test_one_feature_in_each_is_the_forest_without_combinations():
+    alone, plain = Task(X, Y, combined=1.0, n_trees=3), Task(X, Y, n_trees=3)
+    assert same_forest(alone.grow(NumbaBackend()), plain.grow(NumbaBackend()))
+    assert not alone.grow(NumbaBackend()).oblique
+
+
+def test_walks_with_many_terms_and_no_missing_values():
+    task = Task(FILLED, Y, combined=8.0, heaviest=5, n_trees=5, n_draws=300)
+    forest = task.grow(NumbaBackend())
+    assert (unpack(np, forest.nodes)[1] > OBLIQUE_BIN + 4).any()
+    few = replace(forest, coding=forest.coding)  # nothing is kept from the first walk
+    assert np.array_equal(apply(few, FILLED, NumbaBackend()), apply(few, FILLED, NumpyBackend()))
