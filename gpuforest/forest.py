@@ -18,7 +18,6 @@ from gpuforest.forest_check import check_forest
 from gpuforest.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
 from gpuforest.target import TargetCoding
 
-NO_COORDINATES = np.zeros((0, 0), np.int32)
 GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much for gains
 
 
@@ -98,18 +97,10 @@ class Forest:
         found: np.ndarray = set_starts(xp, self.nodes, self.edges.set_words, self.oblique)
         return found
 
-    @property
-    def coordinates(self) -> np.ndarray:
-        """What features add to combinations, i32[F, B]; i32[0, 0]: there are none."""
-        return self.edges.coordinates if self.oblique else NO_COORDINATES
-
     @cached_property
     def terms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For walks down an oblique forest: see `walking_terms`; else empty."""
-        if not self.oblique:
-            none = np.zeros(0, np.uint64)
-            return none, none, np.zeros(0, np.int32)
-        return walking_terms(self.nodes, self.set_at, self.sets, self.coordinates)
+        """For walks down an oblique forest: see `walking_terms`."""
+        return walking_terms(self.nodes, self.set_at, self.sets, self.edges.coordinates)
 
     @cached_property
     def values(self) -> np.ndarray:

@@ -199,7 +199,7 @@ def roots(training: Training, first: int, last: int) -> Frontier:
 def split_slots(training: Training, wide: Frontier, splits: Splits) -> Frontier:
     """Two slots for each wide slot, left before right; they hold no rows if it is a leaf."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
-    move = oblique.partition if rules.oblique else backend.partition
+    move = oblique.move_rows if rules.oblique else backend.partition
     rows, weights, n_left = move(training, wide, splits)
     below = backend.children(training, wide, splits, rows, weights, n_left)
     if wide.bounds is None:

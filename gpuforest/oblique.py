@@ -277,7 +277,7 @@ def _own_bits(xp: Any, sets: Array, n_bins: Array) -> Array:
     return xp.where(n > 0, sets & (whole >> drop), 0)
 
 
-def partition(training: Training, slots: Frontier, splits: Splits) -> tuple[Array, Array, Array]:
+def move_rows(training: Training, slots: Frontier, splits: Splits) -> tuple[Array, Array, Array]:
     """Move each slot's rows to the other half, as `Backend.partition`."""
     backend, combining = training.backend, training.combining
     xp, L = backend.xp, combining.most_features

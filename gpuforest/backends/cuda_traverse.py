@@ -18,7 +18,8 @@ _forests: WeakKeyDictionary[Forest, dict[int, tuple[Array, ...]]] = WeakKeyDicti
 
 
 def traverse_macros(forest: Forest, codes: Array) -> dict[str, str]:
-    return {"CODE": "u8" if codes.itemsize == 1 else "u16", "SETS": str(int(len(forest.sets) > 0))}
+    code, some = "u8" if codes.itemsize == 1 else "u16", len(forest.sets) > 0
+    return {"CODE": code, "SETS": str(int(some)), "SUMS": str(int(forest.oblique and some))}
 
 
 class CudaTraverse(CudaKernels):
@@ -57,7 +58,7 @@ class CudaTraverse(CudaKernels):
             f = forest
             copies[self.device_number] = (
                 *map(self.asarray, (f.nodes, f.tree_offsets, f.values, f.set_at, f.sets)),
-                self.asarray(f.coordinates) if f.oblique else None,
+                self.asarray(f.edges.coordinates) if f.oblique else None,
             )
             self.synchronise()  # a stream does not wait for the copies of another
         return copies[self.device_number]

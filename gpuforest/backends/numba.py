@@ -390,6 +390,5 @@ def in_words(codes: Array) -> tuple[Array, Array]:
 def numba_trees(forest: Forest, trees: range) -> tuple[Trees, bool | None]:
     """Some of its trees; and True if nodes have sets, else None."""
     offsets = forest.tree_offsets[trees.start : trees.stop + 1]
-    missing, coordinates = forest.edges.missing_code, forest.coordinates
-    found = Trees(forest.nodes, offsets, missing, forest.set_at, forest.sets, coordinates)
+    found = Trees(forest.nodes, offsets, forest.edges.missing_code, forest.set_at, forest.sets)
     return found, True if len(forest.sets) else None

@@ -10,7 +10,7 @@ import numpy as np
 from gpuforest.backends.records import columns_of, slots_of
 from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.project.numba import project
-from gpuforest.kernels.traverse.oblique import Sums
+from gpuforest.kernels.traverse.oblique import NO_SUMS, Sums, new_sums
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Array = Any
 
-GROUP = 256  # as in kernels/traverse/numba.py
 NO_LABELS = np.zeros((0, 1), np.int32)
 
 
@@ -56,11 +55,6 @@ def row_bytes(forest: Forest, codes: Array) -> int:
 
 def sums_of(forest: Forest, columns: Array) -> Sums:
     """What walks down the forest need for codes [F, N]."""
-    F, N = columns.shape if forest.oblique else (0, 0)
-    group = GROUP if forest.oblique else 0
-    words = np.empty(-(-F * N // 2), np.uint32)
-    coordinates = words.view(np.uint16)[: F * N].reshape(F, N)
-    sums, threshold = np.empty(group, np.int32), np.empty(group, np.int32)
-    holes, listed = np.empty(group, np.bool_), np.empty(group, np.uint8)
-    part = np.empty(group, np.int32)
-    return Sums(*forest.terms, coordinates, words, sums, holes, threshold, listed, part)
+    if not forest.oblique:
+        return NO_SUMS
+    return new_sums(forest.terms, forest.edges.coordinates, *columns.shape)

@@ -101,9 +101,15 @@ class NumpyBackend(Backend):
         return project(data, slots_of(self, slots), features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply(trees_of(self, forest), codes)
+        return apply(trees_of(self, forest), codes, coordinates_of(forest))
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        return accumulate(trees_of(self, forest, trees), forest.values, codes, skip, total)
+        own, coordinates = trees_of(self, forest, trees), coordinates_of(forest)
+        return accumulate(own, forest.values, codes, skip, total, coordinates)
+
+
+def coordinates_of(forest: Forest) -> np.ndarray | None:
+    """What features add to combinations, i32[F, B]; None: there are none."""
+    return forest.edges.coordinates if forest.oblique else None

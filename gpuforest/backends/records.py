@@ -87,8 +87,6 @@ def trees_of(backend: Backend, forest: Forest, trees: range | None = None) -> Tr
     offsets = forest.tree_offsets
     if trees is not None:
         offsets = offsets[trees.start : trees.stop + 1]
-    arrays = forest.nodes, offsets, forest.set_at, forest.sets, forest.coordinates
-    if not backend.on_host:
-        arrays = tuple(map(backend.asarray, arrays))
-    nodes, offsets, set_at, sets, coordinates = arrays
-    return Trees(nodes, offsets, forest.edges.missing_code, set_at, sets, coordinates)
+    arrays = forest.nodes, offsets, forest.set_at, forest.sets
+    nodes, offsets, set_at, sets = arrays if backend.on_host else map(backend.asarray, arrays)
+    return Trees(nodes, offsets, forest.edges.missing_code, set_at, sets)

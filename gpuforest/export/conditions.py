@@ -293,7 +293,7 @@ class TreeSplits:
         terms = []
         for f, weight in zip(features, weights, strict=True):
             own = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
-            coordinates = forest.coordinates[f, : edges.n_bins[f]]
+            coordinates = edges.coordinates[f, : edges.n_bins[f]]
             each = tuple(own.tolist()), tuple(coordinates.tolist())
             terms.append((f, self.names[f], weight, *each))
         words, limit = in_units(

@@ -121,16 +121,10 @@ def to_sklearn(estimator: Any) -> Any:
     if name not in HOMES:
         raise TypeError(f"a {name} is not converted: only {', '.join(HOMES)} are")
     forest = estimator.forest_
-    if forest.edges.categories:
-        raise ValueError(
-            "scikit-learn's trees have no categorical features: train with numbers in their place "
-            "(OneHotEncoder, OrdinalEncoder) to convert the model"
-        )
-    if forest.oblique:
-        raise ValueError(
-            "scikit-learn's trees have no splits by combinations of features: train with "
-            "feature_combinations=None to convert the model"
-        )
+    from gpuforest.inspection.sklearn_tree import unlike_sklearn
+
+    if why_not := unlike_sklearn(forest):
+        raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
     found = getattr(import_module(HOMES[name]), name)(**_shared(estimator, name, HOMES[name]))
     criterion = CRITERIA[CRITERIA[estimator.criterion_].sklearn or estimator.criterion_]
     found.set_params(criterion=criterion.name)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
+from gpuforest.forest import Forest
 from gpuforest.inspection.views import TreeView
 
 NO_THRESHOLDS = (
@@ -111,3 +112,15 @@ def partial_dependence(trees: list[Any], grid: Any, target_features: Any) -> np.
     for tree in trees:
         tree.tree_.compute_partial_dependence(grid, features, out)
     return out / len(trees)
+
+
+def unlike_sklearn(forest: Forest) -> str:
+    """Splits that scikit-learn's trees do not have, and what to do; "": there are none."""
+    if forest.edges.categories:
+        return (
+            "categorical features: train with numbers in their place (OneHotEncoder, "
+            "OrdinalEncoder)"
+        )
+    if forest.oblique:
+        return "splits by combinations of features: train with feature_combinations=None"
+    return ""

@@ -44,6 +44,7 @@ REGISTERS = {
     "best_split": (48, 40),  # the winner, and its rival from another lane
     "children": (48, 48),  # a hash, and quotients of 64 bits
     "collect": (48, 32),  # waits for memory
+    "columns": (40, 40),  # addresses of ten arrays
     "compare_rows": (64, 64),  # the permutation, and eight loads under way
     "compare_samples": (64, 48),  # eight loads under way
     "count_in_bag": (24, 32),  # waits for memory
@@ -59,6 +60,7 @@ REGISTERS = {
     "draw_rows": (32, 24),  # a hash
     "edges": (56, 56),  # a sum and a quotient in 64 bits
     "encode": (24, 32),  # a search waits at every step
+    "ends": (40, 40),  # the same, and two sums
     "fill": (56, 64),  # two blocks of 512 threads, or four of 256
     "find_gaps": (56, 56),  # eight loads under way
     "finish": (64, 40),  # addresses of many fields
@@ -206,6 +208,9 @@ def test_kernels_compile(operation, macros, architecture):
         limits["best_cut"] += 16
     if macros.get("SETS") == "1":  # where the sets of categories are
         limits["collect"] += 8
+    if macros.get("SUMS") == "1":  # the sum of a combination, and what it is compared with
+        limits["apply"] += 8
+        limits["accumulate"] += 8
     # the deep phase keeps what is needed rarely in memory, but not for the default criterion: with
     # more registers fewer warps would share a multiprocessor, and it would take longer
     plain = macros.get("CRITERION") == "0" and macros["SPECIAL"] == "0"

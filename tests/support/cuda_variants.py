@@ -21,6 +21,7 @@ VALUES = {
     "CRITERION": tuple(sorted({str(c.number) for c in CRITERIA.values()} | {str(INFORMATION)})),
     "LABELS": ("0", "1"),
     "SETS": ("0", "1"),
+    "SUMS": ("0", "1"),
     "SPECIAL": ("0", "1", "2"),  # 2: of the deep phase alone
     "TARGET": ("u8", "u16", "i32", "i64"),
     "VALUE": ("float", "double"),
@@ -40,7 +41,7 @@ MACROS = {
     "project": ("CODE",),
     "slots": (),
     "totals": ("LABELS", "TARGET"),
-    "traverse": ("CODE", "SETS"),
+    "traverse": ("CODE", "SETS", "SUMS"),
     "wave_nodes": (),
 }
 
@@ -51,6 +52,7 @@ def variants(operation: str) -> list[dict[str, str]]:
     found = [dict(zip(names, v, strict=True)) for v in product(*(VALUES[n] for n in names))]
     if operation != "grow_subtrees":
         found = [macros for macros in found if macros.get("SPECIAL") != "2"]
+    found = [macros for macros in found if macros.get("SUMS", "0") <= macros.get("SETS", "1")]
     return [macros for macros in found if types_of_targets(operation, macros)]
 
 

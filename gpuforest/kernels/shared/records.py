@@ -247,7 +247,6 @@ class Trees(NamedTuple):
     set_at : i64[M], the word of `sets` where a node's set begins, if its bin is SET_BIN
     sets : u64[...], bit c of a set is 1 if code c goes left; or a combination, see
         combinations.py
-    coordinates : i32[F, B] of an oblique forest, else i32[0, 0]
     """
 
     nodes: U64s
@@ -255,7 +254,6 @@ class Trees(NamedTuple):
     missing: I64
     set_at: I64s
     sets: U64s
-    coordinates: I32s2
 
 
 NO_BIN = Bin(np.int64(0), np.int64(0), np.int64(0))

@@ -6,7 +6,7 @@
 
 #define TREES 32  // a block keeps the leaves of so many trees at once
 
-#if SETS
+#if SUMS
 // Whether a row goes left at a split by a combination of n features: see combinations.py.
 __device__ __forceinline__ bool sum_goes_left(const Trees& trees, const u64* words, int n,
                                               bool missing_left, const Codes& codes,
@@ -24,7 +24,7 @@ __device__ __forceinline__ bool sum_goes_left(const Trees& trees, const u64* wor
 #endif
 
 // The number of the leaf that row r reaches in tree t. With SETS 1, nodes may be splits by a set,
-// or by a combination of features.
+// with SUMS 1 also by a combination of features.
 __device__ __forceinline__ int walk(const Trees& trees, int t, const Codes& codes, i64 r) {
   const u64* tree = trees.nodes + trees.offsets[t];
   const CODE* row = codes.at + r * codes.stride;
@@ -35,8 +35,8 @@ __device__ __forceinline__ int walk(const Trees& trees, int t, const Codes& code
     auto set = [&] { return trees.sets + set_at[at]; };
     bool missing_left = word >> MISSING_SHIFT & 1;
     bool left = goes_left(code, bin, missing_left, (int)codes.B - 1, set);
-#if SETS
-    if (trees.coordinates && bin > OBLIQUE_BIN && bin < SET_BIN)
+#if SUMS
+    if (bin > OBLIQUE_BIN && bin < SET_BIN)
       left = sum_goes_left(trees, set(), bin - OBLIQUE_BIN, missing_left, codes, row);
 #endif
     at = (int)(word >> CHILD_SHIFT & CHILD_MASK) + !left;

@@ -208,7 +208,7 @@ def apply(
     holes = False
     if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
         if len(sums.terms):
-            holes = fill_columns(codes, trees, sums.columns)
+            holes = fill_columns(codes, trees.missing, sums)
     for t in range(T):
         for first in range(0, N, GROUP):
             n = min(GROUP, N - first)
@@ -268,7 +268,7 @@ def accumulate(
     holes = False
     if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
         if len(sums.terms):
-            holes = fill_columns(codes, trees, sums.columns)
+            holes = fill_columns(codes, trees.missing, sums)
     for t in range(len(offsets) - 1):
         root = offsets[t]
         for first in range(0, N, GROUP):

@@ -9,9 +9,12 @@ from gpuforest.kernels.shared.records import Split, Trees
 from gpuforest.nodes import LEAF_MASK, MOST_COMBINED, combined, unpack
 
 
-def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
+def apply(trees: Trees, codes: np.ndarray, coordinates: np.ndarray | None = None) -> np.ndarray:
     """The number, within its tree, of the leaf that each row of codes u8 or u16 [N, F] reaches,
-    i64[N, T]."""
+    i64[N, T].
+
+    coordinates : i32[F, B] of an oblique forest
+    """
     N, T = len(codes), len(trees.offsets) - 1
     out = np.zeros((N, T), np.int64)
     for t in range(T):
@@ -27,15 +30,17 @@ def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
             split = Split(None, None, bin[moves], missing_left[moves], None)
             first = trees.set_at[node[moves]] if len(trees.sets) else node[moves]
             left = goes_left(xp, code, split, trees.missing, trees.sets, first)
-            if len(trees.coordinates):
+            if coordinates is not None:
                 by_sum = combined(trees.nodes[node[moves]]) > 0
                 some = node[moves][by_sum]
-                left[by_sum] = sums_go_left(trees, some, codes[row[by_sum]])
+                left[by_sum] = sums_go_left(trees, some, codes[row[by_sum]], coordinates)
             at[row] = child[moves] + ~left
     return out
 
 
-def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def sums_go_left(
+    trees: Trees, node: np.ndarray, codes: np.ndarray, coordinates: np.ndarray
+) -> np.ndarray:
     """Whether rows of codes [n, F] go left at the nodes i64[n], which split by combinations.
 
     A row goes left if the sum of weight times coordinate is at most the threshold, or, if one of
@@ -49,7 +54,7 @@ def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarra
     for i in range(MOST_COMBINED):
         f, own = np.maximum(features[:, i], 0), features[:, i] >= 0
         code = codes[np.arange(len(node)), f]
-        sums += np.where(own, weights[:, i] * trees.coordinates[f, code], 0)
+        sums += np.where(own, weights[:, i] * coordinates[f, code], 0)
         is_missing |= own & (code == trees.missing)
     missing_left = unpack(xp, words)[2]
     left: np.ndarray = np.where(is_missing, missing_left, sums <= threshold)
@@ -62,6 +67,7 @@ def accumulate(
     codes: np.ndarray,
     skip: np.ndarray | None,
     total: np.ndarray,
+    coordinates: np.ndarray | None = None,
 ) -> np.ndarray:
     """Add the leaves' values, tree after tree in their order, to `total` f64[N, n_values].
 
@@ -72,7 +78,7 @@ def accumulate(
     skip : bool[T, N] or None, the pairs of tree and row to leave out
     """
     for t in range(len(trees.offsets) - 1):
-        leaf = apply(trees._replace(offsets=trees.offsets[t : t + 2]), codes)[:, 0]
+        leaf = apply(trees._replace(offsets=trees.offsets[t : t + 2]), codes, coordinates)[:, 0]
         value = values[(trees.nodes[trees.offsets[t] + leaf] & LEAF_MASK).astype(np.int64)]
         total = total + (value if skip is None else np.where(skip[t][:, None], 0.0, value))
     return total

@@ -4,7 +4,7 @@ The block's codes become coordinates once. Every split but one by a set then com
 threshold: a feature alone is a sum of one term, because coordinates ascend as codes do.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gpuforest.kernels.decorators import device
 from gpuforest.kernels.prefetch import prefetch
 from gpuforest.kernels.shared.goes_left.numba import has_code
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U
-from gpuforest.kernels.types import Bools, I32s, U8s, U16s2, U32s, U64s
+from gpuforest.kernels.types import Bools, I32s, I32s2, U8s, U16s2, U32s, U64s
 from gpuforest.nodes import (
     BIN_MASK,
     CHILD_MASK,
@@ -30,6 +30,7 @@ OBLIQUE, HALF, TERM, WEIGHT = U(OBLIQUE_BIN), U(32), U(WEIGHT_BITS), U(15)
 NOTHING = U(WEIGHT_ZERO)  # a term that adds nothing
 HOLE = np.uint16(65_535)  # a missing value, in all columns
 LOW_16 = U(0xFFFF)
+GROUP = 256  # as in numba.py
 SLOTS, FEW, MOVING = 31, 32, 3  # fewer top levels than in numba.py, because sums cost more
 
 
@@ -38,7 +39,7 @@ class Sums(NamedTuple):
 
     terms, more : u64[M], the first two terms of each split, the first in the upper half, and the
         third and fourth; thresholds : i32[M]. See `walking_terms` in combinations.py
-    columns : u16[F, N], scratch for coordinates
+    coordinates : i32[F, B]; columns : u16[F, N], scratch for those of the rows
     words : the memory of the columns, four bytes at a time, because vectors gather no fewer
     sums, holes, threshold, listed, part : [GROUP], scratch of a group
     """
@@ -46,6 +47,7 @@ class Sums(NamedTuple):
     terms: U64s
     more: U64s
     thresholds: I32s
+    coordinates: I32s2
     columns: U16s2
     words: U32s
     sums: I32s
@@ -55,13 +57,24 @@ class Sums(NamedTuple):
     part: I32s
 
 
+def new_sums(terms: tuple[Any, Any, Any], coordinates: Any, F: int, N: int) -> Sums:
+    """The record, with scratch for N rows of F features; `terms` are the first three arrays."""
+    words, group = np.empty(-(-F * N // 2), np.uint32), GROUP if F else 0
+    columns = words.view(np.uint16)[: F * N].reshape(F, N)
+    sums, threshold, part = (np.empty(group, np.int32) for _ in range(3))
+    holes, listed = np.empty(group, np.bool_), np.empty(group, np.uint8)
+    two, more, limits = terms
+    scratch = words, sums, holes, threshold, listed, part
+    return Sums(two, more, limits, coordinates, columns, *scratch)
+
+
 @device
-def fill_columns(codes, trees, columns):
+def fill_columns(codes, missing, sums):
     """Fill the columns u16[F, N] of coordinates from codes [F, N], and return whether values are
     missing."""
-    (F, N), some = codes.shape, False
+    (F, N), some, columns = codes.shape, False, sums.columns
     for f in range(F):
-        own, missing = trees.coordinates[f], trees.missing
+        own = sums.coordinates[f]
         for i in range(N):
             code = codes[U(f), U(i)]
             columns[U(f), U(i)] = HOLE if code == missing else np.uint16(own[U(code)])
@@ -299,3 +312,7 @@ def walk_sums(trees, root, own, first, n, group, moving, some_missing):
             at[r] = step_sum(trees, word[i], root + at[r], own, U(first) + r)
             prefetch(nodes, root + at[r])
             prefetch(own.terms, root + at[r])
+
+
+NO_TERMS = np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int32)
+NO_SUMS = new_sums(NO_TERMS, np.zeros((0, 0), np.int32), 0, 0)

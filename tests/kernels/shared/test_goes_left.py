@@ -17,6 +17,7 @@ from gpuforest.kernels.shared.goes_left import numpy as reference
 from gpuforest.kernels.shared.records import NO_BIN, Data, Found, Slot, Slots, Split, Trees
 from gpuforest.kernels.traverse import numba as traverse_numba
 from gpuforest.kernels.traverse import numpy as traverse_numpy
+from gpuforest.kernels.traverse.oblique import NO_SUMS
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 
 MISSING = 130  # of three words of a set, the third begins with code 128
@@ -116,7 +117,7 @@ def test_walks(bin, missing_left, times, dtype):
     wanted = 2 - np.tile(expected(bin, missing_left), times)
     has_sets = True if len(sets) else None
     group = traverse_numba.new_group()
-    traverse_numba.apply(trees, *in_words(codes), out, group, has_sets)
+    traverse_numba.apply(trees, *in_words(codes), NO_SUMS, out, group, has_sets)
     assert np.array_equal(out[:, 0], wanted)
     assert np.array_equal(traverse_numpy.apply(trees, codes), out)
 
