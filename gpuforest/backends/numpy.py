@@ -21,7 +21,7 @@ from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.project.numpy import project
 from gpuforest.kernels.totals.numpy import differs, totals
-from gpuforest.kernels.traverse.numpy import accumulate, apply
+from gpuforest.kernels.traverse.numpy import add_leaves, apply_sums
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
@@ -101,13 +101,14 @@ class NumpyBackend(Backend):
         return project(data, slots_of(self, slots), features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply(trees_of(self, forest), codes, coordinates_of(forest))
+        return apply_sums(trees_of(self, forest), codes, coordinates_of(forest))
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own, coordinates = trees_of(self, forest, trees), coordinates_of(forest)
-        return accumulate(own, forest.values, codes, skip, total, coordinates)
+        own = trees_of(self, forest, trees)
+        leaves = apply_sums(own, codes, coordinates_of(forest))
+        return add_leaves(own, forest.values, leaves, skip, total)
 
 
 def coordinates_of(forest: Forest) -> np.ndarray | None:

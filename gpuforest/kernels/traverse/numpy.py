@@ -9,12 +9,14 @@ from gpuforest.kernels.shared.records import Split, Trees
 from gpuforest.nodes import LEAF_MASK, MOST_COMBINED, combined, unpack
 
 
-def apply(trees: Trees, codes: np.ndarray, coordinates: np.ndarray | None = None) -> np.ndarray:
+def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
     """The number, within its tree, of the leaf that each row of codes u8 or u16 [N, F] reaches,
-    i64[N, T].
+    i64[N, T]."""
+    return apply_sums(trees, codes, None)
 
-    coordinates : i32[F, B] of an oblique forest
-    """
+
+def apply_sums(trees: Trees, codes: np.ndarray, coordinates: np.ndarray | None) -> np.ndarray:
+    """As `apply`; with coordinates i32[F, B] nodes may split by combinations of features."""
     N, T = len(codes), len(trees.offsets) - 1
     out = np.zeros((N, T), np.int64)
     for t in range(T):
@@ -67,7 +69,6 @@ def accumulate(
     codes: np.ndarray,
     skip: np.ndarray | None,
     total: np.ndarray,
-    coordinates: np.ndarray | None = None,
 ) -> np.ndarray:
     """Add the leaves' values, tree after tree in their order, to `total` f64[N, n_values].
 
@@ -77,8 +78,19 @@ def accumulate(
     codes : u8 or u16 [N, F]
     skip : bool[T, N] or None, the pairs of tree and row to leave out
     """
+    return add_leaves(trees, values, apply(trees, codes), skip, total)
+
+
+def add_leaves(
+    trees: Trees,
+    values: np.ndarray,
+    leaves: np.ndarray,
+    skip: np.ndarray | None,
+    total: np.ndarray,
+) -> np.ndarray:
+    """As `accumulate`, from the leaves i64[N, T] that rows reach."""
     for t in range(len(trees.offsets) - 1):
-        leaf = apply(trees._replace(offsets=trees.offsets[t : t + 2]), codes, coordinates)[:, 0]
-        value = values[(trees.nodes[trees.offsets[t] + leaf] & LEAF_MASK).astype(np.int64)]
+        at = trees.nodes[trees.offsets[t] + leaves[:, t]] & LEAF_MASK
+        value = values[at.astype(np.int64)]
         total = total + (value if skip is None else np.where(skip[t][:, None], 0.0, value))
     return total
