@@ -50,7 +50,7 @@ def grow_parts(
         scratch = new_scratch(data, *more, rules.n_tried, width, n_codes)
         edges, n_words = training.matrix.edges, training.node_words
         oblique = new_oblique(scratch, data, training.combining) if rules.oblique else None
-        return scratch, new_sets(scratch, edges, data.n_channels, width, n_words), oblique
+        return scratch, new_sets(scratch, edges, data.n_channels, width, n_words, n_codes), oblique
 
     def part(s: slice) -> tuple[Array, ...]:
         most = int(n_rows[s].max())

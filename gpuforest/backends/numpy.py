@@ -21,7 +21,8 @@ from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.project.numpy import project
 from gpuforest.kernels.totals.numpy import differs, totals
-from gpuforest.kernels.traverse.numpy import add_leaves, apply_sums
+from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
+from gpuforest.kernels.traverse.numpy import accumulate, apply
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
@@ -101,16 +102,16 @@ class NumpyBackend(Backend):
         return project(data, slots_of(self, slots), features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply_sums(trees_of(self, forest), codes, coordinates_of(forest))
+        trees = trees_of(self, forest)
+        if forest.oblique:
+            return apply_sums(trees, codes, forest.edges.coordinates)
+        return apply(trees, codes)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         own = trees_of(self, forest, trees)
-        leaves = apply_sums(own, codes, coordinates_of(forest))
-        return add_leaves(own, forest.values, leaves, skip, total)
-
-
-def coordinates_of(forest: Forest) -> np.ndarray | None:
-    """What features add to combinations, i32[F, B]; None: there are none."""
-    return forest.edges.coordinates if forest.oblique else None
+        if forest.oblique:
+            leaves = apply_sums(own, codes, forest.edges.coordinates)
+            return add_leaves(own, forest.values, leaves, skip, total)
+        return accumulate(own, forest.values, codes, skip, total)

@@ -88,7 +88,8 @@ def least_memory(cuda, task):
     for bits in count(10):
         backend = cuda.backend(1000, free=2**bits)
         try:
-            backend.waves(Wanted(task.sampling, task.coded()[0].n_channels, task.n_trees))
+            words = task.training(NumpyBackend()).node_words
+            backend.waves(Wanted(task.sampling, task.coded()[0].n_channels, task.n_trees, words))
         except BackendError:
             continue
         return backend

@@ -117,6 +117,15 @@ def sum_column(table, slot, order, oblique, n_terms, missing, column):
 
 
 @device
+def copy_codes(codes, slot, order, missing, last, column):
+    """Copy the codes of a node's rows to a column, where missing values have the code `last`."""
+    for i in range(slot.n_rows):
+        at = U(order.positions[U(slot.begin + i)])
+        code = np.int64(codes[at])
+        column[at] = last if code == missing else code
+
+
+@device
 def keep_words(terms, n, cut, low, shift, n_bins, words):
     """Write the words of a combination whose codes up to `cut` go left."""
     threshold = np.int64(EVERY) if cut >= n_bins - 1 else low + ((cut + 1) << shift) - 1
@@ -178,8 +187,12 @@ def search_combined(
             low, shift = sum_column(table, slot, scratch.order, oblique, n, missing, column)
             feature = Feature(np.int64(number), bins, bins, np.int64(C), width, feature.is_classes)
         else:
+            last = feature.missing
+            if is_set:  # random orders of categories depend on the code of missing values
+                column, last = oblique.codes[free], np.int64(oblique.n_bins)
+                copy_codes(table[first], slot, scratch.order, missing, last, column)
             feature = Feature(
-                np.int64(number + k * is_set), feature.bins, feature.missing, np.int64(C), width,
+                np.int64(number + k * is_set), feature.bins, last, np.int64(C), width,
                 feature.is_classes,
             )  # fmt: skip
         varies, split = cut_column(

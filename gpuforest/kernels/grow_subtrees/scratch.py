@@ -141,14 +141,17 @@ class Grown(NamedTuple):
     n_words: Any
 
 
-def new_sets(scratch: Scratch, edges: "BinEdges", C: int, width: int, n_words: int) -> Sets | None:
-    """Sets of at most so many words for the nodes of the scratch; None if it is zero."""
+def new_sets(
+    scratch: Scratch, edges: "BinEdges", C: int, width: int, n_words: int, n_codes: int
+) -> Sets | None:
+    """Sets of at most so many words for the nodes of the scratch, None if it is zero; categories
+    have so many codes."""
     if not n_words:
         return None
     n_nodes = len(scratch.nodes)
     return Sets(
         edges.kinds,
-        category_arrays(edges.n_codes, C, width),
+        category_arrays(n_codes, C, width),
         np.empty(n_words, np.uint64),
         np.empty(n_nodes, np.int64),
         np.empty(n_nodes // 2 * n_words, np.uint64),
