@@ -88,8 +88,9 @@ def least_memory(cuda, task):
     for bits in count(10):
         backend = cuda.backend(1000, free=2**bits)
         try:
-            words = task.training(NumpyBackend()).node_words
-            backend.waves(Wanted(task.sampling, task.coded()[0].n_channels, task.n_trees, words))
+            training = task.training(NumpyBackend())
+            more = training.n_channels, task.n_trees, training.node_words, bool(task.signs)
+            backend.waves(Wanted(task.sampling, *more))
         except BackendError:
             continue
         return backend
