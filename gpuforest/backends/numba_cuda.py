@@ -135,7 +135,7 @@ def refuse_combinations(forest: Forest) -> None:
     """Raise a BackendError if the forest splits by combinations of features."""
     if forest.oblique:
         raise BackendError(
-            "backend 'numba-cuda' has no splits by combinations of features: use backend='cuda' "
+            "backend 'numba-cuda' has no splits by combinations of features: use backend='cupy' "
             "or 'numba'"
         )
 

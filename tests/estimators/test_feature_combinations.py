@@ -12,6 +12,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.combinations import MOST_COMBINED, all_terms
 from gpuforest.common.errors import ModelFormatError
 from gpuforest.criteria import CRITERIA
+from gpuforest.export.conditions import SumRange
 from gpuforest.inspection.permutation import split_features
 from gpuforest.nodes import combined, is_leaf
 
@@ -114,9 +115,12 @@ def test_importances_are_shared_by_weight():
 def test_permutation_knows_every_feature_of_a_sum():
     forest = FOREST.fit(X, Y).forest_
     for t in range(forest.n_trees):
-        begin, end = forest.tree_offsets[t : t + 2]
-        split = begin + np.flatnonzero(~is_leaf(forest.nodes[begin:end]))
-        assert split_features(forest, t) == sorted({*all_terms(forest, split)[1].tolist()})
+        nodes = gpuforest.tree_nodes(FOREST, t).values()
+        shown = [branch.condition for node in nodes for branch in node.branches]
+        sums = {term[0] for c in shown if isinstance(c, SumRange) for term in c.terms}
+        alone = {c.feature for c in shown}
+        assert len(sums) > 1
+        assert split_features(forest, t) == sorted(sums | alone)
 
 
 def test_categories_stay_alone():
