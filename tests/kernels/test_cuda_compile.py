@@ -49,7 +49,6 @@ REGISTERS = {
     "compare_samples": (64, 48),  # eight loads under way
     "count_in_bag": (24, 32),  # waits for memory
     "count_keys": (56, 32),  # eight keys under way
-    "count_kinds": (48, 32),  # waits for memory
     "count_leaf_nodes": (56, 32),  # as these
     "count_leaves": (48, 32),  # searches wait at every step
     "differing": (48, 32),  # waits for memory
@@ -79,7 +78,7 @@ REGISTERS = {
     "move": (64, 64),  # four positions in 64 bits
     "node_positions": (32, 32),  # waits for memory
     "number_keys": (48, 32),  # a scan waits at every step
-    "number_kinds": (64, 48),  # a scan waits at every step
+    "number_kinds": (64, 56),  # a scan, and a sum for each size of tiles
     "number_leaves": (24, 24),  # waits for memory
     "order_leaves": (48, 32),  # a scan waits at every step
     "pick": (72, 72),  # one thread's work, which nobody waits for but the next launch
