@@ -82,8 +82,10 @@ number_kinds(Fields slots, Kinds kinds, Ends ends) {
     rows_wide += own == WIDE ? stored : 0;
     rows_deep += own == DEEP ? stored : 0;
 #pragma unroll
-    for (int j = 0; j < TILE_SIZES; j++)
-      tiles[j] += own == WIDE ? ((u32)stored + (j + 1) * LEAST_TILE - 1) / ((j + 1) * LEAST_TILE) : 0;
+    for (int j = 0; j < TILE_SIZES; j++) {
+      u32 size = (j + 1) * LEAST_TILE;
+      tiles[j] += own == WIDE ? ((u32)stored + size - 1) / size : 0;
+    }
   }
   rows_wide = block_sum(rows_wide, shared);
   rows_deep = block_sum(rows_deep, shared);
@@ -113,8 +115,8 @@ __device__ __forceinline__ void copy_slot(const Fields& from, i64 s, const Field
 }
 
 // The fields of the wide and of the deep slots, of C channels, and the numbers of the wide ones;
-// `rank` becomes each slot's number among all of its kind. blockIdx.x counts the spans of slots. The
-// first block of a span numbers the tiles of `size` rows of its wide slots, first i64[n_wide + 1],
+// `rank` becomes each slot's number among all of its kind. blockIdx.x counts the spans of slots.
+// The first block of a span numbers the tiles of `size` rows of its wide slots, first i64[n_wide + 1],
 // see `sums_before`; the others have a thread for each slot.
 extern "C" __global__ void __launch_bounds__(THREADS)
 take_slots(Fields slots, Kinds kinds, i64 C, i64 size, Fields wide, Fields deep, i64* wide_slots,
