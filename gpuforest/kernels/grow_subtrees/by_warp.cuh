@@ -145,13 +145,13 @@ __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& gr
 __device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth,
                                                  const Open& node, u64 key, i64* sums) {
   Best best = {MINUS_INFINITY, -1, 0, false};
-  int k = growth.may.k, F = growth.F, missing = growth.B - 1;
-  for (int tried = 0, position = 0, drawn = 0; tried < k && position < F; position++) {
+  for (int tried = 0, position = 0, drawn = 0; tried < growth.may.k && position < growth.F;
+       position++) {
     // each lane draws one of the next 32 features
     if ((position & 31) == 0) drawn = draw(growth, key, position + lane());
     int f = __shfl_sync(ALL_LANES, drawn, position & 31), n_missing;
     if (growth.allowed && !growth.allowed[f]) continue;
-    if (!load_keys(block, f, node.low, node.n, missing, n_missing)) continue;
+    if (!load_keys(block, f, node.low, node.n, growth.B - 1, n_missing)) continue;
     tried++;
     Best found = feature_cut(block, growth, node, key, f, n_missing, sums);
     if (!(found.score > best.score)) continue;
