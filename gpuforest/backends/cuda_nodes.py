@@ -14,7 +14,7 @@ from gpuforest.backends.cuda_targets import own_targets, target_macros
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.frontier import PER_SLOT, Frontier, Rules, Splits
 from gpuforest.kernels.shared import structs
-from gpuforest.kernels.shared.constants import THREADS
+from gpuforest.kernels.shared.constants import LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles
 from gpuforest.slots import Sorted
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gpuforest.training import Training
 
 Array = Any
+
+TILE_SIZES = MOST_TILE // LEAST_TILE  # tiles have a multiple of LEAST_TILE rows
 
 
 def fields_of(slots: Frontier) -> structs.Fields:
@@ -51,23 +53,21 @@ class CudaNodes(CudaKernels):
         # few forests have bounds, multiway splits or a least weight
         if not S or slots.per_slot != PER_SLOT or rules.min_weight_leaf > 1:
             return super().sort_out(slots, rules, deep_rows)
-        (span, n_blocks), totals = self.spans(S), self.empty(5, xp.int64)
-        kind, rank, order = self.empty(S, xp.int8), self.empty(S, xp.int64), self.empty(S, xp.int64)
-        fields, C, counts, tiles = fields_of(slots), slots.sums.shape[1], None, None
+        span, n_spans = self.spans(S)
+        counts = self.empty((4, n_spans), xp.int64)
+        tiles = self.empty((TILE_SIZES, n_spans), xp.int64)
+        kind, rank = self.empty(S, xp.int8), self.empty(S, xp.int64)
+        fields, C = fields_of(slots), slots.sums.shape[1]
+        kinds = structs.Kinds(kind, rank, counts, tiles, S, span)
         fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS + 1)
         ends = structs.Ends(fewest, min(rules.max_depth, MAX_ROWS), deep_rows)
-        if n_blocks > 1:
-            counts, tiles = self.empty(4 * n_blocks, xp.int64), self.empty(n_blocks, xp.int64)
-            arguments: tuple[Any, ...] = fields, S, ends, span, counts
-            self.launch("slots", "count_kinds", (n_blocks,), arguments)
-        kinds = structs.Kinds(kind, rank, order, tiles, S, span)
-        arguments = fields, kinds, ends, counts, self.tile_share, totals
-        self.launch("slots", "number_kinds", (n_blocks,), arguments)
-        n_wide, n_deep, rows_wide, rows_deep, tile = self.asnumpy(totals).tolist()
+        self.launch("slots", "number_kinds", (n_spans,), (fields, kinds, ends))
+        n_wide, n_deep, rows_wide, rows_deep = self.asnumpy(counts).sum(axis=1).tolist()
+        tile = self.tile_size(rows_wide)
         wide, deep = self.fields(n_wide, C), self.fields(n_deep, C)
         wide_slots, first = self.empty(n_wide, xp.int64), self.empty(n_wide + 1, xp.int64)
-        arguments = fields, kinds, C, n_wide, n_deep, tile, wide, deep, wide_slots, first
-        grid = (n_blocks + self.blocks(n_wide + n_deep, THREADS),)
+        arguments = fields, kinds, C, tile, wide, deep, wide_slots, first
+        grid = n_spans, 1 + -(-min(span, S) // THREADS)
         self.launch("slots", "take_slots", grid, arguments)
         wide_frontier = replace(slots, **wide._asdict(), n_held=rows_wide)
         self.known_tiles[wide_frontier] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide

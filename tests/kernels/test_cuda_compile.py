@@ -22,9 +22,9 @@ ALL_MACROS = "sm_90"  # values that change few instructions once only, for the t
 RARE = {("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1"), ("SPECIAL", "2")}
 RARER = {("BLOCKS", "4"), ("TARGET", "u16"), ("TARGET", "i32")}  # for one criterion only
 
-# bytes of a thread of the deep phase; with limits of cuts, which few forests have; and for Gini's
-# criterion on sm_100, one word
-MOST_SPILLED, SPILLED_BY_LIMITS, ONE_WORD = 96, 256, 8
+# bytes of a thread of the deep phase: of moments, whose sums have 64 bits; and with limits of
+# cuts, which few forests have. Classes without limits spill nothing
+SPILLED_BY_MOMENTS, SPILLED_BY_LIMITS = 32, 56
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
 
@@ -49,7 +49,6 @@ REGISTERS = {
     "compare_samples": (64, 48),  # eight loads under way
     "count_in_bag": (24, 32),  # waits for memory
     "count_keys": (56, 32),  # eight keys under way
-    "count_kinds": (48, 32),  # waits for memory
     "count_leaf_nodes": (56, 32),  # as these
     "count_leaves": (48, 32),  # searches wait at every step
     "differing": (48, 32),  # waits for memory
@@ -79,7 +78,7 @@ REGISTERS = {
     "move": (64, 64),  # four positions in 64 bits
     "node_positions": (32, 32),  # waits for memory
     "number_keys": (48, 32),  # a scan waits at every step
-    "number_kinds": (64, 48),  # a scan waits at every step
+    "number_kinds": (64, 56),  # a scan, and a sum for each size of tiles
     "number_leaves": (24, 24),  # waits for memory
     "order_leaves": (48, 32),  # a scan waits at every step
     "pick": (72, 72),  # one thread's work, which nobody waits for but the next launch
@@ -211,15 +210,12 @@ def test_kernels_compile(operation, macros, architecture):
     if macros.get("SUMS") == "1":  # the sum of a combination, and what it is compared with
         limits["apply"] += 8
         limits["accumulate"] += 8
-    # the deep phase keeps what is needed rarely in memory, but not for the default criterion: with
-    # more registers fewer warps would share a multiprocessor, and it would take longer
-    plain = macros.get("CRITERION") == "0" and macros["SPECIAL"] == "0"
-    plain = plain and macros.get("SETS") != "1"
+    # with more registers fewer warps of the deep phase would share a multiprocessor
     spilled = 0
-    if operation == "grow_subtrees":
-        spilled = MOST_SPILLED if macros["SPECIAL"] != "2" else SPILLED_BY_LIMITS
-        if plain:
-            spilled = ONE_WORD if architecture == "sm_100" else 0
+    if operation == "grow_subtrees" and macros["SPECIAL"] == "2":
+        spilled = SPILLED_BY_LIMITS
+    elif operation == "grow_subtrees" and macros["TARGET"] == "i64" and macros["SETS"] == "0":
+        spilled = SPILLED_BY_MOMENTS
     native = NATIVE | NATIVE_OF_CLASSES if macros.get("LABELS") == "1" else NATIVE
     found = list(faults(module, limits, spilled, native))
     assert not found, "\n".join(found)

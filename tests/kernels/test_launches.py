@@ -78,9 +78,9 @@ def test_a_level_waits_once(name, span, monkeypatch):
     assert len(levels) > 5
     # three to draw features that vary; to fill histograms, for the cuts and the best split; two to
     # part the rows, one for the slots below, two to sort slots by kind, of which the second numbers
-    # tiles. Moments are compared with their mean; and many slots are counted first. Only the first
-    # level numbers the tiles of rows that have got room, and copies a table to the device
-    most = 11 + (not task.rules.criterion.of_classes) + (span is not None)
+    # tiles. Moments are compared with their mean. Only the first level numbers the tiles of rows
+    # that have got room, and copies a table to the device
+    most = 11 + (not task.rules.criterion.of_classes)
     for i, (n_operations, n_waits, n_launches, n_of_cupy) in enumerate(levels):
         assert (n_operations, n_waits, n_of_cupy) == (0, 1, i == 0)
         assert n_launches <= most + (i == 0) * (1 + (span is not None))

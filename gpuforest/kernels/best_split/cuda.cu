@@ -35,8 +35,7 @@ __device__ __forceinline__ Limits limits_of(const CutRules& rules, const Nodes& 
   limits.min_weight = rules.min_weight;
   if (rules.signs) {
     limits.sign = rules.signs[f];
-    limits.low = nodes.bounds[2 * s];
-    limits.high = nodes.bounds[2 * s + 1];
+    limits.bounds = nodes.bounds + 2 * s;
   }
 #endif
   return limits;

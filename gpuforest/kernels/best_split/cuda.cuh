@@ -60,19 +60,19 @@ struct Limits {
   int min_rows;
   i64 min_weight;
   int sign;
-  double low, high;
+  const double* bounds;  // [2]; of no use if sign is 0
 
   __device__ __forceinline__ bool allow(i64 n_left, i64 a_left, i64 n_right, i64 a_right) const {
     if (n_left < min_weight || n_right < min_weight) return false;
     if (sign == 0) return true;
     double left = (double)a_left / (double)n_left, right = (double)a_right / (double)n_right;
     if (sign > 0 ? left > right : left < right) return false;
-    return (left < right ? left : right) >= low && (left < right ? right : left) <= high;
+    return (left < right ? left : right) >= bounds[0] && (left < right ? right : left) <= bounds[1];
   }
 };
 
 __device__ __forceinline__ Limits limits_of(int min_rows) {
-  return {min_rows, 1, 0, MINUS_INFINITY, -MINUS_INFINITY};
+  return {min_rows, 1, 0, nullptr};
 }
 
 // A random cut, if cuts are random: drawn between the first and the last code that hold rows.

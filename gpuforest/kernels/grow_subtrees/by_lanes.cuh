@@ -146,12 +146,12 @@ __device__ __forceinline__ Best best_of_few(const Block& block, const Growth& gr
                                             const Open& node, u64 key, const i64* sums) {
   Best best = {MINUS_INFINITY, -1, 0, false};
   Row row(block, node);
-  int k = growth.may.k, F = growth.F, groups = 32 / row.width;
-  for (int tried = 0, first = 0, drawn = 0; tried < k && first < F; first += groups) {
+  for (int tried = 0, first = 0, drawn = 0; tried < growth.may.k && first < growth.F;
+       first += 32 / row.width) {
     // each lane draws one of the next 32 features
     if ((first & 31) == 0) drawn = draw(growth, key, first + lane());
     int f = __shfl_sync(ALL_LANES, drawn, (first + row.group) & 31);
-    bool drawn_too = first + row.group < F && (!growth.allowed || growth.allowed[f]);
+    bool drawn_too = first + row.group < growth.F && (!growth.allowed || growth.allowed[f]);
     // 1. the features of these groups that vary, and count
     int code = drawn_too ? block.code(row.position, f) : 0;
     int code_of_first = __shfl_sync(ALL_LANES, code, 0, row.width);
@@ -160,7 +160,7 @@ __device__ __forceinline__ Best best_of_few(const Block& block, const Growth& gr
     u32 vary = __ballot_sync(ALL_LANES, varies && row.i == 0);
     if (!vary) continue;
     int before = __popc(vary & ((1u << row.group * row.width) - 1));
-    bool takes = varies && before < k - tried;
+    bool takes = varies && before < growth.may.k - tried;
     tried += __popc(vary);
     // 2. the best of their cuts
     Sorted sorted(block, row, code, node.n, growth.B - 1, outputs(growth.C));

@@ -160,7 +160,7 @@ __device__ __forceinline__ void fill(const Block& block, const Growth& growth, c
 }
 
 // Neighbouring bins that a lane takes: as many as the registers allow.
-#if CRITERION == GINI || CRITERION == SQUARED_ERROR
+#if SPECIAL != LIMITED && (CRITERION == GINI || CRITERION == SQUARED_ERROR)
 #define CUT_ITEMS 4
 #else
 #define CUT_ITEMS 1

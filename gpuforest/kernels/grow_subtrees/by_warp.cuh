@@ -143,15 +143,15 @@ __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& gr
 
 // The best cut of the first k features that vary.
 __device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth,
-                                                 Open node, u64 key, i64* sums) {
+                                                 const Open& node, u64 key, i64* sums) {
   Best best = {MINUS_INFINITY, -1, 0, false};
-  int k = growth.may.k, F = growth.F, missing = growth.B - 1;
-  for (int tried = 0, position = 0, drawn = 0; tried < k && position < F; position++) {
+  for (int tried = 0, position = 0, drawn = 0; tried < growth.may.k && position < growth.F;
+       position++) {
     // each lane draws one of the next 32 features
     if ((position & 31) == 0) drawn = draw(growth, key, position + lane());
     int f = __shfl_sync(ALL_LANES, drawn, position & 31), n_missing;
     if (growth.allowed && !growth.allowed[f]) continue;
-    if (!load_keys(block, f, node.low, node.n, missing, n_missing)) continue;
+    if (!load_keys(block, f, node.low, node.n, growth.B - 1, n_missing)) continue;
     tried++;
     Best found = feature_cut(block, growth, node, key, f, n_missing, sums);
     if (!(found.score > best.score)) continue;
@@ -206,8 +206,8 @@ struct Split {
 
 // Splits an open node of these `sums`, or makes it a leaf. The children's sums are in the next two
 // arrays of the warp's scratch then.
-__device__ __noinline__ Split split_by_warp(const Block& block, const Growth& growth, Open node,
-                                            i64* sums) {
+__device__ __noinline__ Split split_by_warp(const Block& block, const Growth& growth,
+                                            const Open& node, i64* sums) {
   int C = growth.C;
   u64 key = growth.nodes[node.position];
 #if SETS
@@ -259,29 +259,33 @@ __device__ __forceinline__ void split_large_by_warp(const Block& block, const Gr
 }
 
 // A warp grows the subtree of block.waiting[at], left before right: where both children of a node
-// wait, it goes on with the left one, and the right one is the first of those that wait.
+// wait, it goes on with the left one, and the right one is the first of those that wait. The node
+// stays in shared memory, to save registers; a child may take its place there.
 __device__ __forceinline__ void grow_by_warp(const Block& block, const Growth& growth, int at) {
   i64* sums = scratch_of(block, growth);
   int C = growth.C;
+  bool is_first = true;  // its sums are not there yet
   while (at != NO_NODE) {
-    Open node = block.waiting[at];
-    at = node.next;
-    read_sums(growth, node, sums);
-    for (;;) {
-      Split split = split_by_warp(block, growth, node, sums);
-      int left = split.left, wait = split.wait;
-      if (!wait) break;
-      if (wait == (LEFT_WAITS | RIGHT_WAITS)) {
-        Open right = right_child(node, left);
-        right.next = at;
-        at = right.low >> 1;
-        if (lane() == 0) block.waiting[at] = right;
+    const Open& node = block.waiting[at];
+    if (is_first) read_sums(growth, node, sums);
+    Split split = split_by_warp(block, growth, node, sums);
+    int next = node.next, from = split.wait & LEFT_WAITS ? C : 2 * C;
+    is_first = !split.wait;
+    if (split.wait) {
+      Open right = right_child(node, split.left);
+      Open child = split.wait & LEFT_WAITS ? left_child(node, split.left) : right;
+      __syncwarp();  // all have read the node
+      if (split.wait == (LEFT_WAITS | RIGHT_WAITS)) {
+        right.next = next;
+        next = right.low >> 1;
+        if (lane() == 0) block.waiting[next] = right;
       }
-      int from = wait & LEFT_WAITS ? C : 2 * C;
-      node = wait & LEFT_WAITS ? left_child(node, left) : right_child(node, left);
+      child.next = next;
+      next = child.low >> 1;
+      if (lane() == 0) block.waiting[next] = child;
       for (int c = lane(); c < C; c += 32) sums[c] = sums[from + c];
-      __syncwarp();
     }
+    at = next;
     __syncwarp();
   }
 }

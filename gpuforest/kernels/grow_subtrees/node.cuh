@@ -72,8 +72,7 @@ __device__ __forceinline__ Limits limits_of(const Growth& growth, int low, int f
   limits.min_weight = growth.rules.min_weight;
   if (growth.bounds) {
     limits.sign = growth.rules.signs[f];
-    limits.low = growth.bounds[2 * low];
-    limits.high = growth.bounds[2 * low + 1];
+    limits.bounds = growth.bounds + 2 * low;
   }
 #endif
   return limits;

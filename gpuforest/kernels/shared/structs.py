@@ -143,12 +143,11 @@ class Positions(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """What becomes of S slots, see number_kinds; a block takes a span of them. `tiles` is None if
-    there is one block."""
+    """What becomes of S slots, see number_kinds; a block takes a span of them."""
 
     kind: I8sOut
     rank: I64sOut
-    order: I64sOut
+    counts: I64sOut
     tiles: I64sOut
     S: I64
     span: I64

@@ -11,11 +11,7 @@
 #include "generated/Ends.cuh"
 #include "generated/Kinds.cuh"
 
-// What `CudaKernels.tile_size` computes: the rows of a tile, of so many in all slots.
-__device__ __forceinline__ i64 tile_size(i64 rows, i64 share) {
-  i64 size = rows / share / LEAST_TILE * LEAST_TILE;
-  return size < LEAST_TILE ? LEAST_TILE : size > MOST_TILE ? MOST_TILE : size;
-}
+#define TILE_SIZES (MOST_TILE / LEAST_TILE)
 
 // What a running sum adds up for item s: values[s * stride], or if `begin` is not null, how many
 // tiles of `size` the range from begin[s] to values[s] has.
@@ -61,85 +57,47 @@ __device__ __forceinline__ i8 kind_of(const Fields& slots, const Ends& ends, i64
   return n <= ends.deep_rows ? DEEP : WIDE;
 }
 
-// Of each block's span of slots, the number of wide slots, of deep ones, and of the rows of both:
-// counts i64[blocks, 4].
+// The kinds of slots, i8[S]; each slot's number among those of its kind in its block's span, rank
+// i64[S]; of each span, the number of wide slots, of deep ones, and of the rows of both, counts
+// i64[4, spans]; and into how many tiles the wide ones are divided by each size that tiles may
+// have, the multiples of LEAST_TILE: tiles i64[TILE_SIZES, spans].
 extern "C" __global__ void __launch_bounds__(THREADS)
-count_kinds(Fields slots, i64 S, Ends ends, i64 span, i64* counts) {
+number_kinds(Fields slots, Kinds kinds, Ends ends) {
   __shared__ i64 shared[THREADS / 32];
-  i64 low = blockIdx.x * span, high = low + span < S ? low + span : S, found[4] = {};
-#pragma unroll 1
-  for (i64 s = low + threadIdx.x; s < high; s += blockDim.x) {
-    i64 kind = kind_of(slots, ends, s), stored = slots.end[s] - slots.begin[s];
-    found[0] += kind == WIDE;
-    found[1] += kind == DEEP;
-    found[2] += kind == WIDE ? stored : 0;
-    found[3] += kind == DEEP ? stored : 0;
-  }
-#pragma unroll
-  for (int j = 0; j < 4; j++) {
-    i64 all = block_sum(found[j], shared);
-    if (threadIdx.x == 0) counts[4 * (i64)blockIdx.x + j] = all;
-  }
-}
-
-// The kinds of slots, i8[S]; each slot's number among those of its kind, rank i64[S]; order i64[S],
-// which holds the wide slots from its beginning on, and the deep ones from its end back; and if
-// there are several blocks, the tiles of each one's wide slots, tiles i64[blocks]. Of all slots the
-// counts of count_kinds, and the size of the tiles of wide slots: totals i64[5]. A single block
-// needs no counts: `counts` is null.
-extern "C" __global__ void __launch_bounds__(THREADS)
-number_kinds(Fields slots, Kinds kinds, Ends ends, const i64* counts, i64 share, i64* totals) {
-  __shared__ i64 shared[THREADS / 32];
-  i64 all[4] = {}, size = 1, S = kinds.S, low = blockIdx.x * kinds.span;
+  i64 low = blockIdx.x * kinds.span, high = low + kinds.span < kinds.S ? low + kinds.span : kinds.S;
   // wide slots are counted in the lower half of 64 bits, deep ones in the upper
-  i64 before = 0, high = low + kinds.span < S ? low + kinds.span : S;
-  if (counts) {
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-      for (i64 b = threadIdx.x; b < gridDim.x; b += blockDim.x) all[j] += counts[4 * b + j];
-      all[j] = block_sum(all[j], shared);
-    }
-    size = tile_size(all[2], share);
-    for (i64 b = threadIdx.x; b < blockIdx.x; b += blockDim.x)
-      before += counts[4 * b] + (counts[4 * b + 1] << 32);
-    before = block_sum(before, shared);
-  }
-  i64 wide_sum = 0, rows_deep = 0;  // of tiles, or of rows without counts; of rows
+  i64 before = 0, rows_wide = 0, rows_deep = 0;
+  u32 tiles[TILE_SIZES] = {};
 #pragma unroll 1
   for (i64 at = low; at < high; at += blockDim.x) {
     i64 s = at + threadIdx.x, stored = s < high ? slots.end[s] - slots.begin[s] : 0;
     int own = s < high ? kind_of(slots, ends, s) : NONE;
-    i64 total, upto = block_sum_to_here(own == WIDE ? 1 : (i64)(own == DEEP) << 32, shared, total);
+    i64 all, upto = block_sum_to_here(own == WIDE ? 1 : (i64)(own == DEEP) << 32, shared, all);
     upto += before;
-    i64 number = (i64)(own == DEEP ? (u64)upto >> 32 : (u32)upto) - 1;
+    before += all;
     if (s < high) {
       kinds.kind[s] = own;
-      kinds.rank[s] = number;
+      kinds.rank[s] = (i64)(own == DEEP ? (u64)upto >> 32 : (u32)upto) - 1;
     }
-    if (own == WIDE) {
-      kinds.order[number] = s;
-      wide_sum += counts ? (stored + size - 1) / size : stored;
-    }
-    if (own == DEEP) {
-      kinds.order[S - 1 - number] = s;
-      rows_deep += stored;
-    }
-    before += total;
-  }
-  wide_sum = block_sum(wide_sum, shared);
-  if (counts) {
-    if (threadIdx.x == 0) kinds.tiles[blockIdx.x] = wide_sum;
-  } else {
-    all[0] = (u32)before;
-    all[1] = (i64)((u64)before >> 32);
-    all[2] = wide_sum;
-    all[3] = block_sum(rows_deep, shared);
-    size = tile_size(all[2], share);
-  }
-  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    rows_wide += own == WIDE ? stored : 0;
+    rows_deep += own == DEEP ? stored : 0;
 #pragma unroll
-    for (int j = 0; j < 4; j++) totals[j] = all[j];
-    totals[4] = size;
+    for (int j = 0; j < TILE_SIZES; j++) {
+      u32 size = (j + 1) * LEAST_TILE;
+      tiles[j] += own == WIDE ? ((u32)stored + size - 1) / size : 0;
+    }
+  }
+  rows_wide = block_sum(rows_wide, shared);
+  rows_deep = block_sum(rows_deep, shared);
+  if (threadIdx.x == 0) {
+    i64 found[] = {(u32)before, (i64)((u64)before >> 32), rows_wide, rows_deep};
+#pragma unroll
+    for (int j = 0; j < 4; j++) kinds.counts[j * gridDim.x + blockIdx.x] = found[j];
+  }
+#pragma unroll
+  for (int j = 0; j < TILE_SIZES; j++) {
+    i64 all = block_sum(tiles[j], shared);
+    if (threadIdx.x == 0) kinds.tiles[j * gridDim.x + blockIdx.x] = all;
   }
 }
 
@@ -156,37 +114,41 @@ __device__ __forceinline__ void copy_slot(const Fields& from, i64 s, const Field
   for (i64 c = 0; c < C; c++) to.sums[i * C + c] = from.sums[s * C + c];
 }
 
-// The fields of the wide and of the deep slots, of C channels, by `order` of number_kinds; and the
-// numbers of the wide slots. The first blocks, one for each span of slots, number the tiles of the
-// wide ones instead: first i64[n_wide + 1], see `sums_before`.
+// The fields of the wide and of the deep slots, of C channels, and the numbers of the wide ones;
+// `rank` becomes each slot's number among all of its kind. blockIdx.x counts the spans of slots.
+// The first block of a span numbers the tiles of `size` rows of its wide slots, first i64[n_wide + 1],
+// see `sums_before`; the others have a thread for each slot.
 extern "C" __global__ void __launch_bounds__(THREADS)
-take_slots(Fields slots, Kinds kinds, i64 C, i64 n_wide, i64 n_deep, i64 size, Fields wide,
-           Fields deep, i64* wide_slots, i64* first) {
+take_slots(Fields slots, Kinds kinds, i64 C, i64 size, Fields wide, Fields deep, i64* wide_slots,
+           i64* first) {
   __shared__ i64 shared[THREADS / 32];
-  i64 S = kinds.S, spans = (S + kinds.span - 1) / kinds.span;
-  const i64* order = kinds.order;
-  if (blockIdx.x >= spans) {
-    i64 count = (gridDim.x - spans) * blockDim.x;
-    for (i64 i = thread_number() - spans * blockDim.x; i < n_wide + n_deep; i += count) {
-      if (i < n_wide) {
-        wide_slots[i] = order[i];
-        copy_slot(slots, order[i], wide, i, C);
-      } else {
-        copy_slot(slots, order[S - 1 - (i - n_wide)], deep, i - n_wide, C);
-      }
+  i64 low = blockIdx.x * kinds.span, high = low + kinds.span < kinds.S ? low + kinds.span : kinds.S;
+  i64 wide_before = before_block(kinds.counts, shared);
+  if (blockIdx.y) {
+    i64 deep_before = before_block(kinds.counts + gridDim.x, shared);
+    i64 s = low + (blockIdx.y - 1) * blockDim.x + threadIdx.x;
+    if (s >= high) return;
+    int own = kinds.kind[s];
+    i64 number = kinds.rank[s] + (own == DEEP ? deep_before : wide_before);
+    kinds.rank[s] = number;
+    if (own == DEEP) copy_slot(slots, s, deep, number, C);
+    if (own == WIDE) {
+      wide_slots[number] = s;
+      copy_slot(slots, s, wide, number, C);
     }
     return;
   }
-  i64 low = blockIdx.x * kinds.span, high = low + kinds.span < S ? low + kinds.span : S;
-  i64 before = before_block(kinds.tiles, shared);
+  i64 before = before_block(kinds.tiles + (size / LEAST_TILE - 1) * gridDim.x, shared);
 #pragma unroll 1
   for (i64 at = low; at < high; at += blockDim.x) {
-    i64 s = at + threadIdx.x, n = 0;
+    i64 s = at + threadIdx.x, tiles = 0;
     bool is_wide = s < high && kinds.kind[s] == WIDE;
-    if (is_wide) n = (slots.end[s] - slots.begin[s] + size - 1) / size;
-    i64 total, upto = block_sum_to_here(n, shared, total);
-    if (is_wide) first[kinds.rank[s] + 1] = before + upto;
-    before += total;
+    if (is_wide) tiles = (slots.end[s] - slots.begin[s] + size - 1) / size;
+    // tiles are counted in the lower half of 64 bits, wide slots in the upper
+    i64 all, upto = block_sum_to_here((i64)is_wide << 32 | tiles, shared, all);
+    if (is_wide) first[wide_before + (upto >> 32)] = before + (u32)upto;
+    wide_before += all >> 32;
+    before += (u32)all;
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) first[0] = 0;
 }
