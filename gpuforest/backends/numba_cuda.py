@@ -120,13 +120,13 @@ class NumbaCudaBackend(Backend):
         return partition(data_of(training), frontier, found, self)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply(trees_of(self, forest), self.coordinates(forest), codes, self)
+        return apply(trees_of(self, forest), codes, self.coordinates(forest), self)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         own, values = trees_of(self, forest, trees), self.asarray(forest.values)
-        return accumulate(own, self.coordinates(forest), values, codes, skip, total, self)
+        return accumulate(own, values, codes, skip, total, self.coordinates(forest), self)
 
     def coordinates(self, forest: Forest) -> Array:
         """The coordinates i32[F, B] that combinations of features add up; none if there are no

@@ -91,13 +91,14 @@ def add_leaves(trees, coordinates, values, codes, skip, total):
                 total[r, v] += values[leaf, v]
 
 
-def apply(trees, coordinates, codes, backend) -> Any:
+def apply(trees, codes, coordinates, backend) -> Any:
+    """`coordinates` i32[F, B] is empty where no nodes split by combinations."""
     out = backend.xp.empty((len(codes), len(trees.offsets) - 1), dtype=np.int64)
     backend.launch(walk_rows, out.size, trees, coordinates, codes, out)
     return out
 
 
-def accumulate(trees, coordinates, values, codes, skip, total, backend) -> Any:
+def accumulate(trees, values, codes, skip, total, coordinates, backend) -> Any:
     """Changes `total` in place."""
     left_out = backend.xp.zeros((0, 0), dtype=np.bool_) if skip is None else skip
     backend.launch(
