@@ -21,10 +21,11 @@ if ALL:  # each takes half a minute more
 ALL_MACROS = "sm_90"  # values that change few instructions once only, for the time it takes
 RARE = {("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1"), ("SPECIAL", "2")}
 RARER = {("BLOCKS", "4"), ("TARGET", "u16"), ("TARGET", "i32")}  # for one criterion only
+SPECIAL_WITH_SUMS = {"0": "0", "1": "1", "3": "2"}  # by criterion, in the deep phase
 
-# bytes of a thread of the deep phase; with limits of cuts, which few forests have; and for Gini's
-# criterion on sm_100, one word
-MOST_SPILLED, SPILLED_BY_LIMITS, ONE_WORD = 96, 256, 8
+# bytes of a thread of the deep phase; with combinations of features; with limits of cuts, which few
+# forests have; and for Gini's criterion on sm_100, one word
+MOST_SPILLED, SPILLED_BY_SUMS, SPILLED_BY_LIMITS, ONE_WORD = 96, 136, 256, 8
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
 
@@ -175,6 +176,9 @@ def faults_of(
 
 def is_compiled(macros: dict[str, str], architecture: str) -> bool:
     rare, rarer = RARE & macros.items(), RARER & macros.items()
+    sums = macros.get("SUMS") == "1" and "SPECIAL" in macros and not ALL
+    if sums and SPECIAL_WITH_SUMS.get(macros["CRITERION"]) != macros["SPECIAL"]:
+        return False
     if architecture == ALL_MACROS and not ALL and {"CODE", "CRITERION", "SPECIAL"} <= macros.keys():
         # each two values together, not each three: by CODE, one load of another width, registers
         # and what is spilled were the same for all criteria
@@ -217,7 +221,8 @@ def test_kernels_compile(operation, macros, architecture):
     plain = plain and macros.get("SETS") != "1"
     spilled = 0
     if operation == "grow_subtrees":
-        spilled = MOST_SPILLED if macros["SPECIAL"] != "2" else SPILLED_BY_LIMITS
+        spilled = SPILLED_BY_SUMS if macros["SUMS"] == "1" else MOST_SPILLED
+        spilled = spilled if macros["SPECIAL"] != "2" else SPILLED_BY_LIMITS
         if plain:
             spilled = ONE_WORD if architecture == "sm_100" else 0
     native = NATIVE | NATIVE_OF_CLASSES if macros.get("LABELS") == "1" else NATIVE

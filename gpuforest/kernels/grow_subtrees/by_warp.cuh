@@ -119,19 +119,17 @@ __device__ __forceinline__ void sort_rows(const Block& block, const Growth& grow
   __syncwarp();
 }
 
-// What is cut: a feature, or a combination with this first feature. Hashes take its number.
+// What is cut: feature f; or a combination of n features of which that is the first one. Hashes take
+// its `number`.
 struct Column {
-  int f;
-#if SUMS
-  int hashed, bins;
-  __device__ __forceinline__ int number() const { return hashed; }
-  __device__ __forceinline__ int n_bins(const Growth& growth) const { return bins; }
-#else
-  __device__ __forceinline__ int number() const { return f; }
+  int f, number, n;
+
   __device__ __forceinline__ int n_bins(const Growth& growth) const {
+#if SUMS
+    if (n > 1) return growth.combining.n_bins;
+#endif
     return growth.rules.n_bins[f];
   }
-#endif
 };
 
 // The best cut of one column in one node. The keys of the node must be loaded. If the feature is
@@ -144,7 +142,7 @@ __device__ __forceinline__ Best column_cut(const Block& block, const Growth& gro
 #if SETS
   bool is_set = growth.sets.kinds[f] == CATEGORICAL;
   if (is_set) {
-    order_categories(block, growth, open, key, column.number(), sums);
+    order_categories(block, growth, open, key, column.number, sums);
     n_missing = 0;
   }
 #endif
@@ -154,7 +152,7 @@ __device__ __forceinline__ Best column_cut(const Block& block, const Growth& gro
   if (n_missing) sum_missing(rows, present, n, C, node.missing);
   Draw draw = {false, false, 0};
   if (random_cuts(growth) && present)
-    draw.between(key, column.number(), rows.code(0), rows.code(present - 1), n_missing > 0);
+    draw.between(key, column.number, rows.code(0), rows.code(present - 1), n_missing > 0);
   Limits limits = limits_of(growth, open.low, f);
   Cut cut = best_cut_of<1>(rows, present, node, limits, draw, growth.rules.table);
   Best best = {cut.score, f, 0, missing_goes_left(cut, node)};
@@ -184,15 +182,14 @@ __device__ __noinline__ Best best_of_features(const Block& block, const Growth& 
     Steps steps = load_steps(block, growth, node, terms);
     if (!steps.vary) continue;
     tried++;
-    bool is_set = growth.sets.kinds[first] == CATEGORICAL;
-    int n_bins = terms.n > 1 ? growth.combining.n_bins : growth.rules.n_bins[first];
-    Column column = {first, a % k + (is_set ? k : 0), n_bins};
+    int number = a % k + (growth.sets.kinds[first] == CATEGORICAL ? k : 0);
     u64 own_key = a < k ? key : hash_at(key, ROUNDS + (u64)(a / k));
-    Best found = column_cut(block, growth, node, own_key, column, steps.n_missing, sums);
+    Best found = column_cut(block, growth, node, own_key, {first, number, terms.n},
+                            steps.n_missing, sums);
     if (!(found.score > best.score)) continue;
     best = found;
     if (terms.n > 1) write_terms(growth, node, terms, steps, best);
-    else if (is_set) write_set(block, growth, node, best);
+    else if (growth.sets.kinds[first] == CATEGORICAL) write_set(block, growth, node, best);
   }
   return best;
 }
@@ -209,7 +206,7 @@ __device__ __noinline__ Best best_of_features(const Block& block, const Growth& 
     if (growth.allowed && !growth.allowed[f]) continue;
     if (!load_keys(block, f, node.low, node.n, missing, n_missing)) continue;
     tried++;
-    Best found = column_cut(block, growth, node, key, {f}, n_missing, sums);
+    Best found = column_cut(block, growth, node, key, {f, f, 1}, n_missing, sums);
     if (!(found.score > best.score)) continue;
     best = found;
 #if SETS
