@@ -5,6 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cuda_on_cpu.module import available, launches, thread_order
+from emulated import EmulatedBackend
 from engine import DeepFrom, Task, same_forest, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -187,6 +189,27 @@ def test_backends_grow_the_same_forest_and_walk_it_alike(task):
     for few in (more[:1], more[:40], more):
         values = predict(forest, few, NumpyBackend())
         assert np.array_equal(values, predict(forest, few, NumbaBackend()))
+
+
+ON_DEVICES = [
+    "plain", "random cuts", "whole weights", "16 bits", "some features a tree", "least rows",
+    "two numbers", "categories", "random categories", "one feature",
+]  # fmt: skip  # each criterion and kind of cut is a build of some seconds
+
+
+@pytest.mark.skipif(available() is not None, reason=str(available()))
+@pytest.mark.parametrize("name", ON_DEVICES)
+def test_cuda_devices_grow_small_nodes_whole(name):
+    task = CASES[name]
+    forest = task.grow(NumbaBackend())
+    for seed, deep in enumerate((None, 40)):
+        before = launches.copy()
+        with thread_order(seed):
+            assert same_forest(forest, task.grow(EmulatedBackend(deep=deep)))
+        grown = launches - before
+        assert grown["grow_subtrees"] == 1
+        # no level is wide if all rows fit a block
+        assert (grown["columns"] > 0) == (deep is not None)
 
 
 @settings(derandomize=True, deadline=None, max_examples=40)

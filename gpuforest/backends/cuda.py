@@ -138,7 +138,7 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse, CudaOblique):
         return 1, self, evenly(wanted.n_trees, free // each)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        if training.rules.multiway or training.rules.oblique:
+        if training.rules.multiway:
             return 0
         C = training.n_channels
         if self.shared_limit < 8 * CUT_SUMS * C:
@@ -169,7 +169,7 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse, CudaOblique):
         xp, f, D = self.xp, slots, slots.n_slots
         if not D:
             return super().grow_subtrees(training, slots)
-        matrix, rules, W = training.matrix, training.rules, training.n_words
+        matrix, rules, W = training.matrix, training.rules, training.node_words
         plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
         fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS)
         first = self.sums_before(f.end, f.begin)
@@ -191,6 +191,7 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse, CudaOblique):
             Roots(f.key, f.depth, f.tree, f.sums, f.bounds, f.allowed, first, D, share),
             Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
             self.cut_rules(training, signs), categories, plan.layout, grown,
+            self.drawn_from(training),
         )  # fmt: skip
         number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
         macros = self.macros(
@@ -200,6 +201,7 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse, CudaOblique):
             SPECIAL=str(special),
             BLOCKS=str(plan.blocks),
             SETS=str(int(W > 0)),
+            SUMS=str(int(rules.oblique)),
         )
         self.launch(
             "grow_subtrees", "grow_subtrees", (-(-f.n_held // share),), arguments,
@@ -236,15 +238,17 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse, CudaOblique):
         return self.most_blocks(plan) * plan.warps * K * (K + 2)
 
     def categories(self, training: Training, plan: DeepPlan, n_held: int) -> Categories:
-        """The categorical features, and room for sets and scratch."""
-        xp, W = self.xp, training.n_words
+        """The categorical features, and room for sets or combinations and scratch."""
+        xp, W = self.xp, training.node_words
         if not W:
             return Categories(None, None, 0, None, None, None, None, None)
         kinds = self.asarray(training.matrix.edges.kinds)
         K = training.n_channels - (not training.target.coding.is_classes)
-        sets, key = self.empty((n_held, W), xp.uint64), self.empty(n_held, xp.float64)
-        begin, spare = (self.empty(n_held, xp.int32) for _ in range(2))
-        size, off, scatter = self.scatter_size(training, plan), None, None
+        sets, spare = self.empty((n_held, W), xp.uint64), self.empty(n_held, xp.int32)
+        key = begin = off = scatter = None
+        if training.n_words:
+            key, begin = self.empty(n_held, xp.float64), self.empty(n_held, xp.int32)
+        size = self.scatter_size(training, plan)
         if size:
             off = self.empty((n_held, K), xp.float64)
             scatter = self.empty(size, xp.float64)

@@ -1,10 +1,12 @@
-"""Combinations of features on a CUDA device: their codes, see oblique.py."""
+"""Combinations of features on a CUDA device: their codes, see oblique.py, and what the deep phase
+draws them from."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from gpuforest.backends.cuda_kernels import CudaKernels, codes_of, rows_of
+from gpuforest.kernels.grow_subtrees.structs import Combining
 from gpuforest.kernels.shared import structs
 
 if TYPE_CHECKING:
@@ -45,3 +47,13 @@ class CudaOblique(CudaKernels):
         codes = self.empty((int(xp.sum(count)), k), matrix.codes.dtype)
         self.launch("project", "columns", grid, (*rows, first, low, shift, codes), macros=macros)
         return codes, low, shift
+
+    def drawn_from(self, training: Training) -> Combining:
+        """What the deep phase draws combinations from."""
+        if not training.rules.oblique:
+            return Combining(None, None, None, None, 0, 0, 0, 0)
+        c = training.combining
+        arrays = c.coordinates, c.chances, c.numeric, c.position
+        return Combining(
+            *arrays, int(c.chances.shape[0]), int(c.numeric.shape[0]), c.heaviest, c.n_bins
+        )

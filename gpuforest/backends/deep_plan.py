@@ -85,11 +85,13 @@ def plan_of(
 
 def cells_of(training: Training, limit: int, warps: int) -> int:
     """Bytes for histograms of as many features as warps, or of as many as fit a part of the
-    memory; or for counts of codes, to sort by; or none. Where features are categorical, rows are
-    always sorted."""
+    memory; or for counts of codes, to sort by; or none. Where features are categorical or combined,
+    rows are always sorted."""
     C, B = training.n_channels, training.n_codes
+    if training.rules.oblique:
+        B = training.combining.n_bins + 1
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
     each, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
     most = limit // CELLS_SHARE
-    size = 0 if training.n_words else max(min(warps, most // each) * each, 0)
+    size = 0 if training.node_words else max(min(warps, most // each) * each, 0)
     return max(size, counts) if counts <= most else size

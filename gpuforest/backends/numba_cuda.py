@@ -120,24 +120,19 @@ class NumbaCudaBackend(Backend):
         return partition(data_of(training), frontier, found, self)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        refuse_combinations(forest)
-        return apply(trees_of(self, forest), codes, self)
+        return apply(trees_of(self, forest), codes, self.coordinates(forest), self)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        refuse_combinations(forest)
-        values = self.asarray(forest.values)
-        return accumulate(trees_of(self, forest, trees), values, codes, skip, total, self)
+        own, values = trees_of(self, forest, trees), self.asarray(forest.values)
+        return accumulate(own, values, codes, skip, total, self.coordinates(forest), self)
 
-
-def refuse_combinations(forest: Forest) -> None:
-    """Raise a BackendError if the forest splits by combinations of features."""
-    if forest.oblique:
-        raise BackendError(
-            "backend 'numba-cuda' has no splits by combinations of features: use backend='cupy' "
-            "or 'numba'"
-        )
+    def coordinates(self, forest: Forest) -> Array:
+        """The coordinates i32[F, B] that combinations of features add up; none if there are no
+        combinations."""
+        some = forest.edges.coordinates if forest.oblique else np.zeros((0, 0), np.int32)
+        return self.asarray(some)
 
 
 def as_numba(argument: Any) -> Any:

@@ -30,7 +30,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         criteria: "LN2 SQRT2 ATANH XLOGX_SCALE",
         nodes: "CHILD_SHIFT MISSING_SHIFT FEATURE_SHIFT BIN_MASK CHILD_MASK LEAF_MASK LEAF_WORD "
         "SET_BIN OBLIQUE_BIN",
-        combinations: "WEIGHT_BITS WEIGHT_ZERO",
+        combinations: "WEIGHT_BITS WEIGHT_ZERO DRAWS ROUNDS STRIDE",
         hashing: "GOLDEN MIX_1 MIX_2 ROOT PERMUTATION CUT HASHES",
         edges: "TINY SUM_BITS",
         dtypes: "CATEGORICAL",

@@ -13,7 +13,7 @@ from engine import Task, later_rows, out_of_bag, places, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paths import SUPPORT
-from tasks import category_tasks, large, tasks
+from tasks import category_tasks, few_builds, large, tasks
 
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
@@ -31,7 +31,7 @@ SMALL = 20 << 10  # shared memory in which little fits
 
 
 @SETTINGS
-@given(task=tasks(), seed=seeds, deep=st.sampled_from([None, 0, 5, 40]))
+@given(task=tasks().map(few_builds), seed=seeds, deep=st.sampled_from([None, 0, 5, 40]))
 def test_forests_are_the_reference(cuda, task, seed, deep):
     forest = task.grow(NumpyBackend())
     assert same_forest(forest, task.grow(NumbaBackend()))
@@ -71,7 +71,7 @@ def test_features_that_vary_in_few_rows_are_found(cuda, n_tried):
 
 @SETTINGS
 @given(
-    task=tasks(),
+    task=tasks().map(few_builds),
     seed=seeds,
     budget=st.sampled_from([1, 1000, 30_000]),
     shared_limit=st.sampled_from([4 << 10, SMALL, 64 << 10]),
@@ -97,7 +97,7 @@ def least_memory(cuda, task):
 
 
 @FEW
-@given(task=tasks(), seed=seeds)
+@given(task=tasks().map(few_builds), seed=seeds)
 def test_waves_change_nothing(cuda, task, seed):
     task = task.but(n_trees=5, n_draws=len(task.X))
     forest, backend = task.grow(NumpyBackend()), least_memory(cuda, task)
@@ -118,7 +118,7 @@ def test_a_tree_that_does_not_fit_is_an_error_that_says_what_to_do(cuda):
 
 
 @FEW
-@given(task=tasks(), seed=seeds)
+@given(task=tasks().map(few_builds), seed=seeds)
 def test_predictions_are_the_same(cuda, task, seed):
     forest, rng = task.grow(NumpyBackend()), np.random.default_rng(0)
     X = np.concatenate([task.X, task.X * rng.normal(size=task.X.shape).astype(task.X.dtype)])
@@ -133,7 +133,7 @@ def test_predictions_are_the_same(cuda, task, seed):
 
 
 @FEW
-@given(task=tasks(), seed=seeds)
+@given(task=tasks().map(few_builds), seed=seeds)
 def test_out_of_bag_sums_are_the_same(cuda, task, seed):
     task = task.but(n_draws=len(task.X))
     forest = task.grow(NumpyBackend())
@@ -155,7 +155,7 @@ def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
 
 
 @FEW
-@given(task=tasks())
+@given(task=tasks().map(few_builds))
 def test_importances_are_the_same(cuda, task):
     forest, criterion = task.grow(NumpyBackend()), CRITERIA[task.criterion]
     expected = impurity_importances(forest, criterion, NumpyBackend())
@@ -164,7 +164,7 @@ def test_importances_are_the_same(cuda, task):
 
 @SETTINGS
 @given(
-    task=category_tasks(),
+    task=category_tasks().map(few_builds),
     seed=seeds,
     budget=st.sampled_from([1, 30_000, 2**26, 2**26]),
     deep=st.sampled_from([None, None, 0, 5, 40]),

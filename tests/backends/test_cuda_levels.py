@@ -11,7 +11,7 @@ from emulated import EmulatedBackend
 from engine import same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tasks import large, tasks
+from tasks import few_builds, large, tasks
 
 from gpuforest import grow
 from gpuforest.backends import cuda_levels
@@ -26,7 +26,7 @@ always = patch.object(cuda_levels, "ROWS_A_CELL", 0)  # however few rows slots h
 
 @SETTINGS
 @given(
-    task=tasks(),
+    task=tasks().map(few_builds),
     seed=st.integers(0, 2**31),
     budget=st.sampled_from([3000, 30_000, 2**26, 2**26]),
     deep=st.sampled_from([None, 0, 0, 5]),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from picky import Array, Namespace, PickyBackend, operations, waits
 from sklearn.datasets import load_iris
-from tasks import category_tasks, tasks
+from tasks import category_tasks, few_builds, tasks
 
 from gpuforest import (
     AdaBoostClassifier,
@@ -43,14 +43,14 @@ def array(*values, dtype=np.int64):
 
 @emulated
 @SETTINGS
-@given(task=tasks(), deep=st.sampled_from([None, 0, 5, 40]))
+@given(task=tasks().map(few_builds), deep=st.sampled_from([None, 0, 5, 40]))
 def test_forests(task, deep):
     assert same_forest(task.grow(NumpyBackend()), task.grow(PickyBackend(deep=deep)))
 
 
 @emulated
 @FEW
-@given(task=category_tasks())
+@given(task=category_tasks().map(few_builds))
 def test_categories(task):
     assert same_forest(task.grow(NumpyBackend()), task.grow(PickyBackend()))
 

@@ -21,10 +21,11 @@ if ALL:  # each takes half a minute more
 ALL_MACROS = "sm_90"  # values that change few instructions once only, for the time it takes
 RARE = {("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1"), ("SPECIAL", "2")}
 RARER = {("BLOCKS", "4"), ("TARGET", "u16"), ("TARGET", "i32")}  # for one criterion only
+SPECIAL_WITH_SUMS = {"0": "0", "1": "1", "3": "2"}  # by criterion, in the deep phase
 
-# bytes of a thread of the deep phase: of moments, whose sums have 64 bits; and with limits of
-# cuts, which few forests have. Classes without limits spill nothing
-SPILLED_BY_MOMENTS, SPILLED_BY_LIMITS = 32, 56
+# bytes of a thread of the deep phase: of moments, whose sums have 64 bits; with combinations of
+# features; and with limits of cuts, which few forests have. Other classes spill nothing
+SPILLED_BY_MOMENTS, SPILLED_BY_SUMS, SPILLED_BY_LIMITS = 32, 136, 56
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
 
@@ -174,6 +175,9 @@ def faults_of(
 
 def is_compiled(macros: dict[str, str], architecture: str) -> bool:
     rare, rarer = RARE & macros.items(), RARER & macros.items()
+    sums = macros.get("SUMS") == "1" and "SPECIAL" in macros and not ALL
+    if sums and SPECIAL_WITH_SUMS.get(macros["CRITERION"]) != macros["SPECIAL"]:
+        return False
     if architecture == ALL_MACROS and not ALL and {"CODE", "CRITERION", "SPECIAL"} <= macros.keys():
         # each two values together, not each three: by CODE, one load of another width, registers
         # and what is spilled were the same for all criteria
@@ -214,6 +218,8 @@ def test_kernels_compile(operation, macros, architecture):
     spilled = 0
     if operation == "grow_subtrees" and macros["SPECIAL"] == "2":
         spilled = SPILLED_BY_LIMITS
+    elif operation == "grow_subtrees" and macros["SUMS"] == "1":
+        spilled = SPILLED_BY_SUMS
     elif operation == "grow_subtrees" and macros["TARGET"] == "i64" and macros["SETS"] == "0":
         spilled = SPILLED_BY_MOMENTS
     native = NATIVE | NATIVE_OF_CLASSES if macros.get("LABELS") == "1" else NATIVE

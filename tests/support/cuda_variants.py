@@ -34,7 +34,7 @@ MACROS = {
     "edges": ("VALUE",),
     "encode": ("VALUE", "CODE"),
     "gradients": (),
-    "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS", "SETS"),
+    "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS", "SETS", "SUMS"),
     "histogram": ("CODE", "LABELS", "TARGET"),
     "level": ("CODE", "LABELS"),
     "partition": ("CODE", "SETS"),

@@ -204,6 +204,22 @@ def check_predictions(backend):
             assert np.array_equal(found, expected, equal_nan=True)
 
 
+def check_combinations(backend):
+    """They grow on the CPU, and rows walk down them."""
+    X = np.stack([places(np.random.default_rng(6), 40, 3), *task_of(kinds="cnAc").X.T], axis=1)
+    for changes in ({}, {"X": X, "categorical": (0,)}, {"max_bins": 1000, "random": True}):
+        task = task_of(combined=4.0, heaviest=5, **changes)
+        forest, more = task.grow(REFERENCE), later_rows(task)
+        assert forest.oblique
+        for stage in (apply, predict):
+            assert np.array_equal(stage(forest, more, REFERENCE), stage(forest, more, backend))
+        found, expected = (
+            out_of_bag_means(forest, task.prepared(b)[0], task.sampling, b)
+            for b in (backend, REFERENCE)
+        )
+        assert np.array_equal(found, expected, equal_nan=True)
+
+
 def check_estimators(backend):
     rng = np.random.default_rng(1)
     X = table(rng, 40, list("cfn"))

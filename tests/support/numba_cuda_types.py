@@ -31,8 +31,8 @@ KERNELS = {
     ("best_split", "choose_features"): "i4[:,:] i8[:] Cuts Found",
     ("partition", "choose_sides"): "Data Slots Found u8[:] i8[:] i8[:]",
     ("partition", "move"): "i4[:] i4[:] i8[:] i8[:] i8[:]",
-    ("traverse", "walk_rows"): "Trees codes[:,:] i8[:,:]",
-    ("traverse", "add_leaves"): "Trees f8[:,:] codes[:,:] b1[:,:] f8[:,:]",
+    ("traverse", "walk_rows"): "Trees i4[:,:] codes[:,:] i8[:,:]",
+    ("traverse", "add_leaves"): "Trees i4[:,:] f8[:,:] codes[:,:] b1[:,:] f8[:,:]",
 }
 KINDS = {"codes": ("u1", "u2"), "y": ("i4", "i8"), "X": ("f4", "f8")}
 

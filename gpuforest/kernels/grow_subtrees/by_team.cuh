@@ -74,14 +74,17 @@ __device__ __forceinline__ Histograms histograms_of(const Growth& growth, int n_
   return {fit < WARPS ? fit : WARPS, words, size};
 }
 
+// No teams split by combinations of features, which need the shared memory.
+#define IN_TEAMS (SUMS ? 1 : WARPS)
+
 // What the warps of a team tell each other, in shared memory; each warp has an element. `key` and
 // `best` are those of the node that the warp's team splits, at the team's first warp.
 struct Table {
-  u64 key[WARPS];
-  Best best[WARPS];
-  double score[WARPS];
-  int where[WARPS], drawn[WARPS], features[WARPS], node[WARPS];
-  u32 counts[WARPS];
+  u64 key[IN_TEAMS];
+  Best best[IN_TEAMS];
+  double score[IN_TEAMS];
+  int where[IN_TEAMS], drawn[IN_TEAMS], features[IN_TEAMS], node[IN_TEAMS];
+  u32 counts[IN_TEAMS];
   Histograms all;
 };
 

@@ -1,6 +1,7 @@
 // A warp splits a node: it puts the rows in the order of their codes, one feature after another.
 #include "grow_subtrees/by_lanes.cuh"
 #include "grow_subtrees/categories.cuh"
+#include "grow_subtrees/combinations.cuh"
 
 // Writes the channel sums of a node's rows to `sums`.
 __device__ __forceinline__ void sum_rows(const Block& block, int low, int n, int C, i64* sums) {
@@ -71,8 +72,10 @@ __device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, i
 
 // Sorts a node's keys by counting codes, or by comparisons if a count for each code takes too much
 // memory.
-__device__ __forceinline__ void sort_rows(const Block& block, int f, int low, int n, int B) {
+__device__ __forceinline__ void sort_rows(const Block& block, const Growth& growth, int f, int low,
+                                          int n) {
   u32* keys = block.keys + low;
+  int B = growth.n_codes();
 #if SETS  // where this is the way of small nodes as well
   if (n <= 32) {
     u32 key = sort_lanes(lane() < n ? keys[lane()] : 0xffffffffu, 32);
@@ -97,26 +100,49 @@ __device__ __forceinline__ void sort_rows(const Block& block, int f, int low, in
       before = __shfl_sync(ALL_LANES, here, 31);
     }
     __syncwarp();
+#if SUMS  // codes are not read again, but steps of sums
+    i32* spare = growth.sets.spare + low;
+    for (int i = lane(); i < n; i += 32) spare[i] = (i32)keys[i];
+    __syncwarp();
+    for (int i = lane(); i < n; i += 32) {
+      u32 key = (u32)spare[i];
+      keys[atomicAdd(&next[key >> 16], 1u)] = key;
+    }
+#else
     for (int i = lane(); i < n; i += 32) {
       int position = block.order[low + i];
       u32 code = block.code(position, f);
       keys[atomicAdd(&next[code], 1u)] = code << 16 | position;
     }
+#endif
   }
   __syncwarp();
 }
 
-// The best cut of one feature in one node. The keys of the node must be loaded. If the feature is
+// What is cut: feature f; or a combination of n features of which that is the first one. Hashes take
+// its `number`.
+struct Column {
+  int f, number, n;
+
+  __device__ __forceinline__ int n_bins(const Growth& growth) const {
+#if SUMS
+    if (n > 1) return growth.combining.n_bins;
+#endif
+    return growth.rules.n_bins[f];
+  }
+};
+
+// The best cut of one column in one node. The keys of the node must be loaded. If the feature is
 // categorical, `bin` is the row behind which they are cut in order, as `write_set` takes it.
-__device__ __forceinline__ Best feature_cut(const Block& block, const Growth& growth,
-                                            const Open& open, u64 key, int f, int n_missing,
-                                            i64* sums) {
-  int C = growth.C, n = open.n;
-  sort_rows(block, f, open.low, n, growth.B);
+__device__ __forceinline__ Best column_cut(const Block& block, const Growth& growth,
+                                           const Open& open, u64 key, Column column, int n_missing,
+                                           i64* sums) {
+  int C = growth.C, n = open.n, f = column.f;
+  sort_rows(block, growth, f, open.low, n);
 #if SETS
   bool is_set = growth.sets.kinds[f] == CATEGORICAL;
   if (is_set) {
-    order_categories(block, growth, open, key, f, sums);
+    order_categories(block, growth, open, key, column.number, sums);
     n_missing = 0;
   }
 #endif
@@ -126,14 +152,14 @@ __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& gr
   if (n_missing) sum_missing(rows, present, n, C, node.missing);
   Draw draw = {false, false, 0};
   if (random_cuts(growth) && present)
-    draw.between(key, f, rows.code(0), rows.code(present - 1), n_missing > 0);
+    draw.between(key, column.number, rows.code(0), rows.code(present - 1), n_missing > 0);
   Limits limits = limits_of(growth, open.low, f);
   Cut cut = best_cut_of<1>(rows, present, node, limits, draw, growth.rules.table);
   Best best = {cut.score, f, 0, missing_goes_left(cut, node)};
   if (cut.item >= 0)
     best.bin = draw.random && draw.code < rows.code(present - 1)
                    ? draw.code
-                   : middle_of_gap(rows, present, cut.item, growth.rules.n_bins[f]);
+                   : middle_of_gap(rows, present, cut.item, column.n_bins(growth));
 #if SETS
   if (is_set) best.bin = cut.item;
 #endif
@@ -141,6 +167,33 @@ __device__ __forceinline__ Best feature_cut(const Block& block, const Growth& gr
   return best;
 }
 
+#if SUMS
+// The best cut of the first k combinations that vary.
+__device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth, Open node,
+                                              u64 key, i64* sums) {
+  Best best = {MINUS_INFINITY, -1, 0, false};
+  int k = growth.may.k, F = growth.F, attempts = F * ((k + F - 1) / F);
+  for (int tried = 0, a = 0, drawn = 0; tried < k && a < attempts; a++) {
+    // each lane draws the first feature of one of the next 32
+    if ((a & 31) == 0) drawn = draw(growth, key, (a + lane()) % F);
+    int first = __shfl_sync(ALL_LANES, drawn, a & 31);
+    if (growth.allowed && !growth.allowed[first]) continue;
+    Terms terms = draw_terms(growth, key, a, first);
+    Steps steps = load_steps(block, growth, node, terms);
+    if (!steps.vary) continue;
+    tried++;
+    int number = a % k + (growth.sets.kinds[first] == CATEGORICAL ? k : 0);
+    u64 own_key = a < k ? key : hash_at(key, ROUNDS + (u64)(a / k));
+    Best found = column_cut(block, growth, node, own_key, {first, number, terms.n},
+                            steps.n_missing, sums);
+    if (!(found.score > best.score)) continue;
+    best = found;
+    if (terms.n > 1) write_terms(growth, node, terms, steps, best);
+    else if (growth.sets.kinds[first] == CATEGORICAL) write_set(block, growth, node, best);
+  }
+  return best;
+}
+#else
 // The best cut of the first k features that vary.
 __device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth,
                                                  const Open& node, u64 key, i64* sums) {
@@ -153,7 +206,7 @@ __device__ __noinline__ Best best_of_features(const Block& block, const Growth& 
     if (growth.allowed && !growth.allowed[f]) continue;
     if (!load_keys(block, f, node.low, node.n, growth.B - 1, n_missing)) continue;
     tried++;
-    Best found = feature_cut(block, growth, node, key, f, n_missing, sums);
+    Best found = column_cut(block, growth, node, key, {f, f, 1}, n_missing, sums);
     if (!(found.score > best.score)) continue;
     best = found;
 #if SETS
@@ -162,6 +215,7 @@ __device__ __noinline__ Best best_of_features(const Block& block, const Growth& 
   }
   return best;
 }
+#endif
 
 // Moves a node's left rows before its right rows, both in their order, and returns how many go
 // left.
@@ -181,6 +235,12 @@ __device__ __forceinline__ int split_rows(const Block& block, const Growth& grow
       position = block.order[low + i];
       goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing,
                        set);
+#if SUMS
+      if (is_combined(split.bin))
+        goes = sum_goes_left(set(), split.bin - OBLIQUE_BIN, split.missing_left,
+                             growth.combining.coordinates, growth.B,
+                             [&](int f) { return block.code(position, f); });
+#endif
     }
     u32 go_left = __ballot_sync(ALL_LANES, goes);
     u32 go_right = __ballot_sync(ALL_LANES, inside && !goes);

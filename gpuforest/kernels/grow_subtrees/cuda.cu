@@ -198,7 +198,7 @@ __device__ __forceinline__ Categories categories_from(Categories all, i64 first,
 // leaves to leaf_sums[first[d] ..., C], and its numbers of nodes and leaves to counts i64[D, 2].
 extern "C" __global__ void __launch_bounds__(32 * DEEP_WARPS / BLOCKS, BLOCKS)
 grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, CutRules rules,
-              Categories categories, Layout layout, Grown grown) {
+              Categories categories, Layout layout, Grown grown, Combining combining) {
   __shared__ Counts waiting;
   __shared__ Block block;
   __shared__ Growth growth;
@@ -210,13 +210,16 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
       next_batch(batch, roots, layout.rows);
       i64 d = batch.begin, first = roots.first[d];
       waiting = {{0, 0}, 0, 0, 0, 0};
-      block = block_of(layout, codes);
+      block = block_of(layout, codes, SUMS ? combining.n_bins + 1 : codes.B);
       growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, grown.nodes + 2 * first,
                 grown.leaf_sums + first * y.C, grown.bounds ? grown.bounds + 2 * first : nullptr,
                 roots.allowed && d < batch.stop ? roots.allowed + roots.tree[d] * codes.F : nullptr};
       table.all = histograms_of(growth, layout.n_cells);
 #if SETS
       growth.sets = categories_from(categories, first, growth.C);
+#endif
+#if SUMS
+      growth.combining = combining;
 #endif
     }
     __syncthreads();

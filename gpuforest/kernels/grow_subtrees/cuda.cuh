@@ -2,10 +2,12 @@
 // a node in the order of their codes.
 #include "best_split/cuda.cuh"
 #include "shared/goes_left/cuda.cuh"
+#include "shared/goes_left/sums.cuh"
 #include "shared/hashing/cuda.cuh"
 #include "shared/targets.cuh"
 #include "generated/Categories.cuh"
 #include "generated/Codes.cuh"
+#include "generated/Combining.cuh"
 #include "generated/Growing.cuh"
 #include "generated/Grown.cuh"
 #include "generated/Layout.cuh"
@@ -37,7 +39,7 @@ struct Block {
   Shared<i32> weight;     // [rows]
   Shared<i32> row;        // [rows] row numbers, where codes stay in global memory
   Shared<u32> cells;      // [group][words][size] histograms of a node of many rows
-  Shared<u32> counts;     // [warps][B] rows of each code, to sort by, in the same memory; or nothing
+  Shared<u32> counts;     // [warps][n_codes] rows of each code, to sort by, in the same memory; or nothing
   Shared<u16> order;      // [rows] positions of rows in the block, by node
   Shared<CODE> codes;     // [rows, stride], where they are here
   int stride;             // codes of a row and its padding
@@ -49,7 +51,8 @@ struct Block {
   }
 };
 
-__device__ __forceinline__ Block block_of(const Layout& at, const Codes& matrix) {
+__device__ __forceinline__ Block block_of(const Layout& at, const Codes& matrix,
+                                          i64 n_codes) {
   Block block;
   block.target = {(u32)at.target};
   block.scratch = {(u32)at.scratch};
@@ -60,7 +63,7 @@ __device__ __forceinline__ Block block_of(const Layout& at, const Codes& matrix)
   block.weight = {(u32)at.weight};
   block.row = {at.row ? (u32)at.row : ~0u};
   block.cells = {(u32)at.cells};
-  bool counts = at.n_cells >= (int)(blockDim.x >> 5) * matrix.B;
+  bool counts = at.n_cells >= (int)(blockDim.x >> 5) * n_codes;
   block.counts = {counts ? (u32)at.cells : ~0u};
   block.order = {(u32)at.order};
   block.codes = {(u32)at.codes};

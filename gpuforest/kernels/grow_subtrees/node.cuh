@@ -16,6 +16,18 @@ struct Growth {
 #if SETS
   Categories sets;  // from this block's first row on
 #endif
+#if SUMS
+  Combining combining;
+#endif
+
+  // One more than the greatest code of a key.
+  __device__ __forceinline__ int n_codes() const {
+#if SUMS
+    return combining.n_bins + 1;
+#else
+    return B;
+#endif
+  }
 };
 
 // SPECIAL 0: all cuts are tried, as most forests do; 1: cuts are random; LIMITED: they may be, and

@@ -41,9 +41,10 @@ class Roots(NamedTuple):
 
 class Categories(NamedTuple):
     """The categorical features of a subtree, whose `kinds` u8[F] are CATEGORICAL; all are None if
-    there are none. Splits write sets u64[R, words]. The rest is scratch: of the R rows, key f64[R],
-    begin and spare i32[R], off f64[R, K]; of each warp, scatter f64[K + 2, K]; the last two are
-    None if no order of categories needs them."""
+    there are none and none are combined. Splits write sets or combinations u64[R, words]. The rest
+    is scratch: of the R rows, spare i32[R], and for categories key f64[R], begin i32[R], off
+    f64[R, K]; of each warp, scatter f64[K + 2, K]; the last two are None if no order of categories
+    needs them."""
 
     kinds: U8s
     sets: U64sOut
@@ -53,6 +54,21 @@ class Categories(NamedTuple):
     spare: I32sOut
     off: F64sOut
     scatter: F64sOut
+
+
+class Combining(NamedTuple):
+    """What combinations of features are drawn from, see combinations.py: coordinates i32[F, B],
+    `most` chances u64[most], numeric i32[n_numeric], position i32[F]; all are None if there are no
+    combinations."""
+
+    coordinates: I32s
+    chances: U64s
+    numeric: I32s
+    position: I32s
+    most: I32
+    n_numeric: I32
+    heaviest: I32
+    n_bins: I32
 
 
 class Growing(NamedTuple):
@@ -113,4 +129,7 @@ class Open(NamedTuple):
     next: U16
 
 
-ALL = {record.__name__: record for record in (Roots, Categories, Growing, Grown, Layout, Open)}
+ALL = {
+    record.__name__: record
+    for record in (Roots, Categories, Combining, Growing, Grown, Layout, Open)
+}

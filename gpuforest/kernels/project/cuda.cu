@@ -2,11 +2,10 @@
 //
 // Two passes over tiles of rows: the first finds the least and the greatest sum of each slot and
 // combination, the second writes codes. blockIdx.y counts combinations.
+#include "shared/goes_left/sums.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Combined.cuh"
-
-#define HOLE (-2147483647 - 1)  // the sum of a combination of which a value is missing
 
 // The sum of combination j of slot s for row r.
 __device__ __forceinline__ int sum_of(const Codes& codes, const Combined& c, i64 s, i64 j, i64 r) {

@@ -1,27 +1,11 @@
 // Walking down trees on the device. The specification is numpy.py beside this file, the
 // packing of nodes in nodes.py.
 #include "shared/goes_left/cuda.cuh"
+#include "shared/goes_left/sums.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Trees.cuh"
 
 #define TREES 32  // a block keeps the leaves of so many trees at once
-
-#if SUMS
-// Whether a row goes left at a split by a combination of n features: see combinations.py.
-__device__ __forceinline__ bool sum_goes_left(const Trees& trees, const u64* words, int n,
-                                              bool missing_left, const Codes& codes,
-                                              const CODE* row) {
-  int total = 0;
-  for (int i = 0; i < n; i++) {
-    u32 term = (u32)(words[(i + 1) >> 1] >> (i & 1 ? 0 : 32));
-    i64 f = term >> WEIGHT_BITS;
-    int code = row[f];
-    if (code == (int)codes.B - 1) return missing_left;
-    total += ((int)(term & 15) - WEIGHT_ZERO) * trees.coordinates[f * codes.B + code];
-  }
-  return total <= (int)(u32)words[0];
-}
-#endif
 
 // The number of the leaf that row r reaches in tree t. With SETS 1, nodes may be splits by a set,
 // with SUMS 1 also by a combination of features.
@@ -36,8 +20,9 @@ __device__ __forceinline__ int walk(const Trees& trees, int t, const Codes& code
     bool missing_left = word >> MISSING_SHIFT & 1;
     bool left = goes_left(code, bin, missing_left, (int)codes.B - 1, set);
 #if SUMS
-    if (bin > OBLIQUE_BIN && bin < SET_BIN)
-      left = sum_goes_left(trees, set(), bin - OBLIQUE_BIN, missing_left, codes, row);
+    if (is_combined(bin))
+      left = sum_goes_left(set(), bin - OBLIQUE_BIN, missing_left, trees.coordinates, codes.B,
+                           [&](int f) { return (int)row[f]; });
 #endif
     at = (int)(word >> CHILD_SHIFT & CHILD_MASK) + !left;
   }
