@@ -17,7 +17,7 @@ from gpuforest.backends.boosters import Booster, NumbaBooster
 from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, grow_parts
-from gpuforest.backends.numba_oblique import project_slots, row_bytes, sums_of
+from gpuforest.backends.numba_oblique import project_slots, sums_of
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.records import (
     columns_of,
@@ -341,7 +341,7 @@ class NumbaBackend(NumpyBackend):
             sums = sums_of(forest, columns)
             apply(trees, columns, words, sums, out[rows], new_group(), sets)
 
-        blocks = self.row_blocks(len(codes), forest.n_trees, row_bytes(forest, codes))
+        blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
         return out
 
@@ -366,7 +366,7 @@ class NumbaBackend(NumpyBackend):
             if not len(begin):
                 total[rows] = sums.T
 
-        blocks = self.row_blocks(len(codes), len(trees), row_bytes(forest, codes))
+        blocks = self.row_blocks(len(codes), len(trees), codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
         return total
 

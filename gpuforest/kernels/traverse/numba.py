@@ -187,7 +187,7 @@ def walk(trees, sets, root, codes, words, first, n, group, moving):
 def walk_any(trees, sets, root, codes, words, sums, first, n, group, moving, some_missing):
     """`walk`, or `walk_sums` in an oblique forest."""
     if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
-        if len(sums.terms):
+        if len(sums.records):
             walk_sums(trees, root, sums, first, n, group, moving, some_missing)
             return
     walk(trees, sets, root, codes, words, first, n, group, moving)
@@ -207,7 +207,7 @@ def apply(
     N, T = out.shape
     holes = False
     if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
-        if len(sums.terms):
+        if len(sums.records):
             holes = fill_columns(codes, trees.missing, sums)
     for t in range(T):
         for first in range(0, N, GROUP):
@@ -267,7 +267,7 @@ def accumulate(
     row, word, at, N = group.row, group.word, group.at, codes.shape[1]
     holes = False
     if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
-        if len(sums.terms):
+        if len(sums.records):
             holes = fill_columns(codes, trees.missing, sums)
     for t in range(len(offsets) - 1):
         root = offsets[t]
