@@ -334,12 +334,11 @@ class NumbaBackend(NumpyBackend):
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         out = np.empty((len(codes), forest.n_trees), np.int64)
-        trees, sets = numba_trees(forest, range(forest.n_trees))
+        trees = numba_trees(forest, range(forest.n_trees))
 
         def part(rows: slice) -> None:
             columns, words = in_words(codes[rows])
-            sums = sums_of(forest, columns)
-            apply(trees, columns, words, sums, out[rows], new_group(), sets)
+            apply(trees, columns, words, out[rows], new_group(), sums_of(forest, columns))
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -348,7 +347,7 @@ class NumbaBackend(NumpyBackend):
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own, sets = numba_trees(forest, trees)
+        own = numba_trees(forest, trees)
         mostly_zero = forest.coding.is_classes or forest.baseline is not None
         if mostly_zero and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
@@ -360,8 +359,8 @@ class NumbaBackend(NumpyBackend):
             sums = total[rows] if len(begin) else np.ascontiguousarray(total[rows].T)
             columns, words = in_words(codes[rows])
             accumulate(
-                own, values, columns, left_out, sums, words, sums_of(forest, columns), begin,
-                column, new_group(), sets,
+                own, values, columns, left_out, sums, words, begin, column, new_group(),
+                sums_of(forest, columns),
             )  # fmt: skip
             if not len(begin):
                 total[rows] = sums.T
@@ -387,8 +386,7 @@ def in_words(codes: Array) -> tuple[Array, Array]:
     return columns, words
 
 
-def numba_trees(forest: Forest, trees: range) -> tuple[Trees, bool | None]:
-    """Some of its trees; and True if nodes have sets, else None."""
+def numba_trees(forest: Forest, trees: range) -> Trees:
+    """Some of its trees."""
     offsets = forest.tree_offsets[trees.start : trees.stop + 1]
-    found = Trees(forest.nodes, offsets, forest.edges.missing_code, forest.set_at, forest.sets)
-    return found, True if len(forest.sets) else None
+    return Trees(forest.nodes, offsets, forest.edges.missing_code, forest.set_at, forest.sets)
