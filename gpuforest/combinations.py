@@ -27,7 +27,6 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
 from gpuforest.nodes import (
-    BIN_MASK,
     FEATURE_SHIFT,
     MOST_COMBINED,
     OBLIQUE_BIN,
@@ -35,6 +34,7 @@ from gpuforest.nodes import (
     combined,
     is_leaf,
 )
+from gpuforest.nodes import unpack as unpack_nodes
 
 if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
@@ -49,6 +49,9 @@ ROUNDS = 2**34  # and the round, of those after the first: the key for its rando
 ALL_LEFT = 2**31 - 1  # the threshold of a split by which all sums go left
 WEIGHT_BITS, WEIGHT_ZERO = 4, 8
 MOST_WEIGHT = 5  # of a feature, with either sign
+# where the parts of a record begin, see `walking_records`
+MISSING_AT, COUNT_AT, THRESHOLD_AT, FEATURES_AT, FEATURE_BITS = 30, 31, 40, 12, 17
+TERMS_IN_RECORD, BY_SET, MOST_THRESHOLD = 3, 9, 2**23 - 1  # no sum is above this threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,34 +153,50 @@ def unpack(xp: Any, words: Array, n: Array, most: int) -> tuple[Array, Array, Ar
     return xp.stack(features, axis=1), xp.stack(weights, axis=1), threshold
 
 
-def walking_terms(
-    nodes: np.ndarray, set_at: np.ndarray, sets: np.ndarray, coordinates: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first two terms of each split, u64[M] with the first in the upper half, the third and
-    fourth likewise, and its threshold, i32[M]. A feature alone is a term of weight 1, and its
-    threshold the coordinate of its bin; leaves and sets have terms that add nothing.
+def walking_records(
+    nodes: np.ndarray,
+    offsets: np.ndarray,
+    set_at: np.ndarray,
+    sets: np.ndarray,
+    coordinates: np.ndarray,
+) -> np.ndarray:
+    """What a step down the trees of an oblique forest reads of a node, u64[2M], two words a node:
+
+         63        40     34     31             30      29    0
+        | threshold |    | features | missing_left     | child |
+        | features of the first three terms | their weights + 8 |
+
+    `features` is how many are added up, BY_SET for a split by a set, or 0 for a leaf, which has
+    itself as its child, so that rows stay there. Terms that a node lacks have its first feature and
+    the weight 0. A feature alone has the weight 1, and the coordinate of its bin as its threshold.
+
+    offsets : i64[T + 1], of the trees' nodes
     """
-    terms = np.full(len(nodes), WEIGHT_ZERO << 32 | WEIGHT_ZERO, np.uint64)
-    more = terms.copy()
-    thresholds = np.zeros(len(nodes), np.int32)
-    n, bin = combined(nodes), nodes & np.uint64(BIN_MASK)
-    alone = np.flatnonzero((n == 0) & ~is_leaf(nodes) & (bin != SET_BIN))
-    feature = nodes[alone] >> np.uint64(FEATURE_SHIFT)
-    own = feature << np.uint64(WEIGHT_BITS) | np.uint64(WEIGHT_ZERO + 1)
-    terms[alone] = own << np.uint64(32) | np.uint64(WEIGHT_ZERO)
-    thresholds[alone] = coordinates[feature.astype(np.int64), bin[alone].astype(np.int64)]
-    several = np.flatnonzero(n > 0)
-    first, half, low = set_at[several], np.uint64(32), np.uint64(0xFFFFFFFF)
-    terms[several] = (sets[first] >> half << half) | (sets[first + 1] & low)
-    thresholds[several] = sets[first].astype(np.uint32).view(np.int32)
-    for least, at in ((3, 1), (4, 2)):
-        some = np.flatnonzero(n >= least)
-        word = sets[set_at[some] + at]
-        if least == 3:
-            more[some] = (word >> half << half) | np.uint64(WEIGHT_ZERO)
-        else:
-            more[some] = (more[some] >> half << half) | (word & low)
-    return terms, more, thresholds
+    u64, n, leaf = np.uint64, combined(nodes), is_leaf(nodes)
+    feature, bin, missing_left, child = unpack_nodes(xp, nodes)
+    own = np.arange(len(nodes)) - np.repeat(offsets[:-1], np.diff(offsets))
+    count = np.where(leaf, 0, np.where(bin == SET_BIN, BY_SET, np.maximum(n, 1)))
+    threshold = np.full(len(nodes), MOST_THRESHOLD)
+    alone, several = np.flatnonzero(count == 1), np.flatnonzero(n)
+    threshold[alone] = coordinates[feature[alone], bin[alone]]
+    lower = sets[set_at[several]].astype(np.uint32).view(np.int32)
+    threshold[several] = np.clip(lower, -MOST_THRESHOLD - 1, MOST_THRESHOLD)
+    records = np.empty((len(nodes), 2), u64)
+    records[:, 0] = np.where(leaf, own, child)
+    records[:, 0] |= (leaf | missing_left).astype(u64) << u64(MISSING_AT)
+    records[:, 0] |= count.astype(u64) << u64(COUNT_AT)
+    records[:, 0] |= threshold.astype(u64) << u64(THRESHOLD_AT)
+    records[:, 1] = 0
+    for i in range(TERMS_IN_RECORD):
+        term = np.maximum(feature, 0).astype(u64) << u64(WEIGHT_BITS) | u64(WEIGHT_ZERO)
+        if i == 0:
+            term[alone] += u64(1)
+        some = np.flatnonzero(n > i)
+        word = sets[set_at[some] + (i + 1) // 2]
+        term[some] = word & u64(2**32 - 1) if i % 2 else word >> u64(32)
+        records[:, 1] |= (term & u64(15)) << u64(WEIGHT_BITS * i)
+        records[:, 1] |= term >> u64(WEIGHT_BITS) << u64(FEATURES_AT + FEATURE_BITS * i)
+    return records.reshape(-1)
 
 
 def terms_of(forest: Forest, node: int) -> tuple[list[int], list[int], int]:

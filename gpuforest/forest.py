@@ -12,7 +12,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.binning import BinEdges
-from gpuforest.combinations import walking_terms
+from gpuforest.combinations import walking_records
 from gpuforest.common.errors import need
 from gpuforest.forest_check import check_forest
 from gpuforest.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
@@ -98,9 +98,10 @@ class Forest:
         return found
 
     @cached_property
-    def terms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For walks down an oblique forest: see `walking_terms`."""
-        return walking_terms(self.nodes, self.set_at, self.sets, self.edges.coordinates)
+    def walking(self) -> np.ndarray:
+        """For walks down an oblique forest, u64[2M]: see `walking_records`."""
+        at = self.nodes, self.tree_offsets, self.set_at, self.sets
+        return walking_records(*at, self.edges.coordinates)
 
     @cached_property
     def values(self) -> np.ndarray:

@@ -244,7 +244,9 @@ def _check_combinations(forest: Forest) -> None:
     edges = forest.edges
     numeric = edges.n_bins[edges.kinds != CATEGORICAL]
     need(int(numeric.max(initial=0)) <= OBLIQUE_BIN, "too many bins for combinations")
-    splits = np.flatnonzero(combined(forest.nodes) > 0)
+    n = combined(forest.nodes)
+    need(not (n == 1).any(), "a combination of one feature")
+    splits = np.flatnonzero(n > 0)
     at, feature, weight = all_terms(forest, splits)
     need(bool((feature < edges.n_features).all()), "a combination of no feature")
     need(bool((edges.kinds[feature] != CATEGORICAL).all()), "a combination of categories")

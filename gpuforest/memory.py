@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gpuforest.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
+from gpuforest.combinations import chances, words_for
 from gpuforest.frontier import Rules
+from gpuforest.nodes import MOST_COMBINED
 from gpuforest.sampling import Sampling, Wanted
 
 if TYPE_CHECKING:
@@ -183,9 +185,20 @@ class Fit:
             return self.leaves[0] * n_trees
         return self.leaf_rows(n_trees)
 
+    @property
+    def split_words(self) -> tuple[float, int]:
+        """The 64-bit words of a split's combination of features: their mean, and the most."""
+        if not self.rules.oblique:
+            return 0.0, 0
+        above = chances(self.rules.combined, self.n_features) / 2.0**64
+        # a combination of two features has two words, and a pair more has one more
+        mean = float(2 * above[:1].sum() + above[2::2].sum())
+        return mean, words_for(min(MOST_COMBINED, self.n_features))
+
     def level_bytes(self, n_trees: int) -> float:
         """Bytes that a wave holds for its nodes until its trees are put together."""
-        return n_trees * 2 * self.leaves[0] * (150 + 24 * self.n_channels)
+        each = 150 + 24 * self.n_channels + 8 * self.split_words[1]
+        return n_trees * 2 * self.leaves[0] * each
 
     def pruning_bytes(self, n_trees: int) -> float:
         """Bytes of a wave's whole trees, and of choosing their splits again."""
@@ -226,7 +239,7 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     wanted = Wanted(fit.sampling, C, T, bounded=len(fit.rules.signs) > 0)
     n_workers, worker, size = backend.waves(wanted)
     n_waves, at_once = -(-T // size), min(T, size * n_workers)
-    nodes = 8 * 2 * kept
+    nodes = 8 * (2 + fit.split_words[0]) * kept
     # rows of the leaf tables, of a wave
     rows = min(fit.leaf_rows(size), kept * size)
     growing = n_workers * worker.bytes_for(fit, size).wave + MIB  # threads, Python's objects

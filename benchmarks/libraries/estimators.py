@@ -11,6 +11,7 @@ from benchmarks.libraries.forest import Array, Forest, bytes_written, two_column
 # the mean share of distinct rows in a bootstrap sample: what libraries that draw without
 # replacement are to draw
 IN_BAG = 0.632
+LEAST_PROJECTIONS = 5  # YDF tries no fewer combinations of features in a node, so we do not
 
 
 class Estimator(Forest):
@@ -73,6 +74,14 @@ class GpuforestEntropy(Gpuforest):
 class GpuforestExtra(Gpuforest):
     prefix = "ExtraTrees"
     title, note = "gpuforest, extra trees", "one random cut a feature, all rows for each tree"
+
+
+class GpuforestOblique(Gpuforest):
+    title, note = "gpuforest, oblique", "sums of two features on average, 1 or -1 times each"
+
+    def parameters(self) -> dict[str, Any]:
+        tried = max(self.wanted.tried, min(LEAST_PROJECTIONS, self.wanted.features))
+        return {**super().parameters(), "feature_combinations": 2.0, "max_features": tried}
 
 
 class Sklearn(Estimator):

@@ -31,12 +31,17 @@ class YDF(Forest):
             discretize_numerical_columns=self.binned,
             num_threads=w.threads,
             random_seed=w.seed,
+            **self.splits(),
         )
         self.use_threads(w.threads)
         model = learner.train({"x": X, "y": y})
         if w.classes:
             self.order = np.argsort([int(name) for name in model.label_classes()])
         return model
+
+    def splits(self) -> dict[str, Any]:
+        """Parameters of splits by other than single features."""
+        return {}
 
     def predict(self, X: Array) -> Array:
         found = self.model.predict({"x": X}, num_threads=self.threads)
@@ -52,6 +57,20 @@ class YDF(Forest):
 class YDFBinned(YDF):
     title = "YDF, 255 bins"
     binned = True
+
+
+class YDFOblique(YDF):
+    title, note = "YDF, sparse oblique", "sums of two features on average, 1 or -1 times each"
+
+    def splits(self) -> dict[str, Any]:
+        return {
+            "split_axis": "SPARSE_OBLIQUE",
+            "sparse_oblique_num_projections_exponent": 1.0,  # all features, but no more than
+            "sparse_oblique_max_num_projections": self.wanted.tried,
+            "sparse_oblique_projection_density_factor": 2.0,
+            "sparse_oblique_normalization": "MIN_MAX",
+            "sparse_oblique_weights": "BINARY",
+        }
 
 
 class FastForest(Forest):

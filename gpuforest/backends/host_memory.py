@@ -53,6 +53,8 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
         scratch = 8 * ((9 + 4 * (C - 1)) * R + 10 * min(R, fit.n_codes)) + MIB
     if fit.rules.multiway:
         scratch += CHAIN_BYTES * most
+    if fit.rules.oblique:  # the sums of a node's rows, and two columns of codes of all rows
+        scratch += 4 * most + 2 * fit.code_bytes * fit.n_rows
     each = F * fit.code_bytes
     # copies of codes; MIB has room for those that stay in the cache
     scratch += max(0, each * sum(block_rows(each, fit.n_rows, int(most))) - CACHE_BYTES)
@@ -63,6 +65,8 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
     unordered: float = n_trees * leaves * 2 * 8 * 5 + 2 * own * n_trees / together
     if fit.is_pure:
         scratch += own
+    if fit.rules.oblique:  # words, and where they begin, likewise in several orders
+        unordered += n_trees * leaves * 8 * (2 * 3 + 3 * fit.split_words[0])
     if fit.rules.limited or fit.rules.criterion.medians:
         unordered += fit.level_bytes(n_trees) + 2 * 8 * n_trees * R
     if fit.prunes:

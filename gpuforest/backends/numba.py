@@ -17,7 +17,7 @@ from gpuforest.backends.boosters import Booster, NumbaBooster
 from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, grow_parts
-from gpuforest.backends.numba_oblique import project_slots, row_bytes, sums_of
+from gpuforest.backends.numba_oblique import project_slots, sums_of
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.records import (
     columns_of,
@@ -334,21 +334,20 @@ class NumbaBackend(NumpyBackend):
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         out = np.empty((len(codes), forest.n_trees), np.int64)
-        trees, sets = numba_trees(forest, range(forest.n_trees))
+        trees = numba_trees(forest, range(forest.n_trees))
 
         def part(rows: slice) -> None:
             columns, words = in_words(codes[rows])
-            sums = sums_of(forest, columns)
-            apply(trees, columns, words, sums, out[rows], new_group(), sets)
+            apply(trees, columns, words, out[rows], new_group(), sums_of(forest, columns))
 
-        blocks = self.row_blocks(len(codes), forest.n_trees, row_bytes(forest, codes))
+        blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
         return out
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own, sets = numba_trees(forest, trees)
+        own = numba_trees(forest, trees)
         mostly_zero = forest.coding.is_classes or forest.baseline is not None
         if mostly_zero and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
@@ -360,13 +359,13 @@ class NumbaBackend(NumpyBackend):
             sums = total[rows] if len(begin) else np.ascontiguousarray(total[rows].T)
             columns, words = in_words(codes[rows])
             accumulate(
-                own, values, columns, left_out, sums, words, sums_of(forest, columns), begin,
-                column, new_group(), sets,
+                own, values, columns, left_out, sums, words, begin, column, new_group(),
+                sums_of(forest, columns),
             )  # fmt: skip
             if not len(begin):
                 total[rows] = sums.T
 
-        blocks = self.row_blocks(len(codes), len(trees), row_bytes(forest, codes))
+        blocks = self.row_blocks(len(codes), len(trees), codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
         return total
 
@@ -387,8 +386,7 @@ def in_words(codes: Array) -> tuple[Array, Array]:
     return columns, words
 
 
-def numba_trees(forest: Forest, trees: range) -> tuple[Trees, bool | None]:
-    """Some of its trees; and True if nodes have sets, else None."""
+def numba_trees(forest: Forest, trees: range) -> Trees:
+    """Some of its trees."""
     offsets = forest.tree_offsets[trees.start : trees.stop + 1]
-    found = Trees(forest.nodes, offsets, forest.edges.missing_code, forest.set_at, forest.sets)
-    return found, True if len(forest.sets) else None
+    return Trees(forest.nodes, offsets, forest.edges.missing_code, forest.set_at, forest.sets)

@@ -48,13 +48,9 @@ def project_slots(
     return codes.T, low, shift
 
 
-def row_bytes(forest: Forest, codes: Array) -> int:
-    """Bytes of a row's codes [N, F], and of its coordinates where combinations are added up."""
-    return int(codes.shape[1] * (codes.itemsize + 2 * forest.oblique))
-
-
-def sums_of(forest: Forest, columns: Array) -> Sums:
-    """What walks down the forest need for codes [F, N]."""
-    if not forest.oblique:
-        return NO_SUMS
-    return new_sums(forest.terms, forest.edges.coordinates, *columns.shape)
+def sums_of(forest: Forest, columns: Array) -> Sums | None:
+    """What walks down the forest need for codes [F, N] if it has combinations; None if it has no
+    sets either."""
+    if forest.oblique:
+        return new_sums(forest.walking, forest.edges.coordinates, *columns.shape)
+    return NO_SUMS if len(forest.sets) else None

@@ -42,7 +42,8 @@ def stamp() -> bytes:
     """A hash of the sources of all kernels and of the constants that they use."""
     package = KERNELS.parent
     sources = [path for path in KERNELS.rglob("*.py") if path.name not in NOT_COMPILED]
-    sources += [*(package / "common").glob("*.py"), package / "criteria.py", package / "nodes.py"]
+    constants = ("combinations.py", "criteria.py", "nodes.py")
+    sources += [*(package / "common").glob("*.py"), *(package / name for name in constants)]
     sources.sort(key=lambda path: path.relative_to(package).parts)
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 

@@ -84,6 +84,16 @@ def models():
             ),
             y % 3,
         ),
+        "combinations": (
+            RandomForestClassifier(
+                4,
+                feature_combinations=2.5,
+                combination_weights="integer",
+                max_depth=4,
+                **given,
+            ),
+            names[y % 3],
+        ),
         "pruned": (DecisionTreeRegressor(ccp_alpha="cv", ccp_cv=3, **given), y / 4),
         "embedding": (RandomTreesEmbedding(3, max_depth=3, **given), None),
         "boosted_classes": (

@@ -213,7 +213,7 @@ NEEDED = (
     "bag.numba.bag", "bag.numba.in_bag", "totals.numba", "partition.numba",
     "level.numba.level-categories_False-code_uint8",
     "grow_subtrees.numba.grow_subtrees-code_uint8-random_False-sets_False",
-    "traverse.numba.accumulate-code_uint8-sets_False",
+    "traverse.numba.accumulate-code_uint8-sums_False",
 )  # fmt: skip
 
 

@@ -37,7 +37,6 @@ from gpuforest.kernels.encode.numba import COARSE, ROWS
 from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.traverse import numba as traverse_numba
 from gpuforest.kernels.traverse import numpy as traverse_numpy
-from gpuforest.kernels.traverse.oblique import NO_SUMS
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits, unpack
 from gpuforest.target import Target
 
@@ -137,7 +136,7 @@ def test_offsets_of_walks():
     offsets, out = np.array([0, 3]), np.empty((MANY, 1), np.int64)
     trees = Trees(nodes, offsets, 3, np.zeros(0, np.int64), np.zeros(0, np.uint64))
     group = traverse_numba.new_group()
-    traverse_numba.apply(trees, *in_words(columns.T), NO_SUMS, out, group, None)
+    traverse_numba.apply(trees, *in_words(columns.T), out, group, None)
     assert np.array_equal(out, traverse_numpy.apply(trees, columns.T))
     assert np.array_equal(out[:, 0], 1 + (columns[-1] > 1))
 

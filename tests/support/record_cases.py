@@ -119,6 +119,7 @@ def cases() -> Iterator[Case]:
     for kind in TREES:
         yield from more_of_kind(kind)
     yield from of_criteria()
+    yield from of_combinations()
     yield from of_weights()
     yield from of_bags()
     yield from of_boosting()
@@ -179,6 +180,16 @@ def of_criteria() -> Iterator[Case]:
     yield case(R, "categories", criterion="poisson", **SETS)
     yield case(R, "outputs categories", **SETS)
     yield case(R, "categories", min_category_frequency=1, max_bins=1000, **SETS)
+
+
+def of_combinations() -> Iterator[Case]:
+    """Sums of features, few and many, with both kinds of weights."""
+    C, R = "RandomForestClassifier", "RandomForestRegressor"
+    whole: dict[str, Any] = {"feature_combinations": 3, "combination_weights": "integer"}
+    yield case(C, "", "apply feature_importances_", CPU, feature_combinations=2)
+    yield case(R, "few categories", "apply", EVERY, **whole, **SETS)
+    yield case("ExtraTreesClassifier", "few", "", EVERY, **whole, max_features=9)
+    yield case("DecisionTreeRegressor", "weights", "apply", feature_combinations=6, max_bins=1000)
 
 
 def of_weights() -> Iterator[Case]:

@@ -17,7 +17,6 @@ from gpuforest.kernels.shared.hashing.numba import LOW_32, U
 from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.traverse.oblique import Sums, fill_columns, walk_sums
 from gpuforest.kernels.types import (
-    Bool,
     Bools2,
     Codes2,
     F64s,
@@ -186,8 +185,8 @@ def walk(trees, sets, root, codes, words, first, n, group, moving):
 @device
 def walk_any(trees, sets, root, codes, words, sums, first, n, group, moving, some_missing):
     """`walk`, or `walk_sums` in an oblique forest."""
-    if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
-        if len(sums.terms):
+    if sums is not None:  # noqa: SIM102  # the compiler drops what needs sums by this line alone
+        if len(sums.records):
             walk_sums(trees, root, sums, first, n, group, moving, some_missing)
             return
     walk(trees, sets, root, codes, words, first, n, group, moving)
@@ -195,19 +194,18 @@ def walk_any(trees, sets, root, codes, words, sums, first, n, group, moving, som
 
 @kernel
 def apply(
-    trees: Trees, codes: Codes2, words: U32s, sums: Sums, out: I64s2, group: Group,
-    sets: Bool | None,
+    trees: Trees, codes: Codes2, words: U32s, out: I64s2, group: Group, sums: Sums | None,
 ):  # fmt: skip
     """Write the leaves to `out` i64[N, T].
 
     codes : [F, N], and their memory in words
-    sets : None if no node has a set
+    sums : None if no node has a set or a combination; of a forest without combinations it is empty
     """
-    offsets, own = trees.offsets, None if sets is None else trees.sets
+    offsets, own = trees.offsets, None if sums is None else trees.sets
     N, T = out.shape
     holes = False
-    if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
-        if len(sums.terms):
+    if sums is not None:  # noqa: SIM102  # the compiler drops what needs sums by this line alone
+        if len(sums.records):
             holes = fill_columns(codes, trees.missing, sums)
     for t in range(T):
         for first in range(0, N, GROUP):
@@ -253,7 +251,7 @@ def add_some(values, begin, column, word, added, n, first, total):
 @kernel
 def accumulate(
     trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, words: U32s,
-    sums: Sums, begin: I64s, column: I32s, group: Group, sets: Bool | None,
+    begin: I64s, column: I32s, group: Group, sums: Sums | None,
 ):  # fmt: skip
     """Add the leaves' values to `total` f64[n_values, N], or f64[N, n_values] if they are sparse.
 
@@ -261,13 +259,13 @@ def accumulate(
     skip : bool[T, N], may be empty
     values : f64[V * n_values], leaf after leaf. If `begin` i64[V + 1] is not empty, it holds only
         values that are not zero: those of leaf v, with their `column`, at begin[v]:begin[v + 1]
-    sets : None if no node has a set
+    sums : None if no node has a set or a combination; of a forest without combinations it is empty
     """
-    offsets, added, own = trees.offsets, group.added, None if sets is None else trees.sets
+    offsets, added, own = trees.offsets, group.added, None if sums is None else trees.sets
     row, word, at, N = group.row, group.word, group.at, codes.shape[1]
     holes = False
-    if sets is not None:  # noqa: SIM102  # the compiler drops what needs sets by this line alone
-        if len(sums.terms):
+    if sums is not None:  # noqa: SIM102  # the compiler drops what needs sums by this line alone
+        if len(sums.records):
             holes = fill_columns(codes, trees.missing, sums)
     for t in range(len(offsets) - 1):
         root = offsets[t]

@@ -115,9 +115,8 @@ def test_walks(bin, missing_left, times, dtype):
     trees = Trees(nodes, np.array([0, 3]), MISSING, np.array([1, 0, 0]), sets)
     out = np.empty((len(codes), 1), np.int64)
     wanted = 2 - np.tile(expected(bin, missing_left), times)
-    has_sets = True if len(sets) else None
-    group = traverse_numba.new_group()
-    traverse_numba.apply(trees, *in_words(codes), NO_SUMS, out, group, has_sets)
+    group, sums = traverse_numba.new_group(), NO_SUMS if len(sets) else None
+    traverse_numba.apply(trees, *in_words(codes), out, group, sums)
     assert np.array_equal(out[:, 0], wanted)
     assert np.array_equal(traverse_numpy.apply(trees, codes), out)
 
