@@ -103,10 +103,8 @@ def compare(log: Log, folder: Path, n_seeds: int, bins: list[Any]) -> str:
                 set=name, rows=len(odd), model=kind, seeds=n_seeds, auc=auc, error=error,
                 fit_s=fit, score_s=score, fit_ratio=ratios[0], score_ratio=ratios[1],
             )  # fmt: skip
-            rows.append(
-                [f"{name}: {kind}", f"{auc:.4f} ± {error:.4f}", f"{1e3 * fit:.0f}"]
-                + [f"{1e3 * score:.0f}", f"{ratios[0]:.1f}", f"{ratios[1]:.1f}"]
-            )
+            times = [f"{1e3 * fit:.0f}", f"{1e3 * score:.0f}", *(f"{r:.1f}" for r in ratios)]
+            rows.append([f"{name}: {kind}", f"{auc:.4f} ± {error:.4f}", *times])
             print(*rows[-1], flush=True)
     return table(["", "ROC AUC", "fit, ms", "score, ms", "times as fast", "times as fast"], rows)
 

@@ -18,7 +18,7 @@ def average_path_length(n: np.ndarray) -> np.ndarray:
 
     Example
     -------
-    n = 256: 2 (ln 255 + 0.5772) - 2 * 255 / 256 = 10.244770920116851
+    n = 256: 2 (ln 255 + 0.5772) - 2 * 255 / 256 = 10.24477092
     """
     n = np.asarray(n, np.float64)
     more = np.maximum(n, 3)
