@@ -27,7 +27,10 @@ if TYPE_CHECKING:
         RandomTreesEmbedding,
     )
     from gpuforest.estimators.memory import estimate_memory
-    from gpuforest.estimators.permutation import oob_permutation_importance
+    from gpuforest.estimators.permutation import (
+        oob_impurity_importance,
+        oob_permutation_importance,
+    )
     from gpuforest.export.graphviz import export_graphviz
     from gpuforest.export.model_file import load
     from gpuforest.export.python import export_python
@@ -70,6 +73,7 @@ __all__ = [
     "export_text",
     "from_sklearn",
     "load",
+    "oob_impurity_importance",
     "oob_permutation_importance",
     "predict_blocks",
     "register_backend",
@@ -94,6 +98,7 @@ _homes = {
     "from_sklearn": "export.sklearn",
     "load": "export.model_file",
     "predict_blocks": "data.blocks",
+    "oob_impurity_importance": "estimators.permutation",
     "oob_permutation_importance": "estimators.permutation",
 }
 

@@ -33,7 +33,8 @@ def test_anomalies_are_found_as_scikit_learn_finds_them():
             lambda seed: Theirs(n_estimators=50, random_state=seed),
         )
     )
-    assert abs(mine - theirs) < 0.01 and mine > 0.95
+    assert abs(mine - theirs) < 0.01
+    assert mine > 0.95
 
 
 def test_scores_are_distributed_as_scikit_learns():
@@ -88,17 +89,20 @@ def test_the_features_of_each_tree():
 def test_many_rows_are_drawn_from_a_pool():
     assert pool_of(1, POOL_ROWS, 256, None) is None
     pool = pool_of(1, 10**6, 256, None)
-    assert len(np.unique(pool)) == POOL_ROWS and pool.max() < 10**6
+    assert len(np.unique(pool)) == POOL_ROWS
+    assert pool.max() < 10**6
     many = np.arange(2.0 * POOL_ROWS)[:, None]
     model = IsolationForest(n_estimators=2, random_state=0, backend="numpy").fit(many)
     drawn = model.estimators_samples_[0]
-    assert len(np.unique(drawn)) == 256 and drawn.max() > POOL_ROWS
+    assert len(np.unique(drawn)) == 256
+    assert drawn.max() > POOL_ROWS
 
 
 def test_weights_are_chances():
     weights = np.array([0, 1, 3], np.int32)
     share = np.bincount(pool_of(0, 3, 2, weights)) / POOL_ROWS
-    assert share[0] == 0 and abs(share[2] - 0.75) < 0.02
+    assert share[0] == 0
+    assert abs(share[2] - 0.75) < 0.02
     model = IsolationForest(n_estimators=5, random_state=0).fit(X, sample_weight=~ODD)
     assert max(rows.max() for rows in model.estimators_samples_) < 980
 
@@ -113,7 +117,8 @@ def test_bins_are_of_equal_width():
     values = np.array([[0.0, 5, np.nan], [1, 5, np.nan], [8, 5, np.nan], [np.nan, 5, np.nan]])
     for table in (values, csr_matrix(values)):
         edges = even_edges(table, 4, {}, NumpyBackend())
-        assert edges.values.tolist() == [2, 4, 6] and edges.offsets.tolist() == [0, 3, 3, 3]
+        assert edges.values.tolist() == [2, 4, 6]
+        assert edges.offsets.tolist() == [0, 3, 3, 3]
 
 
 def test_an_extreme_value_is_isolated_at_once():

@@ -50,7 +50,9 @@ def estimators():
 def expected(estimator):
     """scikit-learn declares the same of its own: as many rows are drawn as X has, by their
     weight, so that weights and repeated rows are equal in the mean only."""
-    draws = getattr(estimator, "bootstrap", False) or isinstance(estimator, (AdaBoostRegressor, IsolationForest))
+    draws = getattr(estimator, "bootstrap", False) or isinstance(
+        estimator, (AdaBoostRegressor, IsolationForest)
+    )
     counts = hasattr(estimator, "max_iter")
     if not draws and not counts:
         return {}

@@ -32,7 +32,8 @@ def test_leaves_predict_their_depth_and_what_is_missing_to_isolation():
     model._keep(lengths)
     leaf = model.apply(X)[:, 0]
     assert np.array_equal(model.predict(X), expected[leaf])
-    assert len(np.unique(leaf)) > 2 and 4 in size
+    assert len(np.unique(leaf)) > 2
+    assert 4 in size
 
 
 def test_leaves_of_the_same_depth_and_size_share_a_row():
