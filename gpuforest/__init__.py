@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         oob_impurity_importance,
         oob_permutation_importance,
     )
+    from gpuforest.estimators.proximities import impute_by_proximity
     from gpuforest.export.graphviz import export_graphviz
     from gpuforest.export.model_file import load
     from gpuforest.export.python import export_python
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from gpuforest.export.text import export_text
     from gpuforest.export.tree_nodes import tree_nodes
     from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
+    from gpuforest.inspection.proximities import class_prototypes, proximity_outliers
     from gpuforest.memory import MemoryEstimate
 
     __version__: str
@@ -66,16 +68,19 @@ __all__ = [
     "__version__",
     "available_backends",
     "bias_variance",
+    "class_prototypes",
     "estimate_memory",
     "export_graphviz",
     "export_python",
     "export_rules",
     "export_text",
     "from_sklearn",
+    "impute_by_proximity",
     "load",
     "oob_impurity_importance",
     "oob_permutation_importance",
     "predict_blocks",
+    "proximity_outliers",
     "register_backend",
     "tree_nodes",
 ]
@@ -97,6 +102,9 @@ _homes = {
     "tree_nodes": "export.tree_nodes",
     "from_sklearn": "export.sklearn",
     "load": "export.model_file",
+    "class_prototypes": "inspection.proximities",
+    "proximity_outliers": "inspection.proximities",
+    "impute_by_proximity": "estimators.proximities",
     "predict_blocks": "data.blocks",
     "oob_impurity_importance": "estimators.permutation",
     "oob_permutation_importance": "estimators.permutation",
