@@ -274,7 +274,7 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
         if wanted == "auto":
             return min(AUTO_SAMPLES, n_rows)
         if isinstance(wanted, Integral):
-            if wanted > n_rows:
+            if int(wanted) > n_rows:
                 warnings.warn(
                     f"max_samples ({wanted}) is greater than the total number of samples "
                     f"({n_rows}). max_samples will be set to n_samples for estimation.",
@@ -282,7 +282,7 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
                     stacklevel=2,
                 )
             return min(int(wanted), n_rows)
-        return max(1, int(wanted * n_rows))
+        return max(1, int(float(wanted) * n_rows))
 
     def _prepared(
         self, data: FitData, backend: Backend
@@ -346,7 +346,8 @@ def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) ->
     draws = hashing.hash_at(key, np.arange(size, dtype=np.uint64))
     upto = np.cumsum(weights, dtype=np.int64)
     point = (draws >> np.uint64(11)).astype(VALUE) / 2**53 * upto[-1]
-    return np.searchsorted(upto, point, side="right")
+    found: np.ndarray = np.searchsorted(upto, point, side="right")
+    return found
 
 
 def _taken(X: Any, rows: np.ndarray | None, backend: Backend) -> Any:

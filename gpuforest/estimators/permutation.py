@@ -183,8 +183,9 @@ def _numbers_of(forest: Any, group: Sequence[int | str]) -> list[int]:
     n, names = forest.n_features_in_, list(getattr(forest, "feature_names_in_", ()))
     unknown = [f for f in group if f not in (names if isinstance(f, str) else range(n))]
     if unknown or isinstance(group, str):
+        wrong = unknown[0] if unknown else group
         raise ValueError(
-            f"groups has {(unknown or [group])[0]!r}, which is no feature: pass lists of numbers "
+            f"groups has {wrong!r}, which is no feature: pass lists of numbers "
             f"below {n}, or of names of the frame that the forest was fitted to"
         )
     return [names.index(f) if isinstance(f, str) else int(f) for f in group]
