@@ -268,6 +268,11 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
             without_replacement=not self.bootstrap,
         )
 
+    def _limited(self, n_drawn: int, n_features: int) -> Settings:
+        """The parameters for trees of so many rows, which are as deep as balanced ones."""
+        depth = math.ceil(math.log2(max(n_drawn, 2)))
+        return replace(self._settings(n_features), max_samples=n_drawn, max_depth=depth)
+
     def _n_drawn(self, n_rows: int) -> int:
         """Rows drawn for a tree."""
         wanted = self.max_samples
@@ -297,8 +302,7 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
                 data.seed, X.shape[0], n_drawn, None if weights is None else weights[1]
             )
             X = _taken(X, self._pool, backend)
-            depth = math.ceil(math.log2(max(n_drawn, 2)))
-            settings = replace(self._settings(X.shape[1]), max_samples=n_drawn, max_depth=depth)
+            settings = self._limited(n_drawn, X.shape[1])
             checked = CheckedTarget(RandomState(data.seed % 2**32).uniform(size=X.shape[0]))
             sampling = sampling_of(settings, X.shape[0], None)
             coding, codes = self._encode_target(checked, sampling, backend)

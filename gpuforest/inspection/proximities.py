@@ -133,7 +133,7 @@ def proximity_outliers(proximities: Any, y: Any = None) -> np.ndarray:
         middle = np.median(raw[some])
         spread = np.abs(raw[some] - middle).mean()
         raw[some] = (raw[some] - middle) / (spread or 1.0)
-    return raw
+    return np.asarray(raw)
 
 
 def class_prototypes(

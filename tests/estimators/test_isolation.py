@@ -1,5 +1,7 @@
 """Isolation forests: anomalies are found, as scikit-learn finds them, on every backend alike."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -178,3 +180,16 @@ def test_what_there_is_not():
 def test_one_row():
     model = IsolationForest(random_state=0).fit([[1.0]])
     assert model.score_samples([[1.0]]).tolist() == [-0.5]
+
+
+def test_the_memory_of_a_fit():
+    few, many = (
+        gpuforest.estimate_memory(IsolationForest(), n, 5, backend="numpy").total
+        for n in (50, 20_000)
+    )
+    assert 0 < few < many
+
+
+def test_pickles():
+    model = fitted(n_estimators=3)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
