@@ -19,13 +19,14 @@ from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinEdges, bin_matrix, draw_rows
+from gpuforest.binning import bin_matrix, draw_rows
 from gpuforest.common import hashing, progress
-from gpuforest.common.dtypes import CATEGORICAL, OFFSET, VALUE
+from gpuforest.common.dtypes import VALUE
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ManyTrees
+from gpuforest.estimators.even_bins import even_edges
 from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
@@ -363,49 +364,3 @@ def _taken(X: Any, rows: np.ndarray | None, backend: Backend) -> Any:
     if isinstance(X, np.ndarray) or issparse(X):
         return X[rows]
     return backend.xp.take(X, backend.asarray(rows), axis=0)
-
-
-def even_edges(
-    X: Any, max_bins: int, categories: dict[int, tuple[Any, ...]], backend: Backend
-) -> BinEdges:
-    """Bins of equal width between the least and the largest value of each feature.
-
-    A cut is drawn from a node's bins with the same chance for each. Where bins are equally wide,
-    it is uniform between the node's least and largest value, as in the paper, up to the width of
-    a bin. Bins by quantiles would make cuts between inliers as likely as cuts beside an anomaly.
-
-    Parameters
-    ----------
-    X : real array [N, F], on the host or on the backend's device, or a sparse one
-    categories : as `BinEdges` has them
-    """
-    F, columns, kinds = X.shape[1], [], np.zeros(X.shape[1], np.uint8)
-    low, high = _ranges(X, backend)
-    at = np.arange(1, max_bins) / max_bins
-    for f in range(F):
-        if f in categories:
-            columns.append(np.arange(len(categories[f]), dtype=VALUE))
-            kinds[f] = CATEGORICAL
-        elif low[f] < high[f]:
-            between = np.unique(low[f] * (1 - at) + high[f] * at)
-            columns.append(between[(between >= low[f]) & (between < high[f])])
-        else:
-            columns.append(np.zeros(0))
-    offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(OFFSET)
-    return BinEdges(np.concatenate(columns), offsets, kinds, categories)
-
-
-def _ranges(X: Any, backend: Backend) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the largest value of each column, f64[F]; of one without any inf and -inf."""
-    if issparse(X):
-        ends = X.nanmin(axis=0).toarray().reshape(-1), X.nanmax(axis=0).toarray().reshape(-1)
-        low, high = (np.asarray(e, VALUE) for e in ends)
-        return np.where(np.isnan(low), np.inf, low), np.where(np.isnan(high), -np.inf, high)
-    xp = np if isinstance(X, np.ndarray) else backend.xp
-    X = X if X.dtype.kind == "f" else xp.astype(X, xp.float64)
-    missing = xp.isnan(X)
-    low, high = (
-        f(xp.where(missing, xp.asarray(fill, dtype=X.dtype), X), axis=0)
-        for f, fill in ((xp.min, np.inf), (xp.max, -np.inf))
-    )
-    return tuple(np.asarray(to_host(e), VALUE) for e in (low, high))  # type: ignore[return-value]

@@ -107,6 +107,7 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
         importances_mean, importances_std : float64 ndarray of shape (n_features,), over the
             trees
         importances_error : float64 ndarray of shape (n_features,), standard errors of the means
+        measure : str, the label of the axis in `plot_importances`
 
     Raises
     ------
@@ -136,7 +137,9 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
         with progress.stage("walking"):
             return unbiased_importances(forest.forest_, matrix, codes, forest._sampling_, backend)
 
-    return _over_trees(_with_bags(forest, X, y, work, "oob_impurity_importance"))
+    found = _over_trees(_with_bags(forest, X, y, work, "oob_impurity_importance"))
+    found.measure = "decrease of impurity out of bag"
+    return found
 
 
 def _with_bags(

@@ -137,4 +137,4 @@ def impute_by_proximity(forest: Any, X: Any, y: Any, *, max_iter: int = 5) -> np
     for _ in range(max_iter if np.isnan(X).any() else 0):
         near = clone(forest).fit(filled, y).proximity(filled)
         filled = impute_step(near, X, filled, mask)
-    return filled
+    return np.asarray(filled)

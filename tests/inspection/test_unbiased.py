@@ -126,3 +126,12 @@ def test_without_rows_out_of_bag():
         oob_impurity_importance(forest, X, CLASSES)
     with pytest.raises(TypeError, match="oob_impurity_importance takes a fitted RandomForest"):
         oob_impurity_importance(None, X, CLASSES)
+
+
+def test_a_picture_says_what_it_shows():
+    pytest.importorskip("matplotlib")
+    from gpuforest.plot import plot_importances
+
+    forest = RandomForestClassifier(5, random_state=0).fit(X, CLASSES)
+    ax = plot_importances(oob_impurity_importance(forest, X, CLASSES))
+    assert ax.get_xlabel().startswith("decrease of impurity out of bag")
