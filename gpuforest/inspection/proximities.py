@@ -62,7 +62,10 @@ def _incidence(leaves: np.ndarray, n_leaves: int, out: np.ndarray | None) -> csr
         column, starts = leaves.reshape(-1), np.arange(0, N * T + 1, T)
     else:
         column, starts = leaves[out], np.concatenate([[0], np.cumsum(out.sum(axis=1))])
-    return csr_array((np.ones(len(column), np.int32), column, starts), (N, n_leaves))
+    small = max(N * T, n_leaves) < 2**31  # indices of four bytes then, also of the products
+    index = np.int32 if small else np.int64
+    parts = np.ones(len(column), np.int32), column.astype(index), starts.astype(index)
+    return csr_array(parts, (N, n_leaves))
 
 
 def _common(bits: np.ndarray, row: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -29,7 +29,8 @@ def plot_importances(
     Parameters
     ----------
     importances : fitted estimator of gpuforest, for its `feature_importances_`; or what
-        `oob_permutation_importance`, `oob_impurity_importance` or scikit-learn's `permutation_importance` found
+        `oob_permutation_importance`, `oob_impurity_importance` or scikit-learn's
+        `permutation_importance` found
     top : int >= 1, how many features; None: all
     feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
     ax : matplotlib axis; None: that of a new figure
