@@ -21,12 +21,17 @@ if TYPE_CHECKING:
         ExtraTreesRegressor,
         HistGradientBoostingClassifier,
         HistGradientBoostingRegressor,
+        IsolationForest,
         RandomForestClassifier,
         RandomForestRegressor,
         RandomTreesEmbedding,
     )
     from gpuforest.estimators.memory import estimate_memory
-    from gpuforest.estimators.permutation import oob_permutation_importance
+    from gpuforest.estimators.permutation import (
+        oob_impurity_importance,
+        oob_permutation_importance,
+    )
+    from gpuforest.estimators.proximities import impute_by_proximity
     from gpuforest.export.graphviz import export_graphviz
     from gpuforest.export.model_file import load
     from gpuforest.export.python import export_python
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from gpuforest.export.text import export_text
     from gpuforest.export.tree_nodes import tree_nodes
     from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
+    from gpuforest.inspection.proximities import class_prototypes, proximity_outliers
     from gpuforest.memory import MemoryEstimate
 
     __version__: str
@@ -53,6 +59,7 @@ __all__ = [
     "ExtraTreesRegressor",
     "HistGradientBoostingClassifier",
     "HistGradientBoostingRegressor",
+    "IsolationForest",
     "MemoryEstimate",
     "ModelFormatError",
     "RandomForestClassifier",
@@ -61,15 +68,19 @@ __all__ = [
     "__version__",
     "available_backends",
     "bias_variance",
+    "class_prototypes",
     "estimate_memory",
     "export_graphviz",
     "export_python",
     "export_rules",
     "export_text",
     "from_sklearn",
+    "impute_by_proximity",
     "load",
+    "oob_impurity_importance",
     "oob_permutation_importance",
     "predict_blocks",
+    "proximity_outliers",
     "register_backend",
     "tree_nodes",
 ]
@@ -91,7 +102,11 @@ _homes = {
     "tree_nodes": "export.tree_nodes",
     "from_sklearn": "export.sklearn",
     "load": "export.model_file",
+    "class_prototypes": "inspection.proximities",
+    "proximity_outliers": "inspection.proximities",
+    "impute_by_proximity": "estimators.proximities",
     "predict_blocks": "data.blocks",
+    "oob_impurity_importance": "estimators.permutation",
     "oob_permutation_importance": "estimators.permutation",
 }
 

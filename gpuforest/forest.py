@@ -198,7 +198,16 @@ class Forest:
         leaf = is_leaf(self.nodes[begin:end])
         sums = np.zeros((end - begin, self.leaf_sums.shape[1]), np.int64)
         sums[leaf] = self.leaf_sums[child[leaf]]
-        levels = self.levels(first, last)
+        return self.added_up(sums, first, last)
+
+    def added_up(self, sums: np.ndarray, first: int, last: int) -> np.ndarray:
+        """Sums i64[m, ...] of the leaves of the trees first .. last - 1, with those of every split,
+        which are written into the same array."""
+        begin = self.tree_offsets[first]
+        leaf, levels = (
+            is_leaf(self.nodes[begin : self.tree_offsets[last]]),
+            self.levels(first, last),
+        )
         for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
             split = parents[~leaf[parents - begin]] - begin
             children = children - begin

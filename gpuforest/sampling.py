@@ -149,6 +149,13 @@ def tree_features(
 def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Array:
     """Which items of range(n) are among the `count` that keys u64[T] draw without replacement,
     bool[T, n]: those at the first `count` positions of a random order."""
+    if backend.on_host and count < n // 2:  # fewer hashes
+        drawn = np.zeros((len(keys), n), bool)
+        first = np.arange(count, dtype=np.uint64)[None]
+        np.put_along_axis(
+            drawn, hashing.positions_of(np, keys[:, None], first, n).astype(np.int64), True, axis=1
+        )
+        return drawn
     items = xp.arange(n, dtype=xp.uint64, device=backend.device)
     return hashing.permute(xp, keys[:, None], items[None, :], n) < count
 

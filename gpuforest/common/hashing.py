@@ -93,3 +93,51 @@ def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
         again = [xp.broadcast_to(h, x.shape)[outside] for h in rounds]
         x[outside] = step(x[outside], again)
     return x
+
+
+def positions_of(xp: Any, keys: Array, elements: Array, n: int) -> Array:
+    """Where these elements are in the random orders of range(n): the inverse of `permute`.
+
+    Each of its steps is undone, in the opposite order. Folding is its own inverse, because it
+    folds half of the bits at least.
+
+    Parameters
+    ----------
+    keys, n : as of `permute`
+    elements : u64[1, P] or u64[S, P], each below n
+
+    Returns
+    -------
+    u64[S, P], each below n
+    """
+    bits = (n - 1).bit_length()
+    if bits == 0:
+        return (elements + keys) & 0
+    mask, shift = 2**bits - 1, (bits + 1) // 2
+    hashes = [hash_at(keys, PERMUTATION + r) for r in reversed(range(HASHES))]
+    rounds = [
+        (add & 0xFFFFFFFF, _inverse(multiply | 1))
+        for h in hashes
+        for add, multiply in ((h >> 16, h >> 48), (h, h >> 32))
+    ]
+
+    def step(x: Array, rounds: list[tuple[Array, Array]]) -> Array:
+        for add, divide in rounds:
+            x = x ^ (x >> shift)
+            x = (x * divide - add) & mask
+        return x
+
+    x = step(elements, rounds)
+    while bool(xp.any(outside := x >= n)):
+        again = [tuple(xp.broadcast_to(part, x.shape)[outside] for part in r) for r in rounds]
+        x[outside] = step(x[outside], again)
+    return x
+
+
+def _inverse(odd: Array) -> Array:
+    """The inverses of odd numbers modulo 2**64, by Newton's steps: each doubles the bits that are
+    right, from three on."""
+    found = odd
+    for _ in range(5):
+        found = found * (2 - odd * found)
+    return found

@@ -12,6 +12,7 @@ from gpuforest.estimators.hist_gradient_boosting import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from gpuforest.estimators.isolation import IsolationForest
 from gpuforest.estimators.standing_in import stand_in
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -26,6 +27,7 @@ __all__ = [
     "ExtraTreesRegressor",
     "HistGradientBoostingClassifier",
     "HistGradientBoostingRegressor",
+    "IsolationForest",
     "RandomForestClassifier",
     "RandomForestRegressor",
     "RandomTreesEmbedding",

@@ -32,6 +32,7 @@ from gpuforest.estimators.growing import (
     tune_features,
 )
 from gpuforest.estimators.members import kind_of, members, shared_params, template
+from gpuforest.estimators.proximities import Proximities
 from gpuforest.estimators.settings import (
     CLASS_WEIGHT,
     FOREST_CONSTRAINTS,
@@ -246,7 +247,7 @@ class ManyTrees(TreeSequence):
         return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
 
 
-class ForestClassifier(ManyTrees, Classifier):
+class ForestClassifier(Proximities, ManyTrees, Classifier):
     """Many trees for classes."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -346,7 +347,7 @@ def _subset_accuracy(y: np.ndarray, found: np.ndarray) -> float:
     return float(np.mean((y == found).all(axis=1)))
 
 
-class ForestRegressor(ManyTrees, Regressor):
+class ForestRegressor(Proximities, ManyTrees, Regressor):
     """Many trees for real numbers."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -92,6 +92,8 @@ def estimate_memory(
             several = (classes,) * n_outputs
             coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, several)
     settings = estimator._settings(n_features)
+    if hasattr(estimator, "_n_drawn"):  # isolation forests
+        settings = estimator._limited(estimator._n_drawn(n_samples), n_features)
     if settings.max_bins == "auto":
         max_bins = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
         settings = replace(settings, max_bins=max_bins)

@@ -75,6 +75,7 @@ HEADER = {
     "feature_names": list,
     "oob_score": float,
     "ccp_alpha": float,
+    "offset": float,
     **dict.fromkeys(KEPT, dict),
     "classes": list,
     "classes_dtype": str,
@@ -87,7 +88,7 @@ HEADER = {
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_means"}
-OF_SOME = {"oob_score", "sets", "votes", "combine", "ccp_alpha", "tree_errors", "oblique"}
+OF_SOME = {"oob_score", "sets", "votes", "combine", "ccp_alpha", "tree_errors", "oblique", "offset"}
 OF_BOOSTING = {"boosting", *boosted_file.ARRAYS}
 SOMETIMES = {*OPTIONAL, *OF_SOME, *KEPT, *OF_LEAVES, *NAMES, *OF_BOOSTING}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
@@ -255,6 +256,8 @@ def _header(estimator: Any) -> dict[str, Any]:
         header["feature_names"] = estimator.feature_names_in_.tolist()
     if hasattr(estimator, "oob_score_"):
         header["oob_score"] = estimator.oob_score_
+    if hasattr(estimator, "offset_"):
+        header["offset"] = estimator.offset_
     if categories := estimator.forest_.edges.categories:
         header["categories"] = {str(f): list(values) for f, values in categories.items()}
     if hasattr(estimator, "pruning_curve_"):
@@ -348,6 +351,9 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if "oob_score" in header:
         estimator.oob_score_ = header["oob_score"]
+    need(("offset" in header) == (name == "IsolationForest"), "an offset amiss")
+    if "offset" in header:
+        estimator.offset_ = header["offset"]
     for name in header.keys() & KEPT:
         setattr(estimator, f"{name}_", read_kept(name, header[name]))
     criterion = CRITERIA[header["criterion"]]

@@ -24,24 +24,33 @@ Score = Callable[[np.ndarray, np.ndarray], float]  # of rows i64[n], predictions
 
 
 def permutation_decreases(
-    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, score: Score, backend: Backend
+    forest: Forest,
+    matrix: BinnedMatrix,
+    sampling: Sampling,
+    score: Score,
+    backend: Backend,
+    groups: list[list[int]] | None = None,
 ) -> np.ndarray:
-    """How much the score of each tree falls when a feature is permuted, f64[F, T].
+    """How much the score of each tree falls when a feature is permuted, f64[F, T]; or when the
+    features of a group are, all by the same order, f64[groups, T].
 
     Each tree is scored on the rows of some weight that are out of its bag, and among these a
     feature's codes are permuted; a random order, which the hash gives, serves all features of the
     tree. Zero for features that a tree does not split on; NaN for trees whose bag has all rows.
     """
     T = forest.n_trees
-    found = np.zeros((matrix.n_features, T))
+    groups = [[f] for f in range(matrix.n_features)] if groups is None else groups
+    found = np.zeros((len(groups), T))
     for t in range(T):
         out = draw_bags(sampling, forest.seed, t, t + 1, backend)[0, :] == 0
         rows = np.flatnonzero(backend.asnumpy(out))
         if sampling.weights is not None:
             rows = rows[sampling.weights[rows] > 0]
-        features = split_features(forest, t) if len(rows) else []
         if len(rows):
-            found[features, t] = _of_tree(forest, t, matrix, rows, features, score, backend)
+            used = set(split_features(forest, t))
+            some = {g: own for g, group in enumerate(groups) if (own := sorted(used & {*group}))}
+            decreases = _of_tree(forest, t, matrix, rows, list(some.values()), score, backend)
+            found[list(some), t] = decreases
         else:
             found[:, t] = np.nan
         report(t + 1, T)
@@ -53,11 +62,11 @@ def _of_tree(
     tree: int,
     matrix: BinnedMatrix,
     rows: np.ndarray,
-    features: list[int],
+    groups: list[list[int]],
     score: Score,
     backend: Backend,
 ) -> list[float]:
-    """The decrease of each of these features."""
+    """The decrease of each of these groups of features."""
     xp, n, K = backend.xp, len(rows), forest.coding.n_values
     codes = xp.take(matrix.codes, backend.asarray(rows), axis=0)
     order = backend.asarray(random_order(forest.seed, tree, n))
@@ -68,11 +77,13 @@ def _of_tree(
         return score(rows, backend.asnumpy(values))
 
     before, found = score_now(), []
-    for feature in features:
-        column = xp.asarray(codes[:, feature], copy=True)
-        codes[:, feature] = xp.take(column, order)
+    for group in groups:
+        columns = [xp.asarray(codes[:, feature], copy=True) for feature in group]
+        for feature, column in zip(group, columns, strict=True):
+            codes[:, feature] = xp.take(column, order)
         found.append(before - score_now())
-        codes[:, feature] = column
+        for feature, column in zip(group, columns, strict=True):
+            codes[:, feature] = column
     return found
 
 

@@ -25,19 +25,27 @@ TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leav
 
 
 def one_tree(forest: Forest, tree: int) -> Forest:
-    """A tree as a forest of its own, which shares all but the offsets with the whole one."""
-    begin, end = forest.tree_offsets[tree], forest.tree_offsets[tree + 1]
+    """A tree as a forest of its own."""
+    return some_trees(forest, tree, tree + 1)
+
+
+def some_trees(forest: Forest, first_tree: int, last_tree: int) -> Forest:
+    """The trees first_tree .. last_tree - 1 as a forest of their own, which shares all but the
+    offsets with the whole one."""
+    offsets = forest.tree_offsets[first_tree : last_tree + 1]
+    begin, end = offsets[0], offsets[-1]
     first = last = 0
     if len(forest.sets):
         first, last = np.append(forest.set_at, len(forest.sets))[[begin, end]]
+    weights = forest.tree_weights
     found = replace(
         forest,
         nodes=forest.nodes[begin:end],
         node_values=None if forest.node_values is None else forest.node_values[begin:end],
         node_errors=None if forest.node_errors is None else forest.node_errors[begin:end],
-        tree_offsets=np.array([0, end - begin]),
+        tree_offsets=offsets - begin,
         sets=forest.sets[first:last],
-        tree_weights=None if forest.tree_weights is None else forest.tree_weights[tree : tree + 1],
+        tree_weights=None if weights is None else weights[first_tree:last_tree],
     )
     # the leaf table is the same, so what follows from it is worked out once for all trees
     vars(found)["values"] = forest.values

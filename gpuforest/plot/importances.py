@@ -29,7 +29,8 @@ def plot_importances(
     Parameters
     ----------
     importances : fitted estimator of gpuforest, for its `feature_importances_`; or what
-        `oob_permutation_importance` or scikit-learn's `permutation_importance` found
+        `oob_permutation_importance`, `oob_impurity_importance` or scikit-learn's
+        `permutation_importance` found
     top : int >= 1, how many features; None: all
     feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
     ax : matplotlib axis; None: that of a new figure
@@ -54,7 +55,7 @@ def plot_importances(
         raise ValueError(f"top={top} features are none: pass 1 or more")
     if hasattr(importances, "importances_mean"):
         means, spread = importances.importances_mean, importances.importances_std
-        label = "decrease of the score when permuted"
+        label = getattr(importances, "measure", "decrease of the score when permuted")
     else:
         check_is_fitted(importances)
         means, spread = importances.feature_importances_, _spread(importances)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_numba import kernel
 
-from gpuforest.common.hashing import hash_at, permute, tree_keys
+from gpuforest.common.hashing import hash_at, permute, positions_of, tree_keys
 from gpuforest.kernels.shared.hashing.numba import domain, order_of
 from gpuforest.kernels.shared.hashing.numba import hash_at as compiled_hash_at
 from gpuforest.kernels.shared.hashing.numba import permute as compiled_permute
@@ -220,3 +220,10 @@ def test_orders_of_related_nodes_are_independent():
     for other in (hash_at(keys, 0), hash_at(keys, 1), np.roll(keys, 1)):
         pairs = order * 28 + orders(other, 28)[:, 0].astype(np.int64)
         assert_uniform(np.bincount(pairs, minlength=28 * 28), 30_000 / 28**2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 16, 17, 1000])
+def test_positions_are_the_inverse_of_orders(n):
+    keys = keys_of(20)
+    expected = np.broadcast_to(np.arange(n, dtype=np.uint64), (20, n))
+    assert np.array_equal(positions_of(xp, keys[:, None], orders(keys, n), n), expected)

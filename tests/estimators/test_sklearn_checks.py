@@ -14,6 +14,7 @@ from gpuforest import (
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
@@ -41,6 +42,7 @@ def estimators():
             yield boost(max_iter=5, min_samples_leaf=5, backend=backend)
         for forest in FORESTS:
             yield forest(5, backend=backend)
+        yield IsolationForest(n_estimators=5, backend=backend)
         yield RandomForestClassifier(5, bootstrap=False, backend=backend)
         yield RandomForestRegressor(5, bootstrap=False, backend=backend)
 
@@ -48,7 +50,9 @@ def estimators():
 def expected(estimator):
     """scikit-learn declares the same of its own: as many rows are drawn as X has, by their
     weight, so that weights and repeated rows are equal in the mean only."""
-    draws = getattr(estimator, "bootstrap", False) or isinstance(estimator, AdaBoostRegressor)
+    draws = getattr(estimator, "bootstrap", False) or isinstance(
+        estimator, (AdaBoostRegressor, IsolationForest)
+    )
     counts = hasattr(estimator, "max_iter")
     if not draws and not counts:
         return {}

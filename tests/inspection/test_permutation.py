@@ -1,6 +1,7 @@
 """Out-of-bag permutation importances: against a slow implementation, and what they should show."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
@@ -144,3 +145,21 @@ def test_what_cannot_be_is_refused(tmp_path):
         oob_permutation_importance(RandomForestClassifier(), X, y)
     with pytest.raises(TypeError, match="not a DecisionTreeClassifier"):
         oob_permutation_importance(DecisionTreeClassifier().fit(X, y), X, y)
+
+
+def test_groups_of_features_are_permuted_together():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 3, 300)
+    X = pd.DataFrame(np.column_stack([level == 0, level == 1, level == 2, rng.random(300)]) * 1.0)
+    X.columns = ["a", "b", "c", "noise"]
+    forest = RandomForestClassifier(20, random_state=0).fit(X, level)
+    alone = oob_permutation_importance(forest, X, level)
+    found = oob_permutation_importance(forest, X, level, groups=[["a", "b", 2], ["noise"]])
+    assert found.importances.shape == (2, 20)
+    assert np.array_equal(found.importances[1], alone.importances[3])
+    assert found.importances_mean[0] > 1.5 * alone.importances_mean[:3].max()
+    each = [[f] for f in range(4)]
+    again = oob_permutation_importance(forest, X, level, groups=each)
+    assert np.array_equal(again.importances, alone.importances)
+    with pytest.raises(ValueError, match="groups has 'd', which is no feature"):
+        oob_permutation_importance(forest, X, level, groups=[["d"]])

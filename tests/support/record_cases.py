@@ -283,6 +283,7 @@ def of_tools() -> Iterator[Case]:
     yield case(T, "few", "transform", EVERY)
     yield case(T, "categories", "transform apply", max_leaf_nodes=12, **SETS)
     yield case(T, "fractions again", "transform", warm_start=True, max_depth=None)
+    yield case("IsolationForest", "few", "apply", EVERY, max_samples=40, contamination=0.1)
 
 
 def of_machines() -> Iterator[Case]:

@@ -1,0 +1,59 @@
+"""Bins of equal width, from which isolation forests draw their cuts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from gpuforest.backends.arrays import to_host
+from gpuforest.backends.base import Backend
+from gpuforest.binning import BinEdges
+from gpuforest.common.dtypes import CATEGORICAL, OFFSET, VALUE
+
+
+def even_edges(
+    X: Any, max_bins: int, categories: dict[int, tuple[Any, ...]], backend: Backend
+) -> BinEdges:
+    """Bins of equal width between the least and the largest value of each feature.
+
+    A cut is drawn from a node's bins with the same chance for each. Where bins are equally wide,
+    it is uniform between the node's least and largest value, as in the paper, up to the width of
+    a bin. Bins by quantiles would make cuts between inliers as likely as cuts beside an anomaly.
+
+    Parameters
+    ----------
+    X : real array [N, F], on the host or on the backend's device, or a sparse one
+    categories : as `BinEdges` has them
+    """
+    F, columns, kinds = X.shape[1], [], np.zeros(X.shape[1], np.uint8)
+    low, high = _ranges(X, backend)
+    at = np.arange(1, max_bins) / max_bins
+    for f in range(F):
+        if f in categories:
+            columns.append(np.arange(len(categories[f]), dtype=VALUE))
+            kinds[f] = CATEGORICAL
+        elif low[f] < high[f]:
+            between = np.unique(low[f] * (1 - at) + high[f] * at)
+            columns.append(between[(between >= low[f]) & (between < high[f])])
+        else:
+            columns.append(np.zeros(0))
+    offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(OFFSET)
+    return BinEdges(np.concatenate(columns), offsets, kinds, categories)
+
+
+def _ranges(X: Any, backend: Backend) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest value of each column, f64[F]; of one without any inf and -inf."""
+    if issparse(X):
+        ends = X.nanmin(axis=0).toarray().reshape(-1), X.nanmax(axis=0).toarray().reshape(-1)
+        low, high = (np.asarray(e, VALUE) for e in ends)
+        return np.where(np.isnan(low), np.inf, low), np.where(np.isnan(high), -np.inf, high)
+    xp = np if isinstance(X, np.ndarray) else backend.xp
+    X = X if X.dtype.kind == "f" else xp.astype(X, xp.float64)
+    missing = xp.isnan(X)
+    low, high = (
+        f(xp.where(missing, xp.asarray(fill, dtype=X.dtype), X), axis=0)
+        for f, fill in ((xp.min, np.inf), (xp.max, -np.inf))
+    )
+    return tuple(np.asarray(to_host(e), VALUE) for e in (low, high))  # type: ignore[return-value]

@@ -1,0 +1,366 @@
+"""Isolation forests (Liu, Ting and Zhou 2008): rows that few random cuts isolate are anomalies."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import RandomState
+from scipy.sparse import issparse
+from sklearn.base import OutlierMixin
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest import predict as prediction
+from gpuforest.backends.arrays import to_host
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.binning import bin_matrix, draw_rows
+from gpuforest.common import hashing, progress
+from gpuforest.common.dtypes import VALUE
+from gpuforest.data.binned import BinnedData
+from gpuforest.data.validation import check_table, check_weights, learn_table
+from gpuforest.estimators.base import FitData
+from gpuforest.estimators.ensembles import ManyTrees
+from gpuforest.estimators.even_bins import even_edges
+from gpuforest.estimators.growing import Growth
+from gpuforest.estimators.memory import fit_of, fitted_to_memory
+from gpuforest.estimators.settings import (
+    FOREST_CONSTRAINTS,
+    TREE_CONSTRAINTS,
+    Settings,
+    keep,
+    rules_of,
+    sampling_of,
+)
+from gpuforest.estimators.tasks import Numbers
+from gpuforest.estimators.warm_start import check_same
+from gpuforest.forest import Forest
+from gpuforest.inspection.path_lengths import average_path_length, with_path_lengths
+from gpuforest.sampling import tree_features
+from gpuforest.target import CheckedTarget, Target
+from gpuforest.training import Training
+
+AUTO_SAMPLES = 256  # rows of a tree, of the paper: more make inliers hide anomalies
+# Trees draw their rows from so many, and from eight times their own number if that is more: what
+# fits look at, however many rows there are
+POOL_ROWS = 2**15
+EVEN_BINS = 1023  # of equal width; see `even_edges`
+
+
+class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
+    """Anomalies are the rows that random cuts isolate soon.
+
+    Each tree cuts a few rows at random, until each is by itself or the depth of a balanced tree
+    is reached: a random feature, at a random value between the least and the largest of the
+    node's rows. The fewer cuts it takes on average, the more abnormal is a row.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Trees.
+    max_samples : "auto", int or float, default="auto"
+        Rows drawn for each tree; a float: a part of all rows; "auto": 256, or all if they are
+        fewer.
+    contamination : "auto" or float, default="auto"
+        The share of anomalies in the training rows, which sets `offset_`; "auto": the offset is
+        -0.5, as in the paper.
+    max_features : int or float, default=1.0
+        Features drawn for each tree; a float: a part of all.
+    bootstrap : bool, default=False
+        Rows are drawn with replacement.
+    categorical_features, min_category_frequency, categorical_split
+        As for `RandomForestRegressor`.
+    max_bins : int or "auto", default="auto"
+        Bins of equal width, at most; "auto": 1,023. They are the resolution of the cuts.
+    n_jobs, random_state, verbose, warm_start, backend, memory_limit
+        As for `RandomForestClassifier`.
+
+    Attributes
+    ----------
+    offset_ : float, `decision_function` is `score_samples` minus this
+    max_samples_ : int, rows drawn for each tree
+    estimators_samples_ : list of int32 ndarray, the rows of each tree, drawn again from the seed
+    estimators_features_ : list of int64 ndarray, the features of each tree
+    estimators_ : list of DecisionTreeRegressor, which predict path lengths
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
+    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
+    seed_ : int, what random draws came from
+    backend_ : str, the name of the backend that grew the trees
+    forest_ : gpuforest.forest.Forest, whose prediction is the mean path length
+
+    Notes
+    -----
+    Rows with missing values go to a random side of each cut. If there are more than 32,768 rows,
+    trees draw theirs from so many, which are drawn once.
+
+    References
+    ----------
+    F. T. Liu, K. M. Ting and Z.-H. Zhou, "Isolation forest", ICDM 2008, and "Isolation-based
+    anomaly detection", ACM TKDD 6, 2012.
+
+    Examples
+    --------
+    >>> from gpuforest import IsolationForest
+    >>> X = [[-1.1], [0.3], [0.5], [100.0]]
+    >>> IsolationForest(random_state=0).fit(X).predict([[0.1], [0.0], [90.0]]).tolist()
+    [1, 1, -1]
+    """
+
+    _splitter = "random"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{
+            name: TREE_CONSTRAINTS[name]
+            for name in (
+                "categorical_features",
+                "min_category_frequency",
+                "categorical_split",
+                "random_state",
+                "max_bins",
+                "backend",
+                "memory_limit",
+            )
+        },
+        **{name: FOREST_CONSTRAINTS[name] for name in ("bootstrap", "warm_start", "n_jobs")},
+        "verbose": ["verbose"],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_samples": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="right"),
+        ],
+        "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="right"),
+        ],
+    }
+    criterion = "squared_error"
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        max_samples: str | int | float = "auto",
+        contamination: str | float = "auto",
+        max_features: int | float = 1.0,
+        bootstrap: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None:
+        keep(self, locals())
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored.
+
+        `sample_weight` : the chances of rows to be drawn.
+        """
+        return super().fit(X, None, sample_weight)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Whether rows are inliers, 1, or anomalies, -1: `decision_function(X)` is below zero.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        int64 array of shape (n_samples,)
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """`score_samples(X)` minus `offset_`: anomalies are below zero.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples,)
+        """
+        return np.asarray(self.score_samples(X) - self.offset_)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How normal rows are: minus 2 to the power of - E(h) / c(max_samples_).
+
+        E(h) is the mean path length, over the trees, and c(n) that of a random tree for n rows.
+        From -1, an anomaly, to 0; rows without a structure have about -0.5.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples,), on the host
+        """
+        return self._scores(to_host(self._walk(X, prediction.predict)))
+
+    def _scores(self, lengths: np.ndarray) -> np.ndarray:
+        """Scores f64[N] of mean path lengths f64[N, 1]."""
+        most = float(average_path_length(np.array(self.max_samples_)))
+        return np.asarray(-(2.0 ** -(lengths[:, 0] / most if most else np.ones(len(lengths)))))
+
+    @property
+    def max_samples_(self) -> int:
+        """Rows drawn for each tree."""
+        check_is_fitted(self)
+        return int(self.forest_.node_sums(0, 1)[0, 0])
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """There are none: cuts are drawn, and gain nothing."""
+        raise AttributeError("IsolationForest has no feature_importances_: its cuts are random")
+
+    @property
+    def estimators_samples_(self) -> list[np.ndarray]:
+        """Rows of each tree, int32, one as often as it was drawn; drawn again from the seed. Known
+        to the estimator that was fitted, not to one that was loaded."""
+        bags = super().estimators_samples_
+        if (pool := self._pool) is None:
+            return bags
+        return [pool[bag].astype(np.int32) for bag in bags]
+
+    @property
+    def estimators_features_(self) -> list[np.ndarray]:
+        """Features drawn for each tree, int64, ascending; drawn again from the seed."""
+        F, T = self.n_features_in_, self.forest_.n_trees
+        keys = hashing.tree_keys(np, self.seed_, 0, T)
+        allowed = tree_features(keys, self._features_drawn(F), False, F, NumpyBackend())
+        return [np.arange(F)] * T if allowed is None else [np.flatnonzero(a) for a in allowed]
+
+    def _features_drawn(self, n_features: int) -> int:
+        """Features drawn for a tree; 0: all."""
+        n = self.max_features
+        drawn = int(n) if isinstance(n, Integral) else max(1, int(n * n_features))
+        if drawn > n_features:
+            raise ValueError(f"max_features={n} must be <= n_features={n_features}")
+        return drawn % n_features
+
+    def _tree_params(self) -> dict[str, Any]:
+        limits = {"min_samples_split": 2, "min_samples_leaf": 1, "min_weight_fraction_leaf": 0.0}
+        others = {"max_leaf_nodes": None, "min_impurity_decrease": 0.0, "ccp_alpha": 0.0}
+        fixed = {"criterion": self.criterion, "max_features": 1, "max_depth": None}
+        return super()._tree_params() | limits | others | fixed
+
+    def _settings(self, n_features: int) -> Settings:
+        found = super()._settings(n_features)
+        return replace(
+            found,
+            max_samples=AUTO_SAMPLES if self.max_samples == "auto" else found.max_samples,
+            max_bins=EVEN_BINS if self.max_bins == "auto" else found.max_bins,
+            features_drawn=self._features_drawn(n_features),
+            without_replacement=not self.bootstrap,
+        )
+
+    def _limited(self, n_drawn: int, n_features: int) -> Settings:
+        """The parameters for trees of so many rows, which are as deep as balanced ones."""
+        depth = math.ceil(math.log2(max(n_drawn, 2)))
+        return replace(self._settings(n_features), max_samples=n_drawn, max_depth=depth)
+
+    def _n_drawn(self, n_rows: int) -> int:
+        """Rows drawn for a tree."""
+        wanted = self.max_samples
+        if wanted == "auto":
+            return min(AUTO_SAMPLES, n_rows)
+        if isinstance(wanted, Integral):
+            if int(wanted) > n_rows:
+                warnings.warn(
+                    f"max_samples ({wanted}) is greater than the total number of samples "
+                    f"({n_rows}). max_samples will be set to n_samples for estimation.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            return min(int(wanted), n_rows)
+        return max(1, int(float(wanted) * n_rows))
+
+    def _prepared(
+        self, data: FitData, backend: Backend
+    ) -> tuple[Training, Settings, CheckedTarget]:
+        """As that of `BaseTrees`; but trees see the rows of a pool alone, and a random target."""
+        with progress.stage("checking"):
+            sample_weight = to_host(data.sample_weight, "sample_weight")
+            X, categories = learn_table(self, data.X, backend, sample_weight)
+            weights = check_weights(sample_weight, X.shape[0])
+            n_drawn = self._n_drawn(X.shape[0])
+            self._pool = pool_of(
+                data.seed, X.shape[0], n_drawn, None if weights is None else weights[1]
+            )
+            X = _taken(X, self._pool, backend)
+            settings = self._limited(n_drawn, X.shape[1])
+            checked = CheckedTarget(RandomState(data.seed % 2**32).uniform(size=X.shape[0]))
+            sampling = sampling_of(settings, X.shape[0], None)
+            coding, codes = self._encode_target(checked, sampling, backend)
+            rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
+            fit = fit_of(settings, X, sampling, rules, coding, categories)
+            backend = fitted_to_memory(fit, backend, settings.memory_limit)
+        with progress.stage("binning"):
+            if isinstance(X, BinnedData):
+                edges = X.edges
+            else:
+                edges = even_edges(X, int(settings.max_bins), categories, backend)
+            matrix = bin_matrix(X, edges, backend)
+            if data.earlier is not None:
+                check_same(data.earlier, edges, coding)
+            target = Target.of(coding, codes, backend)
+        return Training(matrix, target, sampling, rules, data.seed, backend), settings, checked
+
+    def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:
+        return with_path_lengths(super()._grow(growth, checked, earlier))
+
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        super()._fit(data, backend)
+        self.offset_ = -0.5
+        if self.contamination != "auto":
+            table = check_table(self, data.X, backend)
+            lengths = to_host(prediction.predict(self.forest_, table, backend))
+            self.offset_ = float(np.percentile(self._scores(lengths), 100.0 * self.contamination))
+
+
+def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) -> np.ndarray | None:
+    """The rows that trees draw theirs from, i64[...]; None: all.
+
+    Of equal weights each row comes once, and rows ascend. Others are drawn with replacement, with
+    chances in proportion to their weights, so that a row of weight two is as two rows.
+
+    Parameters
+    ----------
+    n_drawn : rows that a tree draws
+    weights : i32[n_rows], or None: all are equal
+    """
+    size = max(POOL_ROWS, 8 * n_drawn)
+    if weights is None or bool((weights == weights[0]).all()):
+        return None if n_rows <= size else draw_rows(seed, n_rows, size)
+    key = hashing.hash_at(np.full(1, seed, np.uint64), hashing.ROWS)
+    draws = hashing.hash_at(key, np.arange(size, dtype=np.uint64))
+    upto = np.cumsum(weights, dtype=np.int64)
+    point = (draws >> np.uint64(11)).astype(VALUE) / 2**53 * upto[-1]
+    found: np.ndarray = np.searchsorted(upto, point, side="right")
+    return found
+
+
+def _taken(X: Any, rows: np.ndarray | None, backend: Backend) -> Any:
+    """These rows of a table that was checked; None: all."""
+    if rows is None:
+        return X
+    if isinstance(X, BinnedData):
+        return replace(X, by_feature=np.ascontiguousarray(X.by_feature[:, rows]))
+    if isinstance(X, np.ndarray) or issparse(X):
+        return X[rows]
+    return backend.xp.take(X, backend.asarray(rows), axis=0)

@@ -1,0 +1,215 @@
+"""Proximities: in how many trees two rows share a leaf (Breiman 2001; Breiman and Cutler 2003).
+
+Only pairs of rows that share some leaf are ever written down, as sparse matrices and by blocks of
+rows. What Breiman and Cutler compute from proximities is computed from these matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+from sklearn.utils import Bunch
+
+PAIRS_AT_ONCE = 2**23  # pairs of rows in a leaf that a block has at most: some 100 MB
+
+
+def proximity_blocks(
+    leaves: np.ndarray, others: np.ndarray, out: np.ndarray | None = None
+) -> Iterator[tuple[slice, csr_array]]:
+    """Blocks of rows, and their proximities to all other rows as csr_array f64[n, M].
+
+    Parameters
+    ----------
+    leaves, others : i64[N, T] and i64[M, T], the leaf that each row reaches in each tree. Numbers
+        of different trees must differ
+    out : bool[N, T] or None; given for `others` that are `leaves`: the trees that count for a row.
+        A proximity is then the share among the trees that count for both rows
+
+    Example
+    -------
+    Two trees; row 0 shares leaf 1 of the first with row 1, and leaf 5 of the second with row 2.
+
+        leaves [[1, 5], [1, 4], [0, 5]]
+        proximities [[1, 1/2, 1/2], [1/2, 1, 0], [1/2, 0, 1]]
+    """
+    n_leaves = int(max(leaves.max(initial=0), others.max(initial=0))) + 1
+    columns = _incidence(others, n_leaves, out).T.tocsr()
+    sizes = np.diff(columns.indptr)
+    pairs = np.cumsum(sizes[leaves].sum(axis=1))  # with those that come in several trees
+    cuts = np.flatnonzero(np.diff(pairs // PAIRS_AT_ONCE)) + 1
+    ends = [*cuts.tolist(), len(leaves)]
+    bits = None if out is None else np.packbits(out, axis=1)
+    for first, last in zip([0, *ends], ends, strict=False):
+        rows = slice(first, last)
+        own = _incidence(leaves[rows], n_leaves, None if out is None else out[rows])
+        found = (own @ columns).tocsr()
+        found.sort_indices()
+        if bits is None:
+            shares = found.data / leaves.shape[1]
+        else:
+            row = np.repeat(np.arange(first, last), np.diff(found.indptr))
+            shares = found.data / _common(bits, row, found.indices)
+        yield rows, csr_array((shares, found.indices, found.indptr), found.shape)
+
+
+def _incidence(leaves: np.ndarray, n_leaves: int, out: np.ndarray | None) -> csr_array:
+    """Which leaves each row reaches, csr_array i32[N, n_leaves] of ones."""
+    N, T = leaves.shape
+    if out is None:
+        column, starts = leaves.reshape(-1), np.arange(0, N * T + 1, T)
+    else:
+        column, starts = leaves[out], np.concatenate([[0], np.cumsum(out.sum(axis=1))])
+    small = max(N * T, n_leaves) < 2**31  # indices of four bytes then, also of the products
+    index = np.int32 if small else np.int64
+    parts = np.ones(len(column), np.int32), column.astype(index), starts.astype(index)
+    return csr_array(parts, (N, n_leaves))
+
+
+def _common(bits: np.ndarray, row: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The trees that count for both rows of each pair, i64[n]."""
+    found, step = np.empty(len(row), np.int64), 2**20
+    for i in range(0, len(row), step):
+        both = bits[row[i : i + step]] & bits[other[i : i + step]]
+        found[i : i + step] = np.bitwise_count(both).sum(axis=1, dtype=np.int64)
+    return found
+
+
+def proximity_matrix(
+    leaves: np.ndarray, others: np.ndarray, out: np.ndarray | None = None
+) -> csr_array:
+    """All proximities as one csr_array f64[N, M]; parameters as of `proximity_blocks`."""
+    return vstack([block for _, block in proximity_blocks(leaves, others, out)], format="csr")
+
+
+def nearest(
+    leaves: np.ndarray, others: np.ndarray, k: int, same: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k rows of the highest proximity to each row: proximities f64[N, k], falling, and rows
+    i64[N, k]; of equals the first. Where fewer rows share a leaf, proximities are 0, and rows -1.
+
+    same : whether `others` are the rows themselves, of which each leaves out itself
+    """
+    share, found = np.zeros((len(leaves), k)), np.full((len(leaves), k), -1)
+    for rows, block in proximity_blocks(leaves, others):
+        row = np.repeat(np.arange(rows.start, rows.stop), np.diff(block.indptr))
+        kept = row != block.indices if same else np.ones(len(row), bool)
+        row, column, value = row[kept], block.indices[kept], block.data[kept]
+        order = np.lexsort((column, -value, row))
+        row, column, value = row[order], column[order], value[order]
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        row, column, value, rank = (a[rank < k] for a in (row, column, value, rank))
+        share[row, rank], found[row, rank] = value, column
+    return share, found
+
+
+def proximity_outliers(proximities: Any, y: Any = None) -> np.ndarray:
+    """How much of an outlier each row is, among those of its class (Breiman and Cutler).
+
+    The raw score is the number of rows divided by the sum of the row's squared proximities, its
+    own of one included, to the rows of its class. From it the class's median is taken, and the
+    result is divided by the class's mean absolute deviation from the median. Scores above 10 are
+    outliers, as a rule of thumb.
+
+    Parameters
+    ----------
+    proximities : sparse matrix of shape (n_samples, n_samples), of `proximity`
+    y : array-like of shape (n_samples,), the classes; None: all rows are of one
+
+    Returns
+    -------
+    float64 array of shape (n_samples,)
+    """
+    squares = csr_array(proximities, copy=True)
+    squares.data **= 2
+    N = squares.shape[0]
+    codes = np.zeros(N, np.int64) if y is None else np.unique(y, return_inverse=True)[1]
+    if len(codes) != N:
+        raise ValueError(f"y has {len(codes)} rows, but the proximities have {N}: pass the same")
+    row = np.repeat(np.arange(N), np.diff(squares.indptr))
+    own = (codes[row] == codes[squares.indices]) & (row != squares.indices)
+    raw = N / (1.0 + np.bincount(row[own], squares.data[own], minlength=N))
+    for c in range(codes.max(initial=-1) + 1):
+        some = codes == c
+        middle = np.median(raw[some])
+        spread = np.abs(raw[some] - middle).mean()
+        raw[some] = (raw[some] - middle) / (spread or 1.0)
+    return np.asarray(raw)
+
+
+def class_prototypes(
+    proximities: Any, X: Any, y: Any, *, n_prototypes: int = 1, n_neighbors: int | None = None
+) -> Bunch:
+    """Typical rows of each class (Breiman and Cutler).
+
+    The first prototype of a class is the median of the neighbours, of the class, of the row that
+    has the most of them among its `n_neighbors` of the highest proximity. The next one is found in
+    the same way among the rows that are no neighbours of the first.
+
+    Parameters
+    ----------
+    proximities : sparse matrix of shape (n_samples, n_samples), of `proximity`
+    X : array-like of shape (n_samples, n_features), numbers; NaN is left out of medians
+    y : array-like of shape (n_samples,), the classes
+    n_prototypes : int, of each class
+    n_neighbors : int or None: the number of rows of the smallest class, but at most 50
+
+    Returns
+    -------
+    Bunch
+        classes : ndarray of shape (n_found,), ascending
+        prototypes : float64 ndarray of shape (n_found, n_features)
+        rows : int64 ndarray of shape (n_found,), the rows whose neighbours these are
+        quartiles : float64 ndarray of shape (2, n_found, n_features), how far the neighbours spread
+    """
+    P, X = csr_array(proximities), np.asarray(X, np.float64)
+    classes, codes = np.unique(y, return_inverse=True)
+    if not len(X) == len(codes) == P.shape[0]:
+        raise ValueError(
+            f"X has {len(X)} rows, y {len(codes)} and the proximities {P.shape[0]}: pass the same"
+        )
+    k = n_neighbors or min(50, int(np.bincount(codes).min()))
+    row = np.repeat(np.arange(len(X)), np.diff(P.indptr))
+    order = np.lexsort((P.indices, -P.data, row))
+    row, column = row[order], P.indices[order]
+    first = np.arange(len(row)) - np.searchsorted(row, row) < k
+    row, column = row[first], column[first]
+    found: list[tuple[int, int, np.ndarray]] = []
+    for c in range(len(classes)):
+        free = codes == c
+        for _ in range(n_prototypes):
+            counts = free[row] & free[column]
+            votes = np.bincount(row[counts], minlength=len(X))
+            best = int(np.argmax(votes))
+            if not votes[best]:
+                break
+            near = column[counts & (row == best)]
+            found.append((c, best, near))
+            free[near] = False
+    spread = [np.nanpercentile(X[near], [25, 50, 75], axis=0) for _, _, near in found]
+    parts = np.stack(spread, axis=1)
+    return Bunch(
+        classes=classes[[c for c, _, _ in found]],
+        prototypes=parts[1],
+        rows=np.array([best for _, best, _ in found]),
+        quartiles=parts[[0, 2]],
+    )
+
+
+def impute_step(proximities: Any, X: np.ndarray, filled: np.ndarray, mask: Any) -> np.ndarray:
+    """X f64[N, F] with each missing value replaced by the mean of the column's known values,
+    weighted by proximity; of categorical columns by the value of the highest total proximity. Where
+    no row with a known value is near, it stays as in `filled`.
+
+    mask : bool[F], which columns are categorical
+    """
+    P, known = csr_array(proximities), ~np.isnan(X)
+    weight = P @ known.astype(np.float64)
+    found = P @ np.where(known, X, 0.0) / np.where(weight > 0, weight, 1.0)
+    for f in np.flatnonzero(mask):
+        values, codes = np.unique(X[known[:, f], f], return_inverse=True)
+        votes = P[:, np.flatnonzero(known[:, f])] @ np.eye(len(values))[codes]
+        found[:, f] = values[np.argmax(votes, axis=1)] if len(values) else np.nan
+    return np.where(known, X, np.where(weight > 0, found, filled))

@@ -1,0 +1,196 @@
+"""Isolation forests: anomalies are found, as scikit-learn finds them, on every backend alike."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.sparse import csr_matrix
+from sklearn.ensemble import IsolationForest as Theirs
+from sklearn.metrics import roc_auc_score
+
+import gpuforest
+from gpuforest import IsolationForest
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.estimators.even_bins import even_edges
+from gpuforest.estimators.isolation import POOL_ROWS, pool_of
+
+RNG = np.random.default_rng(0)
+X = np.concatenate([RNG.normal(size=(980, 4)), RNG.uniform(-6, 6, size=(20, 4))])
+ODD = np.arange(1000) >= 980
+
+
+def fitted(backend="numpy", n_estimators=20, **params):
+    model = IsolationForest(
+        n_estimators=n_estimators, random_state=params.pop("random_state", 0), backend=backend
+    )
+    return model.set_params(**params).fit(X)
+
+
+def test_anomalies_are_found_as_scikit_learn_finds_them():
+    mine, theirs = (
+        np.mean([roc_auc_score(ODD, -make(seed).fit(X).score_samples(X)) for seed in range(4)])
+        for make in (
+            lambda seed: IsolationForest(n_estimators=50, random_state=seed),
+            lambda seed: Theirs(n_estimators=50, random_state=seed),
+        )
+    )
+    assert abs(mine - theirs) < 0.01
+    assert mine > 0.95
+
+
+def test_scores_are_distributed_as_scikit_learns():
+    mine = fitted(n_estimators=200).score_samples(X)
+    theirs = Theirs(n_estimators=200, random_state=0).fit(X).score_samples(X)
+    assert stats.spearmanr(mine, theirs)[0] > 0.97
+    assert abs(mine.mean() - theirs.mean()) < 0.01  # both vary by seed: some 0.003
+
+
+def test_backends_agree_to_the_last_bit():
+    params = {"max_samples": 100, "bootstrap": True, "max_features": 2}
+    for chosen in ({}, params):
+        mine, other = (fitted(name, **chosen) for name in ("numpy", "numba"))
+        assert np.array_equal(mine.forest_.nodes, other.forest_.nodes)
+        assert np.array_equal(mine.score_samples(X), other.score_samples(X))
+
+
+def test_the_score_by_hand(backend):
+    model = fitted(backend, max_samples=64)
+    lengths = np.mean([tree.predict(X) for tree in model.estimators_], axis=0)
+    most = 2 * (np.log(63) + np.euler_gamma) - 2 * 63 / 64
+    assert np.allclose(model.score_samples(X), -(2 ** -(lengths / most)))  # sums in other orders
+    assert model.max_samples_ == 64
+    assert model.forest_.depth <= 6
+
+
+def test_offsets_and_labels(backend):
+    model = fitted(backend)
+    assert model.offset_ == -0.5
+    model = fitted(backend, contamination=0.02)
+    assert model.offset_ == np.percentile(model.score_samples(X), 2)
+    assert np.array_equal(model.decision_function(X), model.score_samples(X) - model.offset_)
+    labels = model.fit_predict(X)
+    assert (labels == -1).sum() == 20
+    assert np.array_equal(labels == -1, model.decision_function(X) < 0)
+
+
+def test_the_rows_of_each_tree():
+    for bootstrap in (False, True):
+        model = fitted(bootstrap=bootstrap, max_samples=500, n_estimators=3)
+        assert [len(rows) for rows in model.estimators_samples_] == [500] * 3
+        assert (len(np.unique(model.estimators_samples_[0])) == 500) != bootstrap
+
+
+def test_the_features_of_each_tree():
+    model = fitted(max_features=0.5, n_estimators=5)
+    for tree, allowed in zip(model.estimators_, model.estimators_features_, strict=True):
+        assert len(allowed) == 2
+        assert set(tree.tree_.feature[tree.tree_.feature >= 0]) <= set(allowed)
+
+
+def test_many_rows_are_drawn_from_a_pool():
+    assert pool_of(1, POOL_ROWS, 256, None) is None
+    pool = pool_of(1, 10**6, 256, None)
+    assert len(np.unique(pool)) == POOL_ROWS
+    assert pool.max() < 10**6
+    many = np.arange(2.0 * POOL_ROWS)[:, None]
+    model = IsolationForest(n_estimators=2, random_state=0, backend="numpy").fit(many)
+    drawn = model.estimators_samples_[0]
+    assert len(np.unique(drawn)) == 256
+    assert drawn.max() > POOL_ROWS
+
+
+def test_weights_are_chances():
+    weights = np.array([0, 1, 3], np.int32)
+    share = np.bincount(pool_of(0, 3, 2, weights)) / POOL_ROWS
+    assert share[0] == 0
+    assert abs(share[2] - 0.75) < 0.02
+    model = IsolationForest(n_estimators=5, random_state=0).fit(X, sample_weight=~ODD)
+    assert max(rows.max() for rows in model.estimators_samples_) < 980
+
+
+def test_trees_are_added():
+    model = fitted(n_estimators=5, warm_start=True)
+    model.set_params(n_estimators=20).fit(X)
+    assert np.array_equal(model.score_samples(X), fitted().score_samples(X))
+
+
+def test_bins_are_of_equal_width():
+    values = np.array([[0.0, 5, np.nan], [1, 5, np.nan], [8, 5, np.nan], [np.nan, 5, np.nan]])
+    for table in (values, csr_matrix(values)):
+        edges = even_edges(table, 4, {}, NumpyBackend())
+        assert edges.values.tolist() == [2, 4, 6]
+        assert edges.offsets.tolist() == [0, 3, 3, 3]
+
+
+def test_an_extreme_value_is_isolated_at_once():
+    """Bins by quantiles would give 1e6 a chance of one of all bins to be cut off."""
+    values = np.append(np.linspace(0, 1, 999), 1e6)[:, None]
+    model = IsolationForest(max_samples=1000, n_estimators=10, random_state=0).fit(values)
+    lengths = np.array([tree.predict(values[-1:])[0] for tree in model.estimators_])
+    assert (lengths == 1).all()
+
+
+def test_categories_and_missing_values(backend):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {"kind": rng.choice(["a", "b", "c"], 500), "size": rng.normal(size=500).astype("f4")}
+    )
+    frame.loc[:4, "kind"] = "rare"
+    frame.loc[5:90, "size"] = np.nan
+    model = IsolationForest(n_estimators=50, random_state=0, backend=backend).fit(frame)
+    score = model.score_samples(frame)
+    assert model.is_categorical_.tolist() == [True, False]
+    assert score[:5].mean() < score[91:].mean() - 0.05
+
+
+def test_sparse_rows(backend):
+    assert np.array_equal(
+        fitted(backend).score_samples(X),
+        IsolationForest(n_estimators=20, random_state=0, backend=backend)
+        .fit(csr_matrix(X))
+        .score_samples(csr_matrix(X)),
+    )
+
+
+def test_binned_data():
+    data = gpuforest.BinnedData.from_blocks([X], random_state=0)
+    model = IsolationForest(n_estimators=50, random_state=0).fit(data)
+    assert roc_auc_score(ODD, -model.score_samples(X)) > 0.9
+
+
+def test_a_model_file(tmp_path):
+    model = fitted(contamination=0.1)
+    model.save(tmp_path / "model")
+    found = gpuforest.load(tmp_path / "model")
+    assert np.array_equal(found.predict(X), model.predict(X))
+    assert (found.offset_, found.max_samples_) == (model.offset_, 256)
+    with pytest.raises(AttributeError, match="known only to the estimator that was fitted"):
+        found.estimators_samples_  # noqa: B018
+
+
+def test_what_there_is_not():
+    assert not hasattr(fitted(), "feature_importances_")
+    with pytest.warns(UserWarning, match="greater than the total number of samples"):
+        assert fitted(max_samples=2000).max_samples_ == 1000
+    with pytest.raises(ValueError, match="max_features=5 must be <= n_features=4"):
+        fitted(max_features=5)
+
+
+def test_one_row():
+    model = IsolationForest(random_state=0).fit([[1.0]])
+    assert model.score_samples([[1.0]]).tolist() == [-0.5]
+
+
+def test_the_memory_of_a_fit():
+    few, many = (
+        gpuforest.estimate_memory(IsolationForest(), n, 5, backend="numpy").total
+        for n in (50, 20_000)
+    )
+    assert 0 < few < many
+
+
+def test_pickles():
+    model = fitted(n_estimators=3)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
