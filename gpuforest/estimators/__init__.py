@@ -12,6 +12,10 @@ from gpuforest.estimators.hist_gradient_boosting import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from gpuforest.estimators.quantile_forests import (
+    ExtraTreesQuantileRegressor,
+    RandomForestQuantileRegressor,
+)
 from gpuforest.estimators.standing_in import stand_in
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -23,10 +27,12 @@ __all__ = [
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
+    "ExtraTreesQuantileRegressor",
     "ExtraTreesRegressor",
     "HistGradientBoostingClassifier",
     "HistGradientBoostingRegressor",
     "RandomForestClassifier",
+    "RandomForestQuantileRegressor",
     "RandomForestRegressor",
     "RandomTreesEmbedding",
 ]
