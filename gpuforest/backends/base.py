@@ -154,8 +154,8 @@ class Backend(ABC):
     def weights_below(
         self, members: Members, leaves: np.ndarray, low: np.ndarray, high: np.ndarray
     ) -> np.ndarray:
-        """The weights i64[n, K, 2] of the rows in leaves whose ranks are below low i64[n, K], and
-        below high i64[n, K]."""
+        """The weights of the rows in leaves whose ranks are below low i64[n, K], and below high
+        i64[n, K]; of all; and the number of draws: i64[n, K, 4]."""
         return self._of_the_cpu().weights_below(members, leaves, low, high)
 
     def _of_the_cpu(self) -> Backend:

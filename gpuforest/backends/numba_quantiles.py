@@ -31,7 +31,7 @@ class ThreadedQuantiles:
         return out
 
     def weights_below(self, members: Members, leaves: Array, low: Array, high: Array) -> Array:
-        out = np.zeros((*low.shape, 2), np.int64)
+        out = np.zeros((*low.shape, 4), np.int64)
 
         def part(rows: slice) -> None:
             weights_below(members, leaves[rows], low[rows], high[rows], out[rows])

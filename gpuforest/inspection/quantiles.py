@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Array = Any
 
 SUM_BITS = 52  # weights of all trees together stay below 2**52, which float64 holds exactly
-LEAST_BITS = 31  # the share of a leaf is at least as much as it has draws
+LEAST_BITS = 31  # a leaf weighs at least as much as it can have draws
 WALKED_AT_ONCE = 2**20  # leaves i64 of a block of rows and all trees: 8 MB
 
 
@@ -69,10 +69,6 @@ def leaf_members(
 ) -> Members:
     """The members of all leaves.
 
-    The share of a member that was drawn m times, in a leaf of D draws, is m / D of a power of
-    two, rounded so that the members of each leaf have the power together: in ascending order of
-    rows, the rounded cumulative share less the one before.
-
     Parameters
     ----------
     most : the most draws that a leaf keeps, chosen by hash: an int; as a float a fraction of the
@@ -81,33 +77,29 @@ def leaf_members(
     T, N = forest.n_trees, len(rows.y)
     if isinstance(most, float):
         most = int(np.ceil(most * N))
+    first = np.empty(N, np.int32)  # the number of each row, by its first target
+    first[rows.order[0]] = np.arange(N, dtype=np.int32)
     leaves = _leaves(forest, rows.codes, backend)
-    shift = share_bits(T)
 
-    def of_tree(t: int) -> tuple[np.ndarray, ...]:
+    def of_tree(t: int) -> tuple[np.ndarray, np.ndarray]:
         bag = draw_bags(rows.sampling, forest.seed, t, t + 1, NumpyBackend())[0]
         row = np.flatnonzero(bag).astype(np.int32)
-        leaf, count = leaves[row, t], bag[row].astype(np.int64)
+        leaf, count = leaves[row, t], bag[row]
         if most is not None:
             seed, drawn = forest.seed, bool(rows.sampling.n_draws)
             row, leaf, count = _some(row, leaf, count, int(most), seed, t, drawn)
-        by_leaf = np.argsort(leaf, kind="stable")
-        row, leaf, count = row[by_leaf], leaf[by_leaf], count[by_leaf]
+        row = first[row]
+        by_leaf = np.lexsort((row, leaf))
         size = int(forest.tree_offsets[t + 1] - forest.tree_offsets[t])
-        draws = np.zeros(size, np.int64)
-        np.add.at(draws, leaf, count)
-        return row, _shares(leaf, count, draws, shift), np.bincount(leaf, minlength=size), draws
+        return np.stack([row, count], axis=1)[by_leaf], np.bincount(leaf, minlength=size)
 
     parts = parallel_map(of_tree, range(T), backend.n_threads)
-    row, weight, sizes, draws = (np.concatenate(each) for each in zip(*parts, strict=True))
-    rank = np.empty(rows.order.shape, np.int32)
-    np.put_along_axis(rank, rows.order, np.arange(N, dtype=np.int32)[None, :], axis=1)
-    return Members(np.concatenate([[0], np.cumsum(sizes)]), draws, row, weight, rank)
-
-
-def share_bits(n_trees: int) -> int:
-    """The power of two that the members of a leaf have together."""
-    return max(LEAST_BITS, SUM_BITS - n_trees.bit_length())
+    row_count, sizes = (np.concatenate(each) for each in zip(*parts, strict=True))
+    rank = np.empty((len(rows.order), N), np.int32)
+    for k, order in enumerate(rows.order):
+        rank[k, first[order]] = np.arange(N, dtype=np.int32)
+    weight = 2 ** max(LEAST_BITS, SUM_BITS - T.bit_length())
+    return Members(np.concatenate([[0], np.cumsum(sizes)]), row_count, rank, weight)
 
 
 def _leaves(forest: Forest, codes: np.ndarray, backend: Backend) -> np.ndarray:
@@ -128,7 +120,7 @@ def _some(
 ) -> tuple[np.ndarray, ...]:
     """The members that are left of a tree where each leaf keeps at most so many draws: those of
     the least hashes. `drawn`: each draw counts; else each row."""
-    copies = count if drawn else np.ones(len(row), np.int64)
+    copies = count.astype(np.int64) if drawn else np.ones(len(row), np.int64)
     at = np.repeat(np.arange(len(row)), copies)
     copy = np.arange(len(at)) - np.repeat(np.cumsum(copies) - copies, copies)
     key = hashing.hash_at(hashing.tree_keys(np, seed, t, t + 1), hashing.KEPT)
@@ -138,22 +130,7 @@ def _some(
     first = np.searchsorted(ordered, ordered, side="left")
     kept = np.bincount(at[order[np.arange(len(order)) - first < most]], minlength=len(row))
     some = kept > 0
-    return row[some], leaf[some], (kept if drawn else count)[some]
-
-
-def _shares(leaf: np.ndarray, count: np.ndarray, draws: np.ndarray, shift: int) -> np.ndarray:
-    """The members' weights i64[E]; members of a leaf are neighbours."""
-    if not len(leaf):
-        return np.zeros(0, np.int64)
-    upto, of_leaf = np.cumsum(count), draws[leaf]
-    first = np.searchsorted(leaf, leaf, side="left")
-    upto -= (upto - count)[first]
-    whole, rest = np.divmod(np.int64(2) ** shift, of_leaf)
-
-    def share(c: np.ndarray) -> np.ndarray:  # floor(c * 2**shift / draws), without overflow
-        return np.asarray(c * whole + c * rest // of_leaf)
-
-    return share(upto) - share(upto - count)
+    return row[some], leaf[some], (kept.astype(np.int32) if drawn else count)[some]
 
 
 class Distribution:
@@ -180,7 +157,7 @@ class Distribution:
 
     def ranks(self, X: Array, y: np.ndarray, kind: str, backend: Backend) -> np.ndarray:
         """The ranks f64[N, K] of y f64[N, K] among the targets; NaN for a row without a leaf."""
-        known, shift = self.rows.ascending, share_bits(self.forest.n_trees)
+        known = self.rows.ascending
         ends = [
             np.stack([np.searchsorted(known[k], y[:, k], side) for k in range(len(known))], axis=1)
             for side in ("left", "right")
@@ -188,13 +165,10 @@ class Distribution:
         parts = []
         for rows, leaves in self._blocks(X, backend):
             low, high = (np.ascontiguousarray(end[rows]) for end in ends)
-            weights = backend.weights_below(self.members, leaves, low, high)
-            some = leaves >= 0
+            found = backend.weights_below(self.members, leaves, low, high)
+            below, upto, total, draws = np.moveaxis(found, 2, 0)
             with np.errstate(invalid="ignore", divide="ignore"):
-                draws = np.where(some, self.members.draws[leaves], 0).sum(axis=1)[:, None]
-                total = np.ldexp(some.sum(axis=1).astype(np.float64), shift)[:, None]
-                below, upto = (weights[..., i] / total for i in (0, 1))
-                parts.append(_rank(below, upto, 1 / draws, kind))
+                parts.append(_rank(below / total, upto / total, 1 / draws, kind))
         return np.concatenate(parts)
 
     def _blocks(self, X: Array, backend: Backend) -> Any:

@@ -11,8 +11,8 @@ def quantiles(
     """Weighted quantiles of the targets of the rows in leaves, f64[n, K, Q]; NaN for a row
     without a leaf.
 
-    A training row has the sum, over the leaves, of its weights in them. These are integers, so
-    their sums are the same in any order. V(c) is the target at the cumulative weight c: targets
+    A training row has the sum, over the leaves, of its weights in them: a draw weighs one integer
+    over the number of draws in its leaf, rounded down. Sums of integers are the same in any order. V(c) is the target at the cumulative weight c: targets
     ascend, and each takes as much of the axis from 0 to W as its row weighs. With D draws in all
     leaves together, one of them has the mean weight u = W / D, and the window of a quantile q is
     the interval from q (D - 1) u to q (D - 1) u + u. If all draws weigh the same, these are the
@@ -30,7 +30,7 @@ def quantiles(
     Example
     -------
     Three rows with the targets 10, 20 and 30 and two leaves, {10, 20} and {20, 30, 30}, of which
-    the last row was drawn twice. A leaf weighs 60 in place of a power of two.
+    the last row was drawn twice. A leaf weighs 60, and a power of two in forests.
 
         weights in the leaves        30 30,  20 40
         weights of the rows          30     50     40          W = 120, D = 5, u = 24
@@ -47,14 +47,15 @@ def quantiles(
         own = leaves[i][leaves[i] >= 0]
         if not len(own):
             continue
-        # 1. the members of the leaves, and the draws
-        at = np.concatenate([np.arange(members.begin[a], members.begin[a + 1]) for a in own])
-        draws = int(members.draws[own].sum())
+        # 1. the members of the leaves, their weights, and the draws
+        parts = [weights_of(members, node) for node in own]
+        row, each = (np.concatenate(part) for part in zip(*(p[:2] for p in parts), strict=True))
+        draws = sum(p[2] for p in parts)
         for k in range(K):
             # 2. the weights of rows in the order of their targets
-            rank, place = np.unique(members.rank[k][members.row[at]], return_inverse=True)
+            rank, place = np.unique(members.rank[k][row], return_inverse=True)
             weight = np.zeros(len(rank), np.int64)
-            np.add.at(weight, place, members.weight[at])
+            np.add.at(weight, place, each)
             values, upto = y[k][rank], np.cumsum(weight)
             # 3. the mean, or the quantiles
             if how == MEAN:
@@ -65,6 +66,13 @@ def quantiles(
     return out
 
 
+def weights_of(members: Members, node: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """The rows i32[n] in a leaf, their weights i64[n], and the number of its draws."""
+    row, count = members.row_count[members.begin[node] : members.begin[node + 1]].T
+    draws = int(count.sum())
+    return row, count * np.int64(members.weight // draws), draws
+
+
 def quantile(values: np.ndarray, upto: np.ndarray, draws: int, q: float, how: int) -> float:
     """One quantile of ascending values, from the cumulative weights up to each."""
     total = float(upto[-1])
@@ -73,7 +81,7 @@ def quantile(values: np.ndarray, upto: np.ndarray, draws: int, q: float, how: in
     end = start + unit
     if how == LINEAR:
         return mean_over(values, upto, start, end)
-    # each member's weight is rounded by less than 1, and there are at most as many as draws
+    # what a draw weighs is rounded by less than 1
     slack = draws + 1.0
     if how == LOWER:
         at = np.searchsorted(upto, start + slack, side="right")
@@ -101,8 +109,8 @@ def mean_over(values: np.ndarray, upto: np.ndarray, start: float, end: float) ->
 def weights_below(
     members: Members, leaves: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """The weights of the rows in leaves whose ranks are below low[i, k], and below high[i, k],
-    i64[n, K, 2].
+    """The weights of the rows in leaves whose ranks are below low[i, k], and below high[i, k]; the
+    weight of all; and the number of draws: i64[n, K, 4].
 
     Parameters
     ----------
@@ -114,15 +122,17 @@ def weights_below(
     That of `quantiles`, and the target 20: one target is below it, and two are not above.
 
         low, high                1     2
-        weights                 30    80
+        weights                 30    80    120    and 5 draws
     """
     n, K = low.shape
-    out = np.zeros((n, K, 2), np.int64)
+    out = np.zeros((n, K, 4), np.int64)
     for i in range(n):
         for node in leaves[i][leaves[i] >= 0]:
-            own = slice(members.begin[node], members.begin[node + 1])
+            row, weight, draws = weights_of(members, node)
             for k in range(K):
-                rank, weight = members.rank[k][members.row[own]], members.weight[own]
+                rank = members.rank[k][row]
                 out[i, k, 0] += weight[rank < low[i, k]].sum()
                 out[i, k, 1] += weight[rank < high[i, k]].sum()
+                out[i, k, 2] += weight.sum()
+                out[i, k, 3] += draws
     return out
