@@ -90,10 +90,6 @@ class QuantileForest(ForestRegressor):
 
         return run_on_backend(work, **self._chosen(self._rows_.codes))
 
-    def __getstate__(self) -> Any:
-        """The state without what follows from it."""
-        return {name: v for name, v in super().__getstate__().items() if name != "_members_"}
-
     def predict(
         self,
         X: Any,

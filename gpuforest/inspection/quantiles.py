@@ -109,7 +109,7 @@ def _leaves(forest: Forest, codes: np.ndarray, backend: Backend) -> np.ndarray:
     for i in range(0, N, step):
         block = own = codes[i : i + step]
         if not backend.on_host:  # whose rows may be longer
-            own = backend.new_codes(*block.shape, block.dtype)
+            own = backend.new_codes(block.shape[0], block.shape[1], block.dtype)
             own[:, : block.shape[1]] = backend.asarray(np.ascontiguousarray(block))
         found[i : i + step] = backend.asnumpy(backend.apply(forest, own))
     return found
@@ -193,7 +193,7 @@ def _rank(below: np.ndarray, upto: np.ndarray, step: np.ndarray, kind: str) -> n
     if kind == "strict":
         return below
     middle = (below + upto) / 2
-    return middle if kind == "mean" else np.where(upto > below, middle + step / 2, middle)
+    return middle if kind == "mean" else np.asarray(middle + (upto > below) * step / 2)
 
 
 def encoded(X: Array, forest: Forest, backend: Backend) -> np.ndarray:
@@ -202,9 +202,7 @@ def encoded(X: Array, forest: Forest, backend: Backend) -> np.ndarray:
     return np.concatenate(blocks)[:, : forest.edges.n_features]
 
 
-def in_bag(
-    forest: Forest, sampling: Sampling, rows: np.ndarray | None = None
-) -> np.ndarray:
+def in_bag(forest: Forest, sampling: Sampling, rows: np.ndarray | None = None) -> np.ndarray:
     """Which training rows each tree drew, bool[n, T]; of all rows, or of i64[n], where -1 is a row
     that no tree drew."""
     found = [
@@ -212,7 +210,7 @@ def in_bag(
         for t in range(forest.n_trees)
     ]
     bags = np.stack(found, axis=1)
-    return bags if rows is None else bags[rows] & (rows >= 0)[:, None]
+    return bags if rows is None else np.asarray(bags[rows] & (rows >= 0)[:, None])
 
 
 def leaf_values_by_tree(forest: Forest, codes: Array, backend: Backend) -> np.ndarray:
@@ -220,4 +218,5 @@ def leaf_values_by_tree(forest: Forest, codes: Array, backend: Backend) -> np.nd
     values = np.zeros((forest.n_nodes, forest.values.shape[1]))
     leaf = is_leaf(forest.nodes)
     values[leaf] = forest.values[leaf_rows(forest.nodes[leaf])]
-    return values[backend.asnumpy(backend.apply(forest, codes)) + forest.tree_offsets[:-1]]
+    at = backend.asnumpy(backend.apply(forest, codes)) + forest.tree_offsets[:-1]
+    return np.asarray(values[at])

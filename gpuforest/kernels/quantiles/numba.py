@@ -13,7 +13,7 @@ from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.prefetch import prefetch
 from gpuforest.kernels.quantiles.members import INVERTED, LINEAR, LOWER, MEAN, Members
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.types import F64s, F64s2, F64s3, I64, I64s, I64s2, I64s3, U64s
+from gpuforest.kernels.types import I64, F64s, F64s2, F64s3, I64s, I64s2, I64s3, U64s
 
 WORD, IN_WORD, ONE, NONE = U(6), U(63), U(1), U(0)
 EXPONENT, BIAS = np.int64(52), np.int64(1023)  # of float64

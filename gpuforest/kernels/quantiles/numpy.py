@@ -12,11 +12,14 @@ def quantiles(
     without a leaf.
 
     A training row has the sum, over the leaves, of its weights in them: a draw weighs one integer
-    over the number of draws in its leaf, rounded down. Sums of integers are the same in any order. V(c) is the target at the cumulative weight c: targets
-    ascend, and each takes as much of the axis from 0 to W as its row weighs. With D draws in all
-    leaves together, one of them has the mean weight u = W / D, and the window of a quantile q is
-    the interval from q (D - 1) u to q (D - 1) u + u. If all draws weigh the same, these are the
-    quantiles of `numpy.quantile` for the list of all draws.
+    over the number of draws in its leaf, rounded down. Sums of integers are the same in any
+    order.
+
+    V(c) is the target at the cumulative weight c: targets ascend, and each takes as much of the
+    axis from 0 to W as its row weighs. With D draws in all leaves together, one of them has the
+    mean weight u = W / D, and the window of a quantile q is the interval from q (D - 1) u to
+    q (D - 1) u + u. If all draws weigh the same, these are the quantiles of `numpy.quantile` for
+    the list of all draws.
 
     Parameters
     ----------
@@ -84,10 +87,11 @@ def quantile(values: np.ndarray, upto: np.ndarray, draws: int, q: float, how: in
     # what a draw weighs is rounded by less than 1
     slack = draws + 1.0
     if how == LOWER:
-        at = np.searchsorted(upto, start + slack, side="right")
+        at = int(np.searchsorted(upto, start + slack, side="right"))
     else:
         assert how in (HIGHER, INVERTED)
-        at = np.searchsorted(upto, (q * total if how == INVERTED else end) - slack, side="left")
+        limit = q * total if how == INVERTED else end
+        at = int(np.searchsorted(upto, limit - slack, side="left"))
     return float(values[min(at, len(values) - 1)])
 
 
