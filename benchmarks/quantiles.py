@@ -111,11 +111,12 @@ def main() -> None:
         if not found:
             continue
         both = [row for row in found if "cpu" in row]
-        for key in ("pinball", "their pinball", "cpu"):
-            if both:
-                rows.append([name, key, *(f"{x:.4f}" for x in np.mean([r[key] for r in both], 0))])
+        for key in ("pinball", "their pinball", "cpu") if both else ():
+            means = np.mean([row[key] for row in both], axis=0)
+            rows.append([name, key, *(f"{x:.4f}" for x in means)])
         for key in ("range", "interval", "their range"):
-            if some := [row[key] for row in found if key in row]:
+            some = [row[key] for row in found if key in row]
+            if some:
                 shares = [share for share, _ in some]
                 spread = f"{min(shares):.3f} to {max(shares):.3f}"
                 rows.append([name, key, *(f"{x:.3f}" for x in np.mean(some, axis=0)), spread])

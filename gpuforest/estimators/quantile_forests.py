@@ -20,7 +20,7 @@ from gpuforest.data.validation import check_numbers
 from gpuforest.estimators.ensembles import ForestRegressor
 from gpuforest.estimators.settings import current_criterion, keep
 from gpuforest.forest import Forest
-from gpuforest.inspection.quantiles import (
+from gpuforest.inspection.quantile_forest import (
     Distribution,
     TrainingRows,
     encoded,

@@ -19,7 +19,7 @@ from gpuforest.estimators.uncertainty import SureNumbers
 from gpuforest.export.container import Layout
 from gpuforest.forest import Forest
 from gpuforest.inspection.conformal import Calibration
-from gpuforest.inspection.quantiles import TrainingRows
+from gpuforest.inspection.quantile_forest import TrainingRows
 from gpuforest.sampling import Sampling
 
 ARRAYS: Layout = {

@@ -17,7 +17,7 @@ import numpy as np
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import encode_blocks
-from gpuforest.inspection.quantiles import WALKED_AT_ONCE, leaf_values_by_tree
+from gpuforest.inspection.quantile_forest import WALKED_AT_ONCE, leaf_values_by_tree
 from gpuforest.sampling import Sampling, draw_bags
 
 if TYPE_CHECKING:
