@@ -11,10 +11,12 @@ from gpuforest import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ExtraTreesClassifier,
+    ExtraTreesQuantileRegressor,
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
+    RandomForestQuantileRegressor,
     RandomForestRegressor,
     RandomTreesEmbedding,
 )
@@ -25,6 +27,8 @@ FORESTS = [
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     RandomTreesEmbedding,
+    RandomForestQuantileRegressor,
+    ExtraTreesQuantileRegressor,
 ]
 
 
