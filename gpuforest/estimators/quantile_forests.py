@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import run_on_backend
 from gpuforest.criteria import CRITERIA
 from gpuforest.data.validation import check_numbers
 from gpuforest.estimators.ensembles import ForestRegressor
@@ -25,9 +23,8 @@ from gpuforest.inspection.quantile_forest import (
     TrainingRows,
     encoded,
     in_bag,
-    leaf_members,
 )
-from gpuforest.kernels.quantiles.members import HIGHER, INVERTED, LINEAR, LOWER, MEAN, Members
+from gpuforest.kernels.quantiles.members import HIGHER, INVERTED, LINEAR, LOWER, MEAN
 from gpuforest.target import CheckedTarget
 from gpuforest.training import Training
 
@@ -80,15 +77,6 @@ class QuantileForest(ForestRegressor):
         y = np.array(to_host(checked.values), dtype=np.float64)
         self._rows_ = TrainingRows(codes, y.reshape(len(y), -1), training.sampling)
         return training, settings, checked
-
-    @cached_property
-    def _members_(self) -> Members:
-        """The training rows in each leaf, found when they are first asked for."""
-
-        def work(backend: Backend) -> Members:
-            return leaf_members(self.forest_, self._rows_, self.max_samples_leaf, backend)
-
-        return run_on_backend(work, **self._chosen(self._rows_.codes))
 
     def predict(
         self,
@@ -201,7 +189,8 @@ class QuantileForest(ForestRegressor):
                     UserWarning,
                     stacklevel=5,
                 )
-        return Distribution(self.forest_, rows, self._members_, skipped)
+        members = rows.members(self.forest_, self.max_samples_leaf, backend)
+        return Distribution(self.forest_, rows, members, skipped)
 
     def _drawn(self, table: Any, indices: Any, backend: Backend) -> np.ndarray:
         """Which trees drew the training rows that X holds, bool[n, T]."""

@@ -56,6 +56,15 @@ class TrainingRows:
         """The targets in their order, f64[K, N]."""
         return np.take_along_axis(np.ascontiguousarray(self.y.T), self.order, axis=1)
 
+    def members(self, forest: Forest, most: int | float | None, backend: Backend) -> Members:
+        """See `leaf_members`; found when they are first asked for."""
+        known = self.__dict__.get("_known")
+        if known is None or known[0] is not forest or known[1] != most:
+            known = (forest, most, leaf_members(forest, self, most, backend))
+            self.__dict__["_known"] = known
+        found: Members = known[2]
+        return found
+
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone."""
         return {"codes": self.codes, "y": self.y, "sampling": self.sampling}

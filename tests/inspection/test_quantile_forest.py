@@ -108,20 +108,19 @@ def test_both_backends_give_the_same_bits():
 def test_leaves_keep_at_most_so_many_draws():
     whole = RandomForestQuantileRegressor(6, min_samples_leaf=8, random_state=1, backend="numpy")
     whole.fit(X, Y)
+    every_draw = leaf_members(whole.forest_, whole._rows_, None, NumpyBackend())
     for most in (1, 3, 0.05):
         found = leaf_members(whole.forest_, whole._rows_, most, NumpyBackend())
         limit = 5 if most == 0.05 else most  # 4.5, rounded up
         sizes = np.diff(found.begin)
         node = np.repeat(np.arange(len(sizes)), sizes)
         draws = np.bincount(node, found.row_count[:, 1], len(sizes))
-        every = np.diff(whole._members_.begin) > 0
+        every = np.diff(every_draw.begin) > 0
         assert np.array_equal(draws > 0, every)
         assert (draws[every] == limit).all()  # as leaves have eight rows
         kept = set(zip(node.tolist(), found.row_count[:, 0].tolist(), strict=True))
-        known = np.repeat(np.arange(len(sizes)), np.diff(whole._members_.begin))
-        assert kept <= set(
-            zip(known.tolist(), whole._members_.row_count[:, 0].tolist(), strict=True)
-        )
+        known = np.repeat(np.arange(len(sizes)), np.diff(every_draw.begin))
+        assert kept <= set(zip(known.tolist(), every_draw.row_count[:, 0].tolist(), strict=True))
 
 
 def test_without_bootstrap_weights_are_draws():
