@@ -25,13 +25,13 @@ MEDIANS_AT_ONCE = 2**20  # predictions of single trees in memory at once: some 5
 
 
 def predict(forest: Forest, X: Array, backend: Backend) -> Array:
-    """The forest's predictions, f64[N, n_values].
+    """The forest's predictions, f64[N, n_values], as many as its leaves have.
 
     Parameters
     ----------
     X : real array [N, F] of any layout; a block of rows at a time is copied
     """
-    xp, T, K = backend.xp, forest.n_trees, forest.coding.n_values
+    xp, T, K = backend.xp, forest.n_trees, forest.values.shape[1]
 
     def combined(codes: Array) -> Array:
         if forest.combine == "median":

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpuforest.criteria import Criterion
     from gpuforest.forest import Forest
     from gpuforest.frontier import Rules
+    from gpuforest.kernels.quantiles.members import Members
     from gpuforest.memory import Fit
     from gpuforest.sampling import Wanted
     from gpuforest.target import TargetCoding
@@ -141,6 +142,26 @@ class Backend(ABC):
     def booster(self, boosting: Boosting) -> GrowsRounds:
         """What grows the rounds of one fit of boosting."""
         raise NotImplementedError
+
+    # on the host, whatever the backend's device; by default the CPU's backend does it
+
+    def quantiles(
+        self, members: Members, leaves: np.ndarray, y: np.ndarray, q: np.ndarray, how: int
+    ) -> np.ndarray:
+        """Weighted quantiles f64[n, K, Q] of the targets of the rows in leaves i64[n, T]."""
+        return self._of_the_cpu().quantiles(members, leaves, y, q, how)
+
+    def weights_below(
+        self, members: Members, leaves: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> np.ndarray:
+        """The weights of the rows in leaves whose ranks are below low i64[n, K], and below high
+        i64[n, K]; of all; and the number of draws: i64[n, K, 4]."""
+        return self._of_the_cpu().weights_below(members, leaves, low, high)
+
+    def _of_the_cpu(self) -> Backend:
+        from gpuforest.backends.registry import get_host_backend
+
+        return get_host_backend(self.n_threads)
 
     # derived
 

@@ -20,6 +20,8 @@ from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.project.numpy import project
+from gpuforest.kernels.quantiles.members import Members
+from gpuforest.kernels.quantiles.numpy import quantiles, weights_below
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 from gpuforest.kernels.traverse.numpy import accumulate, apply
@@ -115,3 +117,9 @@ class NumpyBackend(Backend):
             leaves = apply_sums(own, codes, forest.edges.coordinates)
             return add_leaves(own, forest.values, leaves, skip, total)
         return accumulate(own, forest.values, codes, skip, total)
+
+    def quantiles(self, members: Members, leaves: Array, y: Array, q: Array, how: int) -> Array:
+        return quantiles(members, leaves, y, q, how)
+
+    def weights_below(self, members: Members, leaves: Array, low: Array, high: Array) -> Array:
+        return weights_below(members, leaves, low, high)

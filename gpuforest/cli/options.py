@@ -15,6 +15,7 @@ import gpuforest
 ESTIMATORS: dict[tuple[str, str], Any] = {
     ("forest", "classification"): gpuforest.RandomForestClassifier,
     ("forest", "regression"): gpuforest.RandomForestRegressor,
+    ("quantile_forest", "regression"): gpuforest.RandomForestQuantileRegressor,
     ("tree", "classification"): gpuforest.DecisionTreeClassifier,
     ("tree", "regression"): gpuforest.DecisionTreeRegressor,
     ("extra_trees", "classification"): gpuforest.ExtraTreesClassifier,
@@ -175,6 +176,8 @@ def given_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
     """An estimator of the parameters given; all cores, and out-of-bag if it can be."""
+    if (model, task) not in ESTIMATORS:
+        raise ValueError(f"--model {model} is not for {task}")
     estimator = ESTIMATORS[model, task]
     known = inspect.signature(estimator).parameters
     if NO_OPTION in known:

@@ -13,6 +13,10 @@ from gpuforest.estimators.hist_gradient_boosting import (
     HistGradientBoostingRegressor,
 )
 from gpuforest.estimators.isolation import IsolationForest
+from gpuforest.estimators.quantile_forests import (
+    ExtraTreesQuantileRegressor,
+    RandomForestQuantileRegressor,
+)
 from gpuforest.estimators.standing_in import stand_in
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -24,11 +28,13 @@ __all__ = [
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
+    "ExtraTreesQuantileRegressor",
     "ExtraTreesRegressor",
     "HistGradientBoostingClassifier",
     "HistGradientBoostingRegressor",
     "IsolationForest",
     "RandomForestClassifier",
+    "RandomForestQuantileRegressor",
     "RandomForestRegressor",
     "RandomTreesEmbedding",
 ]

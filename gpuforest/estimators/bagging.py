@@ -94,7 +94,7 @@ class Bagging(AroundAnEstimator):
         return len(self.estimators_) if self._is_theirs else super().__len__()
 
     def predict(self, X: Any, **params: Any) -> Any:
-        """Predict as a forest does; `params` are routed to other estimators than trees.
+        """Predict as a forest does, with its `params`; those of other estimators are routed.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Bagging(AroundAnEstimator):
         """
         if self._is_theirs:
             return self._theirs().predict(X, **params)
-        return super().predict(X)
+        return super().predict(X, **params)
 
     @available_if(_has_decisions)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, **params: Any) -> Any:
@@ -258,7 +258,7 @@ class BaggingClassifier(Bagging, ForestClassifier):
         return super().predict_log_proba(X)
 
 
-class BaggingRegressor(Bagging, ForestRegressor):
+class BaggingRegressor(Bagging, ForestRegressor):  # type: ignore[misc]
     """Bagged decision trees for real numbers, or other regressors, bagged by scikit-learn.
 
     Parameters

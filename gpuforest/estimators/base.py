@@ -47,6 +47,7 @@ from gpuforest.target import CheckedTarget, Target, TargetCoding
 from gpuforest.training import Training
 
 Array = Any
+DERIVED = ("tree_", "estimators_", "_products_")  # not pickled
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,9 +364,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return partial_dependence(trees, grid, target_features)
 
     def __getstate__(self) -> Any:
-        """The state without the trees that scikit-learn shows: the forest makes them again."""
-        state: Any = super().__getstate__()
-        return {name: v for name, v in state.items() if name not in ("tree_", "estimators_")}
+        """The state without what follows from it, such as the trees that scikit-learn shows."""
+        return {n: v for n, v in super().__getstate__().items() if n not in DERIVED}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

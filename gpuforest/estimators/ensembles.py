@@ -32,6 +32,14 @@ from gpuforest.estimators.growing import (
     tune_features,
 )
 from gpuforest.estimators.members import kind_of, members, shared_params, template
+from gpuforest.estimators.oob_scores import (
+    accuracy,
+    columns_of,
+    labels_of,
+    r_squared,
+    stacked,
+    subset_accuracy,
+)
 from gpuforest.estimators.proximities import Proximities
 from gpuforest.estimators.settings import (
     CLASS_WEIGHT,
@@ -42,9 +50,15 @@ from gpuforest.estimators.settings import (
     check_out_of_bag,
     criterion_constraint,
 )
-from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.estimators.uncertainty import SureClasses, SureNumbers
 from gpuforest.forest import Forest
 from gpuforest.grow import grow, merged
+from gpuforest.inspection.conformal import (
+    calibrated,
+    calibrated_classes,
+    mean_and_spread,
+    with_squares,
+)
 from gpuforest.inspection.oob import Error, OutOfBag, curve_points, sampled_rows
 from gpuforest.inspection.paths import decision_paths
 from gpuforest.inspection.permutation import Score
@@ -200,12 +214,16 @@ class ManyTrees(TreeSequence):
         accuracy, or minus the mean squared error."""
         raise NotImplementedError
 
+    def _oob_forest(self) -> Forest:
+        """The forest whose out-of-bag predictions are computed."""
+        return self.forest_
+
     def _oob_means(self, training: Training, checked: CheckedTarget) -> np.ndarray:
         """Out-of-bag predictions f64[N, n_values]; NaN, with a warning, for rows that every
         tree drew. The errors on the way are kept, unless they are known."""
-        forest = self.forest_
+        forest = self._oob_forest()
         rows = sampled_rows(forest.seed, training.sampling, training.backend)
-        oob = OutOfBag(training)
+        oob = OutOfBag(training, n_values=forest.values.shape[1])
         error, curve = self._oob_error(checked, rows), []
         for point in oob.follow([forest], curve_points(forest.n_trees), error, rows=rows):
             curve.append(point)
@@ -247,7 +265,7 @@ class ManyTrees(TreeSequence):
         return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
 
 
-class ForestClassifier(Proximities, ManyTrees, Classifier):
+class ForestClassifier(Proximities, ManyTrees, SureClasses):
     """Many trees for classes."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -282,34 +300,37 @@ class ForestClassifier(Proximities, ManyTrees, Classifier):
         if len(classes) > 1:
             parts = self.forest_.coding.split(means)
             found = [
-                _labels(to_host(c), k, p, seen)
+                labels_of(to_host(c), k, p, seen)
                 for c, k, p in zip(codes, classes, parts, strict=True)
             ]
             y, predicted = (np.stack([pair[i] for pair in found], axis=1) for i in (0, 1))
             widest = max(p.shape[1] for p in parts)
             padded = [np.pad(p, [(0, 0), (0, widest - p.shape[1])]) for p in parts]
             self.oob_decision_function_ = np.stack(padded, axis=2)
-            default = _subset_accuracy
+            default = subset_accuracy
         else:
-            y, predicted = _labels(to_host(codes[0]), classes[0], means, seen)
+            y, predicted = labels_of(to_host(codes[0]), classes[0], means, seen)
             self.oob_decision_function_, default = means, accuracy_score
         self.oob_score_ = np.nan
         if seen.any():
             self.oob_score_ = float(self._scoring(default)(y, predicted))
+            own = self.forest_.coding.split(means) if len(classes) > 1 else [means]
+            labels = [to_host(c)[seen] for c in codes]
+            self._calibration_ = calibrated_classes(labels, [p[seen] for p in own])
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
-        y, ends = _stacked(checked)
+        y, ends = stacked(checked)
         y = y if rows is None else y[rows]
 
         def error(means: np.ndarray) -> float:
             seen = ~np.isnan(means[:, 0])
-            return 1 - _accuracy(y[seen], means[seen], ends) if seen.any() else np.nan
+            return 1 - accuracy(y[seen], means[seen], ends) if seen.any() else np.nan
 
         return error
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
-        y, ends = _stacked(checked)
-        return lambda rows, values: _accuracy(y[rows], values, ends)
+        y, ends = stacked(checked)
+        return lambda rows, values: accuracy(y[rows], values, ends)
 
 
 def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
@@ -320,34 +341,7 @@ def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
     return np.asarray(seen)
 
 
-def _stacked(checked: CheckedTarget) -> tuple[np.ndarray, np.ndarray]:
-    """Class codes [N, n_outputs], and where the outputs after the first begin among the values
-    of a prediction."""
-    assert checked.classes is not None
-    y = np.stack([to_host(codes) for codes in checked.values], axis=1)
-    return y, np.cumsum([len(c) for c in checked.classes])[:-1]
-
-
-def _accuracy(y: np.ndarray, values: np.ndarray, ends: np.ndarray) -> float:
-    """Share of the rows of which all outputs have their most likely class."""
-    found = [part.argmax(axis=1) for part in np.split(values, ends, axis=1)]
-    return float(np.mean((np.stack(found, axis=1) == y).all(axis=1)))
-
-
-def _labels(
-    codes: np.ndarray, classes: np.ndarray, means: np.ndarray, seen: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """True and predicted labels of the rows that were out of some bag."""
-    return classes[codes[seen]], classes[means[seen].argmax(axis=1)]
-
-
-def _subset_accuracy(y: np.ndarray, found: np.ndarray) -> float:
-    """Share of the rows whose outputs are all right, as scikit-learn's `accuracy_score` where it
-    takes the outputs: it refuses several of more than two classes."""
-    return float(np.mean((y == found).all(axis=1)))
-
-
-class ForestRegressor(Proximities, ManyTrees, Regressor):
+class ForestRegressor(Proximities, ManyTrees, SureNumbers):
     """Many trees for real numbers."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -356,9 +350,16 @@ class ForestRegressor(Proximities, ManyTrees, Regressor):
         **criterion_constraint("regression"),
     }
 
+    def _oob_forest(self) -> Forest:
+        return with_squares(self.forest_)
+
     def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
-        means = self._oob_means(training, checked)
-        seen = _scored(means, training.sampling)
+        found = self._oob_means(training, checked)
+        seen = _scored(found, training.sampling)
+        means, spread = mean_and_spread(self.forest_, found)
+        if seen.any():
+            y = columns_of(checked.values)
+            self._calibration_ = calibrated(y[seen], means[seen], spread[seen])
         means = means[:, 0] if means.shape[1] == 1 else means
         self.oob_prediction_ = means
         self.oob_score_ = np.nan
@@ -368,29 +369,16 @@ class ForestRegressor(Proximities, ManyTrees, Regressor):
             )
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
-        y = _columns(checked.values)
+        y = columns_of(checked.values)
         y = y if rows is None else y[rows]
 
         def error(means: np.ndarray) -> float:
             seen = ~np.isnan(means[:, 0])
-            return 1 - _r2(y[seen], means[seen]) if seen.sum() > 1 else np.nan
+            own = means[seen, : y.shape[1]]  # there may be squares beside them
+            return 1 - r_squared(y[seen], own) if seen.sum() > 1 else np.nan
 
         return error
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
-        y = _columns(checked.values)
+        y = columns_of(checked.values)
         return lambda rows, values: -float(np.mean((y[rows] - values) ** 2))
-
-
-def _columns(y: Any) -> np.ndarray:
-    """Targets f64[N, n_outputs] on the host."""
-    return np.asarray(to_host(y)).reshape(len(y), -1)
-
-
-def _r2(y: np.ndarray, found: np.ndarray) -> float:
-    """R^2 of values f64[n, n_outputs] as scikit-learn's `r2_score` gives it, in a tenth of the
-    time, because it is called often."""
-    left = ((y - found) ** 2).sum(axis=0)
-    spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
-    scores = 1 - left / np.where(spread > 0, spread, 1)
-    return float(np.where(spread > 0, scores, left == 0).mean())

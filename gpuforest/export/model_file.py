@@ -15,7 +15,8 @@
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
 
-The categories of features are in the header: {"3": ["a", "b"]}.
+What is kept of training rows is in rows_file.py. The categories of features are in the header:
+{"3": ["a", "b"]}.
 
 Nothing in a file is ever executed, and nothing is believed: a file is checked as a whole
 before an estimator is made of it, so that prediction cannot read out of bounds.
@@ -37,7 +38,7 @@ from gpuforest import estimators
 from gpuforest.binning import BinEdges
 from gpuforest.common.errors import ModelFormatError, damaged, need
 from gpuforest.criteria import CRITERIA, CriterionNames
-from gpuforest.export import boosted_file
+from gpuforest.export import boosted_file, rows_file
 from gpuforest.export.container import Layout, parse_object, read, write
 from gpuforest.export.header import KEPT, kept_of, read_kept
 from gpuforest.export.labels import kind_of, read_classes, read_outputs
@@ -65,6 +66,7 @@ ARRAYS: Layout = {
     "edge_kinds": (("U8",), 1),
     "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), 1),
     **boosted_file.ARRAYS,
+    **rows_file.ARRAYS,
 }
 HEADER = {
     "estimator": str,
@@ -85,20 +87,23 @@ HEADER = {
     "categories": dict,
     "oblique": bool,
     "boosting": dict,
+    **rows_file.HEADER,
 }
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_means"}
 OF_SOME = {"oob_score", "sets", "votes", "combine", "ccp_alpha", "tree_errors", "oblique", "offset"}
 OF_BOOSTING = {"boosting", *boosted_file.ARRAYS}
-SOMETIMES = {*OPTIONAL, *OF_SOME, *KEPT, *OF_LEAVES, *NAMES, *OF_BOOSTING}
+OF_ROWS = {*rows_file.HEADER, *rows_file.ARRAYS}
+SOMETIMES = {*OPTIONAL, *OF_SOME, *KEPT, *OF_LEAVES, *NAMES, *OF_BOOSTING, *OF_ROWS}
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, which is replaced as a whole or not at all.
 
-    What describes the training rows one by one (out-of-bag predictions), and where the
-    estimator ran (`backend`, `n_jobs`, `memory_limit`), is left out. A splitter as `ccp_cv`, and
+    What describes the training rows one by one (out-of-bag predictions) is left out, except in
+    quantile forests, which predict by it; and so is where the estimator ran (`backend`, `n_jobs`,
+    `memory_limit`). A splitter as `ccp_cv`, and
     a function as `scoring`, are the default when the file is read.
 
     Raises
@@ -107,7 +112,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     OSError : the file cannot be written; what was there before is still there
     """
     forest, header = estimator.forest_, _header(estimator)
+    draws, rows = rows_file.kept_rows(estimator)
+    header |= draws
     arrays = {
+        **rows,
         **packed(forest),
         "tree_offsets": forest.tree_offsets,
         "edge_values": forest.edges.values,
@@ -160,6 +168,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             forest = _with_means(forest, arrays["leaf_means"])
         estimator = _estimator(header, arrays, forest)
         boosted_file.set_rounds(estimator, forest, arrays.get("tree_errors"))
+        rows_file.set_rows(estimator, header, arrays, forest)
         return estimator
     except (OSError, MemoryError):
         raise

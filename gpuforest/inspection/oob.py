@@ -36,11 +36,14 @@ class OutOfBag:
     Parameters
     ----------
     rows : i64[n], ascending, on the host; None: all
+    n_values : values of a leaf; None: those of a prediction
     """
 
-    def __init__(self, training: Training, rows: np.ndarray | None = None) -> None:
+    def __init__(
+        self, training: Training, rows: np.ndarray | None = None, n_values: int | None = None
+    ) -> None:
         backend, codes = training.backend, training.matrix.codes
-        n_values = training.target.coding.n_values
+        n_values = training.target.coding.n_values if n_values is None else n_values
         xp, self.n_trees = backend.xp, 0
         self._sampling, self._backend = training.sampling, backend
         self._rows = None if rows is None else backend.asarray(rows)

@@ -11,11 +11,13 @@ from gpuforest import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ExtraTreesClassifier,
+    ExtraTreesQuantileRegressor,
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     IsolationForest,
     RandomForestClassifier,
+    RandomForestQuantileRegressor,
     RandomForestRegressor,
     RandomTreesEmbedding,
 )
@@ -26,6 +28,8 @@ FORESTS = [
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     RandomTreesEmbedding,
+    RandomForestQuantileRegressor,
+    ExtraTreesQuantileRegressor,
 ]
 
 

@@ -271,6 +271,8 @@ def of_tools() -> Iterator[Case]:
     yield case(R, "few outputs", "oob_prediction_ oob_curve_ permutation", CPU, **scored)
     yield case(R, "", "oob_prediction_", criterion="absolute_error", **scored)
     yield case("BaggingRegressor", "", "oob_prediction_ permutation", max_features=4, **scored)
+    yield case("RandomForestQuantileRegressor", "", min_samples_leaf=3)
+    yield case("ExtraTreesQuantileRegressor", "outputs weights", min_samples_leaf=3)
     grows: dict[str, Any] = {"n_estimators": "auto", "max_estimators": 100, "oob_tol": 0.02}
     yield case(C, "", "oob_curve_", max_depth=4, **grows)
     yield case("ExtraTreesRegressor", "", "oob_curve_", bootstrap=True, max_depth=4, **grows)

@@ -1,0 +1,204 @@
+"""Quantiles, compiled. The specification is numpy.py beside this file.
+
+A row's members are few among all training rows: an array of bits, one for each rank, says which
+ranks have a weight, and its words are read in order, so nothing is sorted. Leaves lie far apart in
+memory, so those of the next rows are prefetched.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuforest.kernels.decorators import device, kernel
+from gpuforest.kernels.prefetch import prefetch
+from gpuforest.kernels.quantiles.members import INVERTED, LINEAR, LOWER, MEAN, Members
+from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.types import I64, F64s, F64s2, F64s3, I64s, I64s2, I64s3, U64s
+
+WORD, IN_WORD, ONE, NONE = U(6), U(63), U(1), U(0)
+EXPONENT, BIAS = np.int64(52), np.int64(1023)  # of float64
+AHEAD = 2  # rows whose leaves are prefetched
+
+
+class ByRank(NamedTuple):
+    """Scratch of a thread.
+
+    weight : i64[N], zero between two rows
+    bits : u64[N / 64 + 1], bit r is set where weight[r] is not zero; zero between two rows
+    at, upto : i64[N], the ranks of a row's members and the weights up to each
+    """
+
+    weight: I64s
+    bits: U64s
+    at: I64s
+    upto: I64s
+
+
+def new_scratch(n_rows: int) -> ByRank:
+    """Scratch for so many training rows."""
+    return ByRank(
+        np.zeros(n_rows, np.int64),
+        np.zeros(n_rows // 64 + 1, np.uint64),
+        np.empty(n_rows, np.int64),
+        np.empty(n_rows, np.int64),
+    )
+
+
+@device
+def fetch_ahead(members, leaves, i):
+    """Fetch where the members of a later row's leaves begin, and those of the row before it."""
+    last = leaves.shape[0] - 1
+    later, next_ = min(i + AHEAD, last), min(i + 1, last)
+    for t in range(leaves.shape[1]):
+        prefetch(members.begin, max(leaves[later, t], 0))
+        prefetch(members.row_count, 2 * members.begin[U(max(leaves[next_, t], 0))])
+
+
+@device
+def draws_of(members, begin, end):
+    """The number of draws in a leaf."""
+    draws = np.int64(0)
+    for e in range(begin, end):
+        draws += members.row_count[U(e), U(1)]
+    return draws
+
+
+@device
+def add_members(members, leaves, i, k, ranks):
+    """Add the weights of the members of row i's leaves, and return the draws."""
+    draws = np.int64(0)
+    for t in range(leaves.shape[1]):
+        node = leaves[i, t]
+        if node < 0:
+            continue
+        begin, end = members.begin[U(node)], members.begin[U(node + 1)]
+        own = draws_of(members, begin, end)
+        each = members.weight // own if own > 1 else members.weight
+        draws += own
+        for e in range(begin, end):
+            r = U(members.row_count[U(e), U(0)])
+            if k > 0:
+                r = U(members.rank[U(k), r])
+            ranks.weight[r] += each * members.row_count[U(e), U(1)]
+            ranks.bits[r >> WORD] |= ONE << (r & IN_WORD)
+    return draws
+
+
+@device
+def in_order(ranks):
+    """Write the ranks and the weights up to each, clear the weights, and return how many."""
+    n, total = 0, np.int64(0)
+    for w in range(len(ranks.bits)):
+        word = ranks.bits[U(w)]
+        if word == NONE:
+            continue
+        ranks.bits[U(w)] = NONE
+        while word != NONE:
+            rest = word & (word - ONE)
+            bit = np.float64(word ^ rest).view(np.int64) >> EXPONENT  # of its lowest bit
+            word, r = rest, (w << 6) + bit - BIAS
+            total += ranks.weight[U(r)]
+            ranks.weight[U(r)] = 0
+            ranks.at[U(n)], ranks.upto[U(n)] = r, total
+            n += 1
+    return n
+
+
+@device
+def first_above(upto, n, limit):
+    """The first position whose weight is above the limit, n - 1 at most."""
+    low, high = 0, n - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if np.float64(upto[middle]) > limit:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@device
+def first_not_below(upto, n, limit):
+    """The first position whose weight is not below the limit, n - 1 at most."""
+    low, high = 0, n - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if np.float64(upto[middle]) >= limit:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@device
+def mean_over(y, ranks, n, start, end):
+    """The mean of V from `start` to `end`, added from the first value on."""
+    upto, at = ranks.upto, first_above(ranks.upto, n, start)
+    base, total, before = y[ranks.at[at]], 0.0, start
+    while at < n:
+        here = min(np.float64(upto[at]), end)
+        total += (y[ranks.at[at]] - base) * (here - before)
+        before = here
+        if np.float64(upto[at]) >= end:
+            break
+        at += 1
+    return base + total / (end - start)
+
+
+@device
+def quantile(y, ranks, n, draws, q, how):
+    """One quantile of ascending values y[ranks.at], from the cumulative weights up to each."""
+    total = np.float64(ranks.upto[n - 1])
+    unit = total / draws
+    start = q * (draws - 1) * unit
+    end = start + unit
+    if how == LINEAR:
+        return mean_over(y, ranks, n, start, end)
+    slack = draws + 1.0
+    if how == LOWER:
+        return y[ranks.at[first_above(ranks.upto, n, start + slack)]]
+    limit = q * total if how == INVERTED else end
+    return y[ranks.at[first_not_below(ranks.upto, n, limit - slack)]]
+
+
+@kernel
+def quantiles(
+    members: Members, leaves: I64s2, y: F64s2, q: F64s, how: I64, ranks: ByRank, out: F64s3
+):  # fmt: skip
+    """Write the quantiles to `out` f64[n, K, Q], or the mean to `out` f64[n, K, 1]."""
+    for i in range(len(leaves)):
+        fetch_ahead(members, leaves, i)
+        for k in range(len(y)):
+            # 1. the members of the leaves, their weights, and the draws
+            draws = add_members(members, leaves, i, k, ranks)
+            # 2. the weights of rows in the order of their targets
+            n = in_order(ranks)
+            # 3. the mean, or the quantiles
+            for j in range(out.shape[2]):
+                if n == 0:
+                    out[i, k, j] = np.nan
+                elif how == MEAN:
+                    out[i, k, j] = mean_over(y[k], ranks, n, 0.0, np.float64(ranks.upto[n - 1]))
+                else:
+                    out[i, k, j] = quantile(y[k], ranks, n, draws, q[j], how)
+
+
+@kernel
+def weights_below(members: Members, leaves: I64s2, low: I64s2, high: I64s2, out: I64s3):
+    """Add the weights and draws to `out` i64[n, K, 4], which holds zeros."""
+    for i in range(len(leaves)):
+        for t in range(leaves.shape[1]):
+            node = leaves[i, t]
+            if node < 0:
+                continue
+            begin, end = members.begin[node], members.begin[node + 1]
+            draws = draws_of(members, begin, end)
+            each = members.weight // draws
+            for k in range(low.shape[1]):
+                out[i, k, 2] += each * draws
+                out[i, k, 3] += draws
+                for e in range(begin, end):
+                    rank = members.rank[k, members.row_count[e, 0]]
+                    weight = each * members.row_count[e, 1]
+                    out[i, k, 0] += weight if rank < low[i, k] else 0
+                    out[i, k, 1] += weight if rank < high[i, k] else 0
