@@ -20,6 +20,8 @@ from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.project.numpy import project
+from gpuforest.kernels.shap.numpy import covers, shap_values
+from gpuforest.kernels.shared.records import Points
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 from gpuforest.kernels.traverse.numpy import accumulate, apply
@@ -115,3 +117,11 @@ class NumpyBackend(Backend):
             leaves = apply_sums(own, codes, forest.edges.coordinates)
             return add_leaves(own, forest.values, leaves, skip, total)
         return accumulate(own, forest.values, codes, skip, total)
+
+    def covers(self, forest: Forest, leaf_cover: Array) -> tuple[Array, Array]:
+        return covers(trees_of(self, forest), leaf_cover)
+
+    def shap_values(
+        self, forest: Forest, cover: Array, shape: Array, columns: Array, points: Points, codes: Array
+    ) -> Array:
+        return shap_values(trees_of(self, forest), cover, forest.values, columns, points, codes)

@@ -24,6 +24,7 @@ from gpuforest.criteria import CRITERIA, Criterion
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
+from gpuforest.estimators.explaining import Explains
 from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
@@ -64,7 +65,7 @@ class FitData:
     grown: tuple[Forest, ...] = ()
 
 
-class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
+class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
     """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest

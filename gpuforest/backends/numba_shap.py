@@ -1,0 +1,73 @@
+"""SHAP values on the CPU: how threads share the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.records import trees_of
+from gpuforest.common.parallel import parallel_map
+from gpuforest.kernels.shap.numba import covers, new_work, shap_values
+from gpuforest.kernels.shared.records import Points
+
+if TYPE_CHECKING:
+    from gpuforest.forest import Forest
+
+Array = Any
+
+MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can end
+
+
+class ShapOnCpu(NumpyBackend):
+    """The compiled operations on whole trees that need no rows' order."""
+
+    def covers(self, forest: Forest, leaf_cover: Array) -> tuple[Array, Array]:
+        M, F = forest.n_nodes, forest.edges.n_features
+        cover, parent = np.empty(M), np.empty(M, np.int64)
+        shape = np.empty((forest.n_trees, 2), np.int64)
+
+        def part(t: slice) -> None:
+            trees = trees_of(self, forest, range(t.start, t.stop))
+            covers(trees, leaf_cover, cover, shape[t], parent, np.zeros(F, np.int64))
+
+        parallel_map(part, blocks(forest.n_trees, self.n_threads, forest.n_trees), self.n_threads)
+        return cover, shape
+
+    def shap_values(
+        self, forest: Forest, cover: Array, shape: Array, columns: Array, points: Points, codes: Array
+    ) -> Array:
+        return self._explain(shap_values, forest, cover, shape, columns, points, codes, 1)
+
+    def _explain(
+        self,
+        kernel: Callable[..., None],
+        forest: Forest,
+        cover: Array,
+        shape: Array,
+        columns: Array,
+        points: Points,
+        codes: Array,
+        power: int,
+    ) -> Array:
+        """What a kernel adds for all rows, f64[N, F, K] or, of power 2, f64[N, F, F, K]."""
+        (N, F), trees = codes.shape, trees_of(self, forest)
+        out = np.zeros((N, *[F] * power, forest.values.shape[1]))
+        lines, sets = np.ascontiguousarray(codes.T), True if len(forest.sets) else None
+        depth, count = int(shape[:, 1].max()), int(points.count.max())
+
+        def part(rows: slice) -> None:
+            work = new_work(F, depth, count)
+            kernel(trees, cover, forest.values, columns, points, lines, out, rows.start, rows.stop,
+                   work, sets)  # fmt: skip
+
+        parallel_map(part, blocks(N, self.n_threads, MOST_ROWS), self.n_threads)
+        return out
+
+
+def blocks(n: int, n_threads: int, most: int) -> list[slice]:
+    """Blocks of at most `most` of n things, for the threads."""
+    size = max(1, min(most, -(-n // n_threads)))
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]

@@ -1,0 +1,80 @@
+"""SHAP values of estimators."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.inspection.shap import Explainer
+
+
+class Explains:
+    """The methods of estimators that explain their predictions."""
+
+    backend: str
+    _walk: Any
+
+    def shap_values(self, X: Any) -> np.ndarray:
+        """What each feature adds to the prediction of each row: path-dependent TreeSHAP.
+
+        The values of a row and `expected_value_` add up to what the forest predicts: the
+        probabilities of the classes, the numbers of a regression, the raw predictions of gradient
+        boosting, or the shares of the trees' votes. See docs/explanations.md.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 ndarray of shape (n_samples, n_features), or (n_samples, n_features, n_outputs)
+            where the prediction has several numbers, such as the classes' probabilities; as of
+            shap's TreeExplainer
+
+        Raises
+        ------
+        ValueError
+            A forest that splits by combinations of features, or that predicts a median of trees.
+        TypeError
+            An ensemble of other estimators than this package's trees, or one without predictions.
+
+        References
+        ----------
+        Lundberg et al. (2020), "From local explanations to global understanding with explainable
+        AI for trees". Wettenstein, Mitchell and Yu (2026), "Quadrature-TreeSHAP",
+        arXiv 2605.04497.
+        """
+        check_explained(self)
+        found = self._walk(X, lambda forest, X, b: Explainer.of(forest, b).values(X, b))
+        return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
+
+    @cached_property
+    def expected_value_(self) -> Any:
+        """The prediction where no feature is known: a float, or f64[n_outputs] where predictions
+        have several numbers. See `shap_values`."""
+        check_explained(self)
+        estimator: Any = self
+        forest = estimator.forest_
+
+        def work(backend: Any) -> np.ndarray:
+            return Explainer.of(forest, backend).expected()
+
+        found = run_on_backend(work, self.backend, n_rows=forest.n_nodes)
+        return float(found[0]) if len(found) == 1 else found
+
+
+def check_explained(estimator: Any) -> None:
+    """Raise an error for an estimator without SHAP values."""
+    check_is_fitted(estimator)
+    name = type(estimator).__name__
+    if not hasattr(estimator, "forest_"):
+        raise TypeError(
+            f"this {name} holds other estimators than gpuforest's trees, which alone have "
+            "SHAP values here: explain them with the package shap"
+        )
+    if not hasattr(estimator, "predict"):
+        raise TypeError(f"a {name} predicts nothing, so there is nothing to explain")
