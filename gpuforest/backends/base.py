@@ -155,7 +155,19 @@ class Backend(ABC):
     ) -> np.ndarray:
         """The sums over trees of their SHAP values, f64[N, F, K] on the host; all but the codes are
         on the host. By default on the CPU."""
-        return self._cpu.shap_values(
+        return self._cpu.shap_values(forest, cover, shape, columns, points, self.asnumpy(codes))
+
+    def shap_interactions(
+        self,
+        forest: Forest,
+        cover: np.ndarray,
+        shape: np.ndarray,
+        columns: np.ndarray,
+        points: Points,
+        codes: Array,
+    ) -> np.ndarray:
+        """As shap_values, what pairs of features add: f64[N, F * F, K], see `kernels/shap`."""
+        return self._cpu.shap_interactions(
             forest, cover, shape, columns, points, self.asnumpy(codes)
         )
 

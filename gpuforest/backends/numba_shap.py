@@ -10,7 +10,9 @@ import numpy as np
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.records import trees_of
 from gpuforest.common.parallel import parallel_map
-from gpuforest.kernels.shap.numba import covers, new_work, shap_values
+from gpuforest.kernels.shap.edges import new_work
+from gpuforest.kernels.shap.numba import covers, shap_interactions, shap_values
+from gpuforest.kernels.shap.pairs import new_pairs
 from gpuforest.kernels.shared.records import Points
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can 
 
 
 class ShapOnCpu(NumpyBackend):
-    """The compiled operations on whole trees that need no rows' order."""
+    """SHAP values by compiled kernels; the rest of the backend is in numba.py."""
 
     def covers(self, forest: Forest, leaf_cover: Array) -> tuple[Array, Array]:
         M, F = forest.n_nodes, forest.edges.n_features
@@ -37,24 +39,48 @@ class ShapOnCpu(NumpyBackend):
         return cover, shape
 
     def shap_values(
-        self, forest: Forest, cover: Array, shape: Array, columns: Array, points: Points, codes: Array
-    ) -> Array:
-        return self._explain(shap_values, forest, cover, shape, columns, points, codes, 1)
-
-    def _explain(
         self,
-        kernel: Callable[..., None],
         forest: Forest,
         cover: Array,
         shape: Array,
         columns: Array,
         points: Points,
         codes: Array,
-        power: int,
     ) -> Array:
-        """What a kernel adds for all rows, f64[N, F, K] or, of power 2, f64[N, F, F, K]."""
+        given = forest, cover, shape, columns, points, codes
+        return self._explained(shap_values, codes.shape[1], *given)
+
+    def shap_interactions(
+        self,
+        forest: Forest,
+        cover: Array,
+        shape: Array,
+        columns: Array,
+        points: Points,
+        codes: Array,
+    ) -> Array:
+        F, count = codes.shape[1], int(points.count.max())
+
+        def kernel(*arguments: Any) -> None:
+            shap_interactions(*arguments, new_pairs(F, count))
+
+        given = forest, cover, shape, columns, points, codes
+        return self._explained(kernel, F * F, *given)
+
+    def _explained(
+        self,
+        kernel: Callable[..., None],
+        width: int,
+        forest: Forest,
+        cover: Array,
+        shape: Array,
+        columns: Array,
+        points: Points,
+        codes: Array,
+    ) -> Array:
+        """What a kernel adds for all rows, f64[N, width, K]."""
         (N, F), trees = codes.shape, trees_of(self, forest)
-        out = np.zeros((N, *[F] * power, forest.values.shape[1]))
+        out = np.zeros((N, width, forest.values.shape[1]))
         lines, sets = np.ascontiguousarray(codes.T), True if len(forest.sets) else None
         depth, count = int(shape[:, 1].max()), int(points.count.max())
 

@@ -20,7 +20,7 @@ from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.project.numpy import project
-from gpuforest.kernels.shap.numpy import covers, shap_values
+from gpuforest.kernels.shap.numpy import covers, shap_interactions, shap_values
 from gpuforest.kernels.shared.records import Points
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
@@ -122,6 +122,24 @@ class NumpyBackend(Backend):
         return covers(trees_of(self, forest), leaf_cover)
 
     def shap_values(
-        self, forest: Forest, cover: Array, shape: Array, columns: Array, points: Points, codes: Array
+        self,
+        forest: Forest,
+        cover: Array,
+        shape: Array,
+        columns: Array,
+        points: Points,
+        codes: Array,
     ) -> Array:
         return shap_values(trees_of(self, forest), cover, forest.values, columns, points, codes)
+
+    def shap_interactions(
+        self,
+        forest: Forest,
+        cover: Array,
+        shape: Array,
+        columns: Array,
+        points: Points,
+        codes: Array,
+    ) -> Array:
+        trees = trees_of(self, forest)
+        return shap_interactions(trees, cover, forest.values, columns, points, codes)

@@ -52,6 +52,30 @@ class Explains:
         found = self._walk(X, lambda forest, X, b: Explainer.of(forest, b).values(X, b))
         return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
 
+    def shap_interaction_values(self, X: Any) -> np.ndarray:
+        """How the SHAP values of each row come from features alone, and from pairs of them.
+
+        The sum over one of the features is `shap_values`. What two features do together is shared
+        equally by the items [f, g] and [g, f]; the items [f, f] are what is left for each feature.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 ndarray of shape (n_samples, n_features, n_features), or (n_samples, n_features,
+            n_features, n_outputs) where the prediction has several numbers
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of `shap_values`.
+        """
+        check_explained(self)
+        found = self._walk(X, lambda forest, X, b: Explainer.of(forest, b).interactions(X, b))
+        return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
+
     @cached_property
     def expected_value_(self) -> Any:
         """The prediction where no feature is known: a float, or f64[n_outputs] where predictions

@@ -68,6 +68,18 @@ def _four_of(typing_context: Any, value: Any) -> Any:
     return FOUR(types.float64), generate
 
 
+@intrinsic
+def _total(typing_context: Any, four: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        a, b, c, d = (
+            builder.extract_element(values[0], ir.Constant(ir.IntType(32), lane))
+            for lane in range(lanes.LANES)
+        )
+        return builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
+
+    return types.float64(FOUR), generate
+
+
 def _arithmetic(instruction: str) -> Any:
     @intrinsic
     def operate(typing_context: Any, a: Any, b: Any) -> Any:
@@ -106,3 +118,8 @@ def _inline_store(array, i, four):  # type: ignore[no-untyped-def]
 @overload(lanes.four_of, jit_options=INLINE)
 def _inline_four_of(value):  # type: ignore[no-untyped-def]
     return lambda value: _four_of(value)  # type: ignore[call-arg]
+
+
+@overload(lanes.total, jit_options=INLINE)
+def _inline_total(four):  # type: ignore[no-untyped-def]
+    return lambda four: _total(four)  # type: ignore[call-arg]

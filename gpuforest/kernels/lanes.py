@@ -1,5 +1,7 @@
-"""Four float64 numbers at once. Compiled kernels work on them as one vector. LLVM does not make such
-vectors by itself of loops over parts of one array, because it cannot know whether these overlap.
+"""Four float64 numbers at once, which compiled kernels work on as one vector.
+
+LLVM does not make such vectors by itself of loops over parts of one array, because it cannot know
+whether these overlap.
 
 In Python four numbers are a NumPy array; compile.py has the code of kernels.
 """
@@ -26,3 +28,8 @@ def store(array: Any, i: Any, four: Any) -> None:
 def four_of(value: Any) -> Any:
     """The same number four times."""
     return np.full(LANES, value)
+
+
+def total(four: Any) -> Any:
+    """The sum of the numbers, in a fixed order."""
+    return (four[0] + four[1]) + (four[2] + four[3])

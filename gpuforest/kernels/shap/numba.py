@@ -2,92 +2,36 @@
 
 Rows go through a tree together, in blocks, and depth first. So what an edge does at each point is
 computed once for a block, for the three states that a row can have. The points are innermost: they
-fill vectors, whose length the compiler knows for up to 16 points.
+fill vectors, whose number the compiler knows for up to 12 points.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from gpuforest.kernels.decorators import device, kernel
-from gpuforest.kernels.lanes import LANES, four_of, load, store
-from gpuforest.kernels.shared.goes_left.numba import has_code
-from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.shared.records import Points, Trees
-from gpuforest.kernels.types import Bool, Codes2, F64s, F64s2, F64s3, I64, I64s, I64s2, U8s
-from gpuforest.nodes import (
-    BIN_MASK,
-    CHILD_MASK,
-    CHILD_SHIFT,
-    FEATURE_SHIFT,
-    LEAF_MASK,
-    LEAF_WORD,
-    MISSING_SHIFT,
+from gpuforest.kernels.lanes import LANES
+from gpuforest.kernels.shap.edges import (
+    APART,
+    CHILD,
+    CHILD_BITS,
+    FEATURE,
+    LEAF,
+    LEAF_BITS,
+    ROWS,
+    Work,
+    add_leaf,
+    add_pair,
+    add_root,
+    find_states,
+    go_down,
+    go_up,
+    join_leaves,
+    take_leaf,
+    take_leaves,
+    weigh,
 )
-
-U8 = np.uint8
-LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
-BIN_BITS, CHILD_BITS = U(BIN_MASK), U(CHILD_MASK)
-CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
-ROWS = 64  # rows of a block
-APART, LEFT, RIGHT = 0, 1, 2  # states: the row left the path by this feature above; goes left
-
-
-class Work(NamedTuple):
-    """Scratch of a thread. A level is a node of the path from the root.
-
-    products : f64[levels * ROWS * Q], the product of the path's factors for each row and point
-    sums : f64[levels * ROWS * Q], the sums over the leaves below
-    found : f64[F * ROWS * Q], the SHAP values at each point
-    product, gain : f64[levels * 6 Q], for both edges below each level's node, and for each state,
-        what the products and the sums are multiplied by
-    at, weight, lost : f64[Q], the points, their weights, and these times -1 / (1 - point)
-    share : f64[F], one over the share of the cover that the path's splits by a feature left over
-    before, below : f64[levels] and f64[2 levels], what `share` is above and below each level
-    node : i64[levels]
-    side : u8[levels], how many children of the node are done
-    state : u8[levels * ROWS]
-    along : u8[F * ROWS], whether a row goes the path's way at all splits by a feature
-    """
-
-    products: F64s
-    sums: F64s
-    found: F64s
-    product: F64s
-    gain: F64s
-    at: F64s
-    weight: F64s
-    lost: F64s
-    share: F64s
-    before: F64s
-    below: F64s
-    node: I64s
-    side: U8s
-    state: U8s
-    along: U8s
-
-
-def new_work(n_features: int, depth: int, count: int) -> Work:
-    """Scratch for trees of this depth, and so many points."""
-    Q, levels = padded(count), depth + 1
-    return Work(
-        *(np.empty(levels * ROWS * Q) for _ in range(2)),
-        np.empty(n_features * ROWS * Q),
-        *(np.empty(levels * 6 * Q) for _ in range(2)),
-        *(np.empty(Q) for _ in range(3)),
-        np.ones(n_features),
-        np.empty(levels),
-        np.empty(2 * levels),
-        np.empty(levels, np.int64),
-        np.empty(levels, np.uint8),
-        np.empty(levels * ROWS, np.uint8),
-        np.ones(n_features * ROWS, np.uint8),
-    )
-
-
-def padded(count: int) -> int:
-    """The number of points with those of weight zero that fill vectors."""
-    return -(-count // LANES) * LANES
+from gpuforest.kernels.shap.pairs import Pairs, add_pairs, know, leave, meet
+from gpuforest.kernels.shared.records import Points, Trees
+from gpuforest.kernels.types import I64, Bool, Codes2, F64s, F64s2, F64s3, I64s, I64s2
 
 
 @kernel
@@ -139,143 +83,7 @@ def covers(trees: Trees, leaf_cover: F64s, cover: F64s, shape: I64s2, parent: I6
 
 
 @device
-def find_states(trees, sets, node, codes, first, n, work, h):
-    """Write the states of the rows first .. first + n - 1 at a node to level h of work.state."""
-    word, missing, state = trees.nodes[node], trees.missing, work.state
-    f = np.int64(word >> FEATURE)
-    kind = codes.dtype.type
-    empty, holes_left = kind(missing), U8((word >> MISSING) & ONE)
-    row, begin = f * ROWS, h * ROWS
-    if sets is not None and word & BIN_BITS == BIN_BITS:
-        for i in range(n):
-            code = np.int64(codes[f, first + i])
-            left = U8(has_code(sets, trees.set_at[node], code)) if code != missing else holes_left
-            state[U(begin + i)] = (U8(2) - left) * work.along[U(row + i)]
-        return
-    bin = kind(word & BIN_BITS)
-    for i in range(n):  # in bytes, which fill vectors
-        code = codes[f, first + i]
-        left = U8(code <= bin) | (U8(code == empty) & holes_left)
-        state[U(begin + i)] = (U8(2) - left) * work.along[U(row + i)]
-
-
-@device
-def weigh(above, left, right, left_times, right_times, at, Q, work):
-    """Write what both edges below a node do in each state, at each point, to `product` and `gain`
-    of the scratch, at `at`.
-
-    above, left, right : one over the feature's share of the cover, above and below the node
-    left_times, right_times : what the products below are multiplied by
-    """
-    product, gain, at, size = work.product, work.gain, U(at), U(Q)
-    one = four_of(1.0)
-    of_left, of_right = four_of(left_times), four_of(right_times)
-    for j in range(0, Q, LANES):
-        k = at + U(j)
-        t, weight = load(work.at, U(j)), load(work.weight, U(j))
-        u = one - t
-        old = one / (u + t * four_of(above))
-        apart, known = u * old, four_of(above - 1.0) * old
-        new_left, new_right = u + t * four_of(left), u + t * four_of(right)
-        gain_left = (four_of(left - 1.0) / new_left - known) * weight
-        gain_right = (four_of(right - 1.0) / new_right - known) * weight
-        gain_apart = load(work.lost, U(j)) - known * weight
-        store(product, k, of_left)
-        store(product, k + size, new_left * old * of_left)
-        store(product, k + U(2) * size, apart * of_left)
-        store(product, k + U(3) * size, of_right)
-        store(product, k + U(4) * size, apart * of_right)
-        store(product, k + U(5) * size, new_right * old * of_right)
-        store(gain, k, four_of(0.0))
-        store(gain, k + size, gain_left)
-        store(gain, k + U(2) * size, gain_apart)
-        store(gain, k + U(3) * size, four_of(0.0))
-        store(gain, k + U(4) * size, gain_apart)
-        store(gain, k + U(5) * size, gain_right)
-
-
-@device
-def join_leaves(at, Q, work):
-    """Make of the edges to both leaves of a node, at `at`, one: the product is that of the sums of
-    both, the gain is what the products are multiplied by for the feature's values."""
-    product, gain, at = work.product, work.gain, U(at)
-    for j in range(0, 3 * Q, LANES):
-        left, right = at + U(j), at + U(3 * Q) + U(j)
-        a, b = load(product, left), load(product, right)
-        store(product, left, a + b)
-        store(gain, left, a * load(gain, left) + b * load(gain, right))
-
-
-@device
-def go_down(h, n, at, Q, work):
-    """Multiply the products of n rows at level h into those below an edge."""
-    d = work.products
-    for i in range(n):
-        s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
-        a = U((h * ROWS + i) * Q)
-        for j in range(0, Q, LANES):
-            k = U(j)
-            below = load(d, a + k) * load(work.product, s + k)
-            store(d, a + U(ROWS * Q) + k, below)
-
-
-@device
-def add_leaf(h, n, f, at, Q, is_first, work):
-    """Add a leaf below level h to the sums there, and to the values of the node's feature."""
-    sums, found = work.sums, work.found
-    for i in range(n):
-        s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
-        a, o = U((h * ROWS + i) * Q), U((f * ROWS + i) * Q)
-        for j in range(0, Q, LANES):
-            k = U(j)
-            own = load(work.products, a + k) * load(work.product, s + k)
-            store(found, o + k, load(found, o + k) + own * load(work.gain, s + k))
-            store(sums, a + k, own if is_first else load(sums, a + k) + own)
-
-
-@device
-def go_up(h, n, f, at, Q, is_first, work):
-    """Add the sums below an edge to those of level h, and to the values of the node's feature."""
-    sums, found = work.sums, work.found
-    for i in range(n):
-        s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
-        a, o = U((h * ROWS + i) * Q), U((f * ROWS + i) * Q)
-        for j in range(0, Q, LANES):
-            k = U(j)
-            own = load(sums, a + U(ROWS * Q) + k)
-            store(found, o + k, load(found, o + k) + own * load(work.gain, s + k))
-            store(sums, a + k, own if is_first else load(sums, a + k) + own)
-
-
-@device
-def add_pair(h, n, f, at, below_f, below_at, Q, is_first, work):
-    """Add a node with two leaves below level h: all of go_down, its leaves, and go_up."""
-    sums, found = work.sums, work.found
-    for i in range(n):
-        s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
-        b = U(below_at) + U(work.state[U((h + 1) * ROWS + i)]) * U(Q)
-        a, o, p = U((h * ROWS + i) * Q), U((f * ROWS + i) * Q), U((below_f * ROWS + i) * Q)
-        for j in range(0, Q, LANES):
-            k = U(j)
-            below = load(work.products, a + k) * load(work.product, s + k)
-            store(found, p + k, load(found, p + k) + below * load(work.gain, b + k))
-            own = below * load(work.product, b + k)
-            store(found, o + k, load(found, o + k) + own * load(work.gain, s + k))
-            store(sums, a + k, own if is_first else load(sums, a + k) + own)
-
-
-@device
-def add_root(n, f, Q, work):
-    """Add a tree of one split."""
-    for i in range(n):
-        s, o = U(work.state[U(i)]) * U(Q), U((f * ROWS + i) * Q)
-        for j in range(0, Q, LANES):
-            k = U(j)
-            store(work.found, o + k, load(work.found, o + k) + load(work.gain, s + k))
-
-
-@device
-def enter(trees, sets, t, v, h, cover, values, c, codes, first, n, Q, work):
+def enter(trees, sets, t, v, h, cover, values, c, codes, first, n, Q, work, pairs):
     """Prepare a node at level h: the states of the rows, and what both edges do. Returns how many
     of its children are leaves."""
     nodes, root = trees.nodes, trees.offsets[t]
@@ -284,6 +92,8 @@ def enter(trees, sets, t, v, h, cover, values, c, codes, first, n, Q, work):
     above = work.share[f]
     work.node[h], work.side[h], work.before[h] = v, 0, above
     find_states(trees, sets, v, codes, first, n, work, h)
+    if pairs is not None:
+        meet(pairs, f, above)
     left_times = right_times = 1.0
     leaves = 0
     if nodes[child] >= LEAF:
@@ -304,15 +114,18 @@ def enter(trees, sets, t, v, h, cover, values, c, codes, first, n, Q, work):
 
 
 @device
-def walk(trees, sets, t, cover, values, c, codes, first, n, Q, work):
-    """Add a tree's values of output c for the rows first .. first + n - 1 to work.found."""
+def walk(trees, sets, t, cover, values, c, codes, first, n, Q, work, pairs, out):
+    """Add a tree's values of output c for the rows first .. first + n - 1 to work.found, and those
+    of pairs of features, if `pairs` is not None."""
     nodes, root, h = trees.nodes, trees.offsets[t], 0
     if nodes[root] >= LEAF:
         return
     for i in range(n * Q):
         work.products[i] = 1.0
-    if enter(trees, sets, t, root, 0, cover, values, c, codes, first, n, Q, work) == 2:
+    if enter(trees, sets, t, root, 0, cover, values, c, codes, first, n, Q, work, pairs) == 2:
         add_root(n, np.int64(nodes[root] >> FEATURE), Q, work)
+        if pairs is not None:
+            leave(pairs, 1.0)
         return
     while True:
         v = work.node[h]
@@ -322,26 +135,53 @@ def walk(trees, sets, t, cover, values, c, codes, first, n, Q, work):
             work.share[f] = work.before[h]
             for i in range(n):
                 work.along[f * ROWS + i] = work.state[h * ROWS + i] != APART
+            if pairs is not None:
+                leave(pairs, work.before[h])
+                know(pairs, f, work.share[f], n, Q, work)
             if h == 0:
                 return
             h -= 1
             f, s = np.int64(nodes[work.node[h]] >> FEATURE), np.int64(work.side[h])
             go_up(h, n, f, (6 * h + 3 * s) * Q, Q, s == 0, work)
+            if pairs is not None:
+                add_pairs(
+                    pairs, work.sums, h + 1, h, n, f, (6 * h + 3 * s) * Q, c, first, Q, work, out
+                )
             work.side[h] += 1
             continue
         child = root + np.int64((word >> CHILD) & CHILD_BITS) + s
         at, end = (6 * h + 3 * s) * Q, nodes[child]
         work.side[h] += 1
         if end >= LEAF:
-            add_leaf(h, n, f, at, Q, s == 0, work)
+            if pairs is None:
+                add_leaf(h, n, f, at, Q, s == 0, work)
+            else:
+                take_leaf(h, n, at, Q, work)
+                go_up(h, n, f, at, Q, s == 0, work)
+                add_pairs(pairs, work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
             continue
         work.share[f] = work.below[2 * h + s]
         for i in range(n):
             work.along[f * ROWS + i] = work.state[h * ROWS + i] == 1 + s
-        leaves = enter(trees, sets, t, child, h + 1, cover, values, c, codes, first, n, Q, work)
+        if pairs is not None:
+            know(pairs, f, work.share[f], n, Q, work)
+        leaves = enter(
+            trees, sets, t, child, h + 1, cover, values, c, codes, first, n, Q, work, pairs
+        )
         if leaves == 2:
             below_f = np.int64(end >> FEATURE)
-            add_pair(h, n, f, at, below_f, 6 * (h + 1) * Q, Q, s == 0, work)
+            below_at = 6 * (h + 1) * Q
+            if pairs is None:
+                add_pair(h, n, f, at, below_f, below_at, Q, s == 0, work)
+            else:
+                go_down(h, n, at, Q, work)
+                take_leaves(h + 1, n, below_f, below_at, Q, work)
+                add_pairs(
+                    pairs, work.products, h + 1, h + 1, n, below_f, below_at, c, first, Q, work, out
+                )
+                leave(pairs, work.before[h + 1])
+                go_up(h, n, f, at, Q, s == 0, work)
+                add_pairs(pairs, work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
             continue
         work.side[h] -= 1
         go_down(h, n, at, Q, work)
@@ -349,17 +189,46 @@ def walk(trees, sets, t, cover, values, c, codes, first, n, Q, work):
 
 
 @device
-def one_tree(trees, sets, t, cover, values, c, codes, first, n, work, Q, out):
-    F, size = out.shape[1], ROWS * Q
-    for i in range(F * size):
-        work.found[i] = 0.0
-    walk(trees, sets, t, cover, values, c, codes, first, n, Q, work)
+def one_tree(trees, sets, t, cover, values, c, codes, first, n, work, Q, pairs, out):
+    """Add a tree's values of output c for the rows first .. first + n - 1 to `out`."""
+    F, size = len(work.share), ROWS * Q
+    for f in range(F):
+        for i in range(n * Q):
+            work.found[f * size + i] = 0.0
+    walk(trees, sets, t, cover, values, c, codes, first, n, Q, work, pairs, out)
     for f in range(F):
         for i in range(n):
-            total = work.found[f * size + i * Q]
+            own = work.found[f * size + i * Q]
             for k in range(1, Q):
-                total += work.found[f * size + i * Q + k]
-            out[first + i, f, c] += total
+                own += work.found[f * size + i * Q + k]
+            out[first + i, f if pairs is None else f * F + f, c] += own
+
+
+@device
+def all_trees(
+    trees, cover, values, columns, points, codes, out, begin, end, work, pairs, sets
+):  # fmt: skip
+    """Add the values of the rows begin .. end - 1, or those of pairs of features, to `out`."""
+    for t in range(len(trees.offsets) - 1):
+        Q, first_point = -(-points.count[t] // LANES) * LANES, points.first[t]
+        for k in range(Q):
+            real = k < points.count[t]
+            work.at[k] = points.at[first_point + k] if real else 0.5
+            work.weight[k] = points.weight[first_point + k] if real else 0.0
+            work.lost[k] = -1.0 / (1.0 - work.at[k]) * work.weight[k]
+        for first in range(begin, end, ROWS):
+            n = min(ROWS, end - first)
+            for c in range(columns[t, 0], columns[t, 1]):
+                if Q == 4:
+                    one_tree(trees, sets, t, cover, values, c, codes, first, n, work, 4, pairs, out)
+                elif Q == 8:
+                    one_tree(trees, sets, t, cover, values, c, codes, first, n, work, 8, pairs, out)
+                elif Q == 12:
+                    one_tree(
+                        trees, sets, t, cover, values, c, codes, first, n, work, 12, pairs, out
+                    )
+                else:
+                    one_tree(trees, sets, t, cover, values, c, codes, first, n, work, Q, pairs, out)
 
 
 @kernel
@@ -373,21 +242,14 @@ def shap_values(
     sets : None if no node has a set
     """
     own = None if sets is None else trees.sets
-    for t in range(len(trees.offsets) - 1):
-        Q, first_point = -(-points.count[t] // LANES) * LANES, points.first[t]
-        for k in range(Q):
-            real = k < points.count[t]
-            work.at[k] = points.at[first_point + k] if real else 0.5
-            work.weight[k] = points.weight[first_point + k] if real else 0.0
-            work.lost[k] = -1.0 / (1.0 - work.at[k]) * work.weight[k]
-        for first in range(begin, end, ROWS):
-            n = min(ROWS, end - first)
-            for c in range(columns[t, 0], columns[t, 1]):
-                if Q == 4:
-                    one_tree(trees, own, t, cover, values, c, codes, first, n, work, 4, out)
-                elif Q == 8:
-                    one_tree(trees, own, t, cover, values, c, codes, first, n, work, 8, out)
-                elif Q == 12:
-                    one_tree(trees, own, t, cover, values, c, codes, first, n, work, 12, out)
-                else:
-                    one_tree(trees, own, t, cover, values, c, codes, first, n, work, Q, out)
+    all_trees(trees, cover, values, columns, points, codes, out, begin, end, work, None, own)
+
+
+@kernel
+def shap_interactions(
+    trees: Trees, cover: F64s, values: F64s2, columns: I64s2, points: Points, codes: Codes2,
+    out: F64s3, begin: I64, end: I64, work: Work, sets: Bool | None, pairs: Pairs,
+):  # fmt: skip
+    """As shap_values, for pairs of features: `out` f64[N, F * F, K]."""
+    own = None if sets is None else trees.sets
+    all_trees(trees, cover, values, columns, points, codes, out, begin, end, work, pairs, own)

@@ -1,12 +1,13 @@
 """SHAP values of trees by quadrature (Wettenstein, Mitchell and Yu 2026, arXiv 2605.04497).
 
-The game is that of path-dependent TreeSHAP (Lundberg et al. 2020): at a split by a feature that is not
-known, a row goes both ways, with the shares of the node's cover. On the path to a leaf, let each
+The game is that of path-dependent TreeSHAP (Lundberg et al. 2020): at a split by a feature that is
+not known, a row goes both ways, with the shares of the node's cover. On the path to a leaf, let each
 feature j have the share r_j of the cover that the path's splits by j left over, and let o_j be 1 if
-the row goes the path's way at all of them, else 0. If each other feature is known with the
-probability x, the leaf counts with
+the row goes the path's way at all of them, else 0. If each feature is known with the probability x,
+the leaf counts with
 
-    value * prod_j (r_j (1 - x) + o_j x) = value * cover / root cover * prod_j ((1 - x) + o_j x / r_j)
+    value * prod_j (r_j (1 - x) + o_j x)
+    = value * cover / root cover * prod_j q_j, where q_j = (1 - x) + o_j x / r_j
 
 The SHAP value of feature i is the integral over x from 0 to 1 of this product without the factor of
 i, times o_i - r_i. It is a polynomial in x, which Gauss-Legendre quadrature integrates exactly with
@@ -17,9 +18,12 @@ leaves below an edge share what a feature's factor was at that edge, so the edge
 
     weight * ((o_e / r_e - 1) / q_e - (o_a / r_a - 1) / q_a) * sums below the edge
 
-to its feature, where q = (1 - x) + o x / r, and a is the state of the feature above the edge.
+to its feature, where a is the state of the feature above the edge. An interaction of two features
+is the same integral without the factors of both, times (o_i - r_i) (o_j - r_j): each edge adds to
+its feature and any other one of the path the above, times (o_j / r_j - 1) / q_j.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import array_api_compat.numpy as xp
@@ -108,13 +112,82 @@ def shap_values(
     for t in range(len(trees.offsets) - 1):
         own = slice(points.first[t], points.first[t] + points.count[t])
         for c in range(columns[t, 0], columns[t, 1]):
-            found = tree_values(trees, t, cover, values[:, c], points.at[own],
-                                points.weight[own], codes)  # fmt: skip
-            total = found[..., 0]
-            for k in range(1, found.shape[2]):
-                total = total + found[..., k]
-            out[..., c] += total.T
+            found = np.zeros((codes.shape[1], len(codes), points.count[t]))
+
+            def add(f: int, change: np.ndarray, *_: Any, found: np.ndarray = found) -> None:
+                found[f] += change
+
+            walk(trees, t, cover, values[:, c], points.at[own], points.weight[own], codes, add)
+            out[..., c] += sum_up(found).T
     return out
+
+
+def shap_interactions(
+    trees: Trees,
+    cover: np.ndarray,
+    values: np.ndarray,
+    columns: np.ndarray,
+    points: Points,
+    codes: np.ndarray,
+) -> np.ndarray:
+    """The sums over the trees of what pairs of features add, f64[N, F * F, K], with the parameters
+    of `shap_values`.
+
+    The items f * F + f are the SHAP values; the items f * F + g and g * F + f add up to twice the
+    interaction of f and g, as shap defines it. A tree adds to an item edge after edge.
+
+    Example
+    -------
+    In the example of `shap_values`, only the edges by feature 1 have another feature on their path.
+    They add to the item 1 * 2 + 0 the 7/4 of feature 1 times (4/3 - 1) / (7/6), 1/2. The
+    interaction is half of it. By definition it is half of 9 - 7 - 27/4 + 21/4 = 1/2, the same.
+    """
+    N, F = codes.shape
+    out = np.zeros((N, F * F, values.shape[1]))
+    for t in range(len(trees.offsets) - 1):
+        own = slice(points.first[t], points.first[t] + points.count[t])
+        at = points.at[own]
+        for c in range(columns[t, 0], columns[t, 1]):
+            found = np.zeros((F, N, len(at)))
+
+            def add(
+                f: int,
+                change: np.ndarray,
+                share: np.ndarray,
+                along: np.ndarray,
+                at: np.ndarray = at,
+                found: np.ndarray = found,
+                c: int = c,
+            ) -> None:
+                found[f] += change
+                for g in np.flatnonzero(share != 1.0):
+                    if g != f:
+                        known = (share[g] - 1.0) / ((1.0 - at) + at * share[g])
+                        known = np.where(along[g][:, None], known, -1.0 / (1.0 - at))
+                        out[:, f * F + g, c] += sum_of_four(change * known)
+
+            walk(trees, t, cover, values[:, c], at, points.weight[own], codes, add)
+            out[:, :: F + 1, c] += sum_up(found).T
+    return out
+
+
+def sum_up(found: np.ndarray) -> np.ndarray:
+    """The sums f64[...] over points f64[..., P], point after point."""
+    total: np.ndarray = found[..., 0]
+    for k in range(1, found.shape[-1]):
+        total = total + found[..., k]
+    return total
+
+
+def sum_of_four(found: np.ndarray) -> np.ndarray:
+    """The sums f64[N] over points f64[N, P], as vectors of four numbers add them up."""
+    P = found.shape[1]
+    fours = np.zeros((len(found), 4, -(-P // 4)))
+    for k in range(P):
+        fours[:, k % 4, k // 4] = found[:, k]
+    a, b, c, d = np.moveaxis(sum_up(fours), 1, 0)
+    total: np.ndarray = (a + b) + (c + d)
+    return total
 
 
 class Node:
@@ -133,7 +206,7 @@ class Node:
         self.sums: Any = None
 
 
-def tree_values(
+def walk(
     trees: Trees,
     t: int,
     cover: np.ndarray,
@@ -141,15 +214,24 @@ def tree_values(
     at: np.ndarray,
     weight: np.ndarray,
     codes: np.ndarray,
-) -> np.ndarray:
-    """A tree's SHAP values of one output, at each point and times its weight: f64[F, N, P].
+    add: Callable[..., None],
+) -> None:
+    """Walk a tree depth first, and call add(feature, change f64[N, P], share, along) for each edge,
+    or for both edges of a node with two leaves.
+
+    `change` is what SHAP values change by at each point, times its weight. share f64[F]: one over
+    each feature's share of the cover on the path; along bool[F, N]: whether rows go the path's way
+    by each feature.
 
     value : f64[V]; at, weight : f64[P]
     """
     root, (N, F) = trees.offsets[t], codes.shape
     share, along = np.ones(F), np.ones((F, N), bool)
-    found = np.zeros((F, N, len(at)))
     path: list[Node] = []
+
+    def add_edge(node: Node, side: int, sums: np.ndarray) -> None:
+        add(node.feature, sums * node.edges.gain[side][node.state], share, along)
+        node.sums = sums if side == 0 else node.sums + sums
 
     def enter(i: int, products: np.ndarray) -> None:
         """Go down to a split."""
@@ -176,13 +258,13 @@ def tree_values(
             node.side = 2
             node.sums = node.products * edges.product.sum(axis=0)[node.state]
             gain = edges.product * edges.gain
-            found[f] += node.products * (gain[0] + gain[1])[node.state]
+            add(f, node.products * (gain[0] + gain[1])[node.state], share, along)
         elif s < 2:
             # 2. one child after the other
             node.side += 1
             products = node.products * edges.product[s][node.state]
             if is_leaf(trees.nodes[children[s]]):
-                _add(node, s, products, found)
+                add_edge(node, s, products)
             else:
                 share[f], along[f] = edges.below[s], node.state == 1 + s
                 enter(children[s], products)
@@ -191,14 +273,7 @@ def tree_values(
             share[f], along[f] = node.before, node.state != APART
             path.pop()
             if path:
-                _add(path[-1], path[-1].side - 1, node.sums, found)
-    return found
-
-
-def _add(node: Node, side: int, sums: np.ndarray, found: np.ndarray) -> None:
-    """Add the sums below an edge to its node's, and to its feature's values."""
-    found[node.feature] += sums * node.edges.gain[side][node.state]
-    node.sums = sums if side == 0 else node.sums + sums
+                add_edge(path[-1], path[-1].side - 1, node.sums)
 
 
 def _child(trees: Trees, root: int, i: int, side: int) -> int:

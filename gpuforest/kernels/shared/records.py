@@ -257,7 +257,7 @@ class Trees(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Points between 0 and 1 at which polynomials are integrated, for each tree as many as it needs.
+    """Points between 0 and 1 at which polynomials are integrated: for each tree as many as needed.
 
     first, count : i64[T], the points of tree t are at[first[t]:first[t] + count[t]]
     at, weight : f64[...], the points and their weights
