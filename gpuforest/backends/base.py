@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpuforest.criteria import Criterion
     from gpuforest.forest import Forest
     from gpuforest.frontier import Rules
-    from gpuforest.kernels.shared.records import Points
+    from gpuforest.inspection.shap import Explainer
     from gpuforest.memory import Fit
     from gpuforest.sampling import Wanted
     from gpuforest.target import TargetCoding
@@ -144,32 +144,14 @@ class Backend(ABC):
         i64[T, 2], on the host; see `kernels/shap`. By default on the CPU."""
         return self._cpu.covers(forest, leaf_cover)
 
-    def shap_values(
-        self,
-        forest: Forest,
-        cover: np.ndarray,
-        shape: np.ndarray,
-        columns: np.ndarray,
-        points: Points,
-        codes: Array,
-    ) -> np.ndarray:
-        """The sums over trees of their SHAP values, f64[N, F, K] on the host; all but the codes are
-        on the host. By default on the CPU."""
-        return self._cpu.shap_values(forest, cover, shape, columns, points, self.asnumpy(codes))
+    def shap_values(self, explainer: Explainer, codes: Array) -> np.ndarray:
+        """The sums over trees of their SHAP values, f64[N, F, K], on the host. By default on the
+        CPU."""
+        return self._cpu.shap_values(explainer, self.asnumpy(codes))
 
-    def shap_interactions(
-        self,
-        forest: Forest,
-        cover: np.ndarray,
-        shape: np.ndarray,
-        columns: np.ndarray,
-        points: Points,
-        codes: Array,
-    ) -> np.ndarray:
-        """As shap_values, what pairs of features add: f64[N, F * F, K], see `kernels/shap`."""
-        return self._cpu.shap_interactions(
-            forest, cover, shape, columns, points, self.asnumpy(codes)
-        )
+    def shap_interactions(self, explainer: Explainer, codes: Array) -> np.ndarray:
+        """The same of pairs of features, f64[N, F * F, K], see `kernels/shap`."""
+        return self._cpu.shap_interactions(explainer, self.asnumpy(codes))
 
     @property
     def _cpu(self) -> Backend:

@@ -13,10 +13,10 @@ from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.shap.edges import new_work
 from gpuforest.kernels.shap.numba import covers, shap_interactions, shap_values
 from gpuforest.kernels.shap.pairs import new_pairs
-from gpuforest.kernels.shared.records import Points
 
 if TYPE_CHECKING:
     from gpuforest.forest import Forest
+    from gpuforest.inspection.shap import Explainer
 
 Array = Any
 
@@ -38,56 +38,29 @@ class ShapOnCpu(NumpyBackend):
         parallel_map(part, blocks(forest.n_trees, self.n_threads, forest.n_trees), self.n_threads)
         return cover, shape
 
-    def shap_values(
-        self,
-        forest: Forest,
-        cover: Array,
-        shape: Array,
-        columns: Array,
-        points: Points,
-        codes: Array,
-    ) -> Array:
-        given = forest, cover, shape, columns, points, codes
-        return self._explained(shap_values, codes.shape[1], *given)
+    def shap_values(self, e: Explainer, codes: Array) -> Array:
+        return self._explained(shap_values, codes.shape[1], e, codes)
 
-    def shap_interactions(
-        self,
-        forest: Forest,
-        cover: Array,
-        shape: Array,
-        columns: Array,
-        points: Points,
-        codes: Array,
-    ) -> Array:
-        F, count = codes.shape[1], int(points.count.max())
+    def shap_interactions(self, e: Explainer, codes: Array) -> Array:
+        F, count = codes.shape[1], int(e.points.count.max())
 
         def kernel(*arguments: Any) -> None:
             shap_interactions(*arguments, new_pairs(F, count))
 
-        given = forest, cover, shape, columns, points, codes
-        return self._explained(kernel, F * F, *given)
+        return self._explained(kernel, F * F, e, codes)
 
     def _explained(
-        self,
-        kernel: Callable[..., None],
-        width: int,
-        forest: Forest,
-        cover: Array,
-        shape: Array,
-        columns: Array,
-        points: Points,
-        codes: Array,
+        self, kernel: Callable[..., None], width: int, e: Explainer, codes: Array
     ) -> Array:
         """What a kernel adds for all rows, f64[N, width, K]."""
-        (N, F), trees = codes.shape, trees_of(self, forest)
-        out = np.zeros((N, width, forest.values.shape[1]))
-        lines, sets = np.ascontiguousarray(codes.T), True if len(forest.sets) else None
-        depth, count = int(shape[:, 1].max()), int(points.count.max())
+        (N, F), trees, values = codes.shape, trees_of(self, e.forest), e.forest.values
+        out = np.zeros((N, width, values.shape[1]))
+        lines, sets = np.ascontiguousarray(codes.T), True if len(e.forest.sets) else None
+        depth, count = int(e.shape[:, 1].max()), int(e.points.count.max())
 
         def part(rows: slice) -> None:
-            work = new_work(F, depth, count)
-            kernel(trees, cover, forest.values, columns, points, lines, out, rows.start, rows.stop,
-                   work, sets)  # fmt: skip
+            work, (begin, end) = new_work(F, depth, count), (rows.start, rows.stop)
+            kernel(trees, e.cover, values, e.columns, e.points, lines, out, begin, end, work, sets)
 
         parallel_map(part, blocks(N, self.n_threads, MOST_ROWS), self.n_threads)
         return out

@@ -21,7 +21,6 @@ from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.project.numpy import project
 from gpuforest.kernels.shap.numpy import covers, shap_interactions, shap_values
-from gpuforest.kernels.shared.records import Points
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 from gpuforest.kernels.traverse.numpy import accumulate, apply
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
     from gpuforest.boosting.rounds import Boosting
     from gpuforest.forest import Forest
+    from gpuforest.inspection.shap import Explainer
     from gpuforest.memory import Fit, WorkingMemory
     from gpuforest.training import Training
 
@@ -121,25 +121,10 @@ class NumpyBackend(Backend):
     def covers(self, forest: Forest, leaf_cover: Array) -> tuple[Array, Array]:
         return covers(trees_of(self, forest), leaf_cover)
 
-    def shap_values(
-        self,
-        forest: Forest,
-        cover: Array,
-        shape: Array,
-        columns: Array,
-        points: Points,
-        codes: Array,
-    ) -> Array:
-        return shap_values(trees_of(self, forest), cover, forest.values, columns, points, codes)
+    def shap_values(self, e: Explainer, codes: Array) -> Array:
+        trees = trees_of(self, e.forest)
+        return shap_values(trees, e.cover, e.forest.values, e.columns, e.points, codes)
 
-    def shap_interactions(
-        self,
-        forest: Forest,
-        cover: Array,
-        shape: Array,
-        columns: Array,
-        points: Points,
-        codes: Array,
-    ) -> Array:
-        trees = trees_of(self, forest)
-        return shap_interactions(trees, cover, forest.values, columns, points, codes)
+    def shap_interactions(self, e: Explainer, codes: Array) -> Array:
+        trees = trees_of(self, e.forest)
+        return shap_interactions(trees, e.cover, e.forest.values, e.columns, e.points, codes)

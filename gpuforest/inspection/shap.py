@@ -68,26 +68,24 @@ class Explainer:
 
     def values(self, X: Array, backend: Backend) -> np.ndarray:
         """The SHAP values of the rows of X [N, F], f64[N, F, K]."""
-        return self._combined(backend.shap_values(*self._given(X, backend)))
+        return self._combined(backend.shap_values(self, self._codes(X, backend)))
 
     def interactions(self, X: Array, backend: Backend) -> np.ndarray:
         """The SHAP interaction values of the rows of X [N, F], f64[N, F, F, K].
 
         They are symmetric, and add up over one of the features to the SHAP values.
         """
-        found = self._combined(backend.shap_interactions(*self._given(X, backend)))
+        found = self._combined(backend.shap_interactions(self, self._codes(X, backend)))
         (N, _, K), F = found.shape, self.forest.edges.n_features
         found = found.reshape(N, F, F, K)
         own, f = np.einsum("nffk->nfk", found).copy(), np.arange(F)
-        found = (found + found.transpose(0, 2, 1, 3)) / 4.0
+        found = (found + found.transpose(0, 2, 1, 3)) / 2.0
         found[:, f, f] = 0.0
         found[:, f, f] = own - found.sum(axis=2)
         return np.asarray(found)
 
-    def _given(self, X: Array, backend: Backend) -> tuple[Any, ...]:
-        """What the backend takes."""
-        codes = bin_matrix(X, self.forest.edges, backend).codes
-        return self.forest, self.cover, self.shape, self.columns, self.points, codes
+    def _codes(self, X: Array, backend: Backend) -> Array:
+        return bin_matrix(X, self.forest.edges, backend).codes
 
     def _combined(self, sums: np.ndarray) -> np.ndarray:
         """Values of the forest f64[..., K] from sums over its trees."""

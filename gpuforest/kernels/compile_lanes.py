@@ -16,7 +16,7 @@ VECTOR = ir.VectorType(ir.DoubleType(), lanes.LANES)
 INLINE: Any = {"forceinline": True, "no_cpython_wrapper": True}
 
 
-class FourType(types.Type):  # type: ignore[misc]
+class FourType(types.Type):
     """Numba's type of four numbers."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ FOUR = FourType()
 
 
 @register_model(FourType)
-class FourModel(PrimitiveModel):  # type: ignore[misc]
+class FourModel(PrimitiveModel):
     """It is a vector, in registers and in memory."""
 
     def __init__(self, manager: Any, kind: Any) -> None:

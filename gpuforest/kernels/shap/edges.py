@@ -65,10 +65,14 @@ def new_work(n_features: int, depth: int, count: int) -> Work:
     """Scratch for trees of this depth, and so many points."""
     Q, levels = padded(count), depth + 1
     return Work(
-        *(np.empty(levels * ROWS * Q) for _ in range(2)),
+        np.empty(levels * ROWS * Q),
+        np.empty(levels * ROWS * Q),
         np.empty(n_features * ROWS * Q),
-        *(np.empty(levels * 6 * Q) for _ in range(2)),
-        *(np.empty(Q) for _ in range(3)),
+        np.empty(levels * 6 * Q),
+        np.empty(levels * 6 * Q),
+        np.empty(Q),
+        np.empty(Q),
+        np.empty(Q),
         np.ones(n_features),
         np.empty(levels),
         np.empty(2 * levels),

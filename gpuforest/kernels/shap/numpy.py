@@ -1,17 +1,17 @@
 """SHAP values of trees by quadrature (Wettenstein, Mitchell and Yu 2026, arXiv 2605.04497).
 
 The game is that of path-dependent TreeSHAP (Lundberg et al. 2020): at a split by a feature that is
-not known, a row goes both ways, with the shares of the node's cover. On the path to a leaf, let each
-feature j have the share r_j of the cover that the path's splits by j left over, and let o_j be 1 if
-the row goes the path's way at all of them, else 0. If each feature is known with the probability x,
-the leaf counts with
+not known, a row goes both ways, with the shares of the node's cover. On the path to a leaf, let
+each feature j have the share r_j of the cover that the path's splits by j left over, and let o_j be
+1 if the row goes the path's way at all of them, else 0. If each feature is known with the
+probability x, the leaf counts with
 
     value * prod_j (r_j (1 - x) + o_j x)
     = value * cover / root cover * prod_j q_j, where q_j = (1 - x) + o_j x / r_j
 
-The SHAP value of feature i is the integral over x from 0 to 1 of this product without the factor of
-i, times o_i - r_i. It is a polynomial in x, which Gauss-Legendre quadrature integrates exactly with
-half as many points as the path has features.
+The SHAP value of feature i is the integral over x from 0 to 1 of this product without the factor
+of i, times o_i - r_i. It is a polynomial in x, which Gauss-Legendre quadrature integrates exactly
+with half as many points as the path has features.
 
 Going down, `products` gathers the factors at all points; going up, `sums` gathers the leaves. All
 leaves below an edge share what a feature's factor was at that edge, so the edge adds
@@ -140,7 +140,7 @@ def shap_interactions(
     -------
     In the example of `shap_values`, only the edges by feature 1 have another feature on their path.
     They add to the item 1 * 2 + 0 the 7/4 of feature 1 times (4/3 - 1) / (7/6), 1/2. The
-    interaction is half of it. By definition it is half of 9 - 7 - 27/4 + 21/4 = 1/2, the same.
+    interaction is half of it, 1/4. By definition it is half of 9 - 7 - 27/4 + 21/4, the same.
     """
     N, F = codes.shape
     out = np.zeros((N, F * F, values.shape[1]))
