@@ -55,12 +55,12 @@ class ShapOnCpu(NumpyBackend):
         """What a kernel adds for all rows, f64[N, width, K]."""
         (N, F), trees, values = codes.shape, trees_of(self, e.forest), e.forest.values
         out = np.zeros((N, width, values.shape[1]))
-        lines, sets = np.ascontiguousarray(codes.T), True if len(e.forest.sets) else None
+        lines = np.ascontiguousarray(codes.T, np.uint16)
         depth, count = int(e.shape[:, 1].max()), int(e.points.count.max())
 
         def part(rows: slice) -> None:
             work, (begin, end) = new_work(F, depth, count), (rows.start, rows.stop)
-            kernel(trees, e.cover, values, e.columns, e.points, lines, out, begin, end, work, sets)
+            kernel(trees, e.cover, values, e.columns, e.points, lines, out, begin, end, work)
 
         parallel_map(part, blocks(N, self.n_threads, MOST_ROWS), self.n_threads)
         return out

@@ -89,17 +89,21 @@ def padded(count: int) -> int:
 
 
 @device
-def find_states(trees, sets, node, codes, first, n, work, h):
+def find_states(trees, node, codes, first, n, work, h):
     """Write the states of the rows first .. first + n - 1 at a node to level h of work.state."""
     word, missing, state = trees.nodes[node], trees.missing, work.state
     f = np.int64(word >> FEATURE)
     kind = codes.dtype.type
     empty, holes_left = kind(missing), U8((word >> MISSING) & ONE)
     row, begin = f * ROWS, h * ROWS
-    if sets is not None and word & BIN_BITS == BIN_BITS:
+    if word & BIN_BITS == BIN_BITS:
         for i in range(n):
             code = np.int64(codes[f, first + i])
-            left = U8(has_code(sets, trees.set_at[node], code)) if code != missing else holes_left
+            left = (
+                U8(has_code(trees.sets, trees.set_at[node], code))
+                if code != missing
+                else holes_left
+            )
             state[U(begin + i)] = (U8(2) - left) * work.along[U(row + i)]
         return
     bin = kind(word & BIN_BITS)

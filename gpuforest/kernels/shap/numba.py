@@ -2,7 +2,7 @@
 
 Rows go through a tree together, in blocks, and depth first. So what an edge does at each point is
 computed once for a block, for the three states that a row can have. The points are innermost: they
-fill vectors, whose number the compiler knows for up to 12 points.
+fill vectors.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ from gpuforest.kernels.shap.edges import (
 )
 from gpuforest.kernels.shap.pairs import Pairs, add_pairs, know, leave, meet
 from gpuforest.kernels.shared.records import Points, Trees
-from gpuforest.kernels.types import I64, Bool, Codes2, F64s, F64s2, F64s3, I64s, I64s2
+from gpuforest.kernels.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2
 
 
 @kernel
@@ -83,7 +83,7 @@ def covers(trees: Trees, leaf_cover: F64s, cover: F64s, shape: I64s2, parent: I6
 
 
 @device
-def enter(trees, sets, t, v, h, cover, values, c, codes, first, n, Q, work, pairs):
+def enter(trees, t, v, h, cover, values, c, codes, first, n, Q, work, pairs):
     """Prepare a node at level h: the states of the rows, and what both edges do. Returns how many
     of its children are leaves."""
     nodes, root = trees.nodes, trees.offsets[t]
@@ -91,7 +91,7 @@ def enter(trees, sets, t, v, h, cover, values, c, codes, first, n, Q, work, pair
     f, child = np.int64(word >> FEATURE), root + np.int64((word >> CHILD) & CHILD_BITS)
     above = work.share[f]
     work.node[h], work.side[h], work.before[h] = v, 0, above
-    find_states(trees, sets, v, codes, first, n, work, h)
+    find_states(trees, v, codes, first, n, work, h)
     if pairs is not None:
         meet(pairs, f, above)
     left_times = right_times = 1.0
@@ -114,7 +114,7 @@ def enter(trees, sets, t, v, h, cover, values, c, codes, first, n, Q, work, pair
 
 
 @device
-def walk(trees, sets, t, cover, values, c, codes, first, n, Q, work, pairs, out):
+def walk(trees, t, cover, values, c, codes, first, n, Q, work, pairs, out):
     """Add a tree's values of output c for the rows first .. first + n - 1 to work.found, and those
     of pairs of features, if `pairs` is not None."""
     nodes, root, h = trees.nodes, trees.offsets[t], 0
@@ -122,7 +122,7 @@ def walk(trees, sets, t, cover, values, c, codes, first, n, Q, work, pairs, out)
         return
     for i in range(n * Q):
         work.products[i] = 1.0
-    if enter(trees, sets, t, root, 0, cover, values, c, codes, first, n, Q, work, pairs) == 2:
+    if enter(trees, t, root, 0, cover, values, c, codes, first, n, Q, work, pairs) == 2:
         add_root(n, np.int64(nodes[root] >> FEATURE), Q, work)
         if pairs is not None:
             leave(pairs, 1.0)
@@ -165,9 +165,7 @@ def walk(trees, sets, t, cover, values, c, codes, first, n, Q, work, pairs, out)
             work.along[f * ROWS + i] = work.state[h * ROWS + i] == 1 + s
         if pairs is not None:
             know(pairs, f, work.share[f], n, Q, work)
-        leaves = enter(
-            trees, sets, t, child, h + 1, cover, values, c, codes, first, n, Q, work, pairs
-        )
+        leaves = enter(trees, t, child, h + 1, cover, values, c, codes, first, n, Q, work, pairs)
         if leaves == 2:
             below_f = np.int64(end >> FEATURE)
             below_at = 6 * (h + 1) * Q
@@ -189,13 +187,13 @@ def walk(trees, sets, t, cover, values, c, codes, first, n, Q, work, pairs, out)
 
 
 @device
-def one_tree(trees, sets, t, cover, values, c, codes, first, n, work, Q, pairs, out):
+def one_tree(trees, t, cover, values, c, codes, first, n, work, Q, pairs, out):
     """Add a tree's values of output c for the rows first .. first + n - 1 to `out`."""
     F, size = len(work.share), ROWS * Q
     for f in range(F):
         for i in range(n * Q):
             work.found[f * size + i] = 0.0
-    walk(trees, sets, t, cover, values, c, codes, first, n, Q, work, pairs, out)
+    walk(trees, t, cover, values, c, codes, first, n, Q, work, pairs, out)
     for f in range(F):
         for i in range(n):
             own = work.found[f * size + i * Q]
@@ -206,7 +204,7 @@ def one_tree(trees, sets, t, cover, values, c, codes, first, n, work, Q, pairs, 
 
 @device
 def all_trees(
-    trees, cover, values, columns, points, codes, out, begin, end, work, pairs, sets
+    trees, cover, values, columns, points, codes, out, begin, end, work, pairs
 ):  # fmt: skip
     """Add the values of the rows begin .. end - 1, or those of pairs of features, to `out`."""
     for t in range(len(trees.offsets) - 1):
@@ -219,37 +217,25 @@ def all_trees(
         for first in range(begin, end, ROWS):
             n = min(ROWS, end - first)
             for c in range(columns[t, 0], columns[t, 1]):
-                if Q == 4:
-                    one_tree(trees, sets, t, cover, values, c, codes, first, n, work, 4, pairs, out)
-                elif Q == 8:
-                    one_tree(trees, sets, t, cover, values, c, codes, first, n, work, 8, pairs, out)
-                elif Q == 12:
-                    one_tree(
-                        trees, sets, t, cover, values, c, codes, first, n, work, 12, pairs, out
-                    )
-                else:
-                    one_tree(trees, sets, t, cover, values, c, codes, first, n, work, Q, pairs, out)
+                one_tree(trees, t, cover, values, c, codes, first, n, work, Q, pairs, out)
 
 
-@kernel
+@kernel(code="uint16")
 def shap_values(
     trees: Trees, cover: F64s, values: F64s2, columns: I64s2, points: Points, codes: Codes2,
-    out: F64s3, begin: I64, end: I64, work: Work, sets: Bool | None,
+    out: F64s3, begin: I64, end: I64, work: Work,
 ):  # fmt: skip
     """Add the values of the rows begin .. end - 1 to `out` f64[N, F, K].
 
-    codes : [F, N]
-    sets : None if no node has a set
+    codes : u16[F, N], so that there is one kernel to compile
     """
-    own = None if sets is None else trees.sets
-    all_trees(trees, cover, values, columns, points, codes, out, begin, end, work, None, own)
+    all_trees(trees, cover, values, columns, points, codes, out, begin, end, work, None)
 
 
-@kernel
+@kernel(code="uint16")
 def shap_interactions(
     trees: Trees, cover: F64s, values: F64s2, columns: I64s2, points: Points, codes: Codes2,
-    out: F64s3, begin: I64, end: I64, work: Work, sets: Bool | None, pairs: Pairs,
+    out: F64s3, begin: I64, end: I64, work: Work, pairs: Pairs,
 ):  # fmt: skip
     """As shap_values, for pairs of features: `out` f64[N, F * F, K]."""
-    own = None if sets is None else trees.sets
-    all_trees(trees, cover, values, columns, points, codes, out, begin, end, work, pairs, own)
+    all_trees(trees, cover, values, columns, points, codes, out, begin, end, work, pairs)
