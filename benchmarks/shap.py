@@ -1,8 +1,9 @@
 """SHAP values beside the package shap's TreeExplainer, which must be installed.
 
-`python -m benchmarks.shap`: 100 trees on the data of A (see works.py) of depth 16 and of unlimited depth. Ours explains a few
-hundred rows; shap, which has one thread, explains a few of the same trees, through `to_sklearn`.
-Times are in milliseconds a row, runs alternate, and the log has the largest difference.
+`python -m benchmarks.shap`: 100 trees on the data of A (see works.py), of depth 16 and of unlimited
+depth. Ours explains a few hundred rows; shap, which has one thread, explains a few of the same
+trees, through `to_sklearn`. Times are in milliseconds a row, runs alternate, and the log has the
+largest difference.
 """
 
 from __future__ import annotations

@@ -360,8 +360,7 @@ class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
         """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
         from gpuforest.inspection.sklearn_tree import partial_dependence
 
-        trees = getattr(self, "estimators_", [self])
-        return partial_dependence(trees, grid, target_features)
+        return partial_dependence(getattr(self, "estimators_", [self]), grid, target_features)
 
     def __getstate__(self) -> Any:
         """The state without the trees that scikit-learn shows: the forest makes them again."""

@@ -76,6 +76,35 @@ class Explains:
         found = self._walk(X, lambda forest, X, b: Explainer.of(forest, b).interactions(X, b))
         return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
 
+    def to_shap(self, X: Any) -> Any:
+        """The SHAP values as an explanation of the package shap, for its plots.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        shap.Explanation
+
+        Raises
+        ------
+        ImportError
+            The package shap is not installed.
+        ValueError, TypeError
+            As of `shap_values`.
+        """
+        try:
+            from shap import Explanation
+        except ImportError as error:
+            raise ImportError(
+                "to_shap needs the package shap: pip install 'gpuforest[shap]'"
+            ) from error
+        values, names = self.shap_values(X), getattr(self, "feature_names_in_", None)
+        base = np.broadcast_to(self.expected_value_, values.shape[:1] + values.shape[2:])
+        names = None if names is None else names.tolist()
+        return Explanation(values, base.copy(), np.asarray(X), feature_names=names)
+
     @cached_property
     def expected_value_(self) -> Any:
         """The prediction where no feature is known: a float, or f64[n_outputs] where predictions

@@ -1,7 +1,9 @@
 """SHAP values: against their definition, against the package shap, and between backends."""
 
+import sys
 from itertools import combinations
 from math import factorial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -298,6 +300,23 @@ def numeric_models():
     yield DecisionTreeRegressor(max_depth=6, backend="numpy").fit(X, np.stack([y, -y * y], 1)), X
 
 
+def test_an_explanation_for_the_package_shap(monkeypatch):
+    model, X = fitted("several outputs")
+    monkeypatch.setitem(sys.modules, "shap", None)
+    with pytest.raises(ImportError, match=r"gpuforest\[shap\]"):
+        model.to_shap(X)
+
+    def explanation(values, base_values, data, feature_names):
+        return values, base_values, data, feature_names
+
+    monkeypatch.setitem(sys.modules, "shap", SimpleNamespace(Explanation=explanation))
+    values, base, data, names = model.to_shap(X)
+    assert np.array_equal(values, model.shap_values(X))
+    assert np.array_equal(base, np.tile(model.expected_value_, (len(X), 1)))
+    assert data is X
+    assert names is None
+
+
 def test_equal_to_the_package_shap():
     shap = pytest.importorskip("shap", reason="the package shap is not installed")
     for model, X in numeric_models():
@@ -308,3 +327,4 @@ def test_equal_to_the_package_shap():
         both = theirs.shap_interaction_values(X)
         np.testing.assert_allclose(model.shap_interaction_values(X), both, atol=1e-9)
         np.testing.assert_allclose(model.expected_value_, theirs.expected_value, atol=1e-9)
+        np.testing.assert_array_equal(model.to_shap(X).values, model.shap_values(X))
