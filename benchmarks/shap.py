@@ -3,7 +3,7 @@
 `python -m benchmarks.shap`: 100 trees on the data of A (see works.py), of depth 16 and of unlimited
 depth. Ours explains a few hundred rows; shap, which has one thread, explains a few of the same
 trees, through `to_sklearn`. Times are in milliseconds a row, runs alternate, and the log has the
-largest difference. Processor time counts all threads, and depends less on other work of the machine.
+largest difference. Processor time counts all threads, and other programs change it little.
 """
 
 from __future__ import annotations

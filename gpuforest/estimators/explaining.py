@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.registry import run_on_backend
+from gpuforest.common import progress
+from gpuforest.data.validation import check_table
 from gpuforest.inspection.shap import Explainer
 
 
@@ -16,7 +19,7 @@ class Explains:
     """The methods of estimators that explain their predictions."""
 
     backend: str
-    _walk: Any
+    _chosen: Any
 
     def shap_values(self, X: Any) -> np.ndarray:
         """What each feature adds to the prediction of each row: path-dependent TreeSHAP.
@@ -48,9 +51,7 @@ class Explains:
         AI for trees". Wettenstein, Mitchell and Yu (2026), "Quadrature-TreeSHAP",
         arXiv 2605.04497.
         """
-        check_explained(self)
-        found = self._walk(X, lambda forest, X, b: Explainer.of(forest, b).values(X, b))
-        return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
+        return self._explained(X, Explainer.values)
 
     def shap_interaction_values(self, X: Any) -> np.ndarray:
         """How the SHAP values of each row come from features alone, and from pairs of them.
@@ -72,9 +73,7 @@ class Explains:
         ValueError, TypeError
             As of `shap_values`.
         """
-        check_explained(self)
-        found = self._walk(X, lambda forest, X, b: Explainer.of(forest, b).interactions(X, b))
-        return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
+        return self._explained(X, Explainer.interactions)
 
     def to_shap(self, X: Any) -> Any:
         """The SHAP values as an explanation of the package shap, for its plots.
@@ -111,13 +110,26 @@ class Explains:
         have several numbers. See `shap_values`."""
         check_explained(self)
         estimator: Any = self
-        forest = estimator.forest_
 
         def work(backend: Any) -> np.ndarray:
-            return Explainer.of(forest, backend).expected()
+            return Explainer.of(estimator.forest_, backend).expected()
 
-        found = run_on_backend(work, self.backend, n_rows=forest.n_nodes)
+        found = run_on_backend(work, self.backend)
         return float(found[0]) if len(found) == 1 else found
+
+    def _explained(self, X: Any, explain: Callable[..., np.ndarray]) -> np.ndarray:
+        """What a method of `Explainer` says of X's rows; without an axis for a single output."""
+        check_explained(self)
+        estimator: Any = self
+
+        def work(backend: Any) -> np.ndarray:
+            table = check_table(self, X, backend)
+            with progress.stage("explaining"):
+                return explain(Explainer.of(estimator.forest_, backend), table, backend)
+
+        # whatever the number of rows: on NumPy even a few take long, and no GPU has kernels
+        found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
+        return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
 
 
 def check_explained(estimator: Any) -> None:
