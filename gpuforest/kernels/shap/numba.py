@@ -114,6 +114,35 @@ def enter(trees, t, v, h, cover, values, c, codes, first, n, Q, work, pairs):
 
 
 @device
+def close(f, h, n, Q, work, pairs):
+    """Forget the edges below the node at level h, which splits by feature f."""
+    work.share[f] = work.before[h]
+    for i in range(n):
+        work.along[f * ROWS + i] = work.state[h * ROWS + i] != APART
+    if pairs is not None:
+        leave(pairs, work.before[h])
+        know(pairs, f, work.share[f], n, Q, work)
+
+
+@device
+def rise(nodes, h, s, n, c, first, Q, work, pairs, out):
+    """Go up the edge to child s of the node at level h."""
+    f, at = np.int64(nodes[work.node[h]] >> FEATURE), (6 * h + 3 * s) * Q
+    go_up(h, n, f, at, Q, s == 0, work)
+    if pairs is not None:
+        add_pairs(pairs, work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
+
+
+@device
+def add_leaves(h, n, f, c, first, Q, work, pairs, out):
+    """Add both leaves of the node at level h, for pairs of features."""
+    at = 6 * h * Q
+    take_leaves(h, n, f, at, Q, work)
+    add_pairs(pairs, work.products, h, h, n, f, at, c, first, Q, work, out)
+    leave(pairs, work.before[h])
+
+
+@device
 def walk(trees, t, cover, values, c, codes, first, n, Q, work, pairs, out):
     """Add a tree's values of output c for the rows first .. first + n - 1 to work.found, and those
     of pairs of features, if `pairs` is not None."""
@@ -132,21 +161,11 @@ def walk(trees, t, cover, values, c, codes, first, n, Q, work, pairs, out):
         word = nodes[v]
         f, s = np.int64(word >> FEATURE), np.int64(work.side[h])
         if s == 2:
-            work.share[f] = work.before[h]
-            for i in range(n):
-                work.along[f * ROWS + i] = work.state[h * ROWS + i] != APART
-            if pairs is not None:
-                leave(pairs, work.before[h])
-                know(pairs, f, work.share[f], n, Q, work)
+            close(f, h, n, Q, work, pairs)
             if h == 0:
                 return
             h -= 1
-            f, s = np.int64(nodes[work.node[h]] >> FEATURE), np.int64(work.side[h])
-            go_up(h, n, f, (6 * h + 3 * s) * Q, Q, s == 0, work)
-            if pairs is not None:
-                add_pairs(
-                    pairs, work.sums, h + 1, h, n, f, (6 * h + 3 * s) * Q, c, first, Q, work, out
-                )
+            rise(nodes, h, np.int64(work.side[h]), n, c, first, Q, work, pairs, out)
             work.side[h] += 1
             continue
         child = root + np.int64((word >> CHILD) & CHILD_BITS) + s
@@ -157,8 +176,7 @@ def walk(trees, t, cover, values, c, codes, first, n, Q, work, pairs, out):
                 add_leaf(h, n, f, at, Q, s == 0, work)
             else:
                 take_leaf(h, n, at, Q, work)
-                go_up(h, n, f, at, Q, s == 0, work)
-                add_pairs(pairs, work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
+                rise(nodes, h, s, n, c, first, Q, work, pairs, out)
             continue
         work.share[f] = work.below[2 * h + s]
         for i in range(n):
@@ -168,18 +186,12 @@ def walk(trees, t, cover, values, c, codes, first, n, Q, work, pairs, out):
         leaves = enter(trees, t, child, h + 1, cover, values, c, codes, first, n, Q, work, pairs)
         if leaves == 2:
             below_f = np.int64(end >> FEATURE)
-            below_at = 6 * (h + 1) * Q
             if pairs is None:
-                add_pair(h, n, f, at, below_f, below_at, Q, s == 0, work)
+                add_pair(h, n, f, at, below_f, 6 * (h + 1) * Q, Q, s == 0, work)
             else:
                 go_down(h, n, at, Q, work)
-                take_leaves(h + 1, n, below_f, below_at, Q, work)
-                add_pairs(
-                    pairs, work.products, h + 1, h + 1, n, below_f, below_at, c, first, Q, work, out
-                )
-                leave(pairs, work.before[h + 1])
-                go_up(h, n, f, at, Q, s == 0, work)
-                add_pairs(pairs, work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
+                add_leaves(h + 1, n, below_f, c, first, Q, work, pairs, out)
+                rise(nodes, h, s, n, c, first, Q, work, pairs, out)
             continue
         work.side[h] -= 1
         go_down(h, n, at, Q, work)
