@@ -279,7 +279,7 @@ def test_pruning_forgets_the_expected_value():
 def test_refusals():
     X, y = numbers()
     X = np.nan_to_num(X)
-    tree = DecisionTreeRegressor(feature_combinations=2, max_depth=2, backend="numpy").fit(X, y)
+    tree = DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numpy").fit(X, y)
     with pytest.raises(ValueError, match="feature_combinations=None"):
         tree.shap_values(X)
     with pytest.raises(ValueError, match="median of trees"):
