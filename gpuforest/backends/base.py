@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpuforest.criteria import Criterion
     from gpuforest.forest import Forest
     from gpuforest.frontier import Rules
+    from gpuforest.inspection.shap import Explainer
     from gpuforest.kernels.quantiles.members import Members
     from gpuforest.memory import Fit
     from gpuforest.sampling import Wanted
@@ -138,6 +139,27 @@ class Backend(ABC):
         """The cut of each slot by each feature i32[S, k] with the least absolute error, as the
         arrays of `Cuts`: score f64[S, k], varies, bin, missing_left, left i64[S, k, C]."""
         raise NotImplementedError
+
+    def covers(self, forest: Forest, leaf_cover: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The cover of each node f64[M], and the most features on a path of each tree and its depth
+        i64[T, 2], on the host; see `kernels/shap`. By default on the CPU."""
+        return self._cpu.covers(forest, leaf_cover)
+
+    def shap_values(self, explainer: Explainer, codes: Array) -> np.ndarray:
+        """The sums over trees of their SHAP values, f64[N, F, K], on the host. By default on the
+        CPU."""
+        return self._cpu.shap_values(explainer, self.asnumpy(codes))
+
+    def shap_interactions(self, explainer: Explainer, codes: Array) -> np.ndarray:
+        """The same of pairs of features, f64[N, F * F, K], see `kernels/shap`."""
+        return self._cpu.shap_interactions(explainer, self.asnumpy(codes))
+
+    @property
+    def _cpu(self) -> Backend:
+        """The backend for what this one does not do itself."""
+        from gpuforest.backends.numba import NumbaBackend
+
+        return NumbaBackend(self.n_threads)
 
     def booster(self, boosting: Boosting) -> GrowsRounds:
         """What grows the rounds of one fit of boosting."""

@@ -19,7 +19,7 @@ from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numba_oblique import project_slots, sums_of
 from gpuforest.backends.numba_quantiles import ThreadedQuantiles
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.numba_shap import ShapOnCpu
 from gpuforest.backends.records import (
     columns_of,
     data_of,
@@ -77,7 +77,7 @@ NONE_LEFT_OUT = np.zeros((0, 0), np.bool_)
 ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
 
-class NumbaBackend(ThreadedQuantiles, NumpyBackend):
+class NumbaBackend(ThreadedQuantiles, ShapOnCpu):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
     name = "numba"

@@ -22,6 +22,7 @@ from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.project.numpy import project
 from gpuforest.kernels.quantiles.members import Members
 from gpuforest.kernels.quantiles.numpy import quantiles, weights_below
+from gpuforest.kernels.shap.numpy import covers, shap_interactions, shap_values
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 from gpuforest.kernels.traverse.numpy import accumulate, apply
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
     from gpuforest.boosting.rounds import Boosting
     from gpuforest.forest import Forest
+    from gpuforest.inspection.shap import Explainer
     from gpuforest.memory import Fit, WorkingMemory
     from gpuforest.training import Training
 
@@ -123,3 +125,14 @@ class NumpyBackend(Backend):
 
     def weights_below(self, members: Members, leaves: Array, low: Array, high: Array) -> Array:
         return weights_below(members, leaves, low, high)
+
+    def covers(self, forest: Forest, leaf_cover: Array) -> tuple[Array, Array]:
+        return covers(trees_of(self, forest), leaf_cover)
+
+    def shap_values(self, e: Explainer, codes: Array) -> Array:
+        trees = trees_of(self, e.forest)
+        return shap_values(trees, e.cover, e.forest.values, e.columns, e.points, codes)
+
+    def shap_interactions(self, e: Explainer, codes: Array) -> Array:
+        trees = trees_of(self, e.forest)
+        return shap_interactions(trees, e.cover, e.forest.values, e.columns, e.points, codes)

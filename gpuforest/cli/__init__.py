@@ -1,4 +1,4 @@
-"""The command line: `gpuforest train`, `predict`, `evaluate`, `inspect` and `plot`."""
+"""The command line: `gpuforest train`, `predict`, `explain`, `evaluate`, `inspect` and `plot`."""
 
 from gpuforest.cli.main import main
 

@@ -24,6 +24,7 @@ from gpuforest.criteria import CRITERIA, Criterion
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
+from gpuforest.estimators.explaining import Explains
 from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
@@ -65,7 +66,7 @@ class FitData:
     grown: tuple[Forest, ...] = ()
 
 
-class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
+class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
     """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest
@@ -360,8 +361,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
         from gpuforest.inspection.sklearn_tree import partial_dependence
 
-        trees = getattr(self, "estimators_", [self])
-        return partial_dependence(trees, grid, target_features)
+        return partial_dependence(getattr(self, "estimators_", [self]), grid, target_features)
 
     def __getstate__(self) -> Any:
         """The state without what follows from it, such as the trees that scikit-learn shows."""

@@ -23,7 +23,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic, overload, register_jitable, typeof_impl
 from numba.np.arrayobj import populate_array
 
-from gpuforest.kernels import atomics
+from gpuforest.kernels import atomics, compile_lanes
 from gpuforest.kernels.code import symbol_of
 from gpuforest.kernels.decorators import Helper, Kernel
 from gpuforest.kernels.helper_compiler import HelperCompiler, KernelCompiler
@@ -98,7 +98,7 @@ def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     return types.none(array, index), generate
 
 
-_INLINE: Any = {"forceinline": True, "no_cpython_wrapper": True}
+_INLINE = compile_lanes.INLINE
 
 
 @overload(prefetch, jit_options=_INLINE)

@@ -256,5 +256,18 @@ class Trees(NamedTuple):
     sets: U64s
 
 
+class Points(NamedTuple):
+    """Points between 0 and 1 at which polynomials are integrated: for each tree as many as needed.
+
+    first, count : i64[T], the points of tree t are at[first[t]:first[t] + count[t]]
+    at, weight : f64[...], the points and their weights
+    """
+
+    first: I64s
+    count: I64s
+    at: F64s
+    weight: F64s
+
+
 NO_BIN = Bin(np.int64(0), np.int64(0), np.int64(0))
 NO_SPLIT = Split(-np.inf, np.int64(-1), np.int64(0), False, NO_BIN)

@@ -1,0 +1,145 @@
+"""SHAP values of estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.common import progress
+from gpuforest.data.validation import check_table
+from gpuforest.inspection.shap import Explainer
+
+
+class Explains:
+    """The methods of estimators that explain their predictions."""
+
+    backend: str
+    _chosen: Any
+
+    def shap_values(self, X: Any) -> np.ndarray:
+        """What each feature adds to the prediction of each row: path-dependent TreeSHAP.
+
+        The values of a row and `expected_value_` add up to what the forest predicts: the
+        probabilities of the classes, the numbers of a regression, the raw predictions of gradient
+        boosting, or the shares of the trees' votes. See docs/explanations.md.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 ndarray of shape (n_samples, n_features), or (n_samples, n_features, n_outputs)
+            where the prediction has several numbers, such as the classes' probabilities; as of
+            shap's TreeExplainer
+
+        Raises
+        ------
+        ValueError
+            A forest that splits by combinations of features, or that predicts a median of trees.
+        TypeError
+            An ensemble of other estimators than this package's trees, or one without predictions.
+
+        References
+        ----------
+        Lundberg et al. (2020), "From local explanations to global understanding with explainable
+        AI for trees". Wettenstein, Mitchell and Yu (2026), "Quadrature-TreeSHAP",
+        arXiv 2605.04497.
+        """
+        return self._explained(X, Explainer.values)
+
+    def shap_interaction_values(self, X: Any) -> np.ndarray:
+        """How the SHAP values of each row come from features alone, and from pairs of them.
+
+        The sum over one of the features is `shap_values`. What two features do together is shared
+        equally by the items [f, g] and [g, f]; the items [f, f] are what is left for each feature.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 ndarray of shape (n_samples, n_features, n_features), or (n_samples, n_features,
+            n_features, n_outputs) where the prediction has several numbers
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of `shap_values`.
+        """
+        return self._explained(X, Explainer.interactions)
+
+    def to_shap(self, X: Any) -> Any:
+        """The SHAP values as an explanation of the package shap, for its plots.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        shap.Explanation
+
+        Raises
+        ------
+        ImportError
+            The package shap is not installed.
+        ValueError, TypeError
+            As of `shap_values`.
+        """
+        try:
+            from shap import Explanation
+        except ImportError as error:
+            raise ImportError(
+                "to_shap needs the package shap: pip install 'gpuforest[shap]'"
+            ) from error
+        values, names = self.shap_values(X), getattr(self, "feature_names_in_", None)
+        base = np.broadcast_to(self.expected_value_, values.shape[:1] + values.shape[2:])
+        names = None if names is None else names.tolist()
+        return Explanation(values, base.copy(), np.asarray(X), feature_names=names)
+
+    @cached_property
+    def expected_value_(self) -> Any:
+        """The prediction where no feature is known: a float, or f64[n_outputs] where predictions
+        have several numbers. See `shap_values`."""
+        check_explained(self)
+        estimator: Any = self
+
+        def work(backend: Any) -> np.ndarray:
+            return Explainer.of(estimator.forest_, backend).expected()
+
+        found = run_on_backend(work, self.backend)
+        return float(found[0]) if len(found) == 1 else found
+
+    def _explained(self, X: Any, explain: Callable[..., np.ndarray]) -> np.ndarray:
+        """What a method of `Explainer` says of X's rows; without an axis for a single output."""
+        check_explained(self)
+        estimator: Any = self
+
+        def work(backend: Any) -> np.ndarray:
+            table = check_table(self, X, backend)
+            with progress.stage("explaining"):
+                return explain(Explainer.of(estimator.forest_, backend), table, backend)
+
+        # whatever the number of rows: on NumPy even a few take long, and no GPU has kernels
+        found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
+        return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
+
+
+def check_explained(estimator: Any) -> None:
+    """Raise an error for an estimator without SHAP values."""
+    check_is_fitted(estimator)
+    name = type(estimator).__name__
+    if not hasattr(estimator, "forest_"):
+        raise TypeError(
+            f"this {name} holds other estimators than gpuforest's trees, which alone have "
+            "SHAP values here: explain them with the package shap"
+        )
+    if not hasattr(estimator, "predict"):
+        raise TypeError(f"a {name} predicts nothing, so there is nothing to explain")

@@ -1,0 +1,330 @@
+"""SHAP values: against their definition, against the package shap, and between backends."""
+
+import sys
+from itertools import combinations
+from math import factorial
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from gpuforest import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.binning import bin_matrix
+from gpuforest.data.validation import check_table
+from gpuforest.inspection.shap import Explainer, points_for
+from gpuforest.kernels.shap.numpy import covers, shap_interactions, shap_values
+from gpuforest.kernels.shared.records import Trees
+from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits, unpack
+from gpuforest.predict import predict
+
+
+def numbers(n=60, F=5, seed=0):
+    """Rows with missing values, and signals of two and three features."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, F))
+    y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + (X[:, 3] > 0)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X, y
+
+
+def frame(n=60, seed=0):
+    """The same with a column of categories, which decides too."""
+    X, y = numbers(n, seed=seed)
+    kinds = np.random.default_rng(seed).choice(list("abcdef"), n)
+    return pd.DataFrame(X).rename(columns=str).assign(kind=pd.Categorical(kinds)), y + (kinds > "c")
+
+
+def terciles(y):
+    return np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]))
+
+
+def fitted(name, backend="numpy"):
+    """A model of each kind, and rows to explain."""
+    X, y = numbers()
+    small = {"n_estimators": 3, "random_state": 0, "backend": backend, "n_jobs": 1}
+    boosted = {"max_iter": 3, "min_samples_leaf": 3, "random_state": 0, "backend": backend}
+    if name == "categories":
+        X, y = frame()
+        return RandomForestClassifier(**small).fit(X, terciles(y)), X
+    if name == "multiway":
+        X, y = frame()
+        tree = DecisionTreeClassifier(categorical_split="multiway", random_state=0, backend=backend)
+        return tree.fit(X, terciles(y)), X
+    if name == "several outputs":
+        return ExtraTreesRegressor(**small).fit(X, np.stack([y, np.nan_to_num(X[:, 4])], 1)), X
+    if name == "boosting":
+        return HistGradientBoostingClassifier(**boosted).fit(X, terciles(y)), X
+    if name == "margins":
+        return HistGradientBoostingRegressor(**boosted).fit(X, y), X
+    if name == "medians":
+        model = RandomForestRegressor(criterion="absolute_error", max_depth=3, **small)
+        return model.fit(X, y), X
+    if name == "votes":
+        return AdaBoostClassifier(n_estimators=3, random_state=0).fit(X, terciles(y)), X
+    if name == "bags":
+        tree = DecisionTreeClassifier(max_depth=4, backend=backend)
+        model = BaggingClassifier(tree, n_estimators=3, max_features=0.6, random_state=0)
+        return model.fit(X, terciles(y)), X
+    assert name == "pruned"
+    tree = DecisionTreeRegressor(ccp_alpha=0.02, random_state=0, backend=backend)
+    return tree.fit(X, y), X
+
+
+NAMES = ["categories", "multiway", "several outputs", "boosting", "margins", "medians", "votes",
+         "bags", "pruned"]  # fmt: skip
+
+
+def raw_predictions(model, X):
+    """What the forest predicts, f64[N, K]."""
+    backend = NumpyBackend()
+    return predict(model.forest_, check_table(model, X, backend), backend)
+
+
+def known(model, X):
+    """A function of known features S that gives the predictions f64[N, K]: splits by others go both
+    ways. Node after node, in plain Python."""
+    forest, backend = model.forest_, NumpyBackend()
+    codes = bin_matrix(check_table(model, X, backend), forest.edges, backend).codes
+    cover = forest.node_sums(0, forest.n_trees)
+    cover = cover.sum(axis=1) if forest.coding.is_classes else cover[:, 0]
+    feature, bin, missing_left, child = unpack(np, forest.nodes)
+
+    def left(i, code):
+        if code == forest.edges.missing_code:
+            return bool(missing_left[i])
+        if bin[i] == SET_BIN:
+            return bool(int(forest.sets[forest.set_at[i] + (code >> 6)]) >> (code & 63) & 1)
+        return code <= bin[i]
+
+    def below(root, i, row, S):
+        if feature[i] < 0:
+            return forest.values[child[i]]
+        sides = root + child[i], root + child[i] + 1
+        if feature[i] in S:
+            return below(root, sides[not left(i, int(row[feature[i]]))], row, S)
+        return sum(below(root, j, row, S) * (cover[j] / cover[i]) for j in sides)
+
+    def value(S):
+        sums = [
+            sum(below(root, root, row, S) for root in forest.tree_offsets[:-1]) for row in codes
+        ]
+        found = forest.combined(np.array(sums))
+        return found if forest.baseline is None else found + forest.baseline
+
+    F = codes.shape[1]
+    return {S: value(S) for n in range(F + 1) for S in combinations(range(F), n)}
+
+
+def by_definition(value, F):
+    """SHAP values f64[N, F, K] and interactions f64[N, F, F, K] from predictions with subsets of
+    features known (Lundberg et al. 2020, equations 4 to 6)."""
+
+    def change(S, added):
+        """The sum over parts of `added`, with alternating signs."""
+        parts = [c for n in range(len(added) + 1) for c in combinations(added, n)]
+        return sum((-1) ** (len(added) - len(c)) * value[tuple(sorted(S + c))] for c in parts)
+
+    N, K = value[()].shape
+    phi, both = np.zeros((N, F, K)), np.zeros((N, F, F, K))
+    for S in value:
+        others = [f for f in range(F) if f not in S]
+        s = len(S)
+        for f in others:
+            phi[:, f] += factorial(s) * factorial(F - s - 1) / factorial(F) * change(S, (f,))
+        for f, g in combinations(others, 2):
+            weight = factorial(s) * factorial(F - s - 2) / factorial(F - 1) / 2
+            both[:, f, g] += weight * change(S, (f, g))
+    both += both.transpose(0, 2, 1, 3)
+    f = np.arange(F)
+    both[:, f, f] = phi - both.sum(axis=2)
+    return phi, both
+
+
+def hand_made():
+    """The tree of the examples in kernels/shap/numpy.py, with a leaf table of covers 1, 2, 1."""
+    words = pack_splits(np, np.array([0, 1]), np.array([0, 0]), np.array([False, False]))
+    split, below = (
+        w + (np.uint64(c) << np.uint64(CHILD_SHIFT)) for w, c in zip(words, (1, 3), strict=True)
+    )
+    leaves = [np.uint64(LEAF_WORD + i) for i in range(3)]
+    nodes = np.array([split, leaves[0], below, leaves[1], leaves[2]])
+    none = np.zeros(0, np.int64)
+    return Trees(nodes, np.array([0, 5]), 255, none, none.astype(np.uint64))
+
+
+def test_worked_example():
+    trees, values = hand_made(), np.array([[0.0], [6.0], [9.0]])
+    cover, shape = covers(trees, np.array([1.0, 2.0, 1.0]))
+    assert cover.tolist() == [4, 1, 3, 2, 1]
+    assert shape.tolist() == [[2, 2]]
+    points, row = points_for(shape[:, 0]), np.array([[1, 1]], np.uint8)
+    assert points.at.tolist() == [0.5]
+    assert points.weight.tolist() == [1.0]
+    found = shap_values(trees, cover, values, np.array([[0, 1]]), points, row)
+    np.testing.assert_allclose(found[0, :, 0], [2, 7 / 4], rtol=1e-14)
+    pairs = shap_interactions(trees, cover, values, np.array([[0, 1]]), points, row)
+    np.testing.assert_allclose(pairs[0, :, 0], [2, 0, 1 / 2, 7 / 4], rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_and_interactions_are_those_of_the_definition(name):
+    model, X = fitted(name)
+    X = X[:4]
+    F, K = model.n_features_in_, model.forest_.coding.n_values
+    phi, both = by_definition(known(model, X), F)
+    # rounding: both are sums of products in different orders
+    np.testing.assert_allclose(model.shap_values(X).reshape(-1, F, K), phi, atol=1e-13)
+    found = model.shap_interaction_values(X).reshape(-1, F, F, K)
+    np.testing.assert_allclose(found, both, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_add_up_to_the_prediction(name):
+    model, X = fitted(name)
+    found, raw = model.shap_values(X), raw_predictions(model, X)
+    K = raw.shape[1]
+    assert found.shape == (len(X), X.shape[1]) + (() if K == 1 else (K,))
+    assert np.shape(model.expected_value_) == (() if K == 1 else (K,))
+    total = found.sum(axis=1) + model.expected_value_
+    np.testing.assert_allclose(total.reshape(len(X), K), raw, rtol=0, atol=1e-12)
+    if hasattr(model, "predict_proba") and name not in ("votes", "boosting"):
+        np.testing.assert_allclose(total, model.predict_proba(X), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_backends_and_threads_agree_to_the_last_bit(name):
+    model, X = fitted(name)
+    X = pd.concat([X, X[:20]]) if name in ("categories", "multiway") else np.vstack([X, X[:20]])
+    backend = NumpyBackend()
+    explainer = Explainer.of(model.forest_, backend)
+    table = check_table(model, X, backend)
+    values, pairs = explainer.values(table, backend), explainer.interactions(table, backend)
+    for other in (NumbaBackend(1), NumbaBackend(2)):
+        again = Explainer.of(model.forest_, other)
+        assert np.array_equal(again.cover, explainer.cover)
+        assert np.array_equal(again.shape, explainer.shape)
+        assert np.array_equal(again.values(table, other), values)
+        assert np.array_equal(again.interactions(table, other), pairs)
+
+
+def test_paths_of_many_features():
+    """A chain splits off one row after another, each by a feature of its own: 20 points."""
+    X, y = np.eye(40), np.arange(40.0) ** 2
+    tree = DecisionTreeRegressor(random_state=0, backend="numpy").fit(X, y)
+    explainer = Explainer.of(tree.forest_, NumpyBackend())
+    assert explainer.shape[0, 0] > 30
+    values = tree.shap_values(X)
+    np.testing.assert_allclose(values.sum(axis=1) + tree.expected_value_, y, atol=1e-9)
+    assert np.array_equal(tree.set_params(backend="numba").shap_values(X), values)
+
+
+def test_small_trees():
+    """A leaf alone, and a single split."""
+    X, y = np.arange(6.0)[:, None], np.array([0.0, 0, 0, 4, 4, 4])
+    for backend in ("numpy", "numba"):
+        stump = DecisionTreeRegressor(max_depth=1, backend=backend).fit(X, y)
+        assert stump.expected_value_ == 2.0
+        np.testing.assert_allclose(stump.shap_values(X)[:, 0], y - 2.0, rtol=1e-14)
+        np.testing.assert_allclose(stump.shap_interaction_values(X)[:, 0, 0], y - 2.0, rtol=1e-14)
+        leaf = DecisionTreeRegressor(backend=backend).fit(X, np.ones(6))
+        assert leaf.expected_value_ == 1.0
+        assert not leaf.shap_values(X).any()
+
+
+def test_a_feature_that_no_split_uses_has_zeros():
+    X, y = numbers()
+    X[:, 4] = 1.0
+    model = RandomForestRegressor(3, random_state=0, backend="numpy", n_jobs=1).fit(X, y)
+    assert not model.shap_values(X)[:, 4].any()
+    assert not model.shap_interaction_values(X)[:, 4].any()
+
+
+def test_other_backends_explain_on_the_cpu():
+    model, X = fitted("several outputs")
+    backend = NumpyBackend()
+    explainer, table = Explainer.of(model.forest_, backend), check_table(model, X, backend)
+    codes = bin_matrix(table, model.forest_.edges, backend).codes
+    for operation in ("shap_values", "shap_interactions"):
+        found = getattr(Backend, operation)(backend, explainer, codes)
+        assert np.array_equal(found, getattr(backend, operation)(explainer, codes))
+
+
+def test_pruning_forgets_the_expected_value():
+    X, y = numbers()
+    tree = DecisionTreeRegressor(random_state=0, backend="numpy").fit(X, y)
+    assert tree.expected_value_ == pytest.approx(y.mean(), abs=1e-12)
+    tree.expected_value_ = 0.0
+    Xv, yv = numbers(seed=1)
+    tree.prune(Xv, yv)
+    assert tree.expected_value_ == pytest.approx(y.mean(), abs=1e-12)
+
+
+def test_refusals():
+    X, y = numbers()
+    X = np.nan_to_num(X)
+    tree = DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numpy").fit(X, y)
+    with pytest.raises(ValueError, match="feature_combinations=None"):
+        tree.shap_values(X)
+    with pytest.raises(ValueError, match="median of trees"):
+        _ = AdaBoostRegressor(n_estimators=2, random_state=0).fit(X, y).expected_value_
+    other = BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, terciles(y))
+    with pytest.raises(TypeError, match="other estimators than gpuforest's trees"):
+        other.shap_values(X)
+    with pytest.raises(TypeError, match="predicts nothing"):
+        RandomTreesEmbedding(2, backend="numpy").fit(X).shap_interaction_values(X)
+
+
+def numeric_models():
+    X, y = numbers(200)
+    small = {"n_estimators": 5, "random_state": 0, "n_jobs": 1, "backend": "numpy"}
+    weights = np.random.default_rng(1).integers(1, 4, len(y))
+    yield RandomForestClassifier(**small).fit(X, terciles(y), weights), X
+    yield ExtraTreesRegressor(**small).fit(X, y, weights), X
+    yield DecisionTreeRegressor(max_depth=6, backend="numpy").fit(X, np.stack([y, -y * y], 1)), X
+
+
+def test_an_explanation_for_the_package_shap(monkeypatch):
+    model, X = fitted("several outputs")
+    monkeypatch.setitem(sys.modules, "shap", None)
+    with pytest.raises(ImportError, match=r"gpuforest\[shap\]"):
+        model.to_shap(X)
+
+    def explanation(values, base_values, data, feature_names):
+        return values, base_values, data, feature_names
+
+    monkeypatch.setitem(sys.modules, "shap", SimpleNamespace(Explanation=explanation))
+    values, base, data, names = model.to_shap(X)
+    assert np.array_equal(values, model.shap_values(X))
+    assert np.array_equal(base, np.tile(model.expected_value_, (len(X), 1)))
+    assert data is X
+    assert names is None
+
+
+def test_equal_to_the_package_shap():
+    shap = pytest.importorskip("shap", reason="the package shap is not installed")
+    for model, X in numeric_models():
+        # float32, as scikit-learn's trees read them
+        X = X[:10].astype(np.float32)
+        theirs = shap.TreeExplainer(model.to_sklearn())
+        np.testing.assert_allclose(model.shap_values(X), theirs.shap_values(X), atol=1e-9)
+        both = theirs.shap_interaction_values(X)
+        np.testing.assert_allclose(model.shap_interaction_values(X), both, atol=1e-9)
+        np.testing.assert_allclose(model.expected_value_, theirs.expected_value, atol=1e-9)
+        np.testing.assert_array_equal(model.to_shap(X).values, model.shap_values(X))
