@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest import binning
+from gpuforest.backends.on_cpu import OnCpu
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
 from gpuforest.kernels.best_split.category_order import as_sets, in_order
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from gpuforest.criteria import Criterion
     from gpuforest.forest import Forest
     from gpuforest.frontier import Rules
-    from gpuforest.inspection.shap import Explainer
-    from gpuforest.kernels.quantiles.members import Members
     from gpuforest.memory import Fit
     from gpuforest.sampling import Wanted
     from gpuforest.target import TargetCoding
@@ -40,7 +39,7 @@ Array = Any
 IN_ORDER = 8  # putting bins of categories in order takes so many times a histogram's memory
 
 
-class Backend(ABC):
+class Backend(OnCpu, ABC):
     """Kernels on one kind of array.
 
     Parameters
@@ -140,50 +139,9 @@ class Backend(ABC):
         arrays of `Cuts`: score f64[S, k], varies, bin, missing_left, left i64[S, k, C]."""
         raise NotImplementedError
 
-    def covers(self, forest: Forest, leaf_cover: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The cover of each node f64[M], and the most features on a path of each tree and its depth
-        i64[T, 2], on the host; see `kernels/shap`. By default on the CPU."""
-        return self._cpu.covers(forest, leaf_cover)
-
-    def shap_values(self, explainer: Explainer, codes: Array) -> np.ndarray:
-        """The sums over trees of their SHAP values, f64[N, F, K], on the host. By default on the
-        CPU."""
-        return self._cpu.shap_values(explainer, self.asnumpy(codes))
-
-    def shap_interactions(self, explainer: Explainer, codes: Array) -> np.ndarray:
-        """The same of pairs of features, f64[N, F * F, K], see `kernels/shap`."""
-        return self._cpu.shap_interactions(explainer, self.asnumpy(codes))
-
-    @property
-    def _cpu(self) -> Backend:
-        """The backend for what this one does not do itself."""
-        from gpuforest.backends.numba import NumbaBackend
-
-        return NumbaBackend(self.n_threads)
-
     def booster(self, boosting: Boosting) -> GrowsRounds:
         """What grows the rounds of one fit of boosting."""
         raise NotImplementedError
-
-    # on the host, whatever the backend's device; by default the CPU's backend does it
-
-    def quantiles(
-        self, members: Members, leaves: np.ndarray, y: np.ndarray, q: np.ndarray, how: int
-    ) -> np.ndarray:
-        """Weighted quantiles f64[n, K, Q] of the targets of the rows in leaves i64[n, T]."""
-        return self._of_the_cpu().quantiles(members, leaves, y, q, how)
-
-    def weights_below(
-        self, members: Members, leaves: np.ndarray, low: np.ndarray, high: np.ndarray
-    ) -> np.ndarray:
-        """The weights of the rows in leaves whose ranks are below low i64[n, K], and below high
-        i64[n, K]; of all; and the number of draws: i64[n, K, 4]."""
-        return self._of_the_cpu().weights_below(members, leaves, low, high)
-
-    def _of_the_cpu(self) -> Backend:
-        from gpuforest.backends.registry import get_host_backend
-
-        return get_host_backend(self.n_threads)
 
     # derived
 
