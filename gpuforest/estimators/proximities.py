@@ -21,8 +21,8 @@ class Proximities(BaseTrees):
     def proximity(self, X: Any, Y: Any = None, oob: bool = False) -> Any:
         """The share of trees in which two rows reach the same leaf.
 
-        Only pairs that share some leaf take memory: with trees grown to the end some hundreds for
-        each row and 100 trees. Limit `max_depth` and you ask for more.
+        Only pairs that share some leaf take memory, 12 bytes each. The larger the leaves, the more
+        pairs there are.
 
         Parameters
         ----------
