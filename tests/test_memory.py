@@ -107,6 +107,32 @@ def test_sizes_below_one_are_refused(name):
         estimate_memory(gpuforest.RandomForestClassifier(), **sizes)
 
 
+def test_combinations_count_the_words_of_their_splits():
+    """A split has two words with two or three features, and three with four or five."""
+    alone = gpuforest.RandomForestRegressor(backend="numpy")
+    whole = clone(alone).set_params(feature_combinations=2)
+    least = estimate_memory(alone, 10_000, 2)
+    most = estimate_memory(whole, 10_000, 2)  # a mean of two of two features: all have both
+    # two nodes of eight bytes a split, and a leaf's two sums; leaf tables are rounded up to waves
+    leaves = least.forest / (2 * 8 + 2 * 8)
+    assert most.forest - least.forest == pytest.approx(leaves * 2 * 8, rel=0.02)
+    assert most.growing > least.growing
+    few = estimate_memory(whole.set_params(feature_combinations=1.5), 10_000, 2)
+    assert few.forest - least.forest == pytest.approx(leaves * 8, rel=0.02)
+
+
+def test_combinations_count_their_columns_for_each_thread():
+    """Two columns of codes of all rows, and the sums, of four bytes, of a bag's distinct rows."""
+    pytest.importorskip("numba", reason="no numba here")
+    given = {"max_depth": 2, "backend": "numba", "max_bins": 255}
+    for n_jobs in (1, 2):
+        forest = gpuforest.RandomForestClassifier(20, n_jobs=n_jobs, **given)
+        alone = estimate_memory(forest, 10**6, 4).growing
+        forest.set_params(feature_combinations=2)
+        more = estimate_memory(forest, 10**6, 4).growing - alone
+        assert more == pytest.approx(n_jobs * (2 * 10**6 + 4 * 632_121), rel=0.01)
+
+
 def test_several_outputs_count_their_classes_as_moments():
     forest = gpuforest.RandomForestClassifier(backend="numpy")
     found = estimate_memory(forest, 1000, 4, n_classes=3, n_outputs=2)
@@ -122,6 +148,7 @@ def test_several_outputs_count_their_classes_as_moments():
         ("RandomForestClassifier", 60_000, 20, 2, {"n_estimators": 20}),
         ("RandomForestClassifier", 30_000, 20, 10, {"n_estimators": 20}),
         ("RandomForestRegressor", 40_000, 20, 0, {"n_estimators": 20}),
+        ("RandomForestClassifier", 30_000, 20, 2, {"n_estimators": 20, "feature_combinations": 2}),
     ],
 )
 def test_estimates_are_right_with_numba(name, n_rows, n_features, n_classes, parameters):

@@ -65,8 +65,8 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
     unordered: float = n_trees * leaves * 2 * 8 * 5 + 2 * own * n_trees / together
     if fit.is_pure:
         scratch += own
-    if fit.rules.oblique:  # words, and where they begin, likewise in several orders
-        unordered += n_trees * leaves * 8 * (2 * 3 + 3 * fit.split_words[0])
+    if fit.rules.oblique:  # words, and where they begin, in two orders
+        unordered += n_trees * leaves * 2 * 8 * (2 + fit.split_words[0])
     if fit.rules.limited or fit.rules.criterion.medians:
         unordered += fit.level_bytes(n_trees) + 2 * 8 * n_trees * R
     if fit.prunes:
