@@ -51,7 +51,9 @@ def test_the_map_has_every_module_and_folder():
 
 
 def test_files_of_a_parameter():
-    assert with_text("min_weight_fraction_leaf") == set(listed("An estimator parameter"))
+    fixed = {"estimators/isolation.py"}  # where it is no parameter
+    found = with_text("min_weight_fraction_leaf")
+    assert found - fixed == set(listed("An estimator parameter"))
 
 
 def test_files_of_an_estimator():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -104,17 +103,21 @@ class Explains:
         names = None if names is None else names.tolist()
         return Explanation(values, base.copy(), np.asarray(X), feature_names=names)
 
-    @cached_property
+    @property
     def expected_value_(self) -> Any:
         """The prediction where no feature is known: a float, or f64[n_outputs] where predictions
         have several numbers. See `shap_values`."""
-        check_explained(self)
+        check_is_fitted(self)
         estimator: Any = self
 
         def work(backend: Any) -> np.ndarray:
             return Explainer.of(estimator.forest_, backend).expected()
 
-        found = run_on_backend(work, self.backend)
+        try:
+            check_explained(self)
+            found = run_on_backend(work, self.backend)
+        except (TypeError, ValueError) as error:  # there are no SHAP values: `hasattr` is False
+            raise AttributeError(str(error)) from error
         return float(found[0]) if len(found) == 1 else found
 
     def _explained(self, X: Any, explain: Callable[..., np.ndarray]) -> np.ndarray:

@@ -195,7 +195,7 @@ class PrunedTree(BaseTrees):
     def _cut(self, keep: np.ndarray) -> None:
         """Keep some splits, bool[m], and forget what followed from the others."""
         self.forest_ = cut(self.forest_, keep, self._criterion, self._signs())
-        for name in ("tree_", "feature_importances_", "expected_value_"):
+        for name in ("tree_", "feature_importances_"):
             self.__dict__.pop(name, None)
 
     def _leaves(self, X: Any) -> np.ndarray:

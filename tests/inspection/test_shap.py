@@ -266,14 +266,14 @@ def test_other_backends_explain_on_the_cpu():
         assert np.array_equal(found, getattr(backend, operation)(explainer, codes))
 
 
-def test_pruning_forgets_the_expected_value():
+def test_the_expected_value_is_that_of_the_last_fit():
     X, y = numbers()
     tree = DecisionTreeRegressor(random_state=0, backend="numpy").fit(X, y)
     assert tree.expected_value_ == pytest.approx(y.mean(), abs=1e-12)
-    tree.expected_value_ = 0.0
-    Xv, yv = numbers(seed=1)
-    tree.prune(Xv, yv)
-    assert tree.expected_value_ == pytest.approx(y.mean(), abs=1e-12)
+    tree.fit(X, y + 1)
+    assert tree.expected_value_ == pytest.approx(y.mean() + 1, abs=1e-12)
+    tree.prune(*numbers(seed=1))
+    assert tree.expected_value_ == pytest.approx(y.mean() + 1, abs=1e-12)
 
 
 def test_refusals():
@@ -282,7 +282,8 @@ def test_refusals():
     tree = DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numpy").fit(X, y)
     with pytest.raises(ValueError, match="feature_combinations=None"):
         tree.shap_values(X)
-    with pytest.raises(ValueError, match="median of trees"):
+    assert not hasattr(tree, "expected_value_")
+    with pytest.raises(AttributeError, match="median of trees"):
         _ = AdaBoostRegressor(n_estimators=2, random_state=0).fit(X, y).expected_value_
     other = BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, terciles(y))
     with pytest.raises(TypeError, match="other estimators than gpuforest's trees"):
