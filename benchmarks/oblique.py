@@ -37,7 +37,7 @@ Data = tuple[Any, Array, Any, Array]
 TREES, SEED = 100, 1
 LARGE = ("letter", "covtype", "california", "bike", "adult")  # three repetitions are enough
 PREDICTIONS = 7  # of each forest in turn, for their median
-# our settings: name, parameters
+# our settings: name, parameters; "tried" are combinations in a node for each feature
 OURS: dict[str, dict[str, Any]] = {
     "one feature": {},
     "1.5": {"feature_combinations": 1.5},
@@ -45,6 +45,7 @@ OURS: dict[str, dict[str, Any]] = {
     "3": {"feature_combinations": 3.0},
     "1.5, F tried": {"feature_combinations": 1.5, "max_features": None},
     "2, F tried": {"feature_combinations": 2.0, "max_features": None},
+    "1.5, 1.5 F tried": {"feature_combinations": 1.5, "tried": 1.5},
     "2, integer, F tried": {
         "feature_combinations": 2.0,
         "combination_weights": "integer",
@@ -128,8 +129,11 @@ def our_error(parameters: dict[str, Any], kind: str, data: Data, repetition: int
     X, y, X_test, y_test = data
     is_classes = kind == "percent wrong"
     model = RandomForestClassifier if is_classes else RandomForestRegressor
-    if not is_classes and "max_features" not in parameters:
+    if not is_classes and not {"max_features", "tried"} & parameters.keys():
         parameters = parameters | {"max_features": 1 / 3}
+    if "tried" in parameters:
+        tried = round(parameters["tried"] * X.shape[1])
+        parameters = {"max_features": tried} | {k: v for k, v in parameters.items() if k != "tried"}
     fitted = model(TREES, random_state=repetition, n_jobs=2, **parameters).fit(X, y)
     return error(kind, fitted.predict(X_test), y_test)
 
