@@ -18,6 +18,7 @@ CURVES: dict[str, dict[str, type]] = {
     "oob_max_features": {"max_features": int, "error": float},
     "pruning_curve": {"ccp_alphas": float, "n_leaves": int, "errors": float, "std_errors": float},
 }
+ERRORS = ("error", "errors", "std_errors")  # NaN where there are no rows, as out of few trees' bags
 # what the source says, and as what
 SOURCE: dict[str, type] = {
     **dict.fromkeys(("target", "decimal", "thousands", "units", "date_format"), str),
@@ -67,7 +68,8 @@ def read_curve(name: str, written: dict[str, Any]) -> Bunch:
         need(type(values) is list and len(values) > 0, "a curve without points")
         need(all(type(value) is kind for value in values), "a curve of other numbers")
         most = 2**31 if kind is int else inf
-        need(all(0 <= value < most for value in values), "a number out of range")
+        known = [value for value in values if value == value or column not in ERRORS]
+        need(all(0 <= value < most for value in known), "a number out of range")
         lengths.add(len(values))
     need(len(lengths) == 1, "a curve of uneven columns")
     first = written[next(iter(columns))]

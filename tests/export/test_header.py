@@ -2,14 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 from saved import fitted
 from tampered import save_tampered
 
 import gpuforest
-from gpuforest import (
-    ModelFormatError,
-)
+from gpuforest import ModelFormatError, RandomForestRegressor
 from gpuforest.export import container, model_file
 
 
@@ -79,3 +78,13 @@ def test_a_header_key_that_is_missing_or_comes_twice(key, tmp_path):
         container.write(tmp_path / "changed", changed, arrays)
         with pytest.raises(ModelFormatError, match=f"no header key '{key}'|twice"):
             gpuforest.load(tmp_path / "changed")
+
+
+def test_errors_where_no_row_is_out_of_bag(tmp_path):
+    forest = RandomForestRegressor(3, oob_score=True, random_state=4, backend="numpy")
+    with pytest.warns(UserWarning, match="out-of-bag|OOB|bag"):
+        forest.fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0])
+    assert np.isnan(forest.oob_curve_.error[0])
+    forest.save(tmp_path / "model")
+    again = gpuforest.load(tmp_path / "model")
+    assert np.array_equal(again.oob_curve_.error, forest.oob_curve_.error, equal_nan=True)
