@@ -145,7 +145,7 @@ def all_branches(xp: Any, hist: Array, C: int, rules: Rules) -> tuple[Array, Arr
     parts = xp.zeros((S, k), dtype=xp.int64, device=hist.device)
     total = xp.zeros_like(parts)
     for first in range(0, B, BINS_AT_ONCE):
-        sums = hist[:, :, first : first + BINS_AT_ONCE, :]
+        sums = hist[:, :, first : min(first + BINS_AT_ONCE, B), :]
         weight = rules.criterion.side_weight(xp, sums[..., :C])
         enough = weight >= rules.min_weight_leaf
         if rules.count_rows:

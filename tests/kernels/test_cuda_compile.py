@@ -25,7 +25,7 @@ SPECIAL_WITH_SUMS = {"0": "0", "1": "1", "3": "2"}  # by criterion, in the deep 
 
 # bytes of a thread of the deep phase: of moments, whose sums have 64 bits; with combinations of
 # features; and with limits of cuts, which few forests have. Other classes spill nothing
-SPILLED_BY_MOMENTS, SPILLED_BY_SUMS, SPILLED_BY_LIMITS = 32, 68, 56
+SPILLED_BY_MOMENTS, SPILLED_BY_SUMS, SPILLED_BY_LIMITS = 32, 72, 56
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
 
