@@ -23,8 +23,8 @@ RARE = {("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1"), ("SPECIAL", "2")}
 RARER = {("BLOCKS", "4"), ("TARGET", "u16"), ("TARGET", "i32")}  # for one criterion only
 SPECIAL_WITH_SUMS = {"0": "0", "1": "1", "3": "2"}  # by criterion, in the deep phase
 
-# bytes of stack of a thread of the deep phase: of moments, whose sums have 64 bits; with combinations of
-# features; and with limits of cuts, which few forests have. Other classes spill nothing
+# bytes of stack of a thread of the deep phase: of moments, whose sums have 64 bits; with
+# combinations; and with limits of cuts, which few forests have. Other classes spill nothing
 SPILLED_BY_MOMENTS, SPILLED_BY_SUMS, SPILLED_BY_LIMITS = 32, 88, 56
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
