@@ -51,7 +51,7 @@ WEIGHT_BITS, WEIGHT_ZERO = 4, 8
 MOST_WEIGHT = 5  # of a feature, with either sign
 # where the parts of a record begin, see `walking_records`
 MISSING_AT, COUNT_AT, THRESHOLD_AT, FEATURES_AT, FEATURE_BITS = 30, 31, 40, 12, 17
-TERMS_IN_RECORD, BY_SET, MOST_THRESHOLD = 3, 9, 2**23 - 1  # no sum is above this threshold
+TERMS_IN_WORD, BY_SET, MOST_THRESHOLD = 3, 9, 2**23 - 1  # no sum is above this threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +159,15 @@ def walking_records(
     set_at: np.ndarray,
     sets: np.ndarray,
     coordinates: np.ndarray,
-) -> np.ndarray:
-    """What a step down the trees of an oblique forest reads of a node, u64[2M], two words a node:
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a step down the trees of an oblique forest reads of a node: a record of two words,
+    u64[2M], and of splits by more than three features a third, u64[M].
 
          63        40     34     31             30      29    0
         | threshold |    | features | missing_left     | child |
         | features of the first three terms | their weights + 8 |
+
+        | features of the next three terms  | their weights + 8 |
 
     `features` is how many are added up, BY_SET for a split by a set, or 0 for a leaf, which has
     itself as its child, so that rows stay there. Terms that a node lacks have its first feature and
@@ -181,22 +184,22 @@ def walking_records(
     threshold[alone] = coordinates[feature[alone], bin[alone]]
     lower = sets[set_at[several]].astype(np.uint32).view(np.int32)
     threshold[several] = np.clip(lower, -MOST_THRESHOLD - 1, MOST_THRESHOLD)
-    records = np.empty((len(nodes), 2), u64)
-    records[:, 0] = np.where(leaf, own, child)
-    records[:, 0] |= (leaf | missing_left).astype(u64) << u64(MISSING_AT)
-    records[:, 0] |= count.astype(u64) << u64(COUNT_AT)
-    records[:, 0] |= threshold.astype(u64) << u64(THRESHOLD_AT)
-    records[:, 1] = 0
-    for i in range(TERMS_IN_RECORD):
+    first = np.where(leaf, own, child).astype(u64)
+    first |= (leaf | missing_left).astype(u64) << u64(MISSING_AT)
+    first |= count.astype(u64) << u64(COUNT_AT)
+    first |= threshold.astype(u64) << u64(THRESHOLD_AT)
+    terms = np.zeros((2, len(nodes)), u64)
+    for i in range(2 * TERMS_IN_WORD):
         term = np.maximum(feature, 0).astype(u64) << u64(WEIGHT_BITS) | u64(WEIGHT_ZERO)
         if i == 0:
             term[alone] += u64(1)
         some = np.flatnonzero(n > i)
         word = sets[set_at[some] + (i + 1) // 2]
         term[some] = word & u64(2**32 - 1) if i % 2 else word >> u64(32)
-        records[:, 1] |= (term & u64(15)) << u64(WEIGHT_BITS * i)
-        records[:, 1] |= term >> u64(WEIGHT_BITS) << u64(FEATURES_AT + FEATURE_BITS * i)
-    return records.reshape(-1)
+        half, at = divmod(i, TERMS_IN_WORD)
+        terms[half] |= (term & u64(15)) << u64(WEIGHT_BITS * at)
+        terms[half] |= term >> u64(WEIGHT_BITS) << u64(FEATURES_AT + FEATURE_BITS * at)
+    return np.stack([first, terms[0]], axis=1).reshape(-1), terms[1]
 
 
 def terms_of(forest: Forest, node: int) -> tuple[list[int], list[int], int]:

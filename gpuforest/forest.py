@@ -98,8 +98,8 @@ class Forest:
         return found
 
     @cached_property
-    def walking(self) -> np.ndarray:
-        """For walks down an oblique forest, u64[2M]: see `walking_records`."""
+    def walking(self) -> tuple[np.ndarray, np.ndarray]:
+        """For walks down an oblique forest: see `walking_records`."""
         at = self.nodes, self.tree_offsets, self.set_at, self.sets
         return walking_records(*at, self.edges.coordinates)
 

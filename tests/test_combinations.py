@@ -146,7 +146,9 @@ def test_records_hold_what_a_step_reads():
     four = pack(xp, np.array([[3, 2, 0, 1]]), np.array([[5, -5, 2, 1]]), np.array([ALL_LEFT]), 3)
     set_at = np.array([0, 2, 2, 2, 2, 2, 5, 5])
     offsets = np.array([0, 5, 8])
-    found = walking_records(nodes, offsets, set_at, np.concatenate([two[0], four[0]]), coordinates)
+    found, more = walking_records(
+        nodes, offsets, set_at, np.concatenate([two[0], four[0]]), coordinates
+    )
     first, second = found[::2], found[1::2]
     assert (first & 2**30 - 1).tolist() == [1, 3, 2, 3, 4, 1, 1, 2]  # leaves have themselves
     assert (first >> 30 & 1).tolist() == [1, 0, 1, 1, 1, 0, 1, 1]
@@ -155,8 +157,9 @@ def test_records_hold_what_a_step_reads():
     assert limits.tolist() == [-7, 5, *[2**23 - 1] * 6]  # the second bin's coordinate
     terms = [
         [(int(w) >> 12 + 17 * i & 2**17 - 1, (int(w) >> 4 * i & 15) - 8) for i in range(3)]
-        for w in second
+        for w in (*second, more[5])
     ]
     assert terms[0] == [(1, 1), (0, -1), (1, 0)]
     assert terms[1] == [(2, 1), (2, 0), (2, 0)]
     assert terms[5] == [(3, 5), (2, -5), (0, 2)]
+    assert terms[8] == [(1, 1), (3, 0), (3, 0)]  # its fourth term

@@ -15,7 +15,7 @@ from gpuforest.combinations import (
     FEATURE_BITS,
     FEATURES_AT,
     MISSING_AT,
-    TERMS_IN_RECORD,
+    TERMS_IN_WORD,
     THRESHOLD_AT,
     WEIGHT_BITS,
     WEIGHT_ZERO,
@@ -29,7 +29,7 @@ from gpuforest.nodes import CHILD_MASK
 
 ONE, CHILD_BITS, LOW_4, HALF = U(1), U(CHILD_MASK), U(15), U(32)
 MISSING, COUNT, THRESHOLD, WEIGHT = U(MISSING_AT), U(COUNT_AT), U(THRESHOLD_AT), U(WEIGHT_BITS)
-IN_RECORD, SET, ZERO = U(TERMS_IN_RECORD), U(BY_SET), np.int64(WEIGHT_ZERO)
+IN_WORD, SET, ZERO = U(TERMS_IN_WORD), U(BY_SET), np.int64(WEIGHT_ZERO)
 HOLE = np.uint16(65_535)  # a missing value, in all columns
 GROUP, GROUP_BITS = 256, 8  # as in numba.py
 PLACES = U((2**FEATURE_BITS - 1) << GROUP_BITS)
@@ -40,33 +40,35 @@ SLOTS, FEW, MOVING = 63, 32, 2
 class Sums(NamedTuple):
     """What walks down an oblique forest need; all arrays are empty for other forests.
 
-    records : u64[2M], see `walking_records` in combinations.py
+    records : u64[2M]; more : u64[M]; see `walking_records` in combinations.py
     coordinates : i32[F, B]
     columns : u16[...], scratch for the coordinates of the rows, group after group, each [F, GROUP],
         so that a feature's column begins at the same place of every group
     words : their memory, four bytes at a time, because vectors gather no fewer
-    sums, limit, low, holes, later, listed : [GROUP], scratch of a group
+    sums, holes, limit, low, counts, listed : [GROUP], scratch of a group
     """
 
     records: U64s
+    more: U64s
     coordinates: I32s2
     columns: U16s
     words: U32s
     sums: I32s
+    holes: Bools
     limit: I32s
     low: I32s
-    holes: Bools
-    later: U8s
+    counts: U8s
     listed: U8s
 
 
-def new_sums(records: Any, coordinates: Any, F: int, N: int) -> Sums:
-    """The record, with scratch for N rows of F features."""
+def new_sums(walking: tuple[Any, Any], coordinates: Any, F: int, N: int) -> Sums:
+    """The record, with scratch for N rows of F features; `walking` are the first two arrays."""
     words, group = np.empty(F * -(-N // GROUP) * GROUP // 2, np.uint32), GROUP if F else 0
     sums, limit, low = (np.empty(group, np.int32) for _ in range(3))
-    later, listed = (np.empty(group, np.uint8) for _ in range(2))
-    scratch = sums, limit, low, np.empty(group, np.bool_), later, listed
-    return Sums(records, coordinates, words.view(np.uint16), words, *scratch)
+    holes = np.empty(group, np.bool_)
+    counts, listed = (np.empty(group, np.uint8) for _ in range(2))
+    scratch = sums, holes, limit, low, counts, listed
+    return Sums(*walking, coordinates, words.view(np.uint16), words, *scratch)
 
 
 @device
@@ -86,13 +88,13 @@ def fill_columns(codes, missing, sums):
 
 @device
 def place_of(pair, t):
-    """Where the column of term t < TERMS_IN_RECORD begins in a group."""
+    """Where the column of term t < TERMS_IN_WORD begins in a group."""
     return (pair >> U(FEATURES_AT + FEATURE_BITS * t - GROUP_BITS)) & PLACES
 
 
 @device
 def weight_of(pair, t):
-    """The weight of term t < TERMS_IN_RECORD."""
+    """The weight of term t < TERMS_IN_WORD."""
     return np.int32(np.int64((pair >> U(WEIGHT_BITS * t)) & LOW_4) - ZERO)
 
 
@@ -111,30 +113,47 @@ def limit_of(word):
 
 
 @device
-def step_sum(trees, word, at, own, place, some_missing):
-    """The child that a row goes to from node `at`; `word` is the first word of its record.
-
-    place : where the row is in the first column of its group
-    """
-    columns, pair, count = own.columns, own.records[(U(at) << ONE) + ONE], (word >> COUNT) & LOW_4
+def three_sum(pair, own, place, some_missing):
+    """The sum of a row's three terms in a word, and whether a value is missing."""
+    columns, is_hole = own.columns, False
     first = columns[place_of(pair, 0) + place]
     second = columns[place_of(pair, 1) + place]
     third = columns[place_of(pair, 2) + place]
     total = np.int32(first) * weight_of(pair, 0) + np.int32(second) * weight_of(pair, 1)
     total += np.int32(third) * weight_of(pair, 2)
-    is_hole = False
     if some_missing:
         is_hole = (first == HOLE) | (second == HOLE) | (third == HOLE)
+    return total, is_hole
+
+
+@device
+def more_terms(trees, at, own, place, total, is_hole, count, some_missing):
+    """Add the terms after the third to a row's sum; returns it, and whether a value is missing."""
+    more, torn = three_sum(own.more[U(at)], own, place, some_missing)
+    total, is_hole = total + more, is_hole | torn
+    for t in range(U(2) * IN_WORD, count):
+        begin, weight = term_of(trees, at, t)
+        value = own.columns[begin + place]
+        total += np.int32(value) * weight
+        is_hole |= value == HOLE
+    return total, is_hole
+
+
+@device
+def step_sum(trees, word, at, own, place, some_missing):
+    """The child that a row goes to from node `at`; `word` is the first word of its record.
+
+    place : where the row is in the first column of its group
+    """
+    pair, count = own.records[(U(at) << ONE) + ONE], (word >> COUNT) & LOW_4
+    total, is_hole = three_sum(pair, own, place, some_missing)
     is_right = total > np.int64(limit_of(word))
-    if count > IN_RECORD:
+    if count > IN_WORD:
         if count == SET:
+            first = own.columns[place_of(pair, 0) + place]
             is_right = not has_code(trees.sets, trees.set_at[U(at)], np.int64(first))
         else:
-            for t in range(IN_RECORD, count):
-                begin, weight = term_of(trees, at, t)
-                value = columns[begin + place]
-                total += np.int32(value) * weight
-                is_hole |= value == HOLE
+            total, is_hole = more_terms(trees, at, own, place, total, is_hole, count, some_missing)
             is_right = total > np.int64(limit_of(word))
     right = ONE - ((word >> MISSING) & ONE) if is_hole else U(is_right)
     return np.int64((word & CHILD_BITS) + right)
@@ -200,11 +219,25 @@ def top_sums(trees, root, own, first, n, group, some_missing):
 
 
 @device
-def value_at(words, pair, t, half, i):
-    """The value of term t < TERMS_IN_RECORD in row i of a group, whose columns begin at the word
-    `half`; a word holds two rows."""
-    word = words[(place_of(pair, t) >> ONE) + half + (U(i) >> ONE)]
-    return np.int32((word >> np.uint32((U(i) & ONE) << U(4))) & np.uint32(HOLE))
+def value_at(words, place, i):
+    """The value of row i in the column that begins at `place`; a word holds two rows."""
+    word = words[(place >> ONE) + (i >> ONE)]
+    return np.int32((word >> np.uint32((i & ONE) << U(4))) & np.uint32(HOLE))
+
+
+@device
+def later_step(trees, at, own, place, i, some_missing):
+    """The child that row i of a group goes to from node `at`, a set or a sum of more than three
+    features, of which three are added up."""
+    count, low, total, is_hole = own.counts[i], U(own.low[i]), own.sums[i], own.holes[i]
+    if count == SET:
+        first = own.columns[place_of(own.records[(U(at) << ONE) + ONE], 0) + place]
+        is_right = not has_code(trees.sets, trees.set_at[U(at)], np.int64(first))
+    else:
+        total, is_hole = more_terms(trees, at, own, place, total, is_hole, U(count), some_missing)
+        is_right = total > own.limit[i] >> np.int32(THRESHOLD - HALF)
+    right = ONE - ((low >> MISSING) & ONE) if is_hole else U(is_right)
+    return np.int64((low & CHILD_BITS) + right)
 
 
 @device
@@ -213,22 +246,21 @@ def step_all_sums(trees, root, own, first, n, group, some_missing):
 
     It is in vectors but for the few rows at combinations of more than three features, and at sets.
     """
-    at, words, records, later, listed = group.at, own.words, own.records, own.later, own.listed
-    sums, limit, low, holes = own.sums, own.limit, own.low, own.holes
-    place, moved = U(first) * U(len(own.coordinates)), 0
+    at, words, records, counts, listed = group.at, own.words, own.records, own.counts, own.listed
+    sums, limit, low, holes, hole = own.sums, own.limit, own.low, own.holes, np.int32(HOLE)
+    place, moved, kept = U(first) * U(len(own.coordinates)), 0, 0
     # 1. the sums of three terms
     for i in range(n):
-        here = U(root + at[i]) << ONE
+        here, r = U(root + at[i]) << ONE, U(i)
         word, pair = records[here], records[here + ONE]
-        one = value_at(words, pair, 0, place >> ONE, i)
-        two = value_at(words, pair, 1, place >> ONE, i)
-        three = value_at(words, pair, 2, place >> ONE, i)
+        one = value_at(words, place + place_of(pair, 0), r)
+        two = value_at(words, place + place_of(pair, 1), r)
+        three = value_at(words, place + place_of(pair, 2), r)
         sums[i] = one * weight_of(pair, 0) + two * weight_of(pair, 1) + three * weight_of(pair, 2)
-        hole = np.int32(HOLE)
         holes[i] = (one == hole) | (two == hole) | (three == hole)
         limit[i], low[i] = np.int32(word >> HALF), np.int32(word)
         count = (word >> COUNT) & LOW_4
-        later[i] = count > IN_RECORD
+        counts[i] = count
         moved += count > U(0)
     # 2. one step down
     for i in range(n):
@@ -236,17 +268,15 @@ def step_all_sums(trees, root, own, first, n, group, some_missing):
         otherwise = np.int32(np.uint32(~low[i]) >> np.uint32(MISSING)) & np.int32(1)
         right = otherwise if holes[i] else right
         child = np.int32((low[i] & np.int32(CHILD_BITS)) + right)
-        at[i] = at[i] if later[i] else child
+        at[i] = at[i] if counts[i] > np.uint8(IN_WORD) else child
     # 3. the other rows
-    kept = 0
     for i in range(n):
         prefetch(records, U(root + at[i]) << ONE)
         listed[kept] = i
-        kept += later[i]
+        kept += counts[i] > np.uint8(IN_WORD)
     for j in range(kept):
         i = U(listed[j])
-        here = U(root + at[i])
-        at[i] = step_sum(trees, records[here << ONE], here, own, place + i, some_missing)
+        at[i] = later_step(trees, root + at[i], own, place + i, i, some_missing)
         prefetch(records, U(root + at[i]) << ONE)
     return moved
 
@@ -276,4 +306,6 @@ def walk_sums(trees, root, own, first, n, group, moving, some_missing):
             prefetch(records, U(root + at[r]) << ONE)
 
 
-NO_SUMS = new_sums(np.zeros(0, np.uint64), np.zeros((0, 0), np.int32), 0, 0)
+NO_SUMS = new_sums(
+    (np.zeros(0, np.uint64), np.zeros(0, np.uint64)), np.zeros((0, 0), np.int32), 0, 0
+)
