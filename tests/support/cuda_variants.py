@@ -46,6 +46,7 @@ MACROS = {
 }
 
 
+@cache
 def variants(operation: str) -> list[dict[str, str]]:
     """Macros and their values, in all combinations that occur."""
     names = MACROS[operation]
