@@ -148,7 +148,7 @@ def test_several_outputs_count_their_classes_as_moments():
         ("RandomForestClassifier", 60_000, 20, 2, {"n_estimators": 20}),
         ("RandomForestClassifier", 30_000, 20, 10, {"n_estimators": 20}),
         ("RandomForestRegressor", 40_000, 20, 0, {"n_estimators": 20}),
-        ("RandomForestClassifier", 30_000, 20, 2, {"n_estimators": 20, "feature_combinations": 2}),
+        ("RandomForestClassifier", 60_000, 20, 2, {"n_estimators": 20, "feature_combinations": 2}),
     ],
 )
 def test_estimates_are_right_with_numba(name, n_rows, n_features, n_classes, parameters):

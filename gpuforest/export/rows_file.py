@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
 from gpuforest.common.errors import need
+from gpuforest.estimators.bagging import Bagging
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.uncertainty import SureNumbers
 from gpuforest.export.container import Layout
@@ -32,12 +33,18 @@ ARRAYS: Layout = {
 HEADER = {"draws": dict}  # {"n_rows": ..., "n_draws": ...}, of numbers
 
 
+def _keeps_draws(estimator: Any) -> bool:
+    """Whether the file keeps how rows were drawn, which standard errors and quantiles need. Files
+    of bags do not keep it."""
+    return isinstance(estimator, SureNumbers) and not isinstance(estimator, Bagging)
+
+
 def kept_rows(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The part of the header and the arrays of a fitted estimator."""
     header: dict[str, Any] = {}
     arrays: dict[str, np.ndarray] = {}
     sampling = getattr(estimator, "_sampling_", None)
-    if isinstance(estimator, SureNumbers) and sampling is not None and not sampling.distinct:
+    if _keeps_draws(estimator) and sampling is not None and not sampling.distinct:
         header["draws"] = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
         if sampling.weights is not None:
             arrays["draw_weights"] = sampling.weights
@@ -58,8 +65,8 @@ def set_rows(
     ------
     ModelFormatError : it does not fit the forest
     """
-    is_numbers, wants_rows = (isinstance(estimator, k) for k in (SureNumbers, QuantileForest))
-    need(is_numbers or not {"draws", "draw_weights"} & {*header, *arrays}, "draws amiss")
+    wants_rows, draws = isinstance(estimator, QuantileForest), {"draws", "draw_weights"}
+    need(_keeps_draws(estimator) or not draws & {*header, *arrays}, "draws amiss")
     need("draws" in header or "draw_weights" not in arrays, "weights without draws")
     if "draws" in header:
         estimator._sampling_ = _sampling(header["draws"], arrays.get("draw_weights"))
