@@ -83,7 +83,8 @@ def members_of(members: Members, node: int) -> np.ndarray:
     if leaf >= 0:
         return np.array([[leaf & 2**COUNT - 1, leaf >> COUNT]], np.int32)
     begin = ~leaf
-    return members.lists[begin + 1 : begin + 1 + members.lists[begin, 0]]
+    found: np.ndarray = members.lists[begin + 1 : begin + 1 + members.lists[begin, 0]]
+    return found
 
 
 def weights_of(members: Members, node: int) -> tuple[np.ndarray, np.ndarray, int]:
