@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.binning import BinnedMatrix, bin_matrix
+from gpuforest.binning import BinEdges, BinnedMatrix, bin_matrix
 from gpuforest.common import progress
+from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.inspection.permutation import permutation_decreases
@@ -35,7 +36,7 @@ def oob_permutation_importance(
     ----------
     forest : RandomForest*, ExtraTrees* or Bagging*, fitted, with bags
         Not one that was loaded from a file, which does not know its bags.
-    X, y : as for `fit`, the data that the forest was fitted to
+    X, y : as for `fit`, the data that the forest was fitted to; `BinnedData` too
     groups : lists of features, by number or name, default=None
         The features of a group are permuted together, by the same order: the importance of what
         they hold between them, such as the columns of a one-hot encoding. There is then one
@@ -95,7 +96,7 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     ----------
     forest : RandomForest*, ExtraTrees* or Bagging*, fitted, with bags
         Not one that was loaded from a file, which does not know its bags.
-    X, y : as for `fit`, the data that the forest was fitted to
+    X, y : as for `fit`, the data that the forest was fitted to; `BinnedData` too
 
     Returns
     -------
@@ -153,17 +154,28 @@ def _with_bags(
     _check_bags(forest, name)
 
     def on(backend: Backend) -> np.ndarray:
-        n_rows, table = forest._sampling_.n_rows, check_table(forest, X, backend)
+        n_rows, edges = forest._sampling_.n_rows, forest.forest_.edges
+        binned = isinstance(X, BinnedData)
+        table = X if binned else check_table(forest, X, backend)
         if table.shape[0] != n_rows:
             raise ValueError(
                 f"X has {table.shape[0]} rows, but the forest was fitted to {n_rows}: "
                 "pass the data that it was fitted to"
             )
-        checked = forest._check_target(y, n_rows, backend)
+        if binned and not _same_bins(X.edges, edges):
+            raise ValueError("X has other bins than the data that the forest was fitted to")
+        checked = forest._check_target(target_and_weight(X, y, None)[0], n_rows, backend)
         _check_classes(forest, checked)
-        return work(bin_matrix(table, forest.forest_.edges, backend), checked, backend)
+        return work(bin_matrix(table, edges, backend), checked, backend)
 
     return run_on_backend(on, **forest._chosen(X))
+
+
+def _same_bins(one: BinEdges, other: BinEdges) -> bool:
+    return one is other or (
+        one.categories == other.categories
+        and all(map(np.array_equal, (one.offsets, one.values), (other.offsets, other.values)))
+    )
 
 
 def _over_trees(found: np.ndarray) -> Bunch:
