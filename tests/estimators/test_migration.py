@@ -86,7 +86,13 @@ def test_parameters(name):
             assert own[parameter].default == other[parameter].default
     new = {"max_bins", "backend", "memory_limit", "voting", "oob_tol", "max_estimators"}
     new |= {"categorical_features", "min_category_frequency", "categorical_split"}
-    new |= {"ccp_cv", "ccp_rule", "feature_combinations", "combination_weights"}
+    new |= {
+        "unbiased_importances",
+        "ccp_cv",
+        "ccp_rule",
+        "feature_combinations",
+        "combination_weights",
+    }
     new |= {"n_jobs", "verbose"} if name.startswith("AdaBoost") else set()
     new |= {"n_jobs", "subsample"} if name.startswith("Hist") else set()
     assert own.keys() - other.keys() <= new

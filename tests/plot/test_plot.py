@@ -25,6 +25,7 @@ from gpuforest import (
     RandomForestRegressor,
     RandomTreesEmbedding,
     impurity,
+    oob_impurity_importance,
     oob_permutation_importance,
 )
 from gpuforest.plot import (
@@ -322,6 +323,11 @@ def test_importances_of_a_tree_and_of_permutations(tree):
     for options, match in (({"top": 0}, "top=0"), ({"feature_names": ["a"]}, "1 names")):
         with pytest.raises(ValueError, match=match):
             plot_importances(found, **options)
+
+
+def test_importances_out_of_bag_say_what_they_are(forest):
+    ax = plot_importances(oob_impurity_importance(forest, PETALS, SPECIES))
+    assert ax.get_xlabel().startswith("decrease of impurity out of bag")
 
 
 def test_forty_features():
