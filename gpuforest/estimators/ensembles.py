@@ -266,7 +266,7 @@ class ManyTrees(TreeSequence):
     @property
     def estimators_samples_(self) -> list[np.ndarray]:
         """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the
-        seed. A loaded estimator knows them only of numbers."""
+        seed. Not known to Bagging* that were loaded."""
         if not hasattr(self, "_sampling_"):
             raise AttributeError(
                 "estimators_samples_ is known only to the estimator that was fitted"

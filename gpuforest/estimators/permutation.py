@@ -35,7 +35,7 @@ def oob_permutation_importance(
     Parameters
     ----------
     forest : RandomForest*, ExtraTrees* or Bagging*, fitted, with bags
-        Not one that was loaded from a file, which does not know its bags.
+        Not a bag that was loaded from a file, which does not know how its rows were drawn.
     X, y : as for `fit`, the data that the forest was fitted to; `BinnedData` too
     groups : lists of features, by number or name, default=None
         The features of a group are permuted together, by the same order: the importance of what
@@ -95,7 +95,7 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     Parameters
     ----------
     forest : RandomForest*, ExtraTrees* or Bagging*, fitted, with bags
-        Not one that was loaded from a file, which does not know its bags.
+        Not a bag that was loaded from a file, which does not know how its rows were drawn.
     X, y : as for `fit`, the data that the forest was fitted to; `BinnedData` too
 
     Returns
@@ -134,7 +134,12 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     """
 
     def work(matrix: BinnedMatrix, checked: CheckedTarget, backend: Backend) -> np.ndarray:
-        codes = forest._encode_target(checked, forest._sampling_, backend)[1]
+        coding, codes = forest._encode_target(checked, forest._sampling_, backend)
+        own = forest.forest_.coding
+        if coding.scale != own.scale or not np.array_equal(coding.centre, own.centre):
+            raise ValueError(
+                "y has other values than in training: pass what the forest was fitted to"
+            )
         with progress.stage("walking"):
             return unbiased_importances(forest.forest_, matrix, codes, forest._sampling_, backend)
 
@@ -215,8 +220,8 @@ def _check_bags(forest: Any, name: str) -> None:
     check_is_fitted(forest)
     if not hasattr(forest, "_sampling_"):
         raise ValueError(
-            "the bags are known only to the estimator that was fitted, not to one that was "
-            "loaded or converted: fit it again, the same random_state gives the same trees"
+            "the bags are not known to Bagging* that were loaded, older files and converted "
+            "forests: fit it again, the same random_state gives the same trees"
         )
     if not forest._sampling_.n_draws:
         raise ValueError("no row is out of bag without bags: fit with bootstrap=True")

@@ -7,12 +7,14 @@ import pytest
 
 from gpuforest import (
     BaggingClassifier,
+    BinnedData,
     ExtraTreesRegressor,
     ModelFormatError,
     RandomForestClassifier,
     RandomForestRegressor,
     load,
     oob_impurity_importance,
+    oob_permutation_importance,
 )
 from gpuforest.inspection.unbiased import oob_gains
 from gpuforest.nodes import is_leaf
@@ -189,3 +191,26 @@ def test_a_file_whose_importances_do_not_fit(tmp_path):
         forest.save(tmp_path / "forest")
         with pytest.raises(ModelFormatError, match=wrong):
             load(tmp_path / "forest")
+
+
+@pytest.mark.parametrize("find", [oob_impurity_importance, oob_permutation_importance])
+def test_loaded_forests_know_their_bags(find, tmp_path):
+    weight = RNG.integers(0, 3, 80)
+    for kind, y in ((RandomForestClassifier, CLASSES), (RandomForestRegressor, NUMBERS)):
+        forest = kind(4, random_state=1).fit(X, y, sample_weight=weight)
+        forest.save(tmp_path / "forest")
+        loaded = load(tmp_path / "forest")
+        assert np.array_equal(find(loaded, X, y).importances, find(forest, X, y).importances)
+
+
+def test_binned_data_and_other_targets():
+    data = BinnedData.from_blocks([(X, CLASSES)], random_state=1)
+    forest = RandomForestClassifier(4, random_state=1).fit(data)
+    found = oob_impurity_importance(forest, data, None).importances
+    assert np.array_equal(found, oob_impurity_importance(forest, X, CLASSES).importances)
+    other = BinnedData.from_blocks([(X + 1, CLASSES)], random_state=1)
+    with pytest.raises(ValueError, match="X has other bins than the data"):
+        oob_impurity_importance(forest, other, None)
+    numbers = RandomForestRegressor(4, random_state=1).fit(X, NUMBERS)
+    with pytest.raises(ValueError, match="y has other values than in training"):
+        oob_impurity_importance(numbers, X, NUMBERS + 100)
