@@ -188,9 +188,10 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     def _checked_forest(self) -> Any:
         forest = self.estimator
         if not isinstance(forest, ForestClassifier | ForestRegressor):
+            kind = type(forest)
             raise TypeError(
                 "BorutaSelector takes a RandomForest*, ExtraTrees* or Bagging* of gpuforest as "
-                f"estimator, not a {type(forest).__name__}"
+                f"estimator, not a {kind.__name__} of {kind.__module__.partition('.')[0]}"
             )
         if self.importance in OUT_OF_BAG and not forest.bootstrap:
             raise ValueError(

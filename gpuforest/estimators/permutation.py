@@ -134,12 +134,7 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     """
 
     def work(matrix: BinnedMatrix, checked: CheckedTarget, backend: Backend) -> np.ndarray:
-        coding, codes = forest._encode_target(checked, forest._sampling_, backend)
-        own = forest.forest_.coding
-        if coding.scale != own.scale or not np.array_equal(coding.centre, own.centre):
-            raise ValueError(
-                "y has other values than in training: pass what the forest was fitted to"
-            )
+        codes = forest._encode_target(checked, forest._sampling_, backend)[1]
         with progress.stage("walking"):
             return unbiased_importances(forest.forest_, matrix, codes, forest._sampling_, backend)
 
@@ -170,7 +165,7 @@ def _with_bags(
         if binned and not _same_bins(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
         checked = forest._check_target(target_and_weight(X, y, None)[0], n_rows, backend)
-        _check_classes(forest, checked)
+        _check_same_target(forest, checked, backend)
         return work(bin_matrix(table, edges, backend), checked, backend)
 
     return run_on_backend(on, **forest._chosen(X))
@@ -227,9 +222,15 @@ def _check_bags(forest: Any, name: str) -> None:
         raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
 
 
-def _check_classes(forest: Any, checked: CheckedTarget) -> None:
-    """Refuse other classes: their codes would mean other labels."""
+def _check_same_target(forest: Any, checked: CheckedTarget, backend: Backend) -> None:
+    """Refuse other classes, whose codes would mean other labels, and numbers of another scale."""
     if checked.classes is None:
+        own = forest.forest_.coding
+        coding = forest._encode_target(checked, forest._sampling_, backend)[0]
+        if coding.scale != own.scale or not np.array_equal(coding.centre, own.centre):
+            raise ValueError(
+                "y has other values than in training: pass what the forest was fitted to"
+            )
         return
     own, other = forest.classes_, checked.classes
     own = own if isinstance(own, list) else [own]

@@ -143,6 +143,12 @@ def test_categories_and_missing_values(backend):
     score = model.score_samples(frame)
     assert model.is_categorical_.tolist() == [True, False]
     assert score[:5].mean() < score[91:].mean() - 0.05
+    # a row without a value is on a side at random, so it is as normal as others
+    assert abs(score[5:91].mean() - score[91:].mean()) < 0.05
+    assert np.isfinite(model.score_samples(frame.assign(kind="new", size=np.nan))).all()
+    if backend != "numpy":
+        model.set_params(backend="numpy").fit(frame)
+        assert np.array_equal(model.score_samples(frame), score)
 
 
 def test_sparse_rows(backend):
