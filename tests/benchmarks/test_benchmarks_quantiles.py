@@ -32,7 +32,7 @@ def test_a_whole_run(tmp_path, monkeypatch, capsys):
 
 def test_a_rival_is_measured_beside_ours(monkeypatch):
     monkeypatch.setattr(quantiles.real, "load", tiny)
-    monkeypatch.setitem(quantiles.COMMON, "n_estimators", 5)
+    monkeypatch.setitem(quantiles.COMMON, "n_estimators", 60)
     rival = pytest.importorskip("quantile_forest", reason="quantile-forest is not installed")
     row = quantiles.one_split("bike", 0, rival)
     assert len(row["their pinball"]) == 3

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier as TheirForest
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -131,3 +132,13 @@ def test_refused_estimators():
     whole = RandomForestClassifier(15, bootstrap=False, max_depth=4)
     found = BorutaSelector(whole, importance="impurity", random_state=0).fit(X, Y)
     assert found.support_[[2, 5]].all()
+
+
+def test_the_package_finds_the_same():
+    boruta = pytest.importorskip("boruta", reason="Boruta is not installed")
+    theirs = boruta.BorutaPy(TheirForest(max_depth=4), n_estimators=15, random_state=1, max_iter=40)
+    theirs.fit(X, Y)
+    mine = BorutaSelector(FOREST, max_iter=40, random_state=0).fit(X, Y)
+    assert mine.support_.tolist() == theirs.support_.tolist()
+    for name in ("support_weak_", "ranking_", "n_features_", "importance_history_"):
+        assert np.ndim(getattr(mine, name)) == np.ndim(getattr(theirs, name))
