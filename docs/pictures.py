@@ -11,6 +11,7 @@ import matplotlib
 import numpy as np
 from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.inspection import PartialDependenceDisplay
 
 from gpuforest import (
     AdaBoostClassifier,
@@ -175,6 +176,22 @@ def loss() -> Any:
     return plot_loss(model.fit(*load_diabetes(return_X_y=True)))
 
 
+def dependence() -> Any:
+    diabetes = load_diabetes()
+    forest = RandomForestRegressor(100, min_samples_leaf=5, random_state=0)
+    forest.fit(diabetes.data, diabetes.target)
+    return PartialDependenceDisplay.from_estimator(
+        forest,
+        diabetes.data,
+        ["bmi", "s5"],
+        kind="both",
+        subsample=60,
+        random_state=0,
+        feature_names=diabetes.feature_names,
+        ax=pair()[0].figure.axes,
+    ).axes_[0]
+
+
 PICTURES = (
     tree,
     boundaries,
@@ -187,6 +204,7 @@ PICTURES = (
     weights,
     residuals,
     loss,
+    dependence,
 )
 
 

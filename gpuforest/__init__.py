@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         RandomForestRegressor,
         RandomTreesEmbedding,
     )
+    from gpuforest.estimators.boruta import BorutaSelector
     from gpuforest.estimators.memory import estimate_memory
     from gpuforest.estimators.permutation import (
         oob_impurity_importance,
@@ -55,6 +56,7 @@ __all__ = [
     "BaggingRegressor",
     "BiasVariance",
     "BinnedData",
+    "BorutaSelector",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
@@ -97,6 +99,7 @@ _homes = {
     "BinnedData": "data.binned",
     "BiasVariance": "inspection.bias_variance",
     "bias_variance": "inspection.bias_variance",
+    "BorutaSelector": "estimators.boruta",
     "MemoryEstimate": "memory",
     "estimate_memory": "estimators.memory",
     "export_graphviz": "export.graphviz",

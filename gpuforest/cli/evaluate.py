@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.metrics import (
     accuracy_score,
     confusion_matrix,
@@ -58,6 +58,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Load both, predict, compare and show."""
     with progress_bar():
         model = gpuforest.load(arguments.model)
+        if is_outlier_detector(model):
+            raise ValueError(
+                f"a {type(model).__name__} has no target to compare with: predict gives scores"
+            )
         target = target_of(model, arguments)
         set_runtime(model, vars(arguments))
         parts = {"weight": arguments.weight, "drop_missing_target": arguments.drop_missing_target}

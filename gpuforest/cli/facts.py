@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
 from gpuforest.inspection.round_facts import rounds_facts
 from gpuforest.inspection.shape import tree_depths
@@ -20,14 +20,17 @@ def model_facts(estimator: Any) -> dict[str, Any]:
     forest = estimator.forest_
     depths = tree_depths(forest)
     is_classes, several = is_classifier(estimator), forest.coding.several
-    task = "classification" if is_classes else "regression"
+    task = "anomalies" if is_outlier_detector(estimator) else "embedding"
+    if is_classes or is_regressor(estimator):
+        task = "classification" if is_classes else "regression"
     names = feature_names(estimator)
-    importances = zip(names, estimator.feature_importances_, strict=True)
+    found = getattr(estimator, "feature_importances_", None)  # isolation forests have none
+    importances = [] if found is None else zip(names, found, strict=True)
     boosting = {"boosting": rounds_facts(estimator)} if forest.baseline is not None else {}
     return {
         "estimator": type(estimator).__name__,
         "seed": estimator.seed_,
-        "task": task if is_classes or is_regressor(estimator) else "embedding",
+        "task": task,
         "outputs": estimator.n_outputs_,
         "features": estimator.n_features_in_,
         "categories": {names[f]: len(c) for f, c in forest.edges.categories.items()},

@@ -58,6 +58,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--model",
+        type=model_word,
         choices=tuple(dict.fromkeys(model for model, _ in ESTIMATORS)),
         default="forest",
         help="(default: forest)",
@@ -93,6 +94,16 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     add_reading_options(command, kept=False)
     add_estimator_options(command)
+
+
+def model_word(word: str) -> str:
+    """The word of `--model`; one for isolation forests is answered."""
+    if word.lower().startswith("isolation"):
+        raise argparse.ArgumentTypeError(
+            "isolation forests have no target, and train needs one: in Python, "
+            "gpuforest.IsolationForest().fit(frame).save(path) writes a model that predict reads"
+        )
+    return word
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -18,12 +18,12 @@ Y = np.round(3 * X[:, 0] + RNG.normal(size=90), 1)  # some are equal
 LEVELS = [0.05, 0.25, 0.5, 0.9]
 
 
-def exact_weights(model, i, out_of_bag):
-    """The weight of each training row for row i of X, and the number of draws in its leaves."""
-    leaves, n_trees = model.apply(X), model.n_estimators_
+def exact_weights(model, i, out_of_bag, rows=X):
+    """The weight of each training row for row i of them, and the number of draws in its leaves."""
+    leaves, n_trees = model.apply(rows), model.n_estimators_
     bags = draw_bags(model._rows_.sampling, model.seed_, 0, n_trees, NumpyBackend())
     trees = [t for t in range(n_trees) if not (out_of_bag and bags[t][i])]
-    weights, draws = [Fraction(0)] * len(X), 0
+    weights, draws = [Fraction(0)] * len(rows), 0
     for t in trees:
         inside = [
             int(m) if leaf == leaves[i, t] else 0
@@ -35,9 +35,9 @@ def exact_weights(model, i, out_of_bag):
     return weights, draws
 
 
-def plain(model, i, out_of_bag):
+def plain(model, i, out_of_bag, rows=X):
     """Quantiles of row i: Meinshausen's, and the mean over windows; and the weighted mean."""
-    weights, draws = exact_weights(model, i, out_of_bag)
+    weights, draws = exact_weights(model, i, out_of_bag, rows)
     if not draws:
         return [np.nan] * len(LEVELS), [np.nan] * len(LEVELS), np.nan
     pairs = sorted((Fraction(y), w) for y, w in zip(Y.tolist(), weights, strict=True) if w)
@@ -70,6 +70,28 @@ def test_quantiles_are_meinshausens(backend, leaf, out_of_bag):
     assert np.allclose(found, linear, rtol=1e-11, atol=1e-11, equal_nan=True)
     found = model.predict(X, "mean", oob_score=out_of_bag)
     assert np.allclose(found, mean, rtol=1e-11, atol=1e-11, equal_nan=True)
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize("out_of_bag", [False, True])
+def test_quantiles_with_categories_and_missing_values(backend, out_of_bag):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    kinds = np.array(["red", "green", "blue", None], object)[rng.integers(0, 4, 90)]
+    rows = pd.DataFrame({"kind": kinds, "a": X[:, 0], "b": X[:, 1]})
+    rows.loc[rng.random(90) < 0.3, "a"] = np.nan
+    model = RandomForestQuantileRegressor(
+        8, min_samples_leaf=3, max_features=None, random_state=3, backend=backend
+    ).fit(rows, Y)
+    assert model.is_categorical_.tolist() == [True, False, False]
+    assert len(model.forest_.sets)  # some splits are by categories
+    found = model.predict(rows, LEVELS, interpolation="inverted_cdf", oob_score=out_of_bag)
+    middle = model.predict(rows, LEVELS, oob_score=out_of_bag)
+    for i in range(0, 90, 3):
+        inverse, linear, _ = plain(model, i, out_of_bag, rows)
+        assert np.array_equal(found[i], inverse, equal_nan=True)
+        # float64 beside fractions, see above
+        assert np.allclose(middle[i], linear, rtol=1e-11, atol=1e-11, equal_nan=True)
 
 
 def test_ranks_are_sums_of_weights(backend):
