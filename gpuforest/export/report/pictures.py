@@ -144,17 +144,17 @@ def dependence_picture(
     if y == "mean probability":
         ends = max(0.0, ends[0]), min(1.0, ends[1])
     said = f"from {scored(float(found.means.min()))} to {scored(float(found.means.max()))}"
-    few = found.shares is not None
+    few, title = found.shares is not None, f"Dependence on {shortened(feature)}"
     if found.shares is not None:
         assert categories is not None
         words = [
             "(other)" if v >= len(categories) else str(categories[int(v)]) for v in found.values
         ]
         at, n = np.arange(len(words)), len(words)
-        plot = Plot(f"Dependence on {feature}", said, (-0.6, n - 0.4), ends, "", y, words)
+        plot = Plot(title, said, (-0.6, n - 0.4), ends, "", y, words)
     else:
         at, span = found.values, (float(found.values[0]), float(found.values[-1]))
-        plot = Plot(f"Dependence on {feature}", said, span, ends, shortened(feature, 30), y)
+        plot = Plot(title, said, span, ends, shortened(feature, 30), y)
         inside = (found.deciles >= span[0]) & (found.deciles <= span[1])
         plot.rug(found.deciles[inside])
     for k in range(found.means.shape[1]):

@@ -30,7 +30,6 @@ from gpuforest.export.report.pictures import (
 )
 from gpuforest.inspection.model_facts import feature_names
 from gpuforest.inspection.report.classes import MOST_CURVES, ClassResults
-from gpuforest.inspection.report.effects import DEPENDENCE_ROWS
 from gpuforest.inspection.report.intervals import Score, n_samples, wilson
 from gpuforest.inspection.report.results import Results
 
@@ -150,7 +149,7 @@ def _confusion(found: ClassResults) -> list[Html]:
     )
     text = (
         "Each line is a true class, and each column a predicted one; shares are of the line. "
-        "Framed cells are right, and a darker cell holds more of its line."
+        "Framed cells are right; the deeper its colour, the more of its line a cell holds."
     )
     parts = [h("p", text), h("div", whole, class_="box", tabindex="0"), per_class]
     return [*parts, _pairs(found)] if len(names) > 3 else parts
@@ -208,8 +207,8 @@ def _pairs(found: ClassResults) -> Html:
 
 def dependence_section(results: Results) -> Html | None:
     """What predictions are on average at each value of the features of most importance."""
-    found, rows, estimator = results.dependences, results.rows, results.estimator
-    if not found or rows is None:
+    found, estimator = results.dependences, results.estimator
+    if not found:
         return None
     names, kinds = feature_names(estimator), estimator.forest_.edges.categories
     keep, outputs, y = [0], [], "mean prediction"
@@ -233,7 +232,7 @@ def dependence_section(results: Results) -> Html | None:
         for each in found
     ]
     text = (
-        f" of {min(rows.n, DEPENDENCE_ROWS):,} of the rows given, if all of them had this value of "
+        f" of {found[0].n_rows:,} of the rows given, if all of them had this value of "
         "the feature. All pictures have the same scale, so the steepest lines matter most. Ticks "
         "on the axis are the deciles of the feature: where they lie apart, few rows support the "
         "line. Effects of features that depend on one another are mixed."

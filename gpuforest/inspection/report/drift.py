@@ -72,21 +72,21 @@ def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
     the most frequent class, or 0. None: too few rows, or several outputs.
 
     Half of the rows give each bin of the feature its most frequent class, or its mean, by which
-    the other half is predicted; and the other way round.
+    the other half is predicted; and the other way round. Between bins of numbers that have rows
+    the nearest one counts, or the means are interpolated.
     """
     rows = rows.sample(MOST_ROWS)
     if rows.n < FEWEST_ROWS or rows.estimator.n_outputs_ > 1 or not rows.has_targets:
         return None
-    half = np.arange(rows.n) % 2 == 0  # the order of a sample is that of the rows
-    codes, n_codes = rows.codes.astype(np.int64), int(rows.codes.max()) + 1
+    half, codes = np.arange(rows.n) % 2 == 0, rows.codes.astype(np.int64)
+    kinds, halves = rows.estimator.forest_.edges.categories, (half, ~half)
     if rows.labels is not None:
         y, L = rows.labels[0].codes, len(rows.labels[0].names)
+        sides = [(f, side) for f in range(codes.shape[1]) for side in halves]
         right = np.zeros(codes.shape[1])
-        for f in range(codes.shape[1]):
-            for train in (half, ~half):
-                counts = np.bincount(codes[train, f] * L + y[train], minlength=n_codes * L)
-                best = counts.reshape(n_codes, L) + np.bincount(y[train], minlength=L) / rows.n
-                right[f] += np.count_nonzero(best.argmax(axis=1)[codes[~train, f]] == y[~train])
+        for f, side in sides:
+            found = _class_by_bin(codes[side, f], y[side], codes[~side, f], L, f in kinds)
+            right[f] += np.count_nonzero(found == y[~side])
         return right / rows.n, float(np.bincount(y).max() / rows.n)
     assert rows.numbers is not None
     y = rows.numbers[:, 0] / (np.abs(rows.numbers).max() or 1.0)
@@ -94,9 +94,35 @@ def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
     if not spread > 0:
         return None
     for f in range(codes.shape[1]):
-        for train in (half, ~half):
-            n = np.bincount(codes[train, f], minlength=n_codes)
-            sums = np.bincount(codes[train, f], y[train], n_codes)
-            means = np.where(n > 0, sums / np.maximum(n, 1), y[train].mean())
-            errors[f] += float(((y[~train] - means[codes[~train, f]]) ** 2).sum())
+        for side in halves:
+            found = _mean_by_bin(codes[side, f], y[side], codes[~side, f], f in kinds)
+            errors[f] += float(((y[~side] - found) ** 2).sum())
     return 1 - errors / spread, 0.0
+
+
+def _class_by_bin(
+    codes: np.ndarray, y: np.ndarray, asked: np.ndarray, n_classes: int, is_category: bool
+) -> np.ndarray:
+    """The most frequent class of the rows in the bins that are asked for, i64[n]."""
+    n_codes = max(int(codes.max()), int(asked.max())) + 1
+    counts = np.bincount(codes * n_classes + y, minlength=n_codes * n_classes)
+    counts = counts.reshape(n_codes, n_classes)
+    if is_category:  # where there are no rows, the most frequent of all
+        best = counts + np.bincount(y, minlength=n_classes) / (len(y) + 1)
+        return np.asarray(best.argmax(axis=1)[asked])
+    some = np.flatnonzero(counts.any(axis=1))
+    nearest = np.rint(np.interp(asked, some, np.arange(len(some)))).astype(np.int64)
+    return np.asarray(counts[some[nearest]].argmax(axis=1))
+
+
+def _mean_by_bin(
+    codes: np.ndarray, y: np.ndarray, asked: np.ndarray, is_category: bool
+) -> np.ndarray:
+    """The mean of the rows in the bins that are asked for, f64[n]."""
+    n_codes = max(int(codes.max()), int(asked.max())) + 1
+    n, sums = np.bincount(codes, minlength=n_codes), np.bincount(codes, y, n_codes)
+    means = np.where(n > 0, sums / np.maximum(n, 1), y.mean())
+    if is_category:
+        return np.asarray(means[asked])
+    some = np.flatnonzero(n)
+    return np.asarray(np.interp(asked, some, means[some]))

@@ -18,8 +18,11 @@ from gpuforest.inspection.oob import curve_points
 from gpuforest.inspection.report.rows import SEED, Rows
 
 REPEATS = 5  # orders of each feature
-PERMUTED_ROWS, PERMUTED_FEATURES = 2_000, 20
-DEPENDENCE_ROWS, GRID = 500, 20  # rows, and values of a feature that each of them gets
+PERMUTED_FEATURES = 20
+GRID = 20  # values of a feature that each row gets
+# Rows are fewer where there are many trees. A tree takes some tenth of a microsecond for a row
+PERMUTING, DEPENDING = 12_000_000, 800_000  # rows times trees, in all, and for each feature
+FEWEST_ROWS, PERMUTED_ROWS, DEPENDENCE_ROWS = 100, 2_000, 500
 MOST_CATEGORIES = 12  # that are shown, the most frequent ones
 STAGED_ROWS = 10_000
 DECILES = np.arange(1, 10) / 10
@@ -49,6 +52,7 @@ class Dependence:
         categories is any other
     shares : f64[g], how many rows have a category; None: the feature is numeric
     means : f64[g, K], probabilities of classes or numbers
+    n_rows : of which these are the means
     deciles : f64[9], of the feature's values
     """
 
@@ -56,6 +60,7 @@ class Dependence:
     values: np.ndarray
     shares: np.ndarray | None
     means: np.ndarray
+    n_rows: int
     deciles: np.ndarray
 
 
@@ -88,9 +93,9 @@ def permuted(rows: Rows, importances: np.ndarray) -> Permuted | None:
 
     None: there are too few rows, or numbers do not vary.
     """
-    rows = rows.sample(PERMUTED_ROWS)
     order = np.argsort(-importances, kind="stable")
     features = order[importances[order] > 0][:PERMUTED_FEATURES]
+    rows = rows.sample(_most(rows, PERMUTING // (REPEATS * max(len(features), 1)), PERMUTED_ROWS))
     model, score, table = rows.predictor(), score_of(rows), rows.dense
     keys = hashing.hash_at(np.full(1, SEED, np.uint64), np.arange(REPEATS, dtype=np.uint64))
     at = np.arange(rows.n, dtype=np.uint64)[None]
@@ -111,6 +116,12 @@ def permuted(rows: Rows, importances: np.ndarray) -> Permuted | None:
     return Permuted(features[best], mean[best], std[best], before, rows.n)
 
 
+def _most(rows: Rows, work: int, most: int) -> int:
+    """How many rows go through all trees by so much work, at the most."""
+    n_trees: int = rows.estimator.forest_.n_trees
+    return max(FEWEST_ROWS, min(most, work // n_trees))
+
+
 def importance_spread(estimator: Any) -> np.ndarray | None:
     """Standard deviations f64[F] of the impurity importances over the trees; None: there is one
     tree, or the trees share one task."""
@@ -128,7 +139,7 @@ def importance_spread(estimator: Any) -> np.ndarray | None:
 
 def dependence(rows: Rows, feature: int) -> Dependence | None:
     """The partial dependence (Friedman 2001) on a feature; None: it has a single value."""
-    sample = rows.sample(DEPENDENCE_ROWS)
+    sample = rows.sample(_most(rows, DEPENDING // GRID, DEPENDENCE_ROWS))
     column = rows.sample(STAGED_ROWS).dense[:, feature]
     column, shares = column[~np.isnan(column)], None
     values, counts = np.unique(column, return_counts=True)
@@ -148,7 +159,7 @@ def dependence(rows: Rows, feature: int) -> Dependence | None:
     table[:, feature] = np.repeat(values, sample.n)
     predict = model.predict_proba if is_classifier(model) else model.predict
     found = np.asarray(predict(table)).reshape(len(values), sample.n, -1)
-    return Dependence(feature, values, shares, found.mean(axis=1), deciles)
+    return Dependence(feature, values, shares, found.mean(axis=1), sample.n, deciles)
 
 
 def staged_error(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
