@@ -232,6 +232,8 @@ def test_a_feature_that_alone_predicts_all_is_found(classes):
 def test_work_is_bounded_for_many_trees():
     model = forest().fit(X, CLASSES)
     rows = Rows.read(model, X, CLASSES)
-    assert effects._most(rows, 2_000, 250) == 200
+    trees = model.estimators_
+    steps = sum(np.log2(model.forest_.n_nodes / 10 + 1) for _ in trees) * 200
+    assert effects._most(rows, int(steps) + 1, 250) == 200
     assert effects._most(rows, 10, 250) == effects.FEWEST_ROWS
     assert effects._most(rows, 10**9, 250) == 250

@@ -13,9 +13,9 @@ import numpy as np
 
 from gpuforest.export.report.html import Html, h, name, shortened
 
-WIDTH, HEIGHT = 360, 250
+WIDTH, HEIGHT = 330, 236
 TOP, BOTTOM, RIGHT = 26, 40, 14
-LETTER = 6.3  # the width of a digit
+LETTER = 6.7  # the width of a digit
 SERIES = 4  # styles of lines
 TICKS = 5
 

@@ -24,7 +24,7 @@ from gpuforest.export.report.html import (
     shortened,
     table,
 )
-from gpuforest.export.report.pictures import error_picture, histogram
+from gpuforest.export.report.pictures import error_picture, histogram_picture
 from gpuforest.export.report.trees import tree_details
 from gpuforest.inspection.model_facts import changed_settings, feature_names, forest_digest
 from gpuforest.inspection.report.effects import PERMUTED_FEATURES, REPEATS
@@ -237,7 +237,7 @@ def trees_section(found: Results) -> Html:
     depths, leaves = tree_depths(forest), tree_leaves(forest)
     if forest.n_trees > 1:
         parts.append(
-            histogram(
+            histogram_picture(
                 "Depth of trees",
                 depths,
                 ("levels below the root", "trees"),
@@ -245,7 +245,7 @@ def trees_section(found: Results) -> Html:
             )
         )
         parts.append(
-            histogram(
+            histogram_picture(
                 "Leaves of trees",
                 leaves,
                 ("leaves", "trees"),

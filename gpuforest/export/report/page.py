@@ -20,6 +20,10 @@ NOTHING = (
     "None of what this report looks for was found: features that predict the target by themselves, "
     "rows unlike those of the training, classes of few rows, scores that do not fit together."
 )
+NOTHING_ALONE = (
+    "Nothing about the model alone: no feature has nearly all of the importance. Most checks need "
+    "rows that were not in the training."
+)
 
 
 def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | None) -> str | None:
@@ -36,7 +40,8 @@ def report_html(estimator: Any, X: Any = None, y: Any = None) -> str:
     """The report of a fitted estimator, and of rows, as HTML; errors as of `Results.of`."""
     found = Results.of(estimator, X, y)
     told = checks(found)
-    first = h("ul", *told, class_="checks") if told else h("p", NOTHING)
+    nothing = NOTHING if found.rows is not None else NOTHING_ALONE
+    first = h("ul", *told, class_="checks") if told else h("p", nothing)
     sections = [
         section("checks", "Checks", first),
         model_part.model_section(estimator),

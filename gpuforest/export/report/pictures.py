@@ -57,7 +57,7 @@ def curve_pictures(curves: list[Curve]) -> list[Html]:
             "Points on the dotted diagonal mean that predicted probabilities are right: of rows "
             "with a probability near 0.8, 80% are of the class. Bars are Wilson's 95% "
             "intervals; below the diagonal, probabilities are too high.",
-            legend(names, points=True) if len(names) > 1 else None,
+            legend(names, points=True),
         ),
     ]
 
@@ -100,7 +100,7 @@ def error_picture(curves: dict[str, tuple[np.ndarray, np.ndarray]], x: str, y: s
     )
 
 
-def histogram(
+def histogram_picture(
     title: str,
     values: np.ndarray,
     labels: tuple[str, str],
@@ -193,7 +193,7 @@ def residual_pictures(found: NumberResults) -> list[Html]:
             "lie around the dotted line at any prediction; a bow or a funnel means that the model "
             "errs in some range more than elsewhere.",
         ),
-        histogram(
+        histogram_picture(
             "Sizes of residuals",
             inner,
             ("target - prediction", "rows"),

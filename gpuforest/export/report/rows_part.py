@@ -25,7 +25,7 @@ from gpuforest.export.report.html import (
 from gpuforest.export.report.pictures import (
     curve_pictures,
     dependence_picture,
-    histogram,
+    histogram_picture,
     residual_pictures,
 )
 from gpuforest.inspection.model_facts import feature_names
@@ -65,9 +65,9 @@ def score_section(found: Results) -> Html:
     parts.append(h("p", f"{others} are those of the {n:,} rows given."))
     text = (
         "Intervals hold the score of other rows of the same origin in about 95 of 100 cases. "
-        "Wilson: from the number of right rows. Bootstrap: the middle 95% of "
-        f"{n_samples(n)} samples of the rows with replacement, drawn by a hash, so that the same "
-        "rows give the same interval."
+        + "Wilson: from the number of right rows. " * any(s.how == "Wilson" for s in scores)
+        + f"Bootstrap: the middle 95% of {n_samples(n)} samples of the rows with replacement, "
+        "drawn by a hash, so that the same rows give the same interval."
     )
     return section("scores", "Scores", *parts, told, h("p", text, class_="note"))
 
@@ -280,7 +280,7 @@ def drift_section(results: Results) -> Html | None:
 def anomaly_section(scores: np.ndarray, offset: float) -> Html:
     """The scores of an isolation forest."""
     flagged = float((scores < offset).mean())
-    shown = histogram(
+    shown = histogram_picture(
         "Scores",
         scores,
         ("score: from -1, an anomaly, to 0", "rows"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +21,9 @@ from gpuforest.inspection.report.rows import SEED, Rows
 REPEATS = 5  # orders of each feature
 PERMUTED_FEATURES = 20
 GRID = 20  # values of a feature that each row gets
-# Rows are fewer where there are many trees. A tree takes some tenth of a microsecond for a row
-PERMUTING, DEPENDING = 12_000_000, 800_000  # rows times trees, in all, and for each feature
+# Rows are fewer where trees are many or deep: steps of rows down the trees, in all, and for each
+# feature. A step takes some 10 ns
+PERMUTING, DEPENDING = 150_000_000, 10_000_000
 FEWEST_ROWS, PERMUTED_ROWS, DEPENDENCE_ROWS = 100, 2_000, 500
 MOST_CATEGORIES = 12  # that are shown, the most frequent ones
 STAGED_ROWS = 10_000
@@ -116,10 +118,11 @@ def permuted(rows: Rows, importances: np.ndarray) -> Permuted | None:
     return Permuted(features[best], mean[best], std[best], before, rows.n)
 
 
-def _most(rows: Rows, work: int, most: int) -> int:
-    """How many rows go through all trees by so much work, at the most."""
-    n_trees: int = rows.estimator.forest_.n_trees
-    return max(FEWEST_ROWS, min(most, work // n_trees))
+def _most(rows: Rows, steps: int, most: int) -> int:
+    """How many rows can go through all trees by so many steps, `most` at the most."""
+    forest = rows.estimator.forest_
+    depth = math.log2(forest.n_nodes / forest.n_trees + 1)  # of a balanced tree
+    return max(FEWEST_ROWS, min(most, int(steps / (forest.n_trees * depth))))
 
 
 def importance_spread(estimator: Any) -> np.ndarray | None:
