@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from subprocess import DEVNULL
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,9 @@ def measured(folder: Path, runs: int) -> dict[str, float]:
             forest.report(X, y, path=out)
             times["warm_s"].append(time.perf_counter() - start)
             start = time.perf_counter()
-            subprocess.run([*command, "--out", str(out), "--n-jobs", "2"], check=True)
+            subprocess.run(
+                [*command, "--out", str(out), "--n-jobs", "2"], check=True, stdout=DEVNULL
+            )
             times["command_s"].append(time.perf_counter() - start)
         return {name: min(found) for name, found in times.items()} | {"bytes": out.stat().st_size}
 

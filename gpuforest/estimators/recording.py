@@ -16,10 +16,15 @@ def recorded(estimator: Any, X: Any) -> Iterator[None]:
     """Keep facts about the fit inside as the estimator's `_training_`.
 
     rows : int, those of X
-    seconds : float, of this fit; a model file leaves them out, so that equal models are equal files
     version : str, that of gpuforest
+    seconds : float, of this fit, unless it is one of several that grew the trees; a model file
+        leaves them out, so that equal models are equal files
     """
-    start = time.perf_counter()
+    in_part, start = (
+        getattr(estimator, "warm_start", False) or estimator._grown,
+        time.perf_counter(),
+    )
     yield
-    facts = {"rows": count_rows(X), "version": version("gpuforest")}
-    estimator._training_ = {**facts, "seconds": time.perf_counter() - start}
+    estimator._training_ = {"rows": count_rows(X), "version": version("gpuforest")}
+    if not in_part:
+        estimator._training_["seconds"] = time.perf_counter() - start

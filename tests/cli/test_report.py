@@ -101,4 +101,4 @@ def test_a_model_without_a_target(model):
     assert report("--data", "iris.csv") == 0
     page = Page(Path("report.html").read_text("utf-8"))
     assert "With the results of 150 rows" in page.text
-    assert "Scores of the rows" in page.text
+    assert "Anomalies" in page.text

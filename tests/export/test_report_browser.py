@@ -4,10 +4,15 @@ import base64
 import json
 import shutil
 
+import numpy as np
 import pytest
 from hostile import SCRIPT, hostile_report
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+import gpuforest
+
+pytest.importorskip("selenium", reason="selenium is not installed")
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -70,7 +75,10 @@ def browser(tmp_path_factory):
     for flag in (*FLAGS, f"user-data-dir={folder}"):
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    try:
+        found = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    except WebDriverException as error:
+        pytest.skip(f"chromium does not start: {(error.msg or '').splitlines()[0]}")
     yield found
     found.quit()
 
@@ -80,6 +88,17 @@ def report(tmp_path_factory):
     """The address of a report whose names are hostile."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(hostile_report(), "utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory):
+    """The address of a report of a regression, of rows unlike those of the training."""
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    y = 1e6 * X[:, 0] + X[:, 1]
+    model = gpuforest.HistGradientBoostingRegressor(max_iter=20, early_stopping=True)
+    path = tmp_path_factory.mktemp("numbers") / "report.html"
+    model.fit(X[:120], y[:120]).report(3 * X[120:], y[120:], path=path)
     return path.as_uri()
 
 
@@ -96,8 +115,9 @@ def shown(browser, address, width, scheme):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
-def test_a_report_is_read_at_any_width_and_in_any_light(browser, report, width, scheme):
-    shown(browser, report, width, scheme)
+@pytest.mark.parametrize("page", ["report", "numbers"])
+def test_a_report_is_read_at_any_width_and_in_any_light(browser, page, width, scheme, request):
+    shown(browser, request.getfixturevalue(page), width, scheme)
     assert browser.execute_script("return innerWidth") == width
     wide = "return [document.documentElement.scrollWidth, document.body.scrollWidth]"
     assert max(browser.execute_script(wide)) <= width

@@ -46,7 +46,11 @@ def test_every_estimator_has_a_report_of_itself_and_of_rows(name):
     if name in ("IsolationForest", "RandomTreesEmbedding"):
         with pytest.raises(ValueError, match=f"this {name} has no target .*: leave out y"):
             model.report(X, y)
-        assert "With the results of 30 rows" in Page(model.report(X[:30])).text
+        page = Page(model.report(X[:30]))
+        assert "With the results of 30 rows" in page.text
+        keys = [own["id"] for own in page.all("section")]
+        own = ["anomalies"] if name == "IsolationForest" else ["importances"]
+        assert keys == ["checks", "model", *own, "data", "trees"]
         return
     found = Page(model.report(X[:30], y[:30]))
     keys = [own["id"] for own in found.all("section")]

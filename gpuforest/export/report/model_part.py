@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
+from gpuforest.common.errors import BackendError
 from gpuforest.estimators.memory import estimate_memory
 from gpuforest.export.notebook import n_bytes
 from gpuforest.export.report.charts import bar_cell
@@ -112,22 +113,15 @@ def _memory(estimator: Any, rows: int | None) -> str | None:
     """What training took, by the estimate that is made from its parameters; None: unknown."""
     if not rows:
         return None
-    n = {}
+    sizes = {"n_samples": rows, "n_features": estimator.n_features_in_}
+    sizes["n_outputs"] = estimator.n_outputs_
     if is_classifier(estimator):
-        n["n_classes"] = max(
-            map(len, estimator.classes_ if estimator.n_outputs_ > 1 else [estimator.classes_])
-        )
+        several = estimator.n_outputs_ > 1
+        sizes["n_classes"] = max(map(len, estimator.classes_ if several else [estimator.classes_]))
+    backend = getattr(estimator, "backend_", "numpy")
     try:
-        found = estimate_memory(
-            estimator,
-            rows,
-            estimator.n_features_in_,
-            n_outputs=estimator.n_outputs_,
-            dtype=np.float64,
-            backend="numpy" if not hasattr(estimator, "backend_") else estimator.backend_,
-            **n,
-        )
-    except (ValueError, RuntimeError):  # of a backend that is not here
+        found = estimate_memory(estimator, **sizes, dtype=np.float64, backend=backend)
+    except BackendError:  # it is not on this machine
         return None
     return f"about {found.total / 1e6:,.1f} MB beside the data, as estimated from the parameters"
 
@@ -221,41 +215,42 @@ def kept_errors(estimator: Any) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]
 
 def trees_section(found: Results) -> Html:
     """How large the trees are, how errors fall with their number, and two of them."""
-    estimator, staged = found.estimator, found.staged
-    forest = estimator.forest_
-    parts: list[Html | None] = []
-    curves, x, y = kept_errors(estimator)
-    if forest.baseline is not None:
-        own = "share of wrong rows" if is_classifier(estimator) else "1 - R²"
-        parts.append(error_picture(curves, x, y.replace(":", " of rows:")))
-        if staged is not None:
-            parts.append(error_picture({"rows given": staged}, x, own))
-    else:
-        parts.append(
-            error_picture(curves | ({} if staged is None else {"rows given": staged}), x, y)
-        )
-    depths, leaves = tree_depths(forest), tree_leaves(forest)
-    if forest.n_trees > 1:
-        parts.append(
-            histogram_picture(
-                "Depth of trees",
-                depths,
-                ("levels below the root", "trees"),
-                f"{forest.n_trees:,} trees, from {depths.min():,} to {depths.max():,} levels deep.",
-            )
-        )
-        parts.append(
-            histogram_picture(
-                "Leaves of trees",
-                leaves,
-                ("leaves", "trees"),
-                f"From {leaves.min():,} to {leaves.max():,}, the median is {np.median(leaves):,g}.",
-            )
-        )
-    else:
-        parts.append(h("p", f"One tree, {depths[0]:,} levels deep, with {leaves[0]:,} leaves."))
-    first, least = 0, int(leaves.argmin())
-    shown = [tree_details(estimator, first, "the first")]
-    if least != first:
-        shown.append(tree_details(estimator, least, "that of fewest leaves"))
-    return section("trees", "Trees", figures(*parts), *shown)
+    forest = found.estimator.forest_
+    leaves = tree_leaves(forest)
+    least = int(leaves.argmin())
+    shown = [tree_details(found.estimator, 0, "the first")]
+    if least:
+        shown.append(tree_details(found.estimator, least, "that of fewest leaves"))
+    told = figures(*_error_pictures(found), *_size_pictures(tree_depths(forest), leaves))
+    if forest.n_trees == 1:
+        told = h("p", f"One tree, {forest.depth:,} levels deep, with {leaves[0]:,} leaves.")
+    return section("trees", "Trees", told, *shown)
+
+
+def _error_pictures(found: Results) -> list[Html | None]:
+    """Errors by the number of trees: those that the fit kept, and those of the rows given."""
+    curves, x, y = kept_errors(found.estimator)
+    given = {} if found.staged is None else {"rows given": found.staged}
+    if found.estimator.forest_.baseline is None:
+        return [error_picture(curves | given, x, y)]
+    own = "share of wrong rows" if is_classifier(found.estimator) else "1 - R²"
+    return [error_picture(curves, x, y.replace(":", " of rows:")), error_picture(given, x, own)]
+
+
+def _size_pictures(depths: np.ndarray, leaves: np.ndarray) -> list[Html]:
+    """How many trees are how large."""
+    low, high, middle = leaves.min(), leaves.max(), np.median(leaves)
+    return [
+        histogram_picture(
+            "Depth of trees",
+            depths,
+            ("levels below the root", "trees"),
+            f"{len(depths):,} trees, from {depths.min():,} to {depths.max():,} levels deep.",
+        ),
+        histogram_picture(
+            "Leaves of trees",
+            leaves,
+            ("leaves", "trees"),
+            f"From {low:,} to {high:,}, the median is {middle:,g}.",
+        ),
+    ]

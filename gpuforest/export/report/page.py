@@ -28,7 +28,8 @@ NOTHING_ALONE = (
 
 def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | None) -> str | None:
     """The report as text, or, where there is a path, as a file."""
-    text = report_html(estimator, X, y)
+    local = getattr(estimator, "to_local", None)  # of an estimator that was trained on a cluster
+    text = report_html(estimator if local is None else local(), X, y)
     if path is None:
         return text
     with replaced(Path(path)) as file:

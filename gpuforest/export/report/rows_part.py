@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 
 from gpuforest.export.report.html import (
     Html,
@@ -37,11 +37,13 @@ MOST_CELLS = 30  # classes of a confusion matrix
 MOST_PAIRS, MOST_CLASSES, MOST_DRIFTING = 10, 40, 20
 
 
-def score_section(found: Results) -> Html:
+def score_section(found: Results) -> Html | None:
     """Scores with their intervals, and how these were made."""
+    if not is_classifier(found.estimator) and not is_regressor(found.estimator):
+        return None
     scores = [*([found.oob] if found.oob is not None else []), *found.scores]
     if not scores:
-        text = "The model keeps no score of its own, and no rows with targets were given."
+        text = "There are none: the model keeps none, and no rows with targets were given."
         return section("scores", "Scores", h("p", text))
     parts: list[Html] = []
     if found.oob is not None:
@@ -287,4 +289,4 @@ def anomaly_section(scores: np.ndarray, offset: float) -> Html:
         f"{share(flagged)} of {len(scores):,} rows are below {figure(offset)}: anomalies.",
         (offset, "threshold"),
     )
-    return section("scores", "Scores of the rows", figures(shown))
+    return section("anomalies", "Anomalies", figures(shown))

@@ -70,7 +70,8 @@ class _Words:
 
     def of(self, node: int) -> list[Any]:
         """Rows and prediction."""
-        rows = f"{self._rows[node]:,} rows"
+        n = int(self._rows[node])
+        rows = f"{n:,} row" + "s" * (n != 1)
         value = self._value[node]
         if self._labels:
             said: list[Any] = []

@@ -40,17 +40,17 @@ def drift(rows: Rows) -> Drift:
     """What the bins and categories of a model say about rows."""
     rows = rows.sample(MOST_ROWS)
     edges, F = rows.estimator.forest_.edges, rows.estimator.n_features_in_
-    table = rows.dense
-    gone = np.isnan(table)
-    beyond, unknown = np.full(F, np.nan), np.full(F, np.nan)
+    missing, beyond, unknown = np.zeros(F), np.full(F, np.nan), np.full(F, np.nan)
     for f in range(F):
-        known = table[~gone[:, f], f]
+        column = rows.column(f)
+        known = column[~np.isnan(column)]
+        missing[f] = (rows.n - len(known)) / rows.n
         if f in edges.categories:
             n = len(edges.categories[f])
             unknown[f] = np.count_nonzero(known >= n) / rows.n
         elif (ends := _ends(edges, f)) is not None:
             beyond[f] = np.count_nonzero((known < ends[0]) | (known > ends[1])) / rows.n
-    return Drift(gone.mean(axis=0), beyond, unknown, rows.n)
+    return Drift(missing, beyond, unknown, rows.n)
 
 
 def _ends(edges: BinEdges, f: int) -> tuple[float, float] | None:

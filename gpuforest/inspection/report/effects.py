@@ -14,6 +14,7 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import bin_matrix
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
+from gpuforest.forest import tree_groups
 from gpuforest.inspection.importances import tree_gains
 from gpuforest.inspection.oob import curve_points
 from gpuforest.inspection.report.rows import SEED, Rows
@@ -27,6 +28,7 @@ PERMUTING, DEPENDING = 150_000_000, 10_000_000
 FEWEST_ROWS, PERMUTED_ROWS, DEPENDENCE_ROWS = 100, 2_000, 500
 MOST_CATEGORIES = 12  # that are shown, the most frequent ones
 STAGED_ROWS = 10_000
+MOST_VALUES = 20_000_000  # of a table of float64: 160 MB
 DECILES = np.arange(1, 10) / 10
 
 
@@ -133,8 +135,12 @@ def importance_spread(estimator: Any) -> np.ndarray | None:
         return None
 
     def work(backend: Any) -> np.ndarray:
-        leaf_sums = backend.asarray(forest.leaf_sums)
-        each = tree_gains(forest, leaf_sums, estimator._criterion, 0, forest.n_trees, backend)
+        leaf_sums, criterion = backend.asarray(forest.leaf_sums), estimator._criterion
+        gains = [
+            tree_gains(forest, leaf_sums, criterion, first, last, backend)
+            for first, last in tree_groups(forest)
+        ]
+        each = np.concatenate(gains)
         return np.asarray(each / np.maximum(each.sum(axis=1, keepdims=True), 1))
 
     return np.asarray(run_on_backend(work, "numpy").std(axis=0))
@@ -142,8 +148,10 @@ def importance_spread(estimator: Any) -> np.ndarray | None:
 
 def dependence(rows: Rows, feature: int) -> Dependence | None:
     """The partial dependence (Friedman 2001) on a feature; None: it has a single value."""
-    sample = rows.sample(_most(rows, DEPENDING // GRID, DEPENDENCE_ROWS))
-    column = rows.sample(STAGED_ROWS).dense[:, feature]
+    F = rows.estimator.n_features_in_
+    most = min(DEPENDENCE_ROWS, MOST_VALUES // (GRID * F))
+    sample = rows.sample(_most(rows, DEPENDING // GRID, most))
+    column = rows.sample(STAGED_ROWS).column(feature)
     column, shares = column[~np.isnan(column)], None
     values, counts = np.unique(column, return_counts=True)
     if len(values) < 2:

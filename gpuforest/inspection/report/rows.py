@@ -48,7 +48,7 @@ class Rows:
             targets, no class that the estimator knows
         """
         host = NumpyBackend()
-        table = run_on_backend(lambda backend: check_table(estimator, to_host(X), backend))
+        table = check_table(estimator, to_host(X), host)
         n = table.shape[0]
         if y is None:
             return cls(estimator, table)
@@ -93,6 +93,12 @@ class Rows:
         numbers = None if self.numbers is None else self.numbers[rows]
         labels = None if self.labels is None else [own.take(rows) for own in self.labels]
         return Rows(self.estimator, self.table[rows], numbers, labels)
+
+    def column(self, feature: int) -> np.ndarray:
+        """The values of a feature, f64[N]."""
+        found = self.table[:, [feature]]
+        found = found.toarray() if issparse(found) else found
+        return np.asarray(found, np.float64)[:, 0]
 
     @cached_property
     def dense(self) -> np.ndarray:
