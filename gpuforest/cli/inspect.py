@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import gpuforest
 from gpuforest.cli.facts import (
     category_rows,
-    feature_names,
     importance_rows,
-    model_facts,
     named,
     oob_rows,
     plain,
 )
 from gpuforest.cli.show import print_rows, printable
 from gpuforest.export.graphviz import export_graphviz
-from gpuforest.export.model_file import WHERE_IT_RUNS
 from gpuforest.export.python import export_python
 from gpuforest.export.rules import export_rules
 from gpuforest.export.text import tree_lines
+from gpuforest.inspection.model_facts import changed_settings, feature_names, model_facts
 from gpuforest.inspection.round_facts import rounds_rows
 
 FORMS = ("text", "rules", "python", "dot")  # of one tree
@@ -94,11 +91,7 @@ def show_tree(model: Any, tree: int, form: str, max_depth: int | None) -> None:
 
 def describe(model: Any) -> dict[str, Any]:
     """A model as a script reads it; `settings` are the parameters that are not the defaults."""
-    settings = {
-        name: getattr(model, name)
-        for name, parameter in signature(type(model)).parameters.items()
-        if name not in WHERE_IT_RUNS and getattr(model, name) != parameter.default
-    }
+    settings = changed_settings(model)
     # nothing to compile, no GPU to wake
     if "backend" in model.get_params(deep=False):
         model.set_params(backend="numpy")

@@ -19,9 +19,7 @@ from sklearn.base import is_classifier
 from gpuforest import estimate_memory
 from gpuforest.cli.facts import (
     category_rows,
-    finite,
     importance_rows,
-    model_facts,
     named,
     oob_rows,
     plain,
@@ -42,6 +40,7 @@ from gpuforest.data.binned import Labels
 from gpuforest.data.columns import MAX_CLASSES, Table, is_class_target, load_table, string_columns
 from gpuforest.data.frames import listed
 from gpuforest.data.values import Reading
+from gpuforest.inspection.model_facts import finite, model_facts
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

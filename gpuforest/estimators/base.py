@@ -27,6 +27,7 @@ from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callb
 from gpuforest.estimators.explaining import Explains
 from gpuforest.estimators.growing import Growth, growth_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
+from gpuforest.estimators.recording import recorded
 from gpuforest.estimators.settings import (
     Settings,
     bin_weights,
@@ -138,7 +139,7 @@ class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
         try:
             n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
             given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            with progress.printing(self.verbose), notified(self, n_new, **given):
+            with progress.printing(self.verbose), notified(self, n_new, **given), recorded(self, X):
                 work = partial(self._fit, FitData(X, y, sample_weight, seed, earlier, self._grown))
                 run_on_backend(work, **self._chosen(X))
         except BaseException:
@@ -305,12 +306,8 @@ class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
         each tree, then averaged. All zero where no tree has a split that gains.
         """
         check_is_fitted(self)
-        forest, criterion = self.forest_, self._criterion
-        return run_on_backend(
-            lambda backend: impurity_importances(forest, criterion, backend),
-            self.backend,
-            n_rows=forest.n_nodes,
-        )
+        work = partial(impurity_importances, self.forest_, self._criterion)
+        return run_on_backend(work, self.backend, n_rows=self.forest_.n_nodes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `gpuforest.load` reads.

@@ -46,9 +46,9 @@ from gpuforest.export.labels import kind_of, read_classes, read_outputs
 from gpuforest.export.packing import packed, unpacked
 from gpuforest.forest import Forest
 from gpuforest.forest_check import check_forest, check_offsets
+from gpuforest.inspection.model_facts import WHERE_IT_RUNS
 from gpuforest.target import TargetCoding
 
-WHERE_IT_RUNS = ("backend", "n_jobs", "memory_limit")  # parameters that are the reader's own matter
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
 ARRAYS: Layout = {
@@ -372,8 +372,8 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
     need(("offset" in header) == (name == "IsolationForest"), "an offset amiss")
     if "offset" in header:
         estimator.offset_ = header["offset"]
-    for name in header.keys() & KEPT:
-        setattr(estimator, f"{name}_", read_kept(name, header[name]))
+    for name in header.keys() & KEPT.keys():
+        setattr(estimator, KEPT[name], read_kept(name, header[name]))
     criterion = CRITERIA[header["criterion"]]
     need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
     estimator._keep(forest)

@@ -405,7 +405,7 @@ def test_importing_does_not_import_matplotlib():
 
 def test_the_pictures_of_the_pages_are_small_and_used():
     script = runpy.run_path(str(DOCS / "pictures.py"))
-    made = {f"{draw.__name__}.png" for draw in script["PICTURES"]}
+    made = {f"{draw.__name__}.png" for draw in (*script["PICTURES"], *script["SCREENSHOTS"])}
     pages = "".join(page.read_text() for page in DOCS.glob("*.md"))
     assert {path.name for path in (DOCS / "images").iterdir()} == made
     assert {*re.findall(r"\(images/(\w+\.png)\)", pages)} == made
