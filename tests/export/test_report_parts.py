@@ -91,7 +91,7 @@ def test_ticks_of_counts_are_whole():
 
 
 def test_a_plot_puts_points_where_they_belong():
-    plot = charts.Plot("t", "d", (0, 10), (0, 1), "x", "y")
+    plot = charts.Plot("t", "d", charts.Axis("x", 0, 10), charts.Axis("y", 0, 1))
     (left, right), (low, high) = plot.at([0, 10], [0, 1])
     assert right == charts.WIDTH - charts.RIGHT
     assert (left < right, high) == (True, charts.TOP)

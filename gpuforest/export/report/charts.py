@@ -7,6 +7,7 @@ side on larger screens.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,35 +21,44 @@ SERIES = 4  # styles of lines
 TICKS = 5
 
 
+@dataclass(frozen=True)
+class Axis:
+    """An axis from one number to another.
+
+    names : of the places 0, 1, ..., on an axis of categories
+    whole : whether it counts something
+    """
+
+    label: str
+    low: float
+    high: float
+    names: Sequence[Any] = ()
+    whole: bool = False
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The two numbers, which differ."""
+        if not self.high > self.low:
+            pad = abs(self.low) / 2 or 0.5
+            return self.low - pad, self.low + pad
+        return float(self.low), float(self.high)
+
+
 class Plot:
     """A picture with two axes.
 
     title, text : what it is, and what is to be seen in it, for those who cannot see it
-    x, y : the ends of the axes
-    names : of the places 0, 1, ... on the axis x, which is then one of categories
-    whole : whether y counts something
     """
 
-    def __init__(
-        self,
-        title: str,
-        text: str,
-        x: tuple[float, float],
-        y: tuple[float, float],
-        x_label: str,
-        y_label: str,
-        names: Sequence[Any] = (),
-        whole: bool = False,
-    ) -> None:
+    def __init__(self, title: str, text: str, x: Axis, y: Axis) -> None:
         self._title, self._text = title, text
-        self._x, self._y = _ends(*x), _ends(*y)
-        self._labels = x_label, y_label
-        self._names = [shortened(each, 14) if str(each).strip() else "(empty)" for each in names]
-        self._y_ticks = ticks(*self._y, whole=whole)
+        self._x, self._y, self._labels = x.ends, y.ends, (x.label, y.label)
+        self._names = [shortened(each, 14) if str(each).strip() else "(empty)" for each in x.names]
+        self._y_ticks = ticks(*self._y, whole=y.whole)
         self._left = 12 + LETTER * max(len(t) for _, t in self._y_ticks)
-        self._left = max(self._left, 44) if names else self._left  # slanted words begin before
+        self._left = max(self._left, 44) if x.names else self._left  # slanted words begin before
         slanted = max((len(n) for n in self._names), default=0) * 4.2
-        self._height = HEIGHT + (slanted - 14 if names else 0)
+        self._height = HEIGHT + (slanted - 14 if x.names else 0)
         self._bottom = HEIGHT - BOTTOM
         self._drawn: list[Html] = []
 
@@ -231,14 +241,6 @@ def written(value: float, digits: int) -> str:
     if abs(value) >= 1e6 or digits > 4:
         return f"{value:.3g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
     return f"{value:,.{digits}f}"
-
-
-def _ends(low: float, high: float) -> tuple[float, float]:
-    """The ends of an axis, which differ."""
-    if not high > low:
-        pad = abs(low) / 2 or 0.5
-        return low - pad, low + pad
-    return float(low), float(high)
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.export.report.charts import Plot, legend
+from gpuforest.export.report.charts import Axis, Plot, legend
 from gpuforest.export.report.html import Html, figure, h, name, picture, scored, share, shortened
 from gpuforest.inspection.report.classes import Curve
 from gpuforest.inspection.report.effects import Dependence
@@ -21,12 +21,12 @@ def curve_pictures(curves: list[Curve]) -> list[Html]:
     """ROC, precision and recall, and calibration."""
     names = [each.name for each in curves]
     said = "; ".join(f"{shortened(c.name, 30)}: area {c.auc:.3f}" for c in curves)
-    roc = Plot("ROC curves", said, UNIT, UNIT, "false positive rate", "true positive rate")
+    roc = Plot("ROC curves", said, _unit("false positive rate"), _unit("true positive rate"))
     roc.line(UNIT, UNIT, style="rule")
     said = "; ".join(f"{shortened(c.name, 30)}: {c.average_precision:.3f}" for c in curves)
-    precision = Plot("Precision and recall", said, UNIT, UNIT, "recall", "precision")
+    precision = Plot("Precision and recall", said, _unit("recall"), _unit("precision"))
     said = "; ".join(_calibration_words(c) for c in curves)
-    right = Plot("Calibration", said, UNIT, UNIT, "predicted probability", "share of the class")
+    right = Plot("Calibration", said, _unit("predicted probability"), _unit("share of the class"))
     right.line(UNIT, UNIT, style="rule")
     for i, curve in enumerate(curves):
         roc.line(curve.roc[0], curve.roc[1], i)
@@ -62,6 +62,11 @@ def curve_pictures(curves: list[Curve]) -> list[Html]:
     ]
 
 
+def _unit(label: str) -> Axis:
+    """An axis from 0 to 1."""
+    return Axis(label, *UNIT)
+
+
 def _calibration_words(curve: Curve) -> str:
     mean, part, *_, n = curve.calibration
     gap = float((np.abs(mean - part) * n).sum() / n.sum())
@@ -87,7 +92,7 @@ def error_picture(curves: dict[str, tuple[np.ndarray, np.ndarray]], x: str, y: s
     pad = 0.06 * np.ptp(every)
     said = "; ".join(f"{key}: {e[-1]:.4g} with all" for key, (_, e) in known.items())
     ends = float(every.min() - pad), float(every.max() + pad)
-    plot = Plot(f"{y} against {x}", said, (float(least), float(most)), ends, x, y)
+    plot = Plot(f"{y} against {x}", said, Axis(x, float(least), float(most)), Axis(y, *ends))
     for i, (n, e) in enumerate(known.values()):
         plot.line(n, e, i)
     return picture(
@@ -119,7 +124,7 @@ def histogram_picture(
     said = f"from {figure(float(values.min()))} to {figure(float(values.max()))}, "
     said += f"median {figure(float(np.median(values)))}"
     ends = (float(edges[0]), float(edges[-1]))
-    plot = Plot(title, said, ends, (0.0, float(counts.max())), *labels, whole=True)
+    plot = Plot(title, said, Axis(labels[0], *ends), Axis(labels[1], 0, counts.max(), whole=True))
     plot.bars(edges[:-1], edges[1:], counts)
     if rule is not None and ends[0] <= rule[0] <= ends[1]:
         plot.rule(x=rule[0], text=rule[1])
@@ -151,10 +156,10 @@ def dependence_picture(
             "(other)" if v >= len(categories) else str(categories[int(v)]) for v in found.values
         ]
         at, n = np.arange(len(words)), len(words)
-        plot = Plot(title, said, (-0.6, n - 0.4), ends, "", y, words)
+        plot = Plot(title, said, Axis("", -0.6, n - 0.4, words), Axis(y, *ends))
     else:
         at, span = found.values, (float(found.values[0]), float(found.values[-1]))
-        plot = Plot(title, said, span, ends, shortened(feature, 30), y)
+        plot = Plot(title, said, Axis(shortened(feature, 30), *span), Axis(y, *ends))
         inside = (found.deciles >= span[0]) & (found.deciles <= span[1])
         plot.rug(found.deciles[inside])
     for k in range(found.means.shape[1]):
@@ -176,12 +181,14 @@ def residual_pictures(found: NumberResults) -> list[Html]:
     said = f"half of all residuals lie between {figure(q[2])} and {figure(q[4])}"
     ends = (-spread, spread)
     span = float(predicted.min()), float(predicted.max())
-    scatter = Plot("Residuals", said, span, ends, "prediction", "target - prediction")
+    scatter = Plot("Residuals", said, Axis("prediction", *span), Axis("target - prediction", *ends))
     scatter.points(predicted, residual, small=True).rule(y=0.0)
     mean, truth, low, high = found.bands
     both = float(min(mean.min(), low.min())), float(max(mean.max(), high.max()))
     said = f"{len(mean)} groups of rows in the order of their predictions"
-    bands = Plot("Means of groups", said, both, both, "mean prediction", "mean target")
+    bands = Plot(
+        "Means of groups", said, Axis("mean prediction", *both), Axis("mean target", *both)
+    )
     bands.line(both, both, style="rule").whiskers(mean, low, high).points(mean, truth)
     middle = (q[1], q[5])
     inner = found.residuals[(found.residuals >= q[0]) & (found.residuals <= q[6])]
