@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gpuforest.export.python import export_python
     from gpuforest.export.rules import export_rules
     from gpuforest.export.sklearn import from_sklearn
+    from gpuforest.export.tables import category_codes
     from gpuforest.export.text import export_text
     from gpuforest.export.tree_nodes import tree_nodes
     from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
@@ -72,6 +73,7 @@ __all__ = [
     "__version__",
     "available_backends",
     "bias_variance",
+    "category_codes",
     "class_prototypes",
     "estimate_memory",
     "export_graphviz",
@@ -99,6 +101,7 @@ _homes = {
     "bias_variance": "inspection.bias_variance",
     "MemoryEstimate": "memory",
     "estimate_memory": "estimators.memory",
+    "category_codes": "export.tables",
     "export_graphviz": "export.graphviz",
     "export_python": "export.python",
     "export_rules": "export.rules",

@@ -1,0 +1,254 @@
+"""ONNX models: the same numbers as ours, on every side of every threshold, and by proof."""
+
+import sys
+
+import numpy as np
+import pytest
+from exported import (
+    BY_EXPONENTIALS,
+    KINDS,
+    ROWS,
+    categorical,
+    category_frame,
+    edge_rows,
+    model,
+    unseen_frame,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeClassifier as Theirs
+
+import gpuforest as gf
+from gpuforest.nodes import leaf_rows, unpack
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+DTYPES = {"float32": np.float32, "float64": np.float64}
+
+
+def run(graph, feeds):
+    """What ONNX Runtime predicts."""
+    onnx.checker.check_model(graph, full_check=True)
+    session = runtime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    found = session.run(None, feeds)
+    return dict(zip([o.name for o in session.get_outputs()], found, strict=True))
+
+
+def expected(fitted, rows):
+    """The outputs as ours predicts them: labels, probabilities and numbers by name."""
+    if not hasattr(fitted, "classes_"):
+        return {"prediction": fitted.predict(rows)}
+    labels, shares = fitted.predict(rows), fitted.predict_proba(rows)
+    if not isinstance(shares, list):
+        return {"label": labels, "probabilities": shares}
+    found = {f"label_{i}": labels[:, i] for i in range(len(shares))}
+    return {**found, **{f"probabilities_{i}": own for i, own in enumerate(shares)}}
+
+
+def check(found, wanted, dtype, by_exponentials):
+    """Labels are equal; numbers too, in the model's dtype, but for exponentials."""
+    assert found.keys() == wanted.keys()
+    for name, own in wanted.items():
+        assert found[name].shape == own.shape
+        if name.startswith("label"):
+            assert found[name].tolist() == own.tolist()
+            assert not isinstance(own[0], bool | np.bool_) or found[name].dtype == bool
+        elif by_exponentials and dtype == np.float64:
+            # exponentials of two libraries differ in the last bits
+            assert np.allclose(found[name], own, rtol=1e-12, atol=1e-12)
+        elif by_exponentials:
+            assert np.allclose(found[name], own, rtol=1e-6, atol=1e-6)  # the same, in 32 bits
+        else:
+            assert found[name].dtype == dtype
+            assert np.array_equal(found[name], own.astype(dtype))
+
+
+@pytest.mark.parametrize("ml_version", [5, 3])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_are_equal_at_every_edge(kind, dtype, ml_version):
+    fitted, rows = model(kind), edge_rows(model(kind), dtype)
+    found = run(fitted.to_onnx(dtype=dtype, ml_version=ml_version), {"X": rows})
+    check(found, expected(fitted, rows), DTYPES[dtype], kind in BY_EXPONENTIALS)
+    one = run(fitted.to_onnx(dtype=dtype, ml_version=ml_version), {"X": rows[:1]})
+    check(one, expected(fitted, rows[:1]), DTYPES[dtype], kind in BY_EXPONENTIALS)
+
+
+def decoded(graph):
+    """The trees of a graph: a function of tree and node, or leaf, that reads it."""
+    node = next(n for n in graph.graph.node if n.op_type == "TreeEnsemble")
+    read = onnx.helper.get_attribute_value
+    found = {a.name: read(a) for a in node.attribute}
+    return {
+        name: onnx.numpy_helper.to_array(value) if hasattr(value, "raw_data") else value
+        for name, value in found.items()
+    }
+
+
+def table_of(graph):
+    """The table of leaves, which the first Gather reads."""
+    name = next(n for n in graph.graph.node if n.op_type == "Gather").input[0]
+    tensor = next(t for t in graph.graph.initializer if t.name == name)
+    return onnx.numpy_helper.to_array(tensor)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["strings", "votes", "root", "numbers", "boosted classes"])
+def test_both_trees_are_the_same_function_of_all_numbers(kind, dtype):
+    """A proof: both are walked side by side. At each split no number of the dtype lies between the
+    two thresholds, missing values go to the same side, and the leaves hold the same values."""
+    fitted, number = model(kind), DTYPES[dtype]
+    graph = fitted.to_onnx(dtype=dtype)
+    theirs, table, forest = decoded(graph), table_of(graph), fitted.forest_
+    feature, bin, missing_left, child = unpack(np, forest.nodes)
+    threshold = forest.edges.threshold(np.maximum(feature, 0), bin)
+    walked = 0
+    for t, root in enumerate(theirs["tree_roots"]):
+        first = forest.tree_offsets[t]
+        pending = [(first, root, False)]
+        while pending:
+            ours, at, is_leaf = pending.pop()
+            if feature[ours] < 0 and not is_leaf:  # a tree of one leaf, on both sides of a split
+                assert theirs["nodes_trueleafs"][at] == theirs["nodes_falseleafs"][at] == 1
+                assert theirs["nodes_truenodeids"][at] == theirs["nodes_falsenodeids"][at]
+                at, is_leaf = theirs["nodes_truenodeids"][at], True
+            assert (feature[ours] < 0) == bool(is_leaf)
+            walked += 1
+            if is_leaf:
+                own = forest.values[leaf_rows(forest.nodes[ours])]
+                assert theirs["leaf_targetids"][at] == t
+                row = table[int(theirs["leaf_weights"][at])]
+                same = own[t % len(own)] if forest.baseline is not None else own
+                assert np.array_equal(row, same)
+                continue
+            low = number(theirs["nodes_splits"][at])
+            assert theirs["nodes_modes"][at] == 0  # x <= threshold
+            assert low <= threshold[ours]
+            assert low == np.inf or np.float64(np.nextafter(low, number(np.inf))) > threshold[ours]
+            assert theirs["nodes_featureids"][at] == feature[ours]
+            assert theirs["nodes_missing_value_tracks_true"][at] == missing_left[ours]
+            for side, step in (("true", 0), ("false", 1)):
+                below = theirs[f"nodes_{side}nodeids"][at], theirs[f"nodes_{side}leafs"][at]
+                pending.append((first + child[ours] + step, *below))
+    assert walked == len(forest.nodes)
+
+
+def columns(frame, dtype):
+    """The inputs of a model with categories; "" is missing."""
+    return {
+        name: (
+            column.fillna("").to_numpy(object)
+            if column.dtype == object or column.dtype.kind not in "f"
+            else column.to_numpy(dtype)
+        )[:, None]
+        for name, column in frame.items()
+    }
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
+def test_categories_are_strings_and_unseen_ones_go_where_ours_go(kind, dtype):
+    fitted = categorical(kind)
+    graph = fitted.to_onnx(dtype=dtype)
+    kinds = {i.name: i.type.tensor_type.elem_type for i in graph.graph.input}
+    assert list(kinds) == ["colour", "size", "x", "letter"]
+    assert kinds["colour"] == onnx.TensorProto.STRING != kinds["size"]
+    for frame in (category_frame()[0], unseen_frame()):
+        frame = frame.astype({"size": dtype})  # 0.1 is another number in 32 bits, and unseen
+        wanted = expected(fitted, frame)
+        check(run(graph, columns(frame, dtype)), wanted, DTYPES[dtype], False)
+
+
+def test_categories_that_are_numbers_are_columns_of_x():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.integers(0, 40, 200), rng.normal(size=200)]).astype(np.float64)
+    y = np.isin(rows[:, 0], [1, 3, 7, 20, 39]) + rows[:, 1]
+    fitted = gf.RandomForestRegressor(
+        5, categorical_features=[0], min_category_frequency=1, random_state=0, backend="numpy"
+    ).fit(rows, y)
+    new = np.concatenate([rows, [[40.0, 0.0], [np.nan, 0.0], [0.5, np.nan], [-1.0, 1.0]]])
+    found = run(fitted.to_onnx(dtype="float64"), {"X": new})
+    assert np.array_equal(found["prediction"], fitted.predict(new))
+
+
+def test_infinities_go_the_way_of_the_largest_numbers():
+    fitted, most = model("numbers"), np.finfo(np.float32).max
+    rows = ROWS[:20].astype(np.float32)
+    rows[::2, 2], rows[1::2, 3] = np.inf, -np.inf
+    found = run(fitted.to_onnx(), {"X": rows})["prediction"]
+    assert np.array_equal(found, fitted.predict(np.clip(rows, -most, most)).astype(np.float32))
+    with pytest.raises(ValueError, match="infinity"):
+        fitted.predict(rows)
+
+
+def test_sums_do_not_depend_on_threads():
+    fitted, rows = model("numbers"), edge_rows(model("numbers"), np.float64)
+    graph = fitted.to_onnx(dtype="float64").SerializeToString()
+    for threads in (1, 2, 4):
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = threads
+        session = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        assert np.array_equal(session.run(None, {"X": rows})[0], fitted.predict(rows))
+
+
+def test_a_file_is_whole_or_not_there(tmp_path):
+    fitted, path = model("tree"), tmp_path / "model.onnx"
+    graph = fitted.to_onnx(path)
+    assert path.read_bytes() == graph.SerializeToString()
+    assert graph.producer_name == "gpuforest"
+    with pytest.raises(OSError, match="absent"):
+        fitted.to_onnx(tmp_path / "absent" / "model.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def oblique():
+    return gf.RandomForestClassifier(
+        2, feature_combinations=2.0, random_state=0, backend="numpy"
+    ).fit(ROWS, ROWS[:, 0] > 0)
+
+
+REFUSED = {
+    "dtype='float16' is unknown": lambda: model("tree").to_onnx(dtype="float16"),
+    "ml_version=4 is unknown": lambda: model("tree").to_onnx(ml_version=4),
+    "need version 5 of ai.onnx.ml": lambda: categorical("forest").to_onnx(ml_version=3),
+    "names, the model 4 features": lambda: model("tree").to_onnx(feature_names=["a"]),
+    "two features are called 'a'": lambda: categorical("forest").to_onnx(feature_names=[*"aabc"]),
+    "the name of the output 'label'": lambda: categorical("forest").to_onnx(
+        feature_names=["label", "a", "b", "c"]
+    ),
+    "splits by sums of features": lambda: oblique().to_onnx(),
+    "weighted median": lambda: (
+        gf.AdaBoostRegressor(n_estimators=3, random_state=0).fit(ROWS, ROWS[:, 0]).to_onnx()
+    ),
+    "have no type in ONNX": lambda: (
+        gf.DecisionTreeClassifier()
+        .fit([[0.0], [1.0]], np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"))
+        .to_onnx()
+    ),
+    "was fitted by scikit-learn": lambda: (
+        gf.BaggingClassifier(Theirs(), n_estimators=2).fit(ROWS, ROWS[:, 0] > 0).to_onnx()
+    ),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_has_no_form_is_refused(words):
+    with pytest.raises(ValueError, match=words):
+        REFUSED[words]()
+
+
+def test_other_estimators_are_refused():
+    for other in (gf.IsolationForest(n_estimators=3), gf.RandomForestQuantileRegressor(3)):
+        fitted = other.fit(ROWS, ROWS[:, 0])
+        with pytest.raises(TypeError, match=f"a {type(other).__name__} is not written as ONNX"):
+            fitted.to_onnx()
+    with pytest.raises(NotFittedError, match="not fitted"):
+        gf.RandomForestClassifier().to_onnx()
+
+
+def test_without_onnx_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"pip install 'gpuforest\[onnx\]'"):
+        model("tree").to_onnx()
