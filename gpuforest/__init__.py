@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         oob_permutation_importance,
     )
     from gpuforest.estimators.proximities import impute_by_proximity
+    from gpuforest.export.c import export_c
     from gpuforest.export.graphviz import export_graphviz
     from gpuforest.export.model_file import load
     from gpuforest.export.python import export_python
@@ -76,6 +77,7 @@ __all__ = [
     "category_codes",
     "class_prototypes",
     "estimate_memory",
+    "export_c",
     "export_graphviz",
     "export_python",
     "export_rules",
@@ -102,6 +104,7 @@ _homes = {
     "MemoryEstimate": "memory",
     "estimate_memory": "estimators.memory",
     "category_codes": "export.tables",
+    "export_c": "export.c",
     "export_graphviz": "export.graphviz",
     "export_python": "export.python",
     "export_rules": "export.rules",
