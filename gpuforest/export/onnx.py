@@ -19,7 +19,7 @@ import numpy as np
 from gpuforest.export.onnx_graph import ML, Graph, Tensor
 from gpuforest.export.onnx_trees import add_trees
 from gpuforest.export.replacing import replaced
-from gpuforest.export.tables import Tables, tables_of
+from gpuforest.export.tables import Tables, is_text, tables_of
 
 OPSETS = {3: {"": 13, ML: 3}, 5: {"": 13, ML: 5}}  # ONNX Runtime 1.8; 1.21
 IR_VERSION = 8  # of files, which all of these runtimes read
@@ -220,49 +220,52 @@ def _inputs(graph: Graph, tables: Tables, dtype: np.dtype[Any]) -> tuple[list[An
     """What a model takes, as onnx's descriptions, and the codes and numbers [N, F] of it."""
     info = graph.onnx.helper.make_tensor_value_info
     kind = graph.onnx.helper.np_dtype_to_tensor_dtype(dtype)
-    by_column = any(isinstance(c, str) for own in tables.categories.values() for c in own)
-    F, names = tables.n_features, tables.names
-    if not tables.categories:
-        return [info("X", kind, ["rows", F])], "X"
-    if by_column:
-        twice = {name for i, name in enumerate(names) if name in names[:i]}
-        if twice:
-            raise ValueError(
-                f"two features are called {twice.pop()!r}, and each is an input: pass "
-                "feature_names that differ"
-            )
-        parts, inputs = names, []
-        for f, name in enumerate(names):
-            is_text = any(isinstance(c, str) for c in tables.categories.get(f, ()))
-            own = graph.onnx.TensorProto.STRING if is_text else kind
-            inputs.append(info(name, own, ["rows", 1]))
-    else:
-        inputs, parts = [info("X", kind, ["rows", F])], ["X"]
-        if F > 1:
-            sizes = graph.constant(np.ones(F, np.int64))
-            parts = graph.split(F, "Split", "X", sizes, axis=1)
-    columns = [
-        _codes(graph, parts[f], tables.categories[f], dtype) if f in tables.categories else parts[f]
-        for f in range(F)
+    if not tables.has_strings:
+        inputs, parts = [info("X", kind, ["rows", tables.n_features])], ["X"]
+        if not tables.categories:
+            return inputs, "X"
+        if tables.n_features > 1:
+            ones = graph.constant(np.ones(tables.n_features, np.int64))
+            parts = graph.split(tables.n_features, "Split", "X", ones, axis=1)
+        return inputs, _joined(graph, tables, parts, dtype)
+    names = tables.names
+    if twice := {name for i, name in enumerate(names) if name in names[:i]}:
+        raise ValueError(
+            f"two features are called {twice.pop()!r}, and each is an input: pass "
+            "feature_names that differ"
+        )
+    inputs = []
+    for f, name in enumerate(names):
+        own = graph.onnx.TensorProto.STRING if is_text(tables.categories.get(f, ())) else kind
+        inputs.append(info(name, own, ["rows", 1]))
+    return inputs, _joined(graph, tables, names, dtype)
+
+
+def _joined(graph: Graph, tables: Tables, columns: list[str], dtype: np.dtype[Any]) -> str:
+    """The codes and numbers [N, F] of columns [N, 1]."""
+    known = tables.categories
+    parts = [
+        _codes(graph, column, known[f], dtype) if f in known else column
+        for f, column in enumerate(columns)
     ]
-    return inputs, graph.node("Concat", *columns, axis=1)
+    return graph.node("Concat", *parts, axis=1)
 
 
 def _codes(graph: Graph, column: str, categories: tuple[Any, ...], dtype: np.dtype[Any]) -> str:
     """The codes [N, 1] of a column of categories: NaN is missing, and others have their number."""
-    is_text = any(isinstance(c, str) for c in categories)
+    text = is_text(categories)
     known, values = list(categories), [float(code) for code in range(len(categories))]
-    missing = "" if is_text else np.nan
+    missing = "" if text else np.nan
     if missing not in known:
         known.append(missing)
         values.append(np.nan)
-    if not is_text:  # categories are numbers of 64 bits
+    if not text:  # categories are numbers of 64 bits
         column = graph.node("Cast", column, to=graph.onnx.TensorProto.DOUBLE)
     found = graph.node(
         "LabelEncoder",
         column,
         domain=ML,
-        keys_tensor=Tensor(np.array(known, object if is_text else np.float64)),
+        keys_tensor=Tensor(np.array(known, object if text else np.float64)),
         values_tensor=Tensor(np.array(values)),
         default_tensor=Tensor(np.array([float(len(categories))])),
     )
@@ -281,8 +284,9 @@ def _described(graph: Graph, result: Result) -> Any:
     helper, kinds = graph.onnx.helper, graph.onnx.TensorProto
     name = f"{graph.prefix}{result.name}"
     graph.nodes.append(helper.make_node("Identity", [result.value], [result.name], name))
-    is_text = result.dtype.kind == "O"
-    kind = kinds.STRING if is_text else helper.np_dtype_to_tensor_dtype(result.dtype)
+    kind = (
+        kinds.STRING if result.dtype.kind == "O" else helper.np_dtype_to_tensor_dtype(result.dtype)
+    )
     return helper.make_tensor_value_info(result.name, kind, list(result.shape))
 
 

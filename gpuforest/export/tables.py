@@ -26,8 +26,6 @@ from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.nodes import has_set, is_leaf, leaf_rows, unpack
 
-NO_CLASSES = "numbers", "of boosting"
-
 
 @dataclass(frozen=True, eq=False)
 class Tables:
@@ -86,9 +84,9 @@ class Tables:
         return sum(len(c) for c in self.classes) or self.n_sums
 
     @property
-    def decision(self) -> str:
-        """How a label follows from sums: the class of the highest, or "sign" of the only one."""
-        return "sign" if self.link == "logistic" else "highest"
+    def has_strings(self) -> bool:
+        """Whether a feature has strings as categories."""
+        return any(map(is_text, self.categories.values()))
 
     def rounded(self, dtype: Any) -> np.ndarray:
         """Thresholds of a dtype: the largest numbers not above them, so that each number of
@@ -97,6 +95,11 @@ class Tables:
             near = self.threshold.astype(dtype)
         lower = np.nextafter(near, dtype(-np.inf))
         return np.asarray(np.where(near > self.threshold, lower, near))
+
+
+def is_text(categories: tuple[Any, ...]) -> bool:
+    """Whether the categories of a feature are strings."""
+    return any(isinstance(category, str) for category in categories)
 
 
 def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = None) -> Tables:
