@@ -53,9 +53,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
             own.add_argument(
                 "--ml-version",
                 type=int,
-                choices=(5, 3),
-                default=5,
-                help="of the operators ai.onnx.ml; 3 is for old runtimes (default: 5)",
+                choices=(3, 5),
+                help="of the operators ai.onnx.ml (default: 3; with categories 5)",
             )
         if kind == "c":
             own.add_argument("--name", default="predict", help="of the function (default: predict)")

@@ -21,7 +21,7 @@ class Exports:
         path: str | os.PathLike[str] | None = None,
         *,
         dtype: str = "float32",
-        ml_version: int = 5,
+        ml_version: int | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> Any:
         """An ONNX model that predicts the same, which is also written to `path` if that is given.

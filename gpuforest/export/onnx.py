@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from gpuforest.export.onnx_trees import add_trees
 from gpuforest.export.replacing import replaced
 from gpuforest.export.tables import Tables, is_text, tables_of
 
-OPSETS = {3: {"": 13, ML: 3}, 5: {"": 13, ML: 5}}  # ONNX Runtime 1.8; 1.21
+OPSETS = {3: {"": 13, ML: 3}, 5: {"": 13, ML: 5}}
 IR_VERSION = 8  # of files, which all of these runtimes read
 PREFIX = "gpuforest_"
 
@@ -40,7 +41,7 @@ def to_onnx(
     path: str | os.PathLike[str] | None = None,
     *,
     dtype: str = "float32",
-    ml_version: int = 5,
+    ml_version: int | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> Any:
     """A fitted estimator of ours as an ONNX model that predicts the same.
@@ -65,8 +66,10 @@ def to_onnx(
     dtype : {"float32", "float64"}, default="float32"
         Of the numbers in and out. With "float32", thresholds are the largest numbers of it that
         are not above the model's, so each row goes the way that it goes here.
-    ml_version : {5, 3}, default=5
-        Of the operators of ai.onnx.ml. 3 is for old runtimes, and for numeric features alone.
+    ml_version : {3, 5} or None, default=None
+        Of the operators of ai.onnx.ml. Version 5 makes smaller models, and has splits by
+        categories; ONNX Runtime reads it rightly from its release 1.24 on. None: 3, and 5 for
+        splits by categories.
     feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
 
     Returns
@@ -83,9 +86,11 @@ def to_onnx(
     """
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype={dtype!r} is unknown: pass "float32" or "float64"')
-    if ml_version not in OPSETS:
-        raise ValueError(f"ml_version={ml_version!r} is unknown: pass 5 or 3")
+    if ml_version not in (None, *OPSETS):
+        raise ValueError(f"ml_version={ml_version!r} is unknown: pass 3, 5 or None")
     tables = tables_of(estimator, "ONNX", feature_names)
+    if ml_version is None:
+        ml_version = 5 if tables.categories else 3
     graph = Graph(PREFIX)
     inputs, x = _inputs(graph, tables, np.dtype(dtype))
     results = add_model(graph, tables, x, np.dtype(dtype), ml_version)
@@ -292,8 +297,6 @@ def _described(graph: Graph, result: Result) -> Any:
 
 def _model(graph: Graph, inputs: list[Any], outputs: list[Any], name: str, ml_version: int) -> Any:
     """The whole model."""
-    from gpuforest import __version__
-
     helper = graph.onnx.helper
     made = graph.onnx.GraphProto(name=name)
     made.node.extend(graph.nodes)
@@ -306,5 +309,5 @@ def _model(graph: Graph, inputs: list[Any], outputs: list[Any], name: str, ml_ve
         opset_imports=opsets,
         ir_version=IR_VERSION,
         producer_name="gpuforest",
-        producer_version=__version__,
+        producer_version=version("gpuforest"),
     )

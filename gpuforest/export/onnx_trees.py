@@ -22,10 +22,10 @@ def add_trees(graph: Graph, tables: Tables, x: str, dtype: np.dtype[Any], ml_ver
     ------
     ValueError : categories in version 3; more rows than float32 has whole numbers
     """
-    if ml_version == 3 and tables.sets:
+    if ml_version == 3 and tables.categories:
         raise ValueError(
-            "splits by categories need version 5 of ai.onnx.ml: pass ml_version=5, or train on "
-            "numbers in their place (OneHotEncoder)"
+            "categories need version 5 of ai.onnx.ml: pass ml_version=5, or train on numbers in "
+            "their place (OneHotEncoder)"
         )
     if len(tables.values) > MOST_WHOLE and (dtype == np.float32 or ml_version == 3):
         raise ValueError(

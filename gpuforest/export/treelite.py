@@ -50,7 +50,9 @@ def to_treelite(estimator: Any) -> Any:
         raise ValueError(
             "the trees of AdaBoost do not count alike, and treelite's do: use to_onnx, or a forest"
         )
-    builder = ModelBuilder(threshold_type="float64", leaf_output_type="float64", **_facts(tables))
+    builder: Any = ModelBuilder(
+        threshold_type="float64", leaf_output_type="float64", **_facts(tables)
+    )
     for value in () if tables.baseline is None else tables.baseline.tolist():
         builder.start_tree()
         builder.start_node(0)

@@ -30,11 +30,11 @@ def exported(capsys, kind, name, *options):
     return gf.load(name), "written"
 
 
-@pytest.mark.parametrize("options", [[], ["--dtype", "float64", "--ml-version", "3"]])
+@pytest.mark.parametrize("options", [[], ["--dtype", "float64", "--ml-version", "5"]])
 def test_onnx(here, capsys, options):
     pytest.importorskip("onnx")
     fitted, _ = exported(capsys, "onnx", "forest", *options)
-    more = {"dtype": "float64", "ml_version": 3} if options else {}
+    more = {"dtype": "float64", "ml_version": 5} if options else {}
     assert (here / "written").read_bytes() == fitted.to_onnx(**more).SerializeToString()
 
 

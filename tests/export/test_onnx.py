@@ -72,19 +72,48 @@ def test_predictions_are_equal_at_every_edge(kind, dtype, ml_version):
     fitted, rows = model(kind), edge_rows(model(kind), dtype)
     found = run(fitted.to_onnx(dtype=dtype, ml_version=ml_version), {"X": rows})
     check(found, expected(fitted, rows), DTYPES[dtype], kind in BY_EXPONENTIALS)
-    one = run(fitted.to_onnx(dtype=dtype, ml_version=ml_version), {"X": rows[:1]})
+    one = run(fitted.to_onnx(dtype=dtype), {"X": rows[:1]})  # in version 3
     check(one, expected(fitted, rows[:1]), DTYPES[dtype], kind in BY_EXPONENTIALS)
 
 
-def decoded(graph):
-    """The trees of a graph: a function of tree and node, or leaf, that reads it."""
-    node = next(n for n in graph.graph.node if n.op_type == "TreeEnsemble")
-    read = onnx.helper.get_attribute_value
-    found = {a.name: read(a) for a in node.attribute}
-    return {
-        name: onnx.numpy_helper.to_array(value) if hasattr(value, "raw_data") else value
-        for name, value in found.items()
-    }
+def trees_of(graph):
+    """The trees of a graph: of each its root, and by key a split (feature, threshold, missing goes
+    to the first child, children) or the row of a leaf."""
+    node = next(n for n in graph.graph.node if n.op_type.startswith("TreeEnsemble"))
+    found = {}
+    for attribute in node.attribute:
+        value = onnx.helper.get_attribute_value(attribute)
+        is_tensor = hasattr(value, "raw_data")
+        own = onnx.numpy_helper.to_array(value) if is_tensor else value
+        found[attribute.name.removesuffix("_as_tensor")] = own
+    sides = found["nodes_missing_value_tracks_true"]
+    if node.op_type == "TreeEnsemble":
+        assert not np.any(found["nodes_modes"])  # x <= threshold
+        ways = ("true", "false")
+        below = [
+            zip(found[f"nodes_{w}leafs"], found[f"nodes_{w}nodeids"], strict=True) for w in ways
+        ]
+        facts = zip(found["nodes_featureids"], found["nodes_splits"], sides, *below, strict=True)
+        known = {(0, i): fact for i, fact in enumerate(facts)}
+        known |= {(1, i): int(row) for i, row in enumerate(found["leaf_weights"])}
+        assert sorted(set(found["leaf_targetids"])) == list(range(len(found["tree_roots"])))
+        return [((0, root), known) for root in found["tree_roots"]]
+    trees, rows = {}, {}
+    for t, n, target, row in zip(
+        found["target_treeids"], found["target_nodeids"], found["target_ids"],
+        found["target_weights"], strict=True,
+    ):  # fmt: skip
+        assert t == target
+        rows[t, n] = int(row)
+    for t, n, feature, threshold, side, yes, no, mode in zip(
+        found["nodes_treeids"], found["nodes_nodeids"], found["nodes_featureids"],
+        found["nodes_values"], sides, found["nodes_truenodeids"], found["nodes_falsenodeids"],
+        found["nodes_modes"], strict=True,
+    ):  # fmt: skip
+        assert mode in (b"LEAF", b"BRANCH_LEQ")
+        fact = rows[t, n] if mode == b"LEAF" else (feature, threshold, side, yes, no)
+        trees.setdefault(t, {})[n] = fact
+    return [(0, trees[t]) for t in range(len(trees))]
 
 
 def table_of(graph):
@@ -94,44 +123,37 @@ def table_of(graph):
     return onnx.numpy_helper.to_array(tensor)
 
 
+@pytest.mark.parametrize("ml_version", [5, 3])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", ["strings", "votes", "root", "numbers", "boosted classes"])
-def test_both_trees_are_the_same_function_of_all_numbers(kind, dtype):
+def test_both_trees_are_the_same_function_of_all_numbers(kind, dtype, ml_version):
     """A proof: both are walked side by side. At each split no number of the dtype lies between the
     two thresholds, missing values go to the same side, and the leaves hold the same values."""
     fitted, number = model(kind), DTYPES[dtype]
-    graph = fitted.to_onnx(dtype=dtype)
-    theirs, table, forest = decoded(graph), table_of(graph), fitted.forest_
+    graph = fitted.to_onnx(dtype=dtype, ml_version=ml_version)
+    table, forest, walked = table_of(graph), fitted.forest_, 0
     feature, bin, missing_left, child = unpack(np, forest.nodes)
     threshold = forest.edges.threshold(np.maximum(feature, 0), bin)
-    walked = 0
-    for t, root in enumerate(theirs["tree_roots"]):
+    for t, (root, known) in enumerate(trees_of(graph)):
         first = forest.tree_offsets[t]
-        pending = [(first, root, False)]
+        pending = [(first, root)]
         while pending:
-            ours, at, is_leaf = pending.pop()
-            if feature[ours] < 0 and not is_leaf:  # a tree of one leaf, on both sides of a split
-                assert theirs["nodes_trueleafs"][at] == theirs["nodes_falseleafs"][at] == 1
-                assert theirs["nodes_truenodeids"][at] == theirs["nodes_falsenodeids"][at]
-                at, is_leaf = theirs["nodes_truenodeids"][at], True
-            assert (feature[ours] < 0) == bool(is_leaf)
-            walked += 1
-            if is_leaf:
+            ours, key = pending.pop()
+            theirs, walked = known[key], walked + 1
+            if feature[ours] < 0:
+                if not isinstance(theirs, int):  # a tree of one leaf, on both sides of a split
+                    assert theirs[3] == theirs[4]
+                    theirs = known[theirs[3]]
                 own = forest.values[leaf_rows(forest.nodes[ours])]
-                assert theirs["leaf_targetids"][at] == t
-                row = table[int(theirs["leaf_weights"][at])]
-                same = own[t % len(own)] if forest.baseline is not None else own
-                assert np.array_equal(row, same)
+                own = own[t % len(own)] if forest.baseline is not None else own
+                assert np.array_equal(table[theirs], own)
                 continue
-            low = number(theirs["nodes_splits"][at])
-            assert theirs["nodes_modes"][at] == 0  # x <= threshold
+            column, low, side, yes, no = theirs
+            low = number(low)
             assert low <= threshold[ours]
             assert low == np.inf or np.float64(np.nextafter(low, number(np.inf))) > threshold[ours]
-            assert theirs["nodes_featureids"][at] == feature[ours]
-            assert theirs["nodes_missing_value_tracks_true"][at] == missing_left[ours]
-            for side, step in (("true", 0), ("false", 1)):
-                below = theirs[f"nodes_{side}nodeids"][at], theirs[f"nodes_{side}leafs"][at]
-                pending.append((first + child[ours] + step, *below))
+            assert (column, side) == (feature[ours], missing_left[ours])
+            pending += [(first + child[ours], yes), (first + child[ours] + 1, no)]
     assert walked == len(forest.nodes)
 
 
@@ -212,7 +234,7 @@ def oblique():
 REFUSED = {
     "dtype='float16' is unknown": lambda: model("tree").to_onnx(dtype="float16"),
     "ml_version=4 is unknown": lambda: model("tree").to_onnx(ml_version=4),
-    "need version 5 of ai.onnx.ml": lambda: categorical("forest").to_onnx(ml_version=3),
+    "categories need version 5 of ai.onnx.ml": lambda: categorical("forest").to_onnx(ml_version=3),
     "names, the model 4 features": lambda: model("tree").to_onnx(feature_names=["a"]),
     "two features are called 'a'": lambda: categorical("forest").to_onnx(feature_names=[*"aabc"]),
     "the name of the output 'label'": lambda: categorical("forest").to_onnx(
