@@ -126,18 +126,3 @@ def test_a_file_is_whole_or_not_there(tmp_path):
     with pytest.raises(OSError, match="absent"):
         gf.export_c(model("tree"), tmp_path / "absent" / "model.c")
     assert [file.name for file in tmp_path.iterdir()] == ["model.c"]
-
-
-@pytest.mark.parametrize("name", ["", "2nd", "a-b", "double", "é", "a b"])
-def test_names_that_c_does_not_have_are_refused(name):
-    with pytest.raises(ValueError, match="is no name of a function in C"):
-        gf.export_c(model("tree"), name=name)
-
-
-def test_other_arguments_are_refused():
-    with pytest.raises(ValueError, match="dtype='float16' is unknown"):
-        gf.export_c(model("tree"), dtype="float16")
-    with pytest.raises(TypeError, match="a dict is not written as C"):
-        gf.export_c({})
-    with pytest.raises(ValueError, match="feature_names has 1 names, the model 4 features"):
-        gf.export_c(model("tree"), feature_names=["a"])

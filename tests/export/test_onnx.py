@@ -1,21 +1,16 @@
 """ONNX models: the same numbers as ours, on every side of every threshold, and by proof."""
 
-import sys
-
 import numpy as np
 import pytest
 from exported import (
     BY_EXPONENTIALS,
     KINDS,
-    ROWS,
     categorical,
     category_frame,
     edge_rows,
     model,
     unseen_frame,
 )
-from sklearn.exceptions import NotFittedError
-from sklearn.tree import DecisionTreeClassifier as Theirs
 
 import gpuforest as gf
 from gpuforest.nodes import leaf_rows, unpack
@@ -195,16 +190,6 @@ def test_categories_that_are_numbers_are_columns_of_x():
     assert np.array_equal(found["prediction"], fitted.predict(new))
 
 
-def test_infinities_go_the_way_of_the_largest_numbers():
-    fitted, most = model("numbers"), np.finfo(np.float32).max
-    rows = ROWS[:20].astype(np.float32)
-    rows[::2, 2], rows[1::2, 3] = np.inf, -np.inf
-    found = run(fitted.to_onnx(), {"X": rows})["prediction"]
-    assert np.array_equal(found, fitted.predict(np.clip(rows, -most, most)).astype(np.float32))
-    with pytest.raises(ValueError, match="infinity"):
-        fitted.predict(rows)
-
-
 def test_sums_do_not_depend_on_threads():
     fitted, rows = model("numbers"), edge_rows(model("numbers"), np.float64)
     graph = fitted.to_onnx(dtype="float64").SerializeToString()
@@ -223,54 +208,3 @@ def test_a_file_is_whole_or_not_there(tmp_path):
     with pytest.raises(OSError, match="absent"):
         fitted.to_onnx(tmp_path / "absent" / "model.onnx")
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
-
-
-def oblique():
-    return gf.RandomForestClassifier(
-        2, feature_combinations=2.0, random_state=0, backend="numpy"
-    ).fit(ROWS, ROWS[:, 0] > 0)
-
-
-REFUSED = {
-    "dtype='float16' is unknown": lambda: model("tree").to_onnx(dtype="float16"),
-    "ml_version=4 is unknown": lambda: model("tree").to_onnx(ml_version=4),
-    "categories need version 5 of ai.onnx.ml": lambda: categorical("forest").to_onnx(ml_version=3),
-    "names, the model 4 features": lambda: model("tree").to_onnx(feature_names=["a"]),
-    "two features are called 'a'": lambda: categorical("forest").to_onnx(feature_names=[*"aabc"]),
-    "the name of the output 'label'": lambda: categorical("forest").to_onnx(
-        feature_names=["label", "a", "b", "c"]
-    ),
-    "splits by sums of features": lambda: oblique().to_onnx(),
-    "weighted median": lambda: (
-        gf.AdaBoostRegressor(n_estimators=3, random_state=0).fit(ROWS, ROWS[:, 0]).to_onnx()
-    ),
-    "have no type in ONNX": lambda: (
-        gf.DecisionTreeClassifier()
-        .fit([[0.0], [1.0]], np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"))
-        .to_onnx()
-    ),
-    "was fitted by scikit-learn": lambda: (
-        gf.BaggingClassifier(Theirs(), n_estimators=2).fit(ROWS, ROWS[:, 0] > 0).to_onnx()
-    ),
-}
-
-
-@pytest.mark.parametrize("words", REFUSED)
-def test_what_has_no_form_is_refused(words):
-    with pytest.raises(ValueError, match=words):
-        REFUSED[words]()
-
-
-def test_other_estimators_are_refused():
-    for other in (gf.IsolationForest(n_estimators=3), gf.RandomForestQuantileRegressor(3)):
-        fitted = other.fit(ROWS, ROWS[:, 0])
-        with pytest.raises(TypeError, match=f"a {type(other).__name__} is not written as ONNX"):
-            fitted.to_onnx()
-    with pytest.raises(NotFittedError, match="not fitted"):
-        gf.RandomForestClassifier().to_onnx()
-
-
-def test_without_onnx_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"pip install 'gpuforest\[onnx\]'"):
-        model("tree").to_onnx()

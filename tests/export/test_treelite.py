@@ -1,12 +1,9 @@
 """Models of treelite: the same numbers as ours, on every side of every threshold."""
 
-import sys
-
 import numpy as np
 import pytest
 from exported import (
     KINDS,
-    ROWS,
     categorical,
     category_frame,
     edge_rows,
@@ -64,17 +61,3 @@ def test_a_file_of_treelite_holds_it(tmp_path):
     fitted.to_treelite().serialize(str(tmp_path / "model"))
     again = treelite.Model.deserialize(str(tmp_path / "model"))
     assert np.array_equal(treelite.gtil.predict(again, rows).ravel(), fitted.predict(rows))
-
-
-def test_what_treelite_lacks_is_refused():
-    with pytest.raises(ValueError, match="the trees of AdaBoost do not count alike"):
-        model("adaboost").to_treelite()
-    fitted = gf.IsolationForest(n_estimators=2).fit(ROWS)
-    with pytest.raises(TypeError, match="a IsolationForest is not written as a treelite model"):
-        fitted.to_treelite()
-
-
-def test_without_treelite_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "treelite.model_builder", None)
-    with pytest.raises(ImportError, match=r"pip install 'gpuforest\[treelite\]'"):
-        model("tree").to_treelite()
