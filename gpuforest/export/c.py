@@ -36,7 +36,6 @@ HEAD = """\
 {labels} */
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 #ifdef __FAST_MATH__
 #error "-ffast-math changes predictions: compile without it"
@@ -91,9 +90,9 @@ static double exp_of(double x)
     static const double series[{len(FACTORIALS)}] = {{
 {{factors}}
     }};
-    double k, rest, found = series[0], power;
+    union {{ uint64_t bits; double value; }} power;
+    double k, rest, found = series[0];
     int64_t whole;
-    uint64_t bits;
     int i;
     x = x > {MOST!r} ? {MOST!r} : x < -{MOST!r} ? -{MOST!r} : x;
     k = x * {LOG2_E!r} + 0.5;
@@ -103,9 +102,8 @@ static double exp_of(double x)
     rest = (x - k * {LN2_HIGH!r}) - k * {LN2_LOW!r};
     for (i = 1; i < {len(FACTORIALS)}; i++)
         found = found * rest + series[i];
-    bits = (uint64_t)(whole + 1023) << 52;
-    memcpy(&power, &bits, sizeof power);
-    return found * power;
+    power.bits = (uint64_t)(whole + 1023) << 52; /* 2 to the power of whole */
+    return found * power.value;
 }}
 
 """
