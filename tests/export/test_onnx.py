@@ -1,9 +1,12 @@
 """ONNX models: the same numbers as ours, on every side of every threshold, and by proof."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from exported import (
     BY_EXPONENTIALS,
+    CATEGORICAL,
     KINDS,
     categorical,
     category_frame,
@@ -13,7 +16,7 @@ from exported import (
 )
 
 import gpuforest as gf
-from gpuforest.nodes import leaf_rows, unpack
+from gpuforest.nodes import has_set, leaf_rows, unpack
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -72,8 +75,8 @@ def test_predictions_are_equal_at_every_edge(kind, dtype, ml_version):
 
 
 def trees_of(graph):
-    """The trees of a graph: of each its root, and by key a split (feature, threshold, missing goes
-    to the first child, children) or the row of a leaf."""
+    """The trees of a graph: of each its root, and by key a split (feature, threshold or codes,
+    missing goes to the first child, children) or the row of a leaf."""
     node = next(n for n in graph.graph.node if n.op_type.startswith("TreeEnsemble"))
     found = {}
     for attribute in node.attribute:
@@ -83,12 +86,17 @@ def trees_of(graph):
         found[attribute.name.removesuffix("_as_tensor")] = own
     sides = found["nodes_missing_value_tracks_true"]
     if node.op_type == "TreeEnsemble":
-        assert not np.any(found["nodes_modes"])  # x <= threshold
+        low = found["nodes_splits"].tolist()
+        members = np.asarray(found.get("membership_values", ()), np.float64)
+        sets = iter(np.split(members, np.flatnonzero(np.isnan(members)) + 1))  # each ends with NaN
+        for i, mode in enumerate(found["nodes_modes"].tolist()):
+            assert mode in (0, 6)  # x <= threshold, or x in a set
+            low[i] = next(sets)[:-1].tolist() if mode == 6 else low[i]
         ways = ("true", "false")
         below = [
             zip(found[f"nodes_{w}leafs"], found[f"nodes_{w}nodeids"], strict=True) for w in ways
         ]
-        facts = zip(found["nodes_featureids"], found["nodes_splits"], sides, *below, strict=True)
+        facts = zip(found["nodes_featureids"], low, sides, *below, strict=True)
         known = {(0, i): fact for i, fact in enumerate(facts)}
         known |= {(1, i): int(row) for i, row in enumerate(found["leaf_weights"])}
         assert sorted(set(found["leaf_targetids"])) == list(range(len(found["tree_roots"])))
@@ -118,13 +126,26 @@ def table_of(graph):
     return onnx.numpy_helper.to_array(tensor)
 
 
-@pytest.mark.parametrize("ml_version", [5, 3])
+def codes_left(forest, node):
+    """The codes in the set of a split by categories."""
+    words = forest.sets[forest.set_at[node] :]
+    n = forest.edges.n_bins[unpack(np, forest.nodes[node])[0]]
+    return [code for code in range(n) if int(words[code // 64]) >> code % 64 & 1]
+
+
+PROVED = ["strings", "votes", "root", "numbers", "boosted classes"]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", ["strings", "votes", "root", "numbers", "boosted classes"])
-def test_both_trees_are_the_same_function_of_all_numbers(kind, dtype, ml_version):
+@pytest.mark.parametrize(
+    ("kind", "ml_version"), [*product(PROVED, [5, 3]), *product(CATEGORICAL, [5])]
+)
+def test_both_trees_are_the_same_function_of_all_numbers(kind, ml_version, dtype):
     """A proof: both are walked side by side. At each split no number of the dtype lies between the
-    two thresholds, missing values go to the same side, and the leaves hold the same values."""
-    fitted, number = model(kind), DTYPES[dtype]
+    two thresholds, or the same codes are in both sets; missing values go to the same side, and the
+    leaves hold the same values."""
+    fitted = categorical(kind) if kind in CATEGORICAL else model(kind)
+    number = DTYPES[dtype]
     graph = fitted.to_onnx(dtype=dtype, ml_version=ml_version)
     table, forest, walked = table_of(graph), fitted.forest_, 0
     feature, bin, missing_left, child = unpack(np, forest.nodes)
@@ -144,9 +165,12 @@ def test_both_trees_are_the_same_function_of_all_numbers(kind, dtype, ml_version
                 assert np.array_equal(table[theirs], own)
                 continue
             column, low, side, yes, no = theirs
-            low = number(low)
-            assert low <= threshold[ours]
-            assert low == np.inf or np.float64(np.nextafter(low, number(np.inf))) > threshold[ours]
+            if has_set(forest.nodes[ours]):
+                assert low == (codes_left(forest, ours) or -1.0)  # codes are 0 and above
+            else:
+                low, above = number(low), np.float64(np.nextafter(number(low), number(np.inf)))
+                assert low <= threshold[ours]
+                assert low == np.inf or above > threshold[ours]
             assert (column, side) == (feature[ours], missing_left[ours])
             pending += [(first + child[ours], yes), (first + child[ours] + 1, no)]
     assert walked == len(forest.nodes)
