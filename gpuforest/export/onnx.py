@@ -178,7 +178,8 @@ def _linked(graph: Graph, tables: Tables, sums: str) -> str:
         case "votes":  # the probabilities of AdaBoost, see `AdaBoostClassifier.predict_proba`
             K = tables.n_sums
             if K == 2:
-                first, second = graph.split(2, "Split", sums, axis=1)
+                ones = graph.constant(np.ones(2, np.int64))
+                first, second = graph.split(2, "Split", sums, ones, axis=1)
                 less = graph.node("Sub", second, first)
                 decisions = graph.node("Concat", graph.node("Neg", less), less, axis=1)
             else:

@@ -47,6 +47,7 @@ class Tables:
     divisor : float or None, what they are divided by
     link : "identity", "logistic", "softmax", "exp", or "votes" of AdaBoost
     classes : the labels of each output; (): it predicts numbers
+    n_sums : K, numbers that leaves add up to
     """
 
     names: list[str]

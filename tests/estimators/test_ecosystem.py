@@ -9,6 +9,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.model_selection import cross_val_score
 
 from gpuforest import (
+    AdaBoostClassifier,
     BaggingClassifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -48,13 +49,14 @@ def fitted(kind, rows=None, **more):
     """A small model, and the rows that it was fitted to."""
     if kind in FORESTS:
         more = {"n_estimators": 8, **more}
-    if kind is BaggingClassifier:
+    around = kind in (AdaBoostClassifier, BaggingClassifier)  # whose trees have a depth
+    if around:
         more = {"estimator": DecisionTreeClassifier(max_depth=4, backend="numpy"), **more}
     if kind.__name__.startswith("Hist"):
         more = {"max_iter": 8, **more}
     is_classes = kind.__name__.endswith("Classifier")
     rows = (X if is_classes else ROWS) if rows is None else rows
-    params = {"random_state": 0} if kind is BaggingClassifier else PARAMS
+    params = {"random_state": 0} if around else PARAMS
     return kind(**{**params, **more}).fit(rows, Y if is_classes else NUMBERS), rows
 
 
@@ -106,7 +108,7 @@ def onnx_run(graph, feeds):
     return session.run(None, feeds)
 
 
-@pytest.mark.parametrize("kind", FORESTS + TREES + OTHERS)
+@pytest.mark.parametrize("kind", [*FORESTS, *TREES, *OTHERS, AdaBoostClassifier])
 def test_onnx(kind):
     tool("onnx")
     tool("onnxruntime")
@@ -119,7 +121,7 @@ def test_onnx(kind):
             assert np.allclose(found[1], model.predict_proba(rows), rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("kind", FORESTS + TREES + OTHERS)
+@pytest.mark.parametrize("kind", [*FORESTS, *TREES, *OTHERS, AdaBoostClassifier])
 def test_skl2onnx(kind):
     skl2onnx = tool("skl2onnx")
     tool("onnxruntime")
