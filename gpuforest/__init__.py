@@ -35,11 +35,13 @@ if TYPE_CHECKING:
         oob_permutation_importance,
     )
     from gpuforest.estimators.proximities import impute_by_proximity
+    from gpuforest.export.c import export_c
     from gpuforest.export.graphviz import export_graphviz
     from gpuforest.export.model_file import load
     from gpuforest.export.python import export_python
     from gpuforest.export.rules import export_rules
     from gpuforest.export.sklearn import from_sklearn
+    from gpuforest.export.tables import category_codes
     from gpuforest.export.text import export_text
     from gpuforest.export.tree_nodes import tree_nodes
     from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
@@ -74,8 +76,10 @@ __all__ = [
     "__version__",
     "available_backends",
     "bias_variance",
+    "category_codes",
     "class_prototypes",
     "estimate_memory",
+    "export_c",
     "export_graphviz",
     "export_python",
     "export_rules",
@@ -102,6 +106,8 @@ _homes = {
     "BorutaSelector": "estimators.boruta",
     "MemoryEstimate": "memory",
     "estimate_memory": "estimators.memory",
+    "category_codes": "export.tables",
+    "export_c": "export.c",
     "export_graphviz": "export.graphviz",
     "export_python": "export.python",
     "export_rules": "export.rules",

@@ -62,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
         from gpuforest.cli import (
             evaluate,
             explain,
+            export,
             inspect,
             plot,
             predict,
@@ -73,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(prog="gpuforest", description="Random forests from the command line.")
     top.add_argument("--version", action="version", version=f"gpuforest {version('gpuforest')}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (train, predict, explain, evaluate, inspect, plot, report, warmup):
+    for module in (train, predict, explain, evaluate, inspect, plot, report, export, warmup):
         name = module.__name__.rpartition(".")[2]
         summary = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=summary, description=summary)

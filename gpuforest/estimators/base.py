@@ -25,6 +25,7 @@ from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
 from gpuforest.estimators.explaining import Explains
+from gpuforest.estimators.exporting import Exports
 from gpuforest.estimators.growing import Growth, growth_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.recording import recorded
@@ -64,7 +65,7 @@ class FitData:
     grown: tuple[Forest, ...] = ()
 
 
-class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
+class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ignore[misc]
     """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest
@@ -330,12 +331,6 @@ class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         save(self, path)
-
-    def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""
-        from gpuforest.export.sklearn import to_sklearn
-
-        return to_sklearn(self)
 
     def _html_repr(self) -> str:
         """The text that notebooks show: scikit-learn's diagram, and a summary of fitted trees."""
