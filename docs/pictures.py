@@ -27,6 +27,9 @@ from gpuforest.plot import (
     plot_loss,
     plot_oob,
     plot_pruning,
+    plot_shap_dependence,
+    plot_shap_summary,
+    plot_shap_waterfall,
     plot_steps,
     plot_tree,
 )
@@ -175,6 +178,24 @@ def loss() -> Any:
     return plot_loss(model.fit(*load_diabetes(return_X_y=True)))
 
 
+def explained() -> tuple[RandomForestRegressor, Any]:
+    """A forest of the diabetes data, and these."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return RandomForestRegressor(100, random_state=0).fit(X, y), X
+
+
+def shap_summary() -> Any:
+    return plot_shap_summary(*explained())
+
+
+def shap_waterfall() -> Any:
+    return plot_shap_waterfall(*explained(), 5, top=7)
+
+
+def shap_dependence() -> Any:
+    return plot_shap_dependence(*explained(), "bmi")
+
+
 PICTURES = (
     tree,
     boundaries,
@@ -187,6 +208,9 @@ PICTURES = (
     weights,
     residuals,
     loss,
+    shap_summary,
+    shap_waterfall,
+    shap_dependence,
 )
 
 

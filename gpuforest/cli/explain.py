@@ -27,14 +27,19 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--out", metavar="FILE", help="a .csv or .parquet file to write (default: CSV to stdout)"
     )
+    add_background(command)
+    add_runtime_options(command)
+    add_reading_options(command)
+
+
+def add_background(command: argparse.ArgumentParser) -> None:
+    """Declare the background."""
     command.add_argument(
         "--background",
         metavar="FILE",
         help="rows whose values features have while they are not known (default: the shares of the "
         "training rows in the trees' nodes)",
     )
-    add_runtime_options(command)
-    add_reading_options(command)
 
 
 def run(arguments: argparse.Namespace) -> None:

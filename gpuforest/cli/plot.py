@@ -10,6 +10,7 @@ import gpuforest
 from gpuforest.cli.file_options import DATA, add_reading_options, names_of, target_of
 from gpuforest.cli.output import writable
 from gpuforest.cli.permutation import permutation_importances
+from gpuforest.cli.plot_shap import SHAP_KINDS, add_shap_arguments, draw_shap
 from gpuforest.cli.predict import load_for, set_runtime
 from gpuforest.cli.show import printable, progress_bar
 from gpuforest.data.columns import Table, require_column
@@ -40,6 +41,7 @@ KINDS = {
     "oob": "the out-of-bag error against the number of trees",
     "importances": "the features' importances: by gains, or with --data by permutation",
     "loss": "the loss of a boosted model against its rounds",
+    **SHAP_KINDS,
     "impurity": "impurities of two classes; needs no model",
 }
 # what --data is to a picture, and the option that names the features that some are drawn over
@@ -77,6 +79,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
             )
         if kind in DATA_OF:
             add_data(own, kind)
+        if kind in SHAP_KINDS:
+            add_shap_arguments(own, kind)
         if kind == "importances":
             own.add_argument(
                 "--top", metavar="N", type=int, default=20, help="features to show (default: 20)"
@@ -100,7 +104,7 @@ def add_data(command: argparse.ArgumentParser, kind: str) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, draw and write."""
-    inputs = (getattr(arguments, name, None) for name in ("model", "data"))
+    inputs = (getattr(arguments, name, None) for name in ("model", "data", "background"))
     out = writable(arguments.out, *inputs)
     if out.suffix.lower() not in TIMELESS:
         raise ValueError(f"--out {out}: a name that ends in .png, .svg or .pdf")
@@ -136,6 +140,8 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
         case "loss":
             table = rows_of(model, arguments)
             ax = plot_loss(model, *([] if table is None else [table.X, table.y]))
+        case kind if kind in SHAP_KINDS:
+            ax = draw_shap(model, arguments)
         case _:
             ax = plot_impurity()
     figure = ax.get_figure(root=True)
