@@ -174,7 +174,7 @@ class Explains:
                 rows = check_background(self, background, backend)
                 return BackgroundExplainer.of(forest, rows, backend).values(table, backend)
 
-        # whatever the number of rows: on NumPy even a few take long, and no GPU has kernels
+        # whatever the number of rows: on NumPy even a few take long, and no GPU's time is known
         found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
         return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
 

@@ -1,0 +1,165 @@
+// SHAP values on the device. The specification is numpy.py beside this file.
+//
+// A thread walks one tree for one row, one output and one point, depth first. All operations are
+// those of the specification in its order, so that the bits are the same.
+#include "shared/goes_left/cuda.cuh"
+#include "generated/Codes.cuh"
+#include "generated/Trees.cuh"
+#include "generated/Covers.cuh"
+#include "generated/Points.cuh"
+#include "generated/Paths.cuh"
+
+enum { APART, LEFT, RIGHT };  // of a row at a node: it has left the path by this feature above
+
+// What an edge multiplies the product by, and the sums below it; and one over the share of the
+// cover that the feature has left over below it.
+struct Edge {
+  double product, gain, below;
+};
+
+// Edge `side` from node i to its child for a row in this state; `above` is one over the share of
+// the feature above the node, `times` what the product is multiplied by, too.
+__device__ __forceinline__ Edge edge(int side, int state, double above, double cover, double child,
+                                     double times, double at, double weight) {
+  double u = 1.0 - at, old = 1.0 / (u + at * above), known = (above - 1.0) * old;
+  Edge e;
+  e.below = above * (cover / child);
+  if (state == APART) {
+    e.product = times;
+    e.gain = 0.0;
+  } else if (state == 1 + side) {
+    double now = u + at * e.below;
+    e.product = now * old * times;
+    e.gain = ((e.below - 1.0) / now - known) * weight;
+  } else {
+    e.product = u * old * times;
+    e.gain = -1.0 / u * weight - known * weight;
+  }
+  return e;
+}
+
+// The scratch of one thread; items of a level or feature lie apart by the number of threads.
+struct Path {
+  const Paths& all;
+  i64 me, n;
+  __device__ __forceinline__ double& product(int h) const { return all.product[h * n + me]; }
+  __device__ __forceinline__ double& sums(int h) const { return all.sums[h * n + me]; }
+  __device__ __forceinline__ double& before(int h) const { return all.before[h * n + me]; }
+  __device__ __forceinline__ double& gain(int h) const { return all.gain[h * n + me]; }
+  __device__ __forceinline__ i32& node(int h) const { return all.node[h * n + me]; }
+  __device__ __forceinline__ i8& side(int h) const { return all.side[h * n + me]; }
+  __device__ __forceinline__ i8& state(int h) const { return all.state[h * n + me]; }
+  __device__ __forceinline__ double& share(int f) const { return all.share[f * n + me]; }
+  __device__ __forceinline__ bool& along(int f) const { return all.along[f * n + me]; }
+};
+
+// To which side row r goes at a node of tree t, or APART.
+__device__ __forceinline__ i8 state_of(const Trees& trees, int t, int i, u64 word,
+                                       const Codes& codes, i64 r, bool along) {
+  if (!along) return APART;
+  auto set = [&] { return trees.sets + trees.set_at[trees.offsets[t] + i]; };
+  int code = codes.at[r * codes.stride + (word >> FEATURE_SHIFT)];
+  bool left = goes_left(code, (int)(word & BIN_MASK), word >> MISSING_SHIFT & 1, (int)codes.B - 1,
+                        set);
+  return left ? LEFT : RIGHT;
+}
+
+// Walks a tree and adds what each edge adds to found[f * stride], zeros before. The path's shares
+// are 1.0 and the row goes along everywhere, before and after.
+__device__ void walk(const Trees& trees, int t, const Covers& covers, int c, double at,
+                     double weight, const Codes& codes, i64 r, const Path& path, double* found,
+                     i64 stride) {
+  const u64* tree = trees.nodes + trees.offsets[t];
+  const double* cover = covers.cover + trees.offsets[t];
+  if (tree[0] >= LEAF_WORD) return;
+  auto enter = [&](int h, int i, double product) {
+    u64 word = tree[i];
+    int f = (int)(word >> FEATURE_SHIFT);
+    path.node(h) = i;
+    path.side(h) = 0;
+    path.before(h) = path.share(f);
+    path.state(h) = state_of(trees, t, i, word, codes, r, path.along(f));
+    path.product(h) = product;
+  };
+  auto times = [&](int child) {
+    if (tree[child] < LEAF_WORD) return 1.0;
+    double value = covers.values[(i64)(tree[child] & LEAF_MASK) * covers.K + c];
+    return value * (cover[child] / cover[0]);
+  };
+  auto add = [&](int h, int f, int side, double sums, double gain) {
+    found[f * stride] += sums * gain;
+    path.sums(h) = side == 0 ? sums : path.sums(h) + sums;
+  };
+  int h = 0;
+  enter(0, 0, 1.0);
+  while (true) {
+    int i = path.node(h), side = path.side(h), state = path.state(h);
+    u64 word = tree[i];
+    int f = (int)(word >> FEATURE_SHIFT), first = (int)(word >> CHILD_SHIFT & CHILD_MASK);
+    double above = path.before(h), product = path.product(h);
+    auto down = [&](int s) {
+      return edge(s, state, above, cover[i], cover[first + s], times(first + s), at, weight);
+    };
+    if (side == 0 && tree[first] >= LEAF_WORD && tree[first + 1] >= LEAF_WORD) {
+      // 1. two leaves are one, whose factor is the sum of theirs
+      Edge left = down(0), right = down(1);
+      path.side(h) = 2;
+      path.sums(h) = product * (left.product + right.product);
+      found[f * stride] += product * (left.product * left.gain + right.product * right.gain);
+    } else if (side < 2) {
+      // 2. one child after the other
+      Edge e = down(side);
+      path.side(h) = side + 1;
+      double below = product * e.product;
+      if (tree[first + side] >= LEAF_WORD) {
+        add(h, f, side, below, e.gain);
+      } else {
+        path.gain(h) = e.gain;
+        path.share(f) = e.below;
+        path.along(f) = state == 1 + side;
+        enter(++h, first + side, below);
+      }
+    } else {
+      // 3. up again
+      path.share(f) = above;
+      path.along(f) = state != APART;
+      if (h == 0) return;
+      double sums = path.sums(h--);
+      add(h, (int)(tree[path.node(h)] >> FEATURE_SHIFT), path.side(h) - 1, sums, path.gain(h));
+    }
+  }
+}
+
+// What trees give the rows first .. first + n - 1 at points, f64[points.n, F, n].
+extern "C" __global__ void __launch_bounds__(THREADS)
+shap_values(Trees trees, Covers covers, Points points, Codes codes, i64 first, i64 n, Paths paths,
+            double* found) {
+  Path path = {paths, thread_number(), thread_count()};
+  for (i64 f = 0; f < codes.F; f++) {
+    path.share(f) = 1.0;
+    path.along(f) = true;
+  }
+  for (i64 j = path.me; j < points.n * n; j += path.n) {
+    i64 p = j / n, r = j - p * n;
+    double* own = found + p * codes.F * n + r;
+    for (i64 f = 0; f < codes.F; f++) own[f * n] = 0.0;
+    walk(trees, points.tree[p], covers, points.column[p], points.at[p], points.weight[p], codes,
+         first + r, path, own, n);
+  }
+}
+
+// Adds up the points of each tree and output, and adds these sums, tree after tree, to the rows
+// first .. first + n - 1 of out f64[N, F, K].
+extern "C" __global__ void __launch_bounds__(THREADS)
+add_points(Points points, const double* found, i64 F, i64 K, i64 first, i64 n, double* out) {
+  for (i64 j = thread_number(); j < F * n; j += thread_count()) {
+    i64 f = j / n, r = j - f * n;
+    double* row = out + (first + r) * F * K + f * K;
+    for (i64 p = 0; p < points.n;) {
+      i64 begin = p;
+      double own = found[p * F * n + j];
+      for (p++; p < points.n && !points.is_first[p]; p++) own = own + found[p * F * n + j];
+      row[points.column[begin]] += own;
+    }
+  }
+}
