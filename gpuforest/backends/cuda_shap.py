@@ -30,7 +30,7 @@ class CudaShap(CudaTraverse):
         F, K = forest.edges.n_features, forest.coding.n_values
         nodes, offsets, values, set_at, sets, _ = self.forest_here(forest)
         trees = structs.Trees(nodes, offsets, set_at, sets, None, forest.n_trees)
-        covers = structs.Covers(self.asarray(explainer.cover), values, K)
+        cover = self.asarray(explainer.cover)
         most = int(explainer.points.count.max())
         n = max(1, min(N, MOST_ROWS, self.memory_budget // (16 * F * most)))
         room = max(most, self.memory_budget // (16 * F * n))
@@ -45,7 +45,8 @@ class CudaShap(CudaTraverse):
             for first in range(0, N, n):
                 here = min(n, N - first)
                 arguments: tuple[Any, ...] = (
-                    trees, covers, own, codes_for(forest.edges, codes), first, here, paths, found,
+                    trees, cover, values, K, own, codes_for(forest.edges, codes), first, here,
+                    paths, found,
                 )  # fmt: skip
                 self.launch("shap", "shap_values", (threads // THREADS,), arguments, macros=macros)
                 arguments = own, found, F, K, first, here, out

@@ -5,7 +5,6 @@
 #include "shared/goes_left/cuda.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Trees.cuh"
-#include "generated/Covers.cuh"
 #include "generated/Points.cuh"
 #include "generated/Paths.cuh"
 
@@ -65,12 +64,12 @@ __device__ __forceinline__ i8 state_of(const Trees& trees, int t, int i, u64 wor
 }
 
 // Walks a tree and adds what each edge adds to found[f * stride], zeros before. The path's shares
-// are 1.0 and the row goes along everywhere, before and after.
-__device__ void walk(const Trees& trees, int t, const Covers& covers, int c, double at,
-                     double weight, const Codes& codes, i64 r, const Path& path, double* found,
-                     i64 stride) {
+// are 1.0 and the row goes along everywhere, before and after. `values` begin with the output's.
+__device__ void walk(const Trees& trees, int t, const double* cover, const double* values, i64 K,
+                     double at, double weight, const Codes& codes, i64 r, const Path& path,
+                     double* found, i64 stride) {
   const u64* tree = trees.nodes + trees.offsets[t];
-  const double* cover = covers.cover + trees.offsets[t];
+  cover += trees.offsets[t];
   if (tree[0] >= LEAF_WORD) return;
   auto enter = [&](int h, int i, double product) {
     u64 word = tree[i];
@@ -83,8 +82,7 @@ __device__ void walk(const Trees& trees, int t, const Covers& covers, int c, dou
   };
   auto times = [&](int child) {
     if (tree[child] < LEAF_WORD) return 1.0;
-    double value = covers.values[(i64)(tree[child] & LEAF_MASK) * covers.K + c];
-    return value * (cover[child] / cover[0]);
+    return values[(i64)(tree[child] & LEAF_MASK) * K] * (cover[child] / cover[0]);
   };
   auto add = [&](int h, int f, int side, double sums, double gain) {
     found[f * stride] += sums * gain;
@@ -131,9 +129,10 @@ __device__ void walk(const Trees& trees, int t, const Covers& covers, int c, dou
 }
 
 // What trees give the rows first .. first + n - 1 at points, f64[points.n, F, n].
+// cover f64[M], of each node; values f64[V, K], what the rows of the leaf table add to each output.
 extern "C" __global__ void __launch_bounds__(THREADS)
-shap_values(Trees trees, Covers covers, Points points, Codes codes, i64 first, i64 n, Paths paths,
-            double* found) {
+shap_values(Trees trees, const double* cover, const double* values, i64 K, Points points,
+            Codes codes, i64 first, i64 n, Paths paths, double* found) {
   Path path = {paths, thread_number(), thread_count()};
   for (i64 f = 0; f < codes.F; f++) {
     path.share(f) = 1.0;
@@ -143,8 +142,8 @@ shap_values(Trees trees, Covers covers, Points points, Codes codes, i64 first, i
     i64 p = j / n, r = j - p * n;
     double* own = found + p * codes.F * n + r;
     for (i64 f = 0; f < codes.F; f++) own[f * n] = 0.0;
-    walk(trees, points.tree[p], covers, points.column[p], points.at[p], points.weight[p], codes,
-         first + r, path, own, n);
+    walk(trees, points.tree[p], cover, values + points.column[p], K, points.at[p],
+         points.weight[p], codes, first + r, path, own, n);
   }
 }
 

@@ -280,15 +280,6 @@ class Trees(NamedTuple):
     T: I64
 
 
-class Covers(NamedTuple):
-    """What SHAP values need of trees: the cover of each node, and what the rows of the leaf table
-    add to K outputs, f64[V, K]."""
-
-    cover: F64s
-    values: F64s
-    K: I64
-
-
 class Points(NamedTuple):
     """n points at which SHAP values are computed: of which tree and output; where, and of which
     weight; and whether it is the first of these."""
@@ -320,8 +311,7 @@ ALL = {
     record.__name__: record
     for record in (
         Codes, Columns, Targets, Slots, Fields, LevelSlots, Levels, Positions, Kinds, Ends, Tiles,
-        Histograms, Above, Draws, Nodes, CutRules, Splits, Sides, Combined, Trees, Covers, Points,
-        Paths,
+        Histograms, Above, Draws, Nodes, CutRules, Splits, Sides, Combined, Trees, Points, Paths,
     )
 }  # fmt: skip
 
