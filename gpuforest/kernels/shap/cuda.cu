@@ -52,37 +52,45 @@ struct Path {
   __device__ __forceinline__ bool& along(int f) const { return all.along[f * n + me]; }
 };
 
-// To which side row r goes at a node of tree t, or APART.
-__device__ __forceinline__ i8 state_of(const Trees& trees, int t, int i, u64 word,
-                                       const Codes& codes, i64 r, bool along) {
-  if (!along) return APART;
-  auto set = [&] { return trees.sets + trees.set_at[trees.offsets[t] + i]; };
+// To which side row r goes at node i of tree t.
+__device__ __forceinline__ i8 side_of(const Trees& trees, int t, int i, const Codes& codes, i64 r) {
+  i64 node = trees.offsets[t] + i;
+  u64 word = trees.nodes[node];
+  auto set = [&] { return trees.sets + trees.set_at[node]; };
   int code = codes.at[r * codes.stride + (word >> FEATURE_SHIFT)];
-  bool left = goes_left(code, (int)(word & BIN_MASK), word >> MISSING_SHIFT & 1, (int)codes.B - 1,
-                        set);
+  bool missing_left = word >> MISSING_SHIFT & 1;
+  bool left = goes_left(code, (int)(word & BIN_MASK), missing_left, (int)codes.B - 1, set);
   return left ? LEFT : RIGHT;
 }
 
+// A tree, and what its leaves add to an output: values[leaf * K].
+struct Tree {
+  const u64* nodes;
+  const double *cover, *values;
+  i64 K;
+  __device__ __forceinline__ bool is_leaf(int i) const { return nodes[i] >= LEAF_WORD; }
+  __device__ __forceinline__ int feature(int i) const { return (int)(nodes[i] >> FEATURE_SHIFT); }
+  // what the products above a child are multiplied by
+  __device__ __forceinline__ double times(int child) const {
+    if (!is_leaf(child)) return 1.0;
+    return values[(i64)(nodes[child] & LEAF_MASK) * K] * (cover[child] / cover[0]);
+  }
+};
+
 // Walks a tree and adds what each edge adds to found[f * stride], zeros before. The path's shares
-// are 1.0 and the row goes along everywhere, before and after. `values` begin with the output's.
-__device__ void walk(const Trees& trees, int t, const double* cover, const double* values, i64 K,
-                     double at, double weight, const Codes& codes, i64 r, const Path& path,
-                     double* found, i64 stride) {
-  const u64* tree = trees.nodes + trees.offsets[t];
-  cover += trees.offsets[t];
-  if (tree[0] >= LEAF_WORD) return;
+// are 1.0 and the row goes along everywhere, before and after. state_of(i, along) is the state of the
+// row at node i, if `along` says whether it went along by the node's feature above.
+template <class State>
+__device__ __forceinline__ void walk(const Tree& tree, State state_of, double at, double weight,
+                                     const Path& path, double* found, i64 stride) {
+  if (tree.is_leaf(0)) return;
   auto enter = [&](int h, int i, double product) {
-    u64 word = tree[i];
-    int f = (int)(word >> FEATURE_SHIFT);
+    int f = tree.feature(i);
     path.node(h) = i;
     path.side(h) = 0;
     path.before(h) = path.share(f);
-    path.state(h) = state_of(trees, t, i, word, codes, r, path.along(f));
+    path.state(h) = state_of(i, path.along(f));
     path.product(h) = product;
-  };
-  auto times = [&](int child) {
-    if (tree[child] < LEAF_WORD) return 1.0;
-    return values[(i64)(tree[child] & LEAF_MASK) * K] * (cover[child] / cover[0]);
   };
   auto add = [&](int h, int f, int side, double sums, double gain) {
     found[f * stride] += sums * gain;
@@ -91,14 +99,14 @@ __device__ void walk(const Trees& trees, int t, const double* cover, const doubl
   int h = 0;
   enter(0, 0, 1.0);
   while (true) {
-    int i = path.node(h), side = path.side(h), state = path.state(h);
-    u64 word = tree[i];
-    int f = (int)(word >> FEATURE_SHIFT), first = (int)(word >> CHILD_SHIFT & CHILD_MASK);
+    int i = path.node(h), side = path.side(h), state = path.state(h), f = tree.feature(i);
+    int first = (int)(tree.nodes[i] >> CHILD_SHIFT & CHILD_MASK);
     double above = path.before(h), product = path.product(h);
     auto down = [&](int s) {
-      return edge(s, state, above, cover[i], cover[first + s], times(first + s), at, weight);
+      double whole = tree.cover[i], own = tree.cover[first + s];
+      return edge(s, state, above, whole, own, tree.times(first + s), at, weight);
     };
-    if (side == 0 && tree[first] >= LEAF_WORD && tree[first + 1] >= LEAF_WORD) {
+    if (side == 0 && tree.is_leaf(first) && tree.is_leaf(first + 1)) {
       // 1. two leaves are one, whose factor is the sum of theirs
       Edge left = down(0), right = down(1);
       path.side(h) = 2;
@@ -109,7 +117,7 @@ __device__ void walk(const Trees& trees, int t, const double* cover, const doubl
       Edge e = down(side);
       path.side(h) = side + 1;
       double below = product * e.product;
-      if (tree[first + side] >= LEAF_WORD) {
+      if (tree.is_leaf(first + side)) {
         add(h, f, side, below, e.gain);
       } else {
         path.gain(h) = e.gain;
@@ -123,7 +131,7 @@ __device__ void walk(const Trees& trees, int t, const double* cover, const doubl
       path.along(f) = state != APART;
       if (h == 0) return;
       double sums = path.sums(h--);
-      add(h, (int)(tree[path.node(h)] >> FEATURE_SHIFT), path.side(h) - 1, sums, path.gain(h));
+      add(h, tree.feature(path.node(h)), path.side(h) - 1, sums, path.gain(h));
     }
   }
 }
@@ -142,8 +150,13 @@ shap_values(Trees trees, const double* cover, const double* values, i64 K, Point
     i64 p = j / n, r = j - p * n;
     double* own = found + p * codes.F * n + r;
     for (i64 f = 0; f < codes.F; f++) own[f * n] = 0.0;
-    walk(trees, points.tree[p], cover, values + points.column[p], K, points.at[p],
-         points.weight[p], codes, first + r, path, own, n);
+    int t = points.tree[p];
+    i64 root = trees.offsets[t];
+    Tree tree = {trees.nodes + root, cover + root, values + points.column[p], K};
+    auto state = [&](int i, bool along) {
+      return along ? side_of(trees, t, i, codes, first + r) : (i8)APART;
+    };
+    walk(tree, state, points.at[p], points.weight[p], path, own, n);
   }
 }
 
