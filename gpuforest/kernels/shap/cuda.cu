@@ -78,8 +78,8 @@ struct Tree {
 };
 
 // Walks a tree and adds what each edge adds to found[f * stride], zeros before. The path's shares
-// are 1.0 and the row goes along everywhere, before and after. state_of(i, along) is the state of the
-// row at node i, if `along` says whether it went along by the node's feature above.
+// are 1.0 and the row goes along everywhere, before and after. state_of(i, along) is the state of
+// the row at node i, if `along` says whether it went along by the node's feature above.
 template <class State>
 __device__ __forceinline__ void walk(const Tree& tree, State state_of, double at, double weight,
                                      const Path& path, double* found, i64 stride) {
