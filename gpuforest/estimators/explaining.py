@@ -184,7 +184,8 @@ def check_background(estimator: Any, background: Any, backend: Any) -> Any:
     try:
         return check_table(estimator, background, backend)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"background: {error}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"background: {error}") from error
 
 
 def check_explained(estimator: Any) -> None:
