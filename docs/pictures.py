@@ -32,6 +32,9 @@ from gpuforest.plot import (
     plot_loss,
     plot_oob,
     plot_pruning,
+    plot_shap_dependence,
+    plot_shap_summary,
+    plot_shap_waterfall,
     plot_steps,
     plot_tree,
 )
@@ -196,6 +199,24 @@ def dependence() -> Any:
     ).axes_[0]
 
 
+def explained() -> tuple[RandomForestRegressor, Any]:
+    """A forest of the diabetes data, and these."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return RandomForestRegressor(100, random_state=0).fit(X, y), X
+
+
+def shap_summary() -> Any:
+    return plot_shap_summary(*explained())
+
+
+def shap_waterfall() -> Any:
+    return plot_shap_waterfall(*explained(), 5, top=7)
+
+
+def shap_dependence() -> Any:
+    return plot_shap_dependence(*explained(), "bmi")
+
+
 PICTURES = (
     tree,
     boundaries,
@@ -209,6 +230,9 @@ PICTURES = (
     residuals,
     loss,
     dependence,
+    shap_summary,
+    shap_waterfall,
+    shap_dependence,
 )
 
 

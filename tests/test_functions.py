@@ -22,6 +22,10 @@ KEYWORDS = {
     "data/binned.py from_blocks",
     "inspection/bias_variance.py bias_variance",
     "export/graphviz.py export_graphviz",
+    "plot/shap_dependence.py plot_shap_dependence",
+    "plot/shap_summary.py plot_shap_bar",
+    "plot/shap_summary.py plot_shap_summary",
+    "plot/shap_waterfall.py plot_shap_waterfall",
     "plot/surfaces.py plot_boundaries",
     "plot/trees.py plot_tree",
 }

@@ -13,10 +13,13 @@ from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.shap.edges import new_work
 from gpuforest.kernels.shap.numba import covers, shap_interactions, shap_values
 from gpuforest.kernels.shap.pairs import new_pairs
+from gpuforest.kernels.shap_background.numba import background_values
+from gpuforest.kernels.shap_background.numba import new_work as background_work
 
 if TYPE_CHECKING:
     from gpuforest.forest import Forest
     from gpuforest.inspection.shap import Explainer
+    from gpuforest.inspection.shap_background import BackgroundExplainer
 
 Array = Any
 
@@ -61,6 +64,21 @@ class ShapOnCpu(NumpyBackend):
         def part(rows: slice) -> None:
             work, (begin, end) = new_work(F, depth, count), (rows.start, rows.stop)
             kernel(trees, e.cover, values, e.columns, e.points, lines, out, begin, end, work)
+
+        parallel_map(part, blocks(N, self.n_threads, MOST_ROWS), self.n_threads)
+        return out
+
+    def background_values(self, e: BackgroundExplainer, codes: Array) -> Array:
+        (N, F), trees, values = codes.shape, trees_of(self, e.forest), e.forest.values
+        out = np.zeros((N, F, values.shape[1]))
+        lines, background = (np.ascontiguousarray(rows.T, np.uint16) for rows in (codes, e.codes))
+        depth, most_nodes = int(e.shape[:, 1].max()), int(np.diff(trees.offsets).max())
+
+        def part(rows: slice) -> None:
+            work, (begin, end) = background_work(F, depth, most_nodes), (rows.start, rows.stop)
+            background_values(
+                trees, values, e.columns, e.weights, lines, background, out, begin, end, work
+            )
 
         parallel_map(part, blocks(N, self.n_threads, MOST_ROWS), self.n_threads)
         return out

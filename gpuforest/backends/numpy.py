@@ -23,6 +23,7 @@ from gpuforest.kernels.project.numpy import project
 from gpuforest.kernels.quantiles.members import Members
 from gpuforest.kernels.quantiles.numpy import quantiles, weights_below
 from gpuforest.kernels.shap.numpy import covers, shap_interactions, shap_values
+from gpuforest.kernels.shap_background.numpy import background_values
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 from gpuforest.kernels.traverse.numpy import accumulate, apply
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from gpuforest.boosting.rounds import Boosting
     from gpuforest.forest import Forest
     from gpuforest.inspection.shap import Explainer
+    from gpuforest.inspection.shap_background import BackgroundExplainer
     from gpuforest.memory import Fit, WorkingMemory
     from gpuforest.training import Training
 
@@ -136,3 +138,7 @@ class NumpyBackend(Backend):
     def shap_interactions(self, e: Explainer, codes: Array) -> Array:
         trees = trees_of(self, e.forest)
         return shap_interactions(trees, e.cover, e.forest.values, e.columns, e.points, codes)
+
+    def background_values(self, e: BackgroundExplainer, codes: Array) -> Array:
+        trees = trees_of(self, e.forest)
+        return background_values(trees, e.forest.values, e.columns, e.weights, codes, e.codes)

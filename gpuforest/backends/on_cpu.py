@@ -9,6 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from gpuforest.forest import Forest
     from gpuforest.inspection.shap import Explainer
+    from gpuforest.inspection.shap_background import BackgroundExplainer
     from gpuforest.kernels.quantiles.members import Members
 
 Array = Any
@@ -39,6 +40,11 @@ class OnCpu:
     def shap_interactions(self, explainer: Explainer, codes: Array) -> np.ndarray:
         """The same of pairs of features, f64[N, F * F, K], see `kernels/shap`."""
         return np.asarray(self._cpu.shap_interactions(explainer, self.asnumpy(codes)))
+
+    def background_values(self, explainer: BackgroundExplainer, codes: Array) -> np.ndarray:
+        """The sums over trees and the rows of a background of SHAP values, f64[N, F, K], see
+        `kernels/shap_background`."""
+        return np.asarray(self._cpu.background_values(explainer, self.asnumpy(codes)))
 
     def quantiles(
         self, members: Members, leaves: np.ndarray, y: np.ndarray, q: np.ndarray, how: int

@@ -12,6 +12,7 @@ import gpuforest
 from gpuforest.cli.file_options import DATA, add_reading_options, names_of, target_of
 from gpuforest.cli.output import writable
 from gpuforest.cli.permutation import permutation_importances
+from gpuforest.cli.plot_shap import SHAP_KINDS, add_shap_arguments, draw_shap
 from gpuforest.cli.predict import load_for, set_runtime, used
 from gpuforest.cli.show import printable, progress_bar
 from gpuforest.data.columns import Table, require_column
@@ -42,6 +43,7 @@ KINDS = {
     "oob": "the out-of-bag error against the number of trees",
     "importances": "the features' importances: by gains, by permutation, or by rows out of bag",
     "loss": "the loss of a boosted model against its rounds",
+    **SHAP_KINDS,
     "impurity": "impurities of two classes; needs no model",
 }
 # what --data is to a picture, and the option that names the features that some are drawn over
@@ -94,6 +96,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
             )
         if kind in DATA_OF:
             add_data(own, kind)
+        if kind in SHAP_KINDS:
+            add_shap_arguments(own, kind)
         if kind == "importances":
             own.add_argument("--kind", dest="of", choices=IMPORTANCES, help=KIND_HELP)
             own.add_argument(
@@ -118,7 +122,7 @@ def add_data(command: argparse.ArgumentParser, kind: str) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, draw and write."""
-    inputs = (getattr(arguments, name, None) for name in ("model", "data"))
+    inputs = (getattr(arguments, name, None) for name in ("model", "data", "background"))
     out = writable(arguments.out, *inputs)
     if out.suffix.lower() not in TIMELESS:
         raise ValueError(f"--out {out}: a name that ends in .png, .svg or .pdf")
@@ -152,6 +156,8 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
         case "loss":
             table = rows_of(model, arguments)
             ax = plot_loss(model, *([] if table is None else [table.X, table.y]))
+        case kind if kind in SHAP_KINDS:
+            ax = draw_shap(model, arguments)
         case _:
             ax = plot_impurity()
     figure = ax.get_figure(root=True)

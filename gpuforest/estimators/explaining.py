@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,6 +13,7 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import progress
 from gpuforest.data.validation import check_table
 from gpuforest.inspection.shap import Explainer
+from gpuforest.inspection.shap_background import BackgroundExplainer, expected
 
 
 class Explains:
@@ -21,16 +22,21 @@ class Explains:
     backend: str
     _chosen: Any
 
-    def shap_values(self, X: Any) -> np.ndarray:
-        """What each feature adds to the prediction of each row: path-dependent TreeSHAP.
+    def shap_values(self, X: Any, *, background: Any = None) -> np.ndarray:
+        """What each feature adds to the prediction of each row: SHAP values.
 
         The values of a row and `expected_value_` add up to what the forest predicts: the
         probabilities of the classes, the numbers of a regression, the raw predictions of gradient
-        boosting, or the shares of the trees' votes. See docs/explanations.md.
+        boosting, or the shares of the trees' votes. With a background, they and
+        `expected_value(background)` do. See docs/explanations.md.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
+        background : array-like or frame of shape (n_background, n_features)
+            Features that are not known have the values of its rows, and the SHAP values are means
+            over these ("interventional"). None: a row goes both ways at splits by features that
+            are not known, with the shares of the training rows ("path-dependent").
 
         Returns
         -------
@@ -41,7 +47,8 @@ class Explains:
         Raises
         ------
         ValueError
-            A forest that splits by combinations of features, or that predicts a median of trees.
+            A forest that splits by combinations of features, or that predicts a median of trees; a
+            background without rows, or of other features.
         TypeError
             An ensemble of other estimators than this package's trees, or one without predictions.
 
@@ -51,13 +58,14 @@ class Explains:
         AI for trees". Wettenstein, Mitchell and Yu (2026), "Quadrature-TreeSHAP",
         arXiv 2605.04497.
         """
-        return self._explained(X, Explainer.values)
+        return self._explained(X, Explainer.values, background)
 
     def shap_interaction_values(self, X: Any) -> np.ndarray:
         """How the SHAP values of each row come from features alone, and from pairs of them.
 
         The sum over one of the features is `shap_values`. What two features do together is shared
         equally by the items [f, g] and [g, f]; the items [f, f] are what is left for each feature.
+        They are path-dependent; there are none beside a background.
 
         Parameters
         ----------
@@ -75,12 +83,14 @@ class Explains:
         """
         return self._explained(X, Explainer.interactions)
 
-    def to_shap(self, X: Any) -> Any:
+    def to_shap(self, X: Any, *, background: Any = None) -> Any:
         """The SHAP values as an explanation of the package shap, for its plots.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
+        background : array-like or frame, or None
+            As of `shap_values`.
 
         Returns
         -------
@@ -99,8 +109,10 @@ class Explains:
             raise ImportError(
                 "to_shap needs the package shap: pip install 'gpuforest[shap]'"
             ) from error
-        values, names = self.shap_values(X), getattr(self, "feature_names_in_", None)
-        base = np.broadcast_to(self.expected_value_, values.shape[:1] + values.shape[2:])
+        values = self.shap_values(X, background=background)
+        names = getattr(self, "feature_names_in_", None)
+        mean = self.expected_value_ if background is None else self.expected_value(background)
+        base = np.broadcast_to(mean, values.shape[:1] + values.shape[2:])
         names = None if names is None else names.tolist()
         return Explanation(values, base.copy(), np.asarray(X), feature_names=names)
 
@@ -156,19 +168,60 @@ class Explains:
             raise AttributeError(str(error)) from error
         return float(found[0]) if len(found) == 1 else found
 
-    def _explained(self, X: Any, explain: Callable[..., np.ndarray]) -> np.ndarray:
-        """What a method of `Explainer` says of X's rows; without an axis for a single output."""
+    def expected_value(self, background: Any) -> Any:
+        """The mean prediction of the rows of a background.
+
+        This and the values of `shap_values(X, background=background)` add up to predictions.
+
+        Parameters
+        ----------
+        background : array-like or frame of shape (n_background, n_features)
+
+        Returns
+        -------
+        float, or float64 ndarray of shape (n_outputs,) where predictions have several numbers
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of `shap_values`.
+        """
         check_explained(self)
         estimator: Any = self
 
         def work(backend: Any) -> np.ndarray:
+            return expected(estimator.forest_, check_background(self, background, backend), backend)
+
+        found = run_on_backend(work, **self._chosen(background))
+        return float(found[0]) if len(found) == 1 else found
+
+    def _explained(
+        self, X: Any, explain: Callable[..., np.ndarray], background: Any = None
+    ) -> np.ndarray:
+        """What a method of `Explainer` says of X's rows; without an axis for a single output."""
+        check_explained(self)
+        forest = cast(Any, self).forest_
+
+        def work(backend: Any) -> np.ndarray:
             table = check_table(self, X, backend)
             with progress.stage("explaining"):
-                return explain(Explainer.of(estimator.forest_, backend), table, backend)
+                if background is None:
+                    return explain(Explainer.of(forest, backend), table, backend)
+                rows = check_background(self, background, backend)
+                return BackgroundExplainer.of(forest, rows, backend).values(table, backend)
 
-        # whatever the number of rows: on NumPy even a few take long, and no GPU has kernels
+        # whatever the number of rows: on NumPy even a few take long, and no GPU's time is known
         found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
         return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
+
+
+def check_background(estimator: Any, background: Any, backend: Any) -> Any:
+    """The rows of a background as `check_table` has them; its errors name the background."""
+    try:
+        return check_table(estimator, background, backend)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"background: {error}") from error
 
 
 def check_explained(estimator: Any) -> None:

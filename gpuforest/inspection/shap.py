@@ -68,14 +68,14 @@ class Explainer:
 
     def values(self, X: Array, backend: Backend) -> np.ndarray:
         """The SHAP values of the rows of X [N, F], f64[N, F, K]."""
-        return self._combined(backend.shap_values(self, self._codes(X, backend)))
+        return combined(self.forest, backend.shap_values(self, self._codes(X, backend)))
 
     def interactions(self, X: Array, backend: Backend) -> np.ndarray:
         """The SHAP interaction values of the rows of X [N, F], f64[N, F, F, K].
 
         They are symmetric, and add up over one of the features to the SHAP values.
         """
-        found = self._combined(backend.shap_interactions(self, self._codes(X, backend)))
+        found = combined(self.forest, backend.shap_interactions(self, self._codes(X, backend)))
         (N, _, K), F = found.shape, self.forest.edges.n_features
         found = found.reshape(N, F, F, K)
         own, f = np.einsum("nffk->nfk", found).copy(), np.arange(F)
@@ -86,12 +86,6 @@ class Explainer:
 
     def _codes(self, X: Array, backend: Backend) -> Array:
         return bin_matrix(X, self.forest.edges, backend).codes
-
-    def _combined(self, sums: np.ndarray) -> np.ndarray:
-        """Values of the forest f64[..., K] from sums over its trees."""
-        if self.forest.coding.is_classes:  # the shares of all classes add up to a constant
-            sums[..., 0] = -sums[..., 1:].sum(axis=-1)
-        return np.asarray(self.forest.combined(sums))
 
 
 def refuse(forest: Forest) -> None:
@@ -106,6 +100,13 @@ def refuse(forest: Forest) -> None:
             "the prediction is a median of trees, to which no SHAP values of trees add up: explain "
             "a RandomForestRegressor or HistGradientBoostingRegressor instead"
         )
+
+
+def combined(forest: Forest, sums: np.ndarray) -> np.ndarray:
+    """SHAP values of a forest f64[..., K] from their sums over its trees."""
+    if forest.coding.is_classes:  # the shares of all classes add up to a constant
+        sums[..., 0] = -sums[..., 1:].sum(axis=-1)
+    return np.asarray(forest.combined(sums))
 
 
 def columns_of(forest: Forest) -> np.ndarray:

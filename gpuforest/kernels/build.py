@@ -28,7 +28,7 @@ MODULES = [
     "grow_subtrees.numba", "grow_subtrees.multiway", "level.numba", "absolute_split.numba",
     "best_split.numba", "edges.numba", "encode.numba", "traverse.numba", "partition.numba",
     "histogram.numba", "totals.numba", "bag.numba", "boosted_tree.numba", "gradients.numba",
-    "project.numba", "quantiles.numba", "shap.numba",
+    "project.numba", "quantiles.numba", "shap.numba", "shap_background.numba",
 ]  # fmt: skip
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from gpuforest.plot.curves import plot_impurity, plot_oob, plot_pruning
 from gpuforest.plot.importances import plot_importances
 from gpuforest.plot.losses import plot_loss
+from gpuforest.plot.shap_dependence import plot_shap_dependence
+from gpuforest.plot.shap_summary import plot_shap_bar, plot_shap_summary
+from gpuforest.plot.shap_waterfall import plot_shap_waterfall
 from gpuforest.plot.surfaces import plot_boundaries, plot_steps
 from gpuforest.plot.trees import plot_tree
 
@@ -15,6 +18,10 @@ __all__ = [
     "plot_loss",
     "plot_oob",
     "plot_pruning",
+    "plot_shap_bar",
+    "plot_shap_dependence",
+    "plot_shap_summary",
+    "plot_shap_waterfall",
     "plot_steps",
     "plot_tree",
 ]

@@ -61,3 +61,36 @@ def test_a_model_without_explanations(X, capsys):
     gpuforest.RandomTreesEmbedding(2, backend="numpy").fit(X).save("model")
     assert explain() == 2
     assert "a RandomTreesEmbedding predicts nothing" in capsys.readouterr().err
+
+
+def test_a_background(X, capsys):
+    model = RandomForestRegressor(**FOREST).fit(X, X["a"])
+    model.save("model")
+    X.iloc[:7].assign(c="other").to_csv("typical.csv", index=False)
+    assert explain("--background", "typical.csv", "--out", "why.csv") == 0
+    found = pd.read_csv("why.csv")
+    assert np.array_equal(found[["a", "b"]], model.shap_values(X, background=X.iloc[:7]))
+    assert (found["expected_value"] == model.expected_value(X.iloc[:7])).all()
+    assert explain("--background", "typical.csv", "--out", "typical.csv") == 2
+    assert "typical.csv" in capsys.readouterr().err
+    assert len(pd.read_csv("typical.csv")) == 7
+
+
+def test_backgrounds_that_are_refused(X, capsys):
+    RandomForestRegressor(**FOREST).fit(X, X["a"]).save("model")
+    X[["a"]].to_csv("narrow.csv", index=False)
+    X[:0].to_csv("empty.csv", index=False)
+    X.assign(b="text").to_csv("text.csv", index=False)
+    for name, error in (
+        ("narrow.csv", "--background: the model needs a column that is absent from the data: 'b'"),
+        ("empty.csv", "--background: empty.csv has no rows"),
+        ("text.csv", "--background: column 'b' held numbers in training"),
+        ("none.csv", "none.csv: no such file"),
+    ):
+        assert explain("--background", name) == 2
+        out, said = capsys.readouterr()
+        assert error in said, said
+        assert said.count("\n") == 1
+        assert not out
+    with pytest.raises(SystemExit):
+        explain("--background")

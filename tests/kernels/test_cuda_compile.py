@@ -37,6 +37,7 @@ DYNAMIC = {name for (_, name), shared in launches().items() if shared}
 # sm_80 and later up to 32.
 REGISTERS = {
     "accumulate": (56, 40),  # a sum, and values of several leaves under way
+    "add_points": (32, 24),  # waits for memory
     "add_values": (32, 32),  # waits for memory
     "apply": (24, 24),  # walks wait at every node: nothing but a row and a tree
     "bag": (32, 40),  # hashes of several draws at once
@@ -91,6 +92,7 @@ REGISTERS = {
     "rows_below": (32, 32),  # a hash
     "scales": (24, 24),  # one thread
     "search": (120, 128),  # both sides of a cut, sums up to it and the best one so far
+    "shap_values": (96, 96),  # both edges below a node, and addresses of nine arrays
     "share_gaps": (64, 64),  # blocks of 1,024 threads
     "sort_columns": (64, 64),  # values and their places, of several at once
     "subtree_sizes": (40, 32),  # waits for memory

@@ -237,7 +237,7 @@ def walk(
         """Go down to a split."""
         f, state = states(trees, i, codes)
         node = Node(i, f, state * along[f], share[f])
-        children = [_child(trees, root, i, side) for side in (0, 1)]
+        children = [child_of(trees, root, i, side) for side in (0, 1)]
         times = [
             value[leaf_rows(trees.nodes[j])] * (cover[j] / cover[root])
             if is_leaf(trees.nodes[j]) else 1.0
@@ -252,7 +252,7 @@ def walk(
     while path:
         node = path[-1]
         f, s, edges = node.feature, node.side, node.edges
-        children = [_child(trees, root, node.at, side) for side in (0, 1)]
+        children = [child_of(trees, root, node.at, side) for side in (0, 1)]
         if s == 0 and is_leaf(trees.nodes[children]).all():
             # 1. two leaves are one, whose factor is the sum of theirs
             node.side = 2
@@ -276,7 +276,7 @@ def walk(
                 add_edge(path[-1], path[-1].side - 1, node.sums)
 
 
-def _child(trees: Trees, root: int, i: int, side: int) -> int:
+def child_of(trees: Trees, root: int, i: int, side: int) -> int:
     child: int = root + unpack(xp, trees.nodes[i : i + 1])[3][0] + side
     return child
 

@@ -1,0 +1,123 @@
+"""Models of each kind to explain, and SHAP values by their definition."""
+
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+import pandas as pd
+
+from gpuforest import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.data.validation import check_table
+from gpuforest.kernels.shared.records import Trees
+from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
+from gpuforest.predict import predict
+
+
+def numbers(n=60, F=5, seed=0):
+    """Rows with missing values, and signals of two and three features."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, F))
+    y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + (X[:, 3] > 0)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X, y
+
+
+def frame(n=60, seed=0):
+    """The same with a column of categories, which decides too."""
+    X, y = numbers(n, seed=seed)
+    kinds = np.random.default_rng(seed).choice(list("abcdef"), n)
+    return pd.DataFrame(X).rename(columns=str).assign(kind=pd.Categorical(kinds)), y + (kinds > "c")
+
+
+def terciles(y):
+    return np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]))
+
+
+def fitted(name, backend="numpy"):
+    """A model of each kind, and rows to explain."""
+    X, y = numbers()
+    small = {"n_estimators": 3, "random_state": 0, "backend": backend, "n_jobs": 1}
+    boosted = {"max_iter": 3, "min_samples_leaf": 3, "random_state": 0, "backend": backend}
+    if name == "categories":
+        X, y = frame()
+        return RandomForestClassifier(**small).fit(X, terciles(y)), X
+    if name == "multiway":
+        X, y = frame()
+        tree = DecisionTreeClassifier(categorical_split="multiway", random_state=0, backend=backend)
+        return tree.fit(X, terciles(y)), X
+    if name == "several outputs":
+        return ExtraTreesRegressor(**small).fit(X, np.stack([y, np.nan_to_num(X[:, 4])], 1)), X
+    if name == "boosting":
+        return HistGradientBoostingClassifier(**boosted).fit(X, terciles(y)), X
+    if name == "margins":
+        return HistGradientBoostingRegressor(**boosted).fit(X, y), X
+    if name == "medians":
+        model = RandomForestRegressor(criterion="absolute_error", max_depth=3, **small)
+        return model.fit(X, y), X
+    if name == "votes":
+        return AdaBoostClassifier(n_estimators=3, random_state=0).fit(X, terciles(y)), X
+    if name == "bags":
+        tree = DecisionTreeClassifier(max_depth=4, backend=backend)
+        model = BaggingClassifier(tree, n_estimators=3, max_features=0.6, random_state=0)
+        return model.fit(X, terciles(y)), X
+    assert name == "pruned"
+    tree = DecisionTreeRegressor(ccp_alpha=0.02, random_state=0, backend=backend)
+    return tree.fit(X, y), X
+
+
+NAMES = ["categories", "multiway", "several outputs", "boosting", "margins", "medians", "votes",
+         "bags", "pruned"]  # fmt: skip
+
+
+def raw_predictions(model, X):
+    """What the forest predicts, f64[N, K]."""
+    backend = NumpyBackend()
+    return predict(model.forest_, check_table(model, X, backend), backend)
+
+
+def by_definition(value, F):
+    """SHAP values f64[N, F, K] and interactions f64[N, F, F, K] from predictions with subsets of
+    features known (Lundberg et al. 2020, equations 4 to 6)."""
+
+    def change(S, added):
+        """The sum over parts of `added`, with alternating signs."""
+        parts = [c for n in range(len(added) + 1) for c in combinations(added, n)]
+        return sum((-1) ** (len(added) - len(c)) * value[tuple(sorted(S + c))] for c in parts)
+
+    N, K = value[()].shape
+    phi, both = np.zeros((N, F, K)), np.zeros((N, F, F, K))
+    for S in value:
+        others = [f for f in range(F) if f not in S]
+        s = len(S)
+        for f in others:
+            phi[:, f] += factorial(s) * factorial(F - s - 1) / factorial(F) * change(S, (f,))
+        for f, g in combinations(others, 2):
+            weight = factorial(s) * factorial(F - s - 2) / factorial(F - 1) / 2
+            both[:, f, g] += weight * change(S, (f, g))
+    both += both.transpose(0, 2, 1, 3)
+    f = np.arange(F)
+    both[:, f, f] = phi - both.sum(axis=2)
+    return phi, both
+
+
+def hand_made():
+    """The tree of the examples in kernels/shap/numpy.py, with a leaf table of covers 1, 2, 1."""
+    words = pack_splits(np, np.array([0, 1]), np.array([0, 0]), np.array([False, False]))
+    split, below = (
+        w + (np.uint64(c) << np.uint64(CHILD_SHIFT)) for w, c in zip(words, (1, 3), strict=True)
+    )
+    leaves = [np.uint64(LEAF_WORD + i) for i in range(3)]
+    nodes = np.array([split, leaves[0], below, leaves[1], leaves[2]])
+    none = np.zeros(0, np.int64)
+    return Trees(nodes, np.array([0, 5]), 255, none, none.astype(np.uint64))
