@@ -39,8 +39,8 @@ class Proximities(BaseTrees):
         Raises
         ------
         ValueError
-            oob=True with Y, without bags, with other data than in training, or of a forest that
-            was loaded from a file, which does not know its bags.
+            oob=True with Y, without bags, with other data than in training, or of a `Bagging*`
+            that was loaded from a file, which does not know its bags.
 
         References
         ----------

@@ -103,10 +103,10 @@ NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, which is replaced as a whole or not at all.
 
-    What describes the training rows one by one (out-of-bag predictions) is left out, except in
-    quantile forests, which predict by it; and so is where the estimator ran (`backend`, `n_jobs`,
-    `memory_limit`). A splitter as `ccp_cv`, and
-    a function as `scoring`, are the default when the file is read.
+    What describes the training rows one by one (out-of-bag predictions) is left out, except the
+    weights by which forests drew rows, and what quantile forests predict by; and so is where the
+    estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as `ccp_cv`, and a function as
+    `scoring`, are the default when the file is read.
 
     Raises
     ------

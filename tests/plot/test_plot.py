@@ -15,7 +15,6 @@ from matplotlib.colors import to_rgb
 from paths import ROOT
 from scipy.sparse import csr_array
 from sklearn.datasets import load_diabetes, load_digits, load_iris
-from sklearn.inspection import PartialDependenceDisplay
 from sklearn.utils import Bunch
 
 from gpuforest import (
@@ -288,28 +287,6 @@ def test_without_a_curve(tree):
         plot_pruning(tree)
     with pytest.raises(ValueError, match="no oob_curve_: fit a forest with oob_score=True"):
         plot_oob(plain)
-
-
-# partial dependence, drawn by scikit-learn
-
-
-def test_partial_dependence_is_drawn_by_recursion(numbers):
-    drawn = [
-        PartialDependenceDisplay.from_estimator(
-            model, DIABETES.data, [2, (2, 8)], method="recursion", grid_resolution=8
-        )
-        for model in (numbers, numbers.to_sklearn())
-    ]
-    for own, theirs in zip(*(display.pd_results for display in drawn), strict=True):
-        assert np.array_equal(own["average"], theirs["average"])
-
-
-def test_curves_of_single_rows_are_drawn(numbers):
-    display = PartialDependenceDisplay.from_estimator(
-        numbers, DIABETES.data, [2], kind="both", subsample=30, random_state=0, grid_resolution=8
-    )
-    assert len(display.lines_.ravel()) == 31
-    check_readable(display.axes_.ravel()[0])
 
 
 # importances
