@@ -1,16 +1,21 @@
-"""Draw the pictures of these pages: python docs/pictures.py [FOLDER]"""
+"""Draw the pictures of these pages: python docs/pictures.py [FOLDER]
+
+That of a report is drawn where selenium, chromium and chromedriver are installed."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import matplotlib
 import numpy as np
 from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.inspection import PartialDependenceDisplay
 
 from gpuforest import (
     AdaBoostClassifier,
@@ -196,6 +201,22 @@ def shap_dependence() -> Any:
     return plot_shap_dependence(*explained(), "bmi")
 
 
+def dependence() -> Any:
+    diabetes = load_diabetes()
+    forest = RandomForestRegressor(100, min_samples_leaf=5, random_state=0)
+    forest.fit(diabetes.data, diabetes.target)
+    return PartialDependenceDisplay.from_estimator(
+        forest,
+        diabetes.data,
+        ["bmi", "s5"],
+        kind="both",
+        subsample=60,
+        random_state=0,
+        feature_names=diabetes.feature_names,
+        ax=pair()[0].figure.axes,
+    ).axes_[0]
+
+
 PICTURES = (
     tree,
     boundaries,
@@ -211,7 +232,47 @@ PICTURES = (
     shap_summary,
     shap_waterfall,
     shap_dependence,
+    dependence,
 )
+
+
+def report() -> bytes | None:
+    """Parts of a report as a browser shows them; None: there is no browser."""
+    try:
+        from selenium import webdriver
+    except ImportError:
+        return None
+    if shutil.which("chromedriver") is None:
+        return None
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    kind = CANCER.target_names[y]
+    forest = RandomForestClassifier(oob_score=True, random_state=0).fit(X[::2], kind[::2])
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for flag in ("headless", "no-sandbox", "hide-scrollbars", "window-size=1160,4000"):
+        options.add_argument(f"--{flag}")
+    with TemporaryDirectory() as made:
+        options.add_argument(f"--user-data-dir={made}/browser")
+        page = Path(made, "report.html")
+        forest.report(X[1::2], kind[1::2], path=page)
+        browser = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+        browser.get(page.as_uri())
+        parts = ("header", ".tiles", "#confusions .box", "#curves")
+        shots = [browser.find_element("css selector", part).screenshot_as_png for part in parts]
+        browser.quit()
+    images = [Image.open(BytesIO(shot)).convert("RGB") for shot in shots]
+    width, space = max(image.width for image in images) + 40, 20
+    height = sum(image.height + space for image in images) + space
+    whole, down = Image.new("RGB", (width, height), "white"), space
+    for image in images:
+        whole.paste(image, (space, down))
+        down += image.height + space
+    drawn = BytesIO()
+    whole.save(drawn, "png")
+    return drawn.getvalue()
+
+
+SCREENSHOTS = (report,)
 
 
 def main(folder: Path = FOLDER) -> None:
@@ -222,6 +283,10 @@ def main(folder: Path = FOLDER) -> None:
         draw().figure.savefig(drawn, dpi=DPI)
         picture = Image.open(drawn).convert("RGB").quantize(COLOURS)
         picture.save(folder / f"{draw.__name__}.png", optimize=True)
+    for shoot in SCREENSHOTS:
+        if (shot := shoot()) is not None:
+            picture = Image.open(BytesIO(shot)).quantize(COLOURS)
+            picture.save(folder / f"{shoot.__name__}.png", optimize=True)
 
 
 if __name__ == "__main__":

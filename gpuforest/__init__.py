@@ -28,17 +28,20 @@ if TYPE_CHECKING:
         RandomForestRegressor,
         RandomTreesEmbedding,
     )
+    from gpuforest.estimators.boruta import BorutaSelector
     from gpuforest.estimators.memory import estimate_memory
     from gpuforest.estimators.permutation import (
         oob_impurity_importance,
         oob_permutation_importance,
     )
     from gpuforest.estimators.proximities import impute_by_proximity
+    from gpuforest.export.c import export_c
     from gpuforest.export.graphviz import export_graphviz
     from gpuforest.export.model_file import load
     from gpuforest.export.python import export_python
     from gpuforest.export.rules import export_rules
     from gpuforest.export.sklearn import from_sklearn
+    from gpuforest.export.tables import category_codes
     from gpuforest.export.text import export_text
     from gpuforest.export.tree_nodes import tree_nodes
     from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
@@ -55,6 +58,7 @@ __all__ = [
     "BaggingRegressor",
     "BiasVariance",
     "BinnedData",
+    "BorutaSelector",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
@@ -72,8 +76,10 @@ __all__ = [
     "__version__",
     "available_backends",
     "bias_variance",
+    "category_codes",
     "class_prototypes",
     "estimate_memory",
+    "export_c",
     "export_graphviz",
     "export_python",
     "export_rules",
@@ -97,8 +103,11 @@ _homes = {
     "BinnedData": "data.binned",
     "BiasVariance": "inspection.bias_variance",
     "bias_variance": "inspection.bias_variance",
+    "BorutaSelector": "estimators.boruta",
     "MemoryEstimate": "memory",
     "estimate_memory": "estimators.memory",
+    "category_codes": "export.tables",
+    "export_c": "export.c",
     "export_graphviz": "export.graphviz",
     "export_python": "export.python",
     "export_rules": "export.rules",

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.metrics import (
     accuracy_score,
     confusion_matrix,
@@ -18,13 +18,14 @@ from sklearn.metrics import (
 )
 
 import gpuforest
-from gpuforest.cli.facts import finite, plain
+from gpuforest.cli.facts import plain
 from gpuforest.cli.file_options import DATA, add_reading_options, target_of
 from gpuforest.cli.permutation import permutation_facts, permutation_rows
 from gpuforest.cli.predict import add_runtime_options, load_for, set_runtime
 from gpuforest.cli.show import print_rows, progress_bar, say
 from gpuforest.data.columns import Table
-from gpuforest.data.frames import listed
+from gpuforest.inspection.model_facts import finite
+from gpuforest.inspection.report.labels import aligned
 
 ERRORS = ("mean_absolute_error", "root_mean_squared_error")  # in units of the target
 SHOWN_CLASSES = 20  # rows of a confusion matrix in a summary; --json gives all
@@ -58,6 +59,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Load both, predict, compare and show."""
     with progress_bar():
         model = gpuforest.load(arguments.model)
+        if is_outlier_detector(model):
+            raise ValueError(
+                f"a {type(model).__name__} has no target to compare with: predict gives scores"
+            )
         target = target_of(model, arguments)
         set_runtime(model, vars(arguments))
         parts = {"weight": arguments.weight, "drop_missing_target": arguments.drop_missing_target}
@@ -85,31 +90,20 @@ def class_scores(model: Any, table: Table) -> dict[str, Any]:
     ------
     ValueError : no class that the model knows
     """
-    known, y = model.classes_, table.y
-    if (known.dtype.kind in "OU") != (y.dtype.kind in "OU") or not np.isin(y, known).any():
-        raise ValueError(
-            f"the target holds {listed([str(v) for v in np.unique(y)])}, "
-            f"and the model's classes are {listed([str(c) for c in known])}"
-        )
-    if known.dtype.kind in "OU":  # objects, because labels may be longer than the model's
-        known, y = known.astype(object), y.astype(object)
-    else:  # 1.0 is the class 1, and 1.5 is another
-        same = y.astype(known.dtype)
-        y = same if (same == y).all() else y
-        known = known.astype(np.result_type(known, y))
-    probabilities = model.predict_proba(table.X)
     # a file may have classes that training had not
-    labels, codes = np.unique(np.concatenate([known, y]), return_inverse=True)
-    known, y = codes[: len(known)], codes[len(known) :]
-    found, every, w = known[probabilities.argmax(axis=1)], np.arange(len(labels)), table.weight
+    found = aligned(model.classes_, table.y)
+    labels, known, y = found.names, found.known, found.codes
+    probabilities = model.predict_proba(table.X)
+    predicted = known[probabilities.argmax(axis=1)]
+    every, w = np.arange(len(labels)), table.weight
     return {
-        "accuracy": accuracy_score(y, found, sample_weight=w),
-        "balanced_accuracy": balanced(y, found, w),
+        "accuracy": accuracy_score(y, predicted, sample_weight=w),
+        "balanced_accuracy": balanced(y, predicted, w),
         "log_loss": log_loss(y, probabilities, sample_weight=w, labels=known)
         if len(labels) == len(known) > 1
         else None,
         "classes": labels.tolist(),
-        "confusion": confusion_matrix(y, found, labels=every, sample_weight=w).tolist(),
+        "confusion": confusion_matrix(y, predicted, labels=every, sample_weight=w).tolist(),
     }
 
 

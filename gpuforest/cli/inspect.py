@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import gpuforest
+from gpuforest.cli.export import FORMS, WHOLE, tree_text
 from gpuforest.cli.facts import (
     category_rows,
-    feature_names,
     importance_rows,
-    model_facts,
     named,
     oob_rows,
     plain,
 )
 from gpuforest.cli.show import print_rows, printable
-from gpuforest.export.graphviz import export_graphviz
-from gpuforest.export.model_file import WHERE_IT_RUNS
 from gpuforest.export.python import export_python
-from gpuforest.export.rules import export_rules
-from gpuforest.export.text import tree_lines
+from gpuforest.inspection.model_facts import changed_settings, model_facts
 from gpuforest.inspection.round_facts import rounds_rows
-
-FORMS = ("text", "rules", "python", "dot")  # of one tree
-WHOLE = ("rules", "python")  # those that leave nothing out
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -68,7 +60,9 @@ def run(arguments: argparse.Namespace) -> None:
         print(printable(export_python(model, None)), end="")
         return
     if arguments.tree is not None:
-        show_tree(model, arguments.tree, arguments.form or "text", arguments.max_depth)
+        form = arguments.form or "text"
+        for part in tree_text(model, form, arguments.tree, arguments.max_depth):
+            print(printable(part), end="")
         return
     path = Path(arguments.model)
     facts = {"file": str(path), "bytes": path.stat().st_size, **describe(model)}
@@ -78,27 +72,9 @@ def run(arguments: argparse.Namespace) -> None:
         print_rows(summary(facts), "gpuforest inspect")
 
 
-def show_tree(model: Any, tree: int, form: str, max_depth: int | None) -> None:
-    """Print one tree."""
-    match form:
-        case "rules":
-            print(printable(export_rules(model, tree)), end="")
-        case "python":
-            print(printable(export_python(model, tree)), end="")
-        case "dot":
-            print(printable(str(export_graphviz(model, tree, max_depth=max_depth))), end="")
-        case _:
-            for line in tree_lines(model.forest_, tree, feature_names(model), max_depth):
-                print(printable(line))
-
-
 def describe(model: Any) -> dict[str, Any]:
     """A model as a script reads it; `settings` are the parameters that are not the defaults."""
-    settings = {
-        name: getattr(model, name)
-        for name, parameter in signature(type(model)).parameters.items()
-        if name not in WHERE_IT_RUNS and getattr(model, name) != parameter.default
-    }
+    settings = changed_settings(model)
     # nothing to compile, no GPU to wake
     if "backend" in model.get_params(deep=False):
         model.set_params(backend="numpy")

@@ -59,12 +59,22 @@ def interrupt_after() -> Iterator[None]:
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     with interrupt_after():  # slow imports, here: an interrupt of them is quiet too
-        from gpuforest.cli import evaluate, explain, inspect, plot, predict, train, warmup
+        from gpuforest.cli import (
+            evaluate,
+            explain,
+            export,
+            inspect,
+            plot,
+            predict,
+            report,
+            train,
+            warmup,
+        )
 
     top = Parser(prog="gpuforest", description="Random forests from the command line.")
     top.add_argument("--version", action="version", version=f"gpuforest {version('gpuforest')}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (train, predict, explain, evaluate, inspect, plot, warmup):
+    for module in (train, predict, explain, evaluate, inspect, plot, report, export, warmup):
         name = module.__name__.rpartition(".")[2]
         summary = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=summary, description=summary)

@@ -6,12 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sklearn.utils import Bunch
+
 import gpuforest
 from gpuforest.cli.file_options import DATA, add_reading_options, names_of, target_of
 from gpuforest.cli.output import writable
 from gpuforest.cli.permutation import permutation_importances
 from gpuforest.cli.plot_shap import SHAP_KINDS, add_shap_arguments, draw_shap
-from gpuforest.cli.predict import load_for, set_runtime
+from gpuforest.cli.predict import load_for, set_runtime, used
 from gpuforest.cli.show import printable, progress_bar
 from gpuforest.data.columns import Table, require_column
 from gpuforest.data.values import Reading
@@ -39,7 +41,7 @@ KINDS = {
     "steps": "what one tree and the forest predict along one feature: numbers",
     "pruning": "the errors that a tree's alpha was chosen by (train --model tree --ccp-alpha cv)",
     "oob": "the out-of-bag error against the number of trees",
-    "importances": "the features' importances: by gains, or with --data by permutation",
+    "importances": "the features' importances: by gains, by permutation, or by rows out of bag",
     "loss": "the loss of a boosted model against its rounds",
     **SHAP_KINDS,
     "impurity": "impurities of two classes; needs no model",
@@ -48,7 +50,7 @@ KINDS = {
 DATA_OF = {
     "boundaries": "points",
     "steps": "points",
-    "importances": "rows to permute the features of",
+    "importances": "rows to find importances from",
     "loss": "rows whose loss is drawn too",
 }
 OVER = {
@@ -59,6 +61,21 @@ OVER = {
     ),
     "steps": ("--feature", "A", "its name (default: the one of most importance)"),
 }
+
+# the importances that can be drawn, and what finds them from the rows of --data
+IMPORTANCES: dict[str, Any] = {
+    "impurity": None,
+    "permutation": permutation_importances,
+    "oob-impurity": lambda model, rows: gpuforest.oob_impurity_importance(model, rows.X, rows.y),
+    "oob-permutation": lambda model, rows: gpuforest.oob_permutation_importance(
+        model, rows.X, rows.y
+    ),
+}
+KIND_HELP = (
+    "impurity: gains of the splits (default); permutation: what permuting costs on the rows of "
+    "--data (default with it); oob-impurity: gains for the rows out of bag; oob-permutation: what "
+    "permuting these costs; for the last two --data is the file of training"
+)
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -82,6 +99,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         if kind in SHAP_KINDS:
             add_shap_arguments(own, kind)
         if kind == "importances":
+            own.add_argument("--kind", dest="of", choices=IMPORTANCES, help=KIND_HELP)
             own.add_argument(
                 "--top", metavar="N", type=int, default=20, help="features to show (default: 20)"
             )
@@ -133,9 +151,7 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
         case "oob":
             ax = plot_oob(model)
         case "importances":
-            table, shown, names = rows_of(model, arguments), model, None
-            if table is not None:
-                shown, names = permutation_importances(model, table), table.names
+            shown, names = importances_of(model, arguments)
             ax = plot_importances(shown, top=arguments.top, feature_names=names)
         case "loss":
             table = rows_of(model, arguments)
@@ -147,6 +163,25 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
+
+
+def importances_of(model: Any, arguments: argparse.Namespace) -> tuple[Any, list[str] | None]:
+    """What `plot_importances` takes, and the names of the features; None: as the model has them."""
+    table = rows_of(model, arguments)
+    kind = arguments.of or ("impurity" if table is None else "permutation")
+    if kind == "impurity":
+        if table is not None:
+            raise ValueError("--kind impurity is of the model alone: leave --data out")
+        return model, None
+    if table is not None:
+        found: Any = IMPORTANCES[kind](model, table)
+        return found, table.names
+    if kind == "oob-impurity" and hasattr(model, "unbiased_feature_importances_"):
+        means, names = model.unbiased_feature_importances_, used(model)
+        label = "decrease of impurity out of bag"
+        return Bunch(importances_mean=means, importances_std=None, measure=label), names or None
+    rows = "that it was trained on" if kind.startswith("oob") else "to permute the features of"
+    raise ValueError(f"--kind {kind} needs the rows {rows}: add --data FILE")
 
 
 def rows_of(model: Any, arguments: argparse.Namespace) -> Table | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_outlier_detector
 
 import gpuforest
 from gpuforest.cli.file_options import (
@@ -184,7 +185,11 @@ def require_numbers(model: Any, frame: Any) -> None:
 
 
 def predict(model: Any, X: Any, proba: bool) -> dict[str, np.ndarray]:
-    """A column `prediction`, and one for the probability of each class if asked."""
+    """A column `prediction`, and one for the probability of each class if asked; of anomalies one
+    for the score."""
+    if is_outlier_detector(model):
+        score = model.score_samples(X)
+        return {"prediction": np.where(score - model.offset_ < 0, -1, 1), "score": score}
     if not proba:
         found = model.predict(X)
         if found.ndim == 1:

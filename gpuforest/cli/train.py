@@ -19,9 +19,7 @@ from sklearn.base import is_classifier
 from gpuforest import estimate_memory
 from gpuforest.cli.facts import (
     category_rows,
-    finite,
     importance_rows,
-    model_facts,
     named,
     oob_rows,
     plain,
@@ -42,6 +40,7 @@ from gpuforest.data.binned import Labels
 from gpuforest.data.columns import MAX_CLASSES, Table, is_class_target, load_table, string_columns
 from gpuforest.data.frames import listed
 from gpuforest.data.values import Reading
+from gpuforest.inspection.model_facts import finite, model_facts
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -58,6 +57,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--model",
+        type=model_word,
         choices=tuple(dict.fromkeys(model for model, _ in ESTIMATORS)),
         default="forest",
         help="(default: forest)",
@@ -93,6 +93,16 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     add_reading_options(command, kept=False)
     add_estimator_options(command)
+
+
+def model_word(word: str) -> str:
+    """The word of `--model`; one for isolation forests is answered."""
+    if word.lower().startswith("isolation"):
+        raise argparse.ArgumentTypeError(
+            "isolation forests have no target, and train needs one: in Python, "
+            "gpuforest.IsolationForest().fit(frame).save(path) writes a model that predict reads"
+        )
+    return word
 
 
 def run(arguments: argparse.Namespace) -> None:

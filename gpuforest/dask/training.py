@@ -34,6 +34,7 @@ NEED_ALL_ROWS = {
     "class_weight": ("balanced_subsample",),
     "categorical_split": ("multiway",),
     "oob_score": (True,),
+    "unbiased_importances": (True,),
 }  # parameters with which strategy "rows" cannot do
 ADDED_AT_ONCE = 8  # summaries that one task adds
 

@@ -25,8 +25,10 @@ from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
 from gpuforest.estimators.explaining import Explains
-from gpuforest.estimators.growing import Growth
+from gpuforest.estimators.exporting import Exports
+from gpuforest.estimators.growing import Growth, growth_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
+from gpuforest.estimators.recording import recorded
 from gpuforest.estimators.settings import (
     Settings,
     bin_weights,
@@ -39,10 +41,7 @@ from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
 from gpuforest.grow import grow, joined
 from gpuforest.inspection.importances import impurity_importances
-from gpuforest.inspection.monotonic import clip_leaves
 from gpuforest.inspection.node_impurity import with_leaf_impurity
-from gpuforest.inspection.node_medians import with_medians
-from gpuforest.pruning.cost_complexity import best_first, prune
 from gpuforest.sampling import Sampling
 from gpuforest.target import CheckedTarget, Target, TargetCoding
 from gpuforest.training import Training
@@ -66,7 +65,7 @@ class FitData:
     grown: tuple[Forest, ...] = ()
 
 
-class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
+class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ignore[misc]
     """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest
@@ -134,14 +133,14 @@ class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 "Warm-start fitting without increasing n_estimators does not fit new trees.",
                 stacklevel=2,
             )
-            if not getattr(self, "oob_score", False) or hasattr(self, "oob_score_"):
+            if self._has_out_of_bag():
                 return self
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         fitted = self._forget()  # a fit that fails must leave no half of an earlier one
         try:
             n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
             given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            with progress.printing(self.verbose), notified(self, n_new, **given):
+            with progress.printing(self.verbose), notified(self, n_new, **given), recorded(self, X):
                 work = partial(self._fit, FitData(X, y, sample_weight, seed, earlier, self._grown))
                 run_on_backend(work, **self._chosen(X))
         except BaseException:
@@ -193,9 +192,7 @@ class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
         self._keep(forest)
         self.criterion_, self.backend_ = settings.criterion, training.backend.name
         self._sampling_ = training.sampling
-        if settings.oob_score:
-            with progress.stage("out of bag"):
-                self._set_oob_score_and_attributes(training, checked)
+        self._look_out_of_bag(training, checked)
 
     def _prepared(
         self, data: FitData, backend: Backend
@@ -275,8 +272,12 @@ class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[TargetCoding, Array]:
         raise NotImplementedError
 
-    def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
-        raise NotImplementedError
+    def _has_out_of_bag(self) -> bool:
+        """Whether all that is asked for of the rows out of bag is known."""
+        return True
+
+    def _look_out_of_bag(self, training: Training, checked: CheckedTarget) -> None:
+        """Find what is asked for of the rows out of bag."""
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         """The arguments that choose the backend for X, see `run_on_backend`."""
@@ -306,12 +307,8 @@ class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
         each tree, then averaged. All zero where no tree has a split that gains.
         """
         check_is_fitted(self)
-        forest, criterion = self.forest_, self._criterion
-        return run_on_backend(
-            lambda backend: impurity_importances(forest, criterion, backend),
-            self.backend,
-            n_rows=forest.n_nodes,
-        )
+        work = partial(impurity_importances, self.forest_, self._criterion)
+        return run_on_backend(work, self.backend, n_rows=self.forest_.n_nodes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `gpuforest.load` reads.
@@ -334,12 +331,6 @@ class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         save(self, path)
-
-    def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""
-        from gpuforest.export.sklearn import to_sklearn
-
-        return to_sklearn(self)
 
     def _html_repr(self) -> str:
         """The text that notebooks show: scikit-learn's diagram, and a summary of fitted trees."""
@@ -374,27 +365,3 @@ class BaseTrees(Explains, CallbackSupport, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
-
-
-def growth_of(
-    training: Training, settings: Settings, checked: CheckedTarget, combine: str
-) -> Growth:
-    """The training, and the functions that prune and finish its trees."""
-    rules, criterion = training.rules, training.rules.criterion
-    pruned = partial(_pruned, settings=settings, criterion=criterion) if settings.prunes else None
-
-    def finish(forest: Forest, first: int) -> Forest:
-        if criterion.medians:
-            forest = with_medians(forest, training, checked.values, first)
-            forest = forest if pruned is None else pruned(forest)
-        forest = replace(forest, combine=combine)
-        return clip_leaves(forest, rules.signs, criterion) if len(rules.signs) else forest
-
-    # what medians gain is known at the end; other trees are pruned as they grow
-    return Growth(training, None if criterion.medians else pruned, finish)
-
-
-def _pruned(forest: Forest, settings: Settings, criterion: Criterion) -> Forest:
-    if settings.max_leaf_nodes is not None:
-        forest = best_first(forest, criterion, settings.max_leaf_nodes)
-    return prune(forest, criterion, settings.ccp_alpha) if settings.ccp_alpha > 0 else forest

@@ -28,6 +28,7 @@ from gpuforest.estimators.boosting_settings import fit_of, most_leaves, stops_ea
 from gpuforest.estimators.callbacks import notified, with_callbacks
 from gpuforest.estimators.interactions import groups_of
 from gpuforest.estimators.memory import boosting_fitted_to_memory
+from gpuforest.estimators.recording import recorded
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.estimators.watch import Rows, Watch
 from gpuforest.forest import Forest
@@ -123,7 +124,8 @@ class HistGradientBoosting(BaseTrees):
         try:
             given_val = None if X_val is None else (X_val, y_val, sample_weight_val)
             passed = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            with progress.printing(self.verbose), notified(self, n_new, **passed):
+            printing = progress.printing(self.verbose)
+            with printing, notified(self, n_new, **passed), recorded(self, X):
                 work = partial(self._boost, (X, y, sample_weight), given_val, seed, earlier, kept)
                 run_on_backend(work, **self._chosen(X))
         except BaseException:

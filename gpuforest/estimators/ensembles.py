@@ -21,6 +21,7 @@ from gpuforest.assembly import WaveTrees
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common import progress
 from gpuforest.common.progress import report
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.class_weights import row_weights_of
@@ -50,6 +51,7 @@ from gpuforest.estimators.settings import (
     check_out_of_bag,
     criterion_constraint,
 )
+from gpuforest.estimators.unbiased import UnbiasedImportances
 from gpuforest.estimators.uncertainty import SureClasses, SureNumbers
 from gpuforest.forest import Forest
 from gpuforest.grow import grow, merged
@@ -240,6 +242,18 @@ class ManyTrees(TreeSequence):
             )
         return means
 
+    def _has_out_of_bag(self) -> bool:
+        asked = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
+        return all(hasattr(self, of) for name, of in asked.items() if getattr(self, name, False))
+
+    def _look_out_of_bag(self, training: Training, checked: CheckedTarget) -> None:
+        if getattr(self, "oob_score", False):
+            with progress.stage("out of bag"):
+                self._set_oob_score_and_attributes(training, checked)
+
+    def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
+        raise NotImplementedError
+
     def _scoring(self, default: Callable[..., float]) -> Callable[..., float]:
         """The function that scores out-of-bag predictions."""
         return self.oob_score if callable(self.oob_score) else default
@@ -252,7 +266,7 @@ class ManyTrees(TreeSequence):
     @property
     def estimators_samples_(self) -> list[np.ndarray]:
         """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the
-        seed. A loaded estimator knows them only of numbers."""
+        seed. Not known to Bagging* that were loaded."""
         if not hasattr(self, "_sampling_"):
             raise AttributeError(
                 "estimators_samples_ is known only to the estimator that was fitted"
@@ -265,7 +279,7 @@ class ManyTrees(TreeSequence):
         return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
 
 
-class ForestClassifier(Proximities, ManyTrees, SureClasses):
+class ForestClassifier(UnbiasedImportances, Proximities, ManyTrees, SureClasses):
     """Many trees for classes."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -341,7 +355,7 @@ def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
     return np.asarray(seen)
 
 
-class ForestRegressor(Proximities, ManyTrees, SureNumbers):
+class ForestRegressor(UnbiasedImportances, Proximities, ManyTrees, SureNumbers):
     """Many trees for real numbers."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

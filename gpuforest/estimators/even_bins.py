@@ -10,11 +10,17 @@ from scipy.sparse import issparse
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.binning import BinEdges
-from gpuforest.common.dtypes import CATEGORICAL, OFFSET, VALUE
+from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
+
+EVEN_BINS = 1023  # of "auto", but for features with long tails
+# Bins that the middle half of a feature's values is to have: 64 times its width, or less, is told
+# apart by EVEN_BINS
+BINS_OF_HALF = 16
+LOOKED_AT = 2048  # rows, evenly spaced, that say how wide the middle half is
 
 
 def even_edges(
-    X: Any, max_bins: int, categories: dict[int, tuple[Any, ...]], backend: Backend
+    X: Any, max_bins: int | str, categories: dict[int, tuple[Any, ...]], backend: Backend
 ) -> BinEdges:
     """Bins of equal width between the least and the largest value of each feature.
 
@@ -25,12 +31,14 @@ def even_edges(
     Parameters
     ----------
     X : real array [N, F], on the host or on the backend's device, or a sparse one
+    max_bins : how many; "auto": `EVEN_BINS`, and more where a few values lie so far out that all
+        others would share a few bins
     categories : as `BinEdges` has them
     """
-    F, columns, kinds = X.shape[1], [], np.zeros(X.shape[1], np.uint8)
+    columns, kinds = [], np.zeros(X.shape[1], np.uint8)
     low, high = _ranges(X, backend)
-    at = np.arange(1, max_bins) / max_bins
-    for f in range(F):
+    for f, n_bins in enumerate(_bins_of(X, max_bins, low, high)):
+        at = np.arange(1, n_bins) / n_bins
         if f in categories:
             columns.append(np.arange(len(categories[f]), dtype=VALUE))
             kinds[f] = CATEGORICAL
@@ -41,6 +49,22 @@ def even_edges(
             columns.append(np.zeros(0))
     offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(OFFSET)
     return BinEdges(np.concatenate(columns), offsets, kinds, categories)
+
+
+def _bins_of(X: Any, max_bins: int | str, low: np.ndarray, high: np.ndarray) -> list[int]:
+    """The bins of each feature, which lies between low and high f64[F]."""
+    if max_bins != "auto":
+        return [int(max_bins)] * X.shape[1]
+    some = X[:: max(1, -(-X.shape[0] // LOOKED_AT))]
+    some = some.toarray() if issparse(some) else to_host(some)
+    some = np.sort(np.asarray(some, VALUE), axis=0)  # missing values last
+    found = []
+    for f, n in enumerate((~np.isnan(some)).sum(axis=0).tolist()):
+        half = some[3 * n // 4, f] - some[n // 4, f] if n else 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            wanted = BINS_OF_HALF * (high[f] - low[f]) / half if half > 0 else 0.0
+        found.append(int(np.ceil(np.clip(np.nan_to_num(wanted), EVEN_BINS, MAX_BINS))))
+    return found
 
 
 def _ranges(X: Any, backend: Backend) -> tuple[np.ndarray, np.ndarray]:

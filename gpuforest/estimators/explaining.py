@@ -1,7 +1,8 @@
-"""SHAP values of estimators."""
+"""SHAP values and reports of estimators."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -114,6 +115,41 @@ class Explains:
         base = np.broadcast_to(mean, values.shape[:1] + values.shape[2:])
         names = None if names is None else names.tolist()
         return Explanation(values, base.copy(), np.asarray(X), feature_names=names)
+
+    def report(
+        self, X: Any = None, y: Any = None, path: str | os.PathLike[str] | None = None
+    ) -> str | None:
+        """A report on the fitted model for people, as one HTML file that loads nothing.
+
+        It has the settings, sizes of the trees, importances, and of rows that are passed: scores
+        with intervals, errors by class or residuals, curves, partial dependence, and how the rows
+        differ from those of the training. See docs/report.md.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features), default=None
+            Rows that were not in the training; None: the report is about the model alone.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Their targets; None: the report has no scores.
+        path : str or path, default=None
+            The file to write, which is replaced as a whole or not at all.
+
+        Returns
+        -------
+        str, the HTML; None where it is written to a file
+
+        Raises
+        ------
+        ValueError
+            Rows that `predict` refuses, y without X, a wrong length of y, no known class in y.
+        TypeError
+            An ensemble of other estimators than this package's trees.
+        OSError
+            The file cannot be written.
+        """
+        from gpuforest.export.report.page import write_report
+
+        return write_report(self, X, y, path)
 
     @property
     def expected_value_(self) -> Any:

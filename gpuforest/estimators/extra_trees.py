@@ -30,7 +30,8 @@ from gpuforest.nodes import is_leaf
 from gpuforest.target import CheckedTarget
 
 # parameters of forests that have no meaning without a target or bags
-BAGS = {"bootstrap", "max_samples", "oob_score", "oob_tol", "max_estimators"}
+BAGS = {"bootstrap", "max_samples", "oob_score", "unbiased_importances"}
+BAGS |= {"oob_tol", "max_estimators"}
 UNSUPERVISED = {"max_features", "ccp_alpha", "monotonic_cst", *BAGS}
 
 
@@ -54,7 +55,7 @@ class ExtraTreesClassifier(ForestClassifier):
         As for `RandomForestClassifier`.
     monotonic_cst, categorical_features, min_category_frequency, categorical_split, class_weight
         As for `RandomForestClassifier`.
-    voting, max_samples, oob_score, oob_tol, max_estimators
+    voting, max_samples, oob_score, unbiased_importances, oob_tol, max_estimators
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -94,6 +95,7 @@ class ExtraTreesClassifier(ForestClassifier):
         bootstrap: bool = False,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
         oob_tol: float = 0.005,
         max_estimators: int = 1000,
         class_weight: dict[Any, float] | list[Any] | str | None = None,
@@ -127,7 +129,7 @@ class ExtraTreesRegressor(ForestRegressor):
         As for `RandomForestRegressor`.
     feature_combinations, combination_weights
         As for `RandomForestRegressor`.
-    min_category_frequency, categorical_split, max_samples, oob_score
+    min_category_frequency, categorical_split, max_samples, oob_score, unbiased_importances
         As for `RandomForestRegressor`.
     n_estimators, oob_tol, max_estimators
         As for `RandomForestClassifier`.
@@ -163,6 +165,7 @@ class ExtraTreesRegressor(ForestRegressor):
         bootstrap: bool = False,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
         oob_tol: float = 0.005,
         max_estimators: int = 1000,
         random_state: int | np.random.RandomState | None = None,

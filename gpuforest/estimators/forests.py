@@ -69,6 +69,9 @@ class RandomForestClassifier(ForestClassifier):
     oob_score : bool or callable, default=False
         Predict each row by the trees that did not draw it. Needs bootstrap. A callable takes
         the true and the predicted targets of these rows and gives the score.
+    unbiased_importances : bool, default=False
+        Find `unbiased_feature_importances_`, by one walk of the rows down the trees that did not
+        draw them. Needs bootstrap.
     oob_tol : float, default=0.005
         Of n_estimators="auto": growing ends when over the last half of the trees the out-of-bag
         error (of classes the share of wrong rows, of numbers 1 - R^2) lay within this.
@@ -107,6 +110,9 @@ class RandomForestClassifier(ForestClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
     is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
+    unbiased_feature_importances_ : float64 ndarray of shape (n_features_in_,)
+        With unbiased_importances, the means of `gpuforest.oob_impurity_importance`: 0 on average
+        for features that say nothing, however many values they have.
     oob_score_ : float, accuracy (or `oob_score`) over the rows that are out of some bag
     oob_decision_function_ : float64 ndarray of shape (n_samples, n_classes[, n_outputs])
         NaN where a row was never out of bag.
@@ -155,6 +161,7 @@ class RandomForestClassifier(ForestClassifier):
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
         oob_tol: float = 0.005,
         max_estimators: int = 1000,
         class_weight: dict[Any, float] | list[Any] | str | None = None,
@@ -194,7 +201,7 @@ class RandomForestRegressor(ForestRegressor):
         As for `RandomForestClassifier`.
     combination_weights, bootstrap, max_samples
         As for `RandomForestClassifier`.
-    oob_score, oob_tol, max_estimators
+    oob_score, unbiased_importances, oob_tol, max_estimators
         As for `RandomForestClassifier`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -230,6 +237,7 @@ class RandomForestRegressor(ForestRegressor):
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
         oob_tol: float = 0.005,
         max_estimators: int = 1000,
         random_state: int | np.random.RandomState | None = None,

@@ -1,10 +1,12 @@
-"""Out-of-bag errors decide how many trees grow, or how many features their splits try."""
+"""How the trees of a fit grow and are finished; out-of-bag errors may decide how many grow, or how
+many features their splits try."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -13,9 +15,15 @@ from sklearn.utils import Bunch
 
 from gpuforest.assembly import WaveTrees
 from gpuforest.common.progress import counting_on
+from gpuforest.criteria import Criterion
+from gpuforest.estimators.settings import Settings
 from gpuforest.forest import Forest
 from gpuforest.grow import Prune, grow_waves, merged
+from gpuforest.inspection.monotonic import clip_leaves
+from gpuforest.inspection.node_medians import with_medians
 from gpuforest.inspection.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
+from gpuforest.pruning.cost_complexity import best_first, prune
+from gpuforest.target import CheckedTarget
 from gpuforest.training import Training
 
 # So many trees at least: tuneRF tries 50, and this is a point of every curve. Errors of fewer
@@ -46,6 +54,30 @@ class Growth:
         """The same record with another number of features tried at a split."""
         rules = replace(self.training.rules, n_tried=n_tried)
         return replace(self, training=replace(self.training, rules=rules))
+
+
+def growth_of(
+    training: Training, settings: Settings, checked: CheckedTarget, combine: str
+) -> Growth:
+    """The training, and the functions that prune and finish its trees."""
+    rules, criterion = training.rules, training.rules.criterion
+    pruned = partial(_pruned, settings=settings, criterion=criterion) if settings.prunes else None
+
+    def finish(forest: Forest, first: int) -> Forest:
+        if criterion.medians:
+            forest = with_medians(forest, training, checked.values, first)
+            forest = forest if pruned is None else pruned(forest)
+        forest = replace(forest, combine=combine)
+        return clip_leaves(forest, rules.signs, criterion) if len(rules.signs) else forest
+
+    # what medians gain is known at the end; other trees are pruned as they grow
+    return Growth(training, None if criterion.medians else pruned, finish)
+
+
+def _pruned(forest: Forest, settings: Settings, criterion: Criterion) -> Forest:
+    if settings.max_leaf_nodes is not None:
+        forest = best_first(forest, criterion, settings.max_leaf_nodes)
+    return prune(forest, criterion, settings.ccp_alpha) if settings.ccp_alpha > 0 else forest
 
 
 def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees], Curve]:

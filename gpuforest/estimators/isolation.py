@@ -21,12 +21,12 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import bin_matrix, draw_rows
 from gpuforest.common import hashing, progress
-from gpuforest.common.dtypes import VALUE
+from gpuforest.common.dtypes import CATEGORICAL, VALUE
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ManyTrees
-from gpuforest.estimators.even_bins import even_edges
+from gpuforest.estimators.even_bins import EVEN_BINS, even_edges
 from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
@@ -49,7 +49,6 @@ AUTO_SAMPLES = 256  # rows of a tree, of the paper: more make inliers hide anoma
 # Trees draw their rows from so many, and from eight times their own number if that is more: what
 # fits look at, however many rows there are
 POOL_ROWS = 2**15
-EVEN_BINS = 1023  # of equal width; see `even_edges`
 
 
 class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
@@ -76,7 +75,8 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
     categorical_features, min_category_frequency, categorical_split
         As for `RandomForestRegressor`.
     max_bins : int or "auto", default="auto"
-        Bins of equal width, at most; "auto": 1,023. They are the resolution of the cuts.
+        Bins of equal width, at most, which are the resolution of the cuts; "auto": 1,023, and up
+        to 65,535 where a few values of a feature lie far beyond all others.
     n_jobs, random_state, verbose, warm_start, backend, memory_limit
         As for `RandomForestClassifier`.
 
@@ -305,16 +305,16 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
             X = _taken(X, self._pool, backend)
             settings = self._limited(n_drawn, X.shape[1])
             checked = CheckedTarget(RandomState(data.seed % 2**32).uniform(size=X.shape[0]))
+            binned = isinstance(X, BinnedData)
+            edges = X.edges if binned else even_edges(X, self.max_bins, categories, backend)
+            most = int(edges.n_bins[edges.kinds != CATEGORICAL].max(initial=2))
+            settings = replace(settings, max_bins=max(most, int(settings.max_bins)))
             sampling = sampling_of(settings, X.shape[0], None)
             coding, codes = self._encode_target(checked, sampling, backend)
             rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
             fit = fit_of(settings, X, sampling, rules, coding, categories)
             backend = fitted_to_memory(fit, backend, settings.memory_limit)
         with progress.stage("binning"):
-            if isinstance(X, BinnedData):
-                edges = X.edges
-            else:
-                edges = even_edges(X, int(settings.max_bins), categories, backend)
             matrix = bin_matrix(X, edges, backend)
             if data.earlier is not None:
                 check_same(data.earlier, edges, coding)

@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.binning import BinnedMatrix, bin_matrix
+from gpuforest.binning import BinEdges, BinnedMatrix, bin_matrix
 from gpuforest.common import progress
+from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.inspection.permutation import permutation_decreases
@@ -34,8 +35,8 @@ def oob_permutation_importance(
     Parameters
     ----------
     forest : RandomForest*, ExtraTrees* or Bagging*, fitted, with bags
-        Not one that was loaded from a file, which does not know its bags.
-    X, y : as for `fit`, the data that the forest was fitted to
+        Not a bag that was loaded from a file, which does not know how its rows were drawn.
+    X, y : as for `fit`, the data that the forest was fitted to; `BinnedData` too
     groups : lists of features, by number or name, default=None
         The features of a group are permuted together, by the same order: the importance of what
         they hold between them, such as the columns of a one-hot encoding. There is then one
@@ -94,8 +95,8 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     Parameters
     ----------
     forest : RandomForest*, ExtraTrees* or Bagging*, fitted, with bags
-        Not one that was loaded from a file, which does not know its bags.
-    X, y : as for `fit`, the data that the forest was fitted to
+        Not a bag that was loaded from a file, which does not know how its rows were drawn.
+    X, y : as for `fit`, the data that the forest was fitted to; `BinnedData` too
 
     Returns
     -------
@@ -153,17 +154,28 @@ def _with_bags(
     _check_bags(forest, name)
 
     def on(backend: Backend) -> np.ndarray:
-        n_rows, table = forest._sampling_.n_rows, check_table(forest, X, backend)
+        n_rows, edges = forest._sampling_.n_rows, forest.forest_.edges
+        binned = isinstance(X, BinnedData)
+        table = X if binned else check_table(forest, X, backend)
         if table.shape[0] != n_rows:
             raise ValueError(
                 f"X has {table.shape[0]} rows, but the forest was fitted to {n_rows}: "
                 "pass the data that it was fitted to"
             )
-        checked = forest._check_target(y, n_rows, backend)
-        _check_classes(forest, checked)
-        return work(bin_matrix(table, forest.forest_.edges, backend), checked, backend)
+        if binned and not _same_bins(X.edges, edges):
+            raise ValueError("X has other bins than the data that the forest was fitted to")
+        checked = forest._check_target(target_and_weight(X, y, None)[0], n_rows, backend)
+        _check_same_target(forest, checked, backend)
+        return work(bin_matrix(table, edges, backend), checked, backend)
 
     return run_on_backend(on, **forest._chosen(X))
+
+
+def _same_bins(one: BinEdges, other: BinEdges) -> bool:
+    return one is other or (
+        one.categories == other.categories
+        and all(map(np.array_equal, (one.offsets, one.values), (other.offsets, other.values)))
+    )
 
 
 def _over_trees(found: np.ndarray) -> Bunch:
@@ -203,16 +215,22 @@ def _check_bags(forest: Any, name: str) -> None:
     check_is_fitted(forest)
     if not hasattr(forest, "_sampling_"):
         raise ValueError(
-            "the bags are known only to the estimator that was fitted, not to one that was "
-            "loaded or converted: fit it again, the same random_state gives the same trees"
+            "the bags are not known to Bagging* that were loaded, older files and converted "
+            "forests: fit it again, the same random_state gives the same trees"
         )
     if not forest._sampling_.n_draws:
         raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
 
 
-def _check_classes(forest: Any, checked: CheckedTarget) -> None:
-    """Refuse other classes: their codes would mean other labels."""
+def _check_same_target(forest: Any, checked: CheckedTarget, backend: Backend) -> None:
+    """Refuse other classes, whose codes would mean other labels, and numbers of another scale."""
     if checked.classes is None:
+        own = forest.forest_.coding
+        coding = forest._encode_target(checked, forest._sampling_, backend)[0]
+        if coding.scale != own.scale or not np.array_equal(coding.centre, own.centre):
+            raise ValueError(
+                "y has other values than in training: pass what the forest was fitted to"
+            )
         return
     own, other = forest.classes_, checked.classes
     own = own if isinstance(own, list) else [own]

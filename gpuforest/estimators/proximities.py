@@ -86,8 +86,8 @@ class Proximities(BaseTrees):
         """Which trees did not draw a row, bool[N, T]."""
         if not hasattr(self, "_sampling_"):
             raise ValueError(
-                "the bags are known only to the estimator that was fitted, not to one that was "
-                "loaded or converted: fit it again, the same random_state gives the same trees"
+                "the bags are not known to Bagging* that were loaded, older files and converted "
+                "forests: fit it again, the same random_state gives the same trees"
             )
         sampling = self._sampling_
         if not sampling.n_draws:

@@ -257,7 +257,9 @@ class RandomForestQuantileRegressor(QuantileForest):
         As for `RandomForestRegressor`.
     categorical_features, min_category_frequency, categorical_split, feature_combinations
         As for `RandomForestRegressor`.
-    combination_weights, bootstrap, max_samples, oob_score, oob_tol, max_estimators
+    combination_weights, bootstrap, max_samples, oob_score, unbiased_importances
+        As for `RandomForestRegressor`.
+    oob_tol, max_estimators
         As for `RandomForestRegressor`.
     random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
         As for `RandomForestClassifier`.
@@ -304,6 +306,7 @@ class RandomForestQuantileRegressor(QuantileForest):
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
         oob_tol: float = 0.005,
         max_estimators: int = 1000,
         random_state: int | np.random.RandomState | None = None,
@@ -361,6 +364,7 @@ class ExtraTreesQuantileRegressor(QuantileForest):
         bootstrap: bool = False,
         max_samples: int | float | None = None,
         oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
         oob_tol: float = 0.005,
         max_estimators: int = 1000,
         random_state: int | np.random.RandomState | None = None,

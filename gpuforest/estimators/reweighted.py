@@ -22,9 +22,8 @@ from gpuforest.binning import bin_matrix
 from gpuforest.common.progress import counting_on
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
-from gpuforest.estimators.base import growth_of
 from gpuforest.estimators.ensembles import TreeSequence
-from gpuforest.estimators.growing import Growth
+from gpuforest.estimators.growing import Growth, growth_of
 from gpuforest.estimators.settings import TREE_CONSTRAINTS, Settings, rules_of
 from gpuforest.forest import Forest, joined
 from gpuforest.grow import grow_waves, merged

@@ -69,6 +69,7 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
         Interval(Integral, 1, None, closed="left"),
     ],
     "oob_score": ["boolean", callable],
+    "unbiased_importances": ["boolean"],
     "warm_start": ["boolean"],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
@@ -139,6 +140,7 @@ class Settings:
     bootstrap: bool = False
     max_samples: int | float | None = None
     oob_score: Any = False
+    unbiased_importances: bool = False
     bootstrap_features: bool = False
     features_drawn: int = 0
     without_replacement: bool = False
@@ -271,11 +273,10 @@ def sampling_of(
                 "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
                 "`bootstrap=True` or set `max_sample=None`. (The parameter is max_samples.)"
             )
-        if settings.oob_score:
-            raise ValueError(
-                "Out of bag estimation only available if bootstrap=True; set that, or "
-                "oob_score=False"
-            )
+        if settings.oob_score or settings.unbiased_importances:
+            asked = "oob_score" if settings.oob_score else "unbiased_importances"
+            why = "Out of bag estimation only available if bootstrap=True; set that"
+            raise ValueError(f"{why}, or {asked}=False")
         if labels is not None:
             if class_weight == "balanced_subsample":
                 class_weight = "balanced"  # every tree has all rows

@@ -17,8 +17,14 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from gpuforest.estimators.adaboost import AdaBoostClassifier
+from gpuforest.estimators.bagging import BaggingClassifier, BaggingRegressor
 from gpuforest.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
 from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
+from gpuforest.estimators.hist_gradient_boosting import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 logger = logging.getLogger("gpuforest")
@@ -29,6 +35,14 @@ FORESTS: list[Any] = [
     ExtraTreesRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+]
+# which only converters know
+OTHERS: list[Any] = [
+    AdaBoostClassifier,
+    BaggingClassifier,
+    BaggingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
 ]
 
 
@@ -90,31 +104,16 @@ def _register(module: ModuleType, kinds: list[Any]) -> None:
 
 
 def _register_converters(skl2onnx: ModuleType) -> None:
-    """Those of scikit-learn's estimators, which read the same attributes of ours."""
+    """Ours, which say of their results what scikit-learn's estimators do."""
     known = import_module("skl2onnx.common._registration")
-    for kind in TREES + FORESTS:
+    converters = import_module("gpuforest.export.onnx_pipeline")
+    for kind in TREES + FORESTS + OTHERS:
         alias = "Sklearn" + kind.__name__
-        convert, shapes = known.get_converter(alias), known.get_shape_calculator(alias)
-        options = convert.get_allowed_options()
-        run = _with_signature(convert)
-        own = alias.replace("Sklearn", "Gpuforest")
-        skl2onnx.update_registered_converter(kind, own, shapes, run, options=options)
-
-
-def _with_signature(convert: Any) -> Any:
-    """A converter as the function that skl2onnx wants it to be; missing values go where they go
-    in our trees, which it leaves out."""
-
-    def run(scope: Any, operator: Any, container: Any) -> None:
-        first = len(container.nodes)
-        convert(scope, operator, container)
-        model = operator.raw_operator
-        trees = [each.tree_ for each in getattr(model, "estimators_", [model])]
-        for node in container.nodes[first:] if model.n_outputs_ == 1 else ():
-            known = {a.name: a.ints for a in node.attribute}
-            if (goes_left := known.get("nodes_missing_value_tracks_true")) is None:
-                continue
-            at = zip(known["nodes_treeids"], known["nodes_nodeids"], strict=True)
-            goes_left[:] = [int(trees[t].missing_go_to_left[n]) for t, n in at]
-
-    return run
+        options = known.get_converter(alias).get_allowed_options()
+        skl2onnx.update_registered_converter(
+            kind,
+            alias.replace("Sklearn", "Gpuforest"),
+            known.get_shape_calculator(alias),
+            converters.convert,
+            options=options if isinstance(options, dict) else None,
+        )

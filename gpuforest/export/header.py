@@ -1,5 +1,6 @@
-"""The part of a model file's header beside the forest: curves of errors, {column: [...]}, and the
-command line's facts about the training data, {"target": "price", "decimal": ","}."""
+"""The part of a model file's header beside the forest: curves of errors, {column: [...]}, the
+command line's facts about the training data, {"target": "price", "decimal": ","}, and those of
+every fit, {"rows": 100, "version": "0.1.0"}."""
 
 from __future__ import annotations
 
@@ -24,21 +25,26 @@ SOURCE: dict[str, type] = {
     **dict.fromkeys(("target", "decimal", "thousands", "units", "date_format"), str),
     **dict.fromkeys(("missing", "dates"), list),
 }
-KEPT = {*CURVES, "source"}
+TRAINING: dict[str, type] = {"rows": int, "version": str}
+# attributes of estimators by their name in the header
+KEPT = {**{name: f"{name}_" for name in (*CURVES, "source")}, "training": "_training_"}
 
 
 def kept_of(estimator: Any) -> dict[str, dict[str, Any]]:
-    """The curves that a fitted estimator has, by name, and its source."""
-    found = {name: getattr(estimator, f"{name}_", None) for name in (*CURVES, "source")}
-    return {
-        name: {column: kept[column].tolist() for column in CURVES[name]} if name in CURVES else kept
-        for name, kept in found.items()
-        if kept is not None
-    }
+    """The curves that a fitted estimator has, by name, its source and what is known of its fit."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, attribute in KEPT.items():
+        if (kept := getattr(estimator, attribute, None)) is not None:
+            if name in CURVES:
+                kept = {column: kept[column].tolist() for column in CURVES[name]}
+            elif name == "training":
+                kept = {fact: kept[fact] for fact in TRAINING}
+            found[name] = kept
+    return found
 
 
 def read_kept(name: str, written: dict[str, Any]) -> Any:
-    """A curve or the source as its attribute.
+    """A curve, the source or the facts of the fit as its attribute.
 
     Raises
     ------
@@ -46,6 +52,11 @@ def read_kept(name: str, written: dict[str, Any]) -> Any:
     """
     if name in CURVES:
         return read_curve(name, written)
+    if name == "training":
+        need(written.keys() == TRAINING.keys(), "other facts of the fit")
+        need(all(type(written[fact]) is kind for fact, kind in TRAINING.items()), "odd facts")
+        need(0 <= written["rows"] < 2**63, "a number out of range")
+        return written
     need(written.keys() <= SOURCE.keys(), "a source of something else")
     for key, value in written.items():
         need(type(value) is SOURCE[key], "a source of another kind")

@@ -11,6 +11,7 @@
     node_values    f64[M, K]    node_errors f64[M]: of trees grown by absolute error
     tree_weights   f64[T]       tree_errors f64[T]: of boosted trees, what each counts, and its
                                 error in training
+    unbiased_importances  f64[F], where a fit was asked for them
     edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
     centre         f64[K]       of regression
     classes        [C]          where they are numbers; strings are in the header
@@ -45,9 +46,9 @@ from gpuforest.export.labels import kind_of, read_classes, read_outputs
 from gpuforest.export.packing import packed, unpacked
 from gpuforest.forest import Forest
 from gpuforest.forest_check import check_forest, check_offsets
+from gpuforest.inspection.model_facts import WHERE_IT_RUNS
 from gpuforest.target import TargetCoding
 
-WHERE_IT_RUNS = ("backend", "n_jobs", "memory_limit")  # parameters that are the reader's own matter
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
 ARRAYS: Layout = {
@@ -59,7 +60,7 @@ ARRAYS: Layout = {
     "leaf_sums": (INTEGERS, 2),
     **dict.fromkeys(("edge_values", "centre", "node_errors"), (("F64",), 1)),
     **dict.fromkeys(("leaf_impurity", "leaf_means"), (("F64",), 1)),
-    **dict.fromkeys(("tree_weights", "tree_errors"), (("F64",), 1)),
+    **dict.fromkeys(("tree_weights", "tree_errors", "unbiased_importances"), (("F64",), 1)),
     **dict.fromkeys(("leaf_values", "node_values"), (("F64",), 2)),
     "sets": (("U64",), 1),
     "edge_offsets": (("I64",), 1),
@@ -92,6 +93,7 @@ HEADER = {
 NAMES = {"feature_names", "classes", "classes_dtype", "outputs", "categories"}
 OF_LEAVES = {"leaves", "leaf_weights", "leaf_means"}
 OF_SOME = {"oob_score", "sets", "votes", "combine", "ccp_alpha", "tree_errors", "oblique", "offset"}
+OF_SOME |= {"unbiased_importances"}
 OF_BOOSTING = {"boosting", *boosted_file.ARRAYS}
 OF_ROWS = {*rows_file.HEADER, *rows_file.ARRAYS}
 SOMETIMES = {*OPTIONAL, *OF_SOME, *KEPT, *OF_LEAVES, *NAMES, *OF_BOOSTING, *OF_ROWS}
@@ -130,6 +132,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     for name in OPTIONAL:
         if (found := getattr(forest, name)) is not None:
             arrays[name] = found
+    if hasattr(estimator, "_unbiased_importances_"):
+        arrays["unbiased_importances"] = estimator._unbiased_importances_
     if len(forest.sets):
         arrays["sets"] = forest.sets
     if forest.tree_weights is not None:
@@ -360,11 +364,16 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if "oob_score" in header:
         estimator.oob_score_ = header["oob_score"]
+    if (found := arrays.get("unbiased_importances")) is not None:
+        need("unbiased_importances" in header["parameters"], "importances of no forest")
+        need(found.shape == (forest.edges.n_features,), "importances that do not fit")
+        need(not np.isinf(found).any(), "an importance that is no number")
+        estimator._unbiased_importances_ = found
     need(("offset" in header) == (name == "IsolationForest"), "an offset amiss")
     if "offset" in header:
         estimator.offset_ = header["offset"]
-    for name in header.keys() & KEPT:
-        setattr(estimator, f"{name}_", read_kept(name, header[name]))
+    for name in header.keys() & KEPT.keys():
+        setattr(estimator, KEPT[name], read_kept(name, header[name]))
     criterion = CRITERIA[header["criterion"]]
     need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
     estimator._keep(forest)

@@ -15,8 +15,8 @@ import numpy as np
 from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
 from gpuforest.common.errors import need
 from gpuforest.estimators.bagging import Bagging
+from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
-from gpuforest.estimators.uncertainty import SureNumbers
 from gpuforest.export.container import Layout
 from gpuforest.forest import Forest
 from gpuforest.inspection.conformal import Calibration
@@ -34,9 +34,10 @@ HEADER = {"draws": dict}  # {"n_rows": ..., "n_draws": ...}, of numbers
 
 
 def _keeps_draws(estimator: Any) -> bool:
-    """Whether the file keeps how rows were drawn, which standard errors and quantiles need. Files
-    of bags do not keep it."""
-    return isinstance(estimator, SureNumbers) and not isinstance(estimator, Bagging)
+    """Whether the file keeps how rows were drawn, which standard errors, quantiles and importances
+    by rows out of bag need. Files of bags do not keep it."""
+    forests = ForestClassifier | ForestRegressor
+    return isinstance(estimator, forests) and not isinstance(estimator, Bagging)
 
 
 def kept_rows(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

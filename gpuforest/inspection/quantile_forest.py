@@ -18,7 +18,7 @@ from gpuforest.binning import encode_blocks
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
-from gpuforest.kernels.quantiles.members import Members
+from gpuforest.kernels.quantiles.members import Members, new_members
 from gpuforest.nodes import is_leaf, leaf_rows
 from gpuforest.sampling import Sampling, draw_bags
 
@@ -108,7 +108,7 @@ def leaf_members(
     for k, order in enumerate(rows.order):
         rank[k, first[order]] = np.arange(N, dtype=np.int32)
     weight = 2 ** max(LEAST_BITS, SUM_BITS - T.bit_length())
-    return Members(np.concatenate([[0], np.cumsum(sizes)]), row_count, rank, weight)
+    return new_members(sizes, row_count, rank, weight)
 
 
 def _leaves(forest: Forest, codes: np.ndarray, backend: Backend) -> np.ndarray:

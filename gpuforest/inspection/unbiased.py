@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.binning import BinnedMatrix
 
-PAIRS_AT_ONCE = 2**22  # of trees and rows walked at once: some 64 MiB
+PAIRS_AT_ONCE = 2**20  # of trees and rows walked at once: some 24 MiB
 
 
 def unbiased_importances(

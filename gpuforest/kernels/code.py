@@ -123,7 +123,7 @@ def build_process(
     path = [str(objects.KERNELS.parents[1]), *sys.path]
     env = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
     return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, "-P", "-m", module, *arguments],  # not what lies in the current folder
         env={**env, "PYTHONPATH": os.pathsep.join(filter(None, path))},
         stdin=subprocess.DEVNULL,
         stdout=output,

@@ -58,7 +58,11 @@ def plot_importances(
         label = getattr(importances, "measure", "decrease of the score when permuted")
     else:
         check_is_fitted(importances)
-        means, spread = importances.feature_importances_, _spread(importances)
+        means = getattr(importances, "feature_importances_", None)
+        if means is None:
+            name = type(importances).__name__
+            raise ValueError(f"{name} has no importances: its cuts are random")
+        spread = _spread(importances)
         boosted = importances.forest_.baseline is not None
         label = f"{'gain of splits' if boosted else 'decrease of impurity'}, as a share of all"
         if feature_names is None:

@@ -2,10 +2,17 @@
 
 import sys
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
-from gpuforest import DecisionTreeClassifier, RandomForestClassifier, RandomForestRegressor
+from gpuforest import (
+    DecisionTreeClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    load,
+    oob_impurity_importance,
+)
 from gpuforest.cli.main import main
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -39,6 +46,9 @@ def models(tmp_path, monkeypatch):
         (["pruning", "tree"], "png"),
         (["oob", "numbers"], "svg"),
         (["importances", "forest", "--top", "3"], "pdf"),
+        (["importances", "forest", "--kind", "oob-impurity", *POINTS], "svg"),
+        (["importances", "forest", "--kind", "oob-permutation", *POINTS], "svg"),
+        (["importances", "forest", "--kind", "permutation", *POINTS], "svg"),
         (["impurity"], "svg"),
     ],
 )
@@ -72,6 +82,18 @@ def test_the_tree_stands_beside_the_forest(models):
         (["oob", "forest", "--out", "x.png"], "no oob_curve_: fit a forest with oob_score=True"),
         (["pruning", "forest", "--out", "x.png"], "no pruning_curve_: fit a DecisionTree*"),
         (["importances", "forest", "--top", "0", "--out", "x.png"], "top=0 features are none"),
+        (
+            ["importances", "forest", "--kind", "oob-permutation", "--out", "x.png"],
+            "--kind oob-permutation needs the rows that it was trained on: add --data FILE",
+        ),
+        (
+            ["importances", "forest", "--kind", "impurity", *POINTS, "--out", "x.png"],
+            "--kind impurity is of the model alone: leave --data out",
+        ),
+        (
+            ["importances", "tree", "--kind", "oob-impurity", *POINTS, "--out", "x.png"],
+            "oob_impurity_importance takes a fitted RandomForest*",
+        ),
         (["steps", "forest", *POINTS, "--out", "x.png"], "for classes draw boundaries"),
         (["boundaries", "forest", *POINTS, "--tree", "9", "--out", "x.png"], "tree 9 does not"),
         (["boundaries", "forest", *POINTS, "--features", "a", "--out", "x.png"], "no column 'a'"),
@@ -115,6 +137,21 @@ def test_errors_are_one_line(models, capsys, arguments, error):
     assert error in said
     assert said.count("\n") == 1
     assert not (models / "x.png").exists()
+
+
+def test_importances_that_a_fit_was_asked_for(models):
+    train = ["train", "iris.csv", "--target", "target", "--unbiased-importances"]
+    assert main([*train, "--n-estimators", "40", "--out", "own"]) == 0
+    own = load("own")
+    iris = load_iris(as_frame=True)
+    found = oob_impurity_importance(own, iris.data, iris.target)
+    assert np.array_equal(own.unbiased_feature_importances_, found.importances_mean)
+    plot = ["plot", "importances", "own", "--kind", "oob-impurity"]
+    assert main([*plot, "--out", "a.svg"]) == 0
+    assert main([*plot, "--data", "iris.csv", "--out", "b.svg"]) == 0
+    texts = [(models / name).read_text() for name in ("a.svg", "b.svg")]
+    assert all("decrease of impurity out of bag" in text for text in texts)
+    assert ["standard deviation" in text for text in texts] == [False, True]
 
 
 def test_data_are_read_as_in_training_or_by_options(models, capsys):

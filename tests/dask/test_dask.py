@@ -276,3 +276,11 @@ def test_no_client_and_no_workers(monkeypatch):
         fitted(gpuforest.RandomForestRegressor(2), X, Z)
     with pytest.raises(TypeError, match="y is a ndarray, but X is a dask collection"):
         on_dask.RandomForestRegressor(2, client=object()).fit(cut(X, (N,)), Z)
+
+
+def test_a_report_is_that_of_the_local_forest(pair):
+    found = fitted(gpuforest.RandomForestClassifier(4, random_state=1), X, Y, sizes=CUTS["even"])
+    html = found.report(X[:50], Y[:50])
+    assert "Report: RandomForestClassifier" in html
+    assert f"<td>{N:,}</td>" in html  # training rows
+    assert "seconds of training" in html.split("not recorded")[1][:60]

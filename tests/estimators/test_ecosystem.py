@@ -9,10 +9,14 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.model_selection import cross_val_score
 
 from gpuforest import (
+    AdaBoostClassifier,
+    BaggingClassifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -34,6 +38,7 @@ FORESTS = [
     ExtraTreesRegressor,
 ]
 TREES = [DecisionTreeClassifier, DecisionTreeRegressor]
+OTHERS = [BaggingClassifier, HistGradientBoostingClassifier, HistGradientBoostingRegressor]
 
 
 def tool(name):
@@ -44,9 +49,15 @@ def fitted(kind, rows=None, **more):
     """A small model, and the rows that it was fitted to."""
     if kind in FORESTS:
         more = {"n_estimators": 8, **more}
+    around = kind in (AdaBoostClassifier, BaggingClassifier)  # whose trees have a depth
+    if around:
+        more = {"estimator": DecisionTreeClassifier(max_depth=4, backend="numpy"), **more}
+    if kind.__name__.startswith("Hist"):
+        more = {"max_iter": 8, **more}
     is_classes = kind.__name__.endswith("Classifier")
     rows = (X if is_classes else ROWS) if rows is None else rows
-    return kind(**{**PARAMS, **more}).fit(rows, Y if is_classes else NUMBERS), rows
+    params = {"random_state": 0} if around else PARAMS
+    return kind(**{**params, **more}).fit(rows, Y if is_classes else NUMBERS), rows
 
 
 def predicted(model, rows):
@@ -90,33 +101,74 @@ def test_shap_of_missing_values_and_categories():
         shap.TreeExplainer(with_categories())
 
 
-def onnx_predictions(model, rows):
+def onnx_run(graph, feeds):
     from onnxruntime import InferenceSession
-    from skl2onnx import to_onnx
 
-    options = {"zipmap": False} if hasattr(model, "classes_") else None
-    graph = to_onnx(model, rows[:1], options=options).SerializeToString()
-    return InferenceSession(graph, providers=["CPUExecutionProvider"]).run(None, {"X": rows})[-1]
+    session = InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
 
 
-@pytest.mark.parametrize("kind", FORESTS + TREES)
-def test_skl2onnx(kind):
-    tool("skl2onnx")
+@pytest.mark.parametrize("kind", [*FORESTS, *TREES, *OTHERS, AdaBoostClassifier])
+def test_onnx(kind):
+    tool("onnx")
     tool("onnxruntime")
-    model, rows = fitted(kind)
-    # ONNX holds shares and means as 32-bit numbers
-    assert np.allclose(onnx_predictions(model, rows), predicted(model, rows), rtol=1e-5, atol=1e-6)
+    for rows in (None, GAPS if kind.__name__.endswith("Classifier") else None):
+        model, rows = fitted(kind, rows)
+        found = onnx_run(model.to_onnx(dtype="float64"), {"X": rows.astype(np.float64)})
+        assert np.array_equal(found[0], model.predict(rows))
+        if hasattr(model, "classes_"):
+            # exponentials of boosting differ in the last bits
+            assert np.allclose(found[1], model.predict_proba(rows), rtol=1e-12, atol=1e-15)
 
 
-def test_skl2onnx_of_missing_values_and_categories():
+@pytest.mark.parametrize("kind", [*FORESTS, *TREES, *OTHERS, AdaBoostClassifier])
+def test_skl2onnx(kind):
     skl2onnx = tool("skl2onnx")
     tool("onnxruntime")
-    for kind in (RandomForestClassifier, DecisionTreeClassifier):
-        model, rows = fitted(kind, GAPS)
-        found = onnx_predictions(model, rows)
-        assert np.allclose(found, model.predict_proba(rows), rtol=1e-5, atol=1e-6)  # 32 bits
-    with pytest.raises(ValueError, match="categorical features has no thresholds"):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    is_classes = kind.__name__.endswith("Classifier")
+    options = {"zipmap": False} if is_classes else None
+    for rows in (None, GAPS if is_classes else None):
+        model, rows = fitted(kind, rows)
+        for version in (None, 18):
+            graph = skl2onnx.to_onnx(model, rows[:1], options=options, target_opset=version)
+            found = onnx_run(graph, {"X": rows})
+            assert np.array_equal(found[0].ravel(), model.predict(rows).astype(found[0].dtype))
+            if is_classes:
+                # exponentials of boosting differ in the last bits
+                assert np.allclose(found[1], model.predict_proba(rows), rtol=1e-6, atol=1e-7)
+    pipeline = make_pipeline(StandardScaler(), model)
+    pipeline.fit(rows, Y if is_classes else NUMBERS)
+    found = onnx_run(skl2onnx.to_onnx(pipeline, rows[:1], options=options), {"X": rows})[0]
+    # a scaler in 32 bits moves rows across thresholds
+    assert np.isclose(found.ravel(), pipeline.predict(rows), rtol=1e-5).mean() > 0.95
+
+
+def test_skl2onnx_of_what_to_onnx_alone_writes():
+    skl2onnx = tool("skl2onnx")
+    with pytest.raises(ValueError, match="does not convert categories of gpuforest"):
         skl2onnx.to_onnx(with_categories(), np.zeros((1, 2), np.float32))
+    model = RandomForestClassifier(2, **PARAMS).fit(X, np.column_stack([Y, Y > 0]))
+    with pytest.raises(ValueError, match="does not convert several outputs of gpuforest"):
+        skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
+    model = RandomForestClassifier(2, **PARAMS).fit(X, Y)
+    with pytest.raises(ValueError, match="'decision_path' is not for gpuforest's estimators"):
+        skl2onnx.to_onnx(model, X[:1], options={"zipmap": False, "decision_path": True})
+
+
+@pytest.mark.parametrize("kind", FORESTS + TREES + OTHERS)
+def test_to_treelite(kind):
+    treelite = tool("treelite")
+    model, rows = fitted(kind)
+    found = treelite.gtil.predict(model.to_treelite(), rows.astype(np.float64))
+    expected = predicted(model, rows)
+    if kind.__name__.startswith("HistGradient"):
+        # its softmax has 32 bits
+        assert np.allclose(found.reshape(expected.shape), expected, rtol=1e-6, atol=1e-7)
+    else:
+        assert np.array_equal(found.reshape(expected.shape), expected)
 
 
 @pytest.mark.parametrize("kind", FORESTS)
@@ -149,6 +201,19 @@ def test_scikit_learns_inspection():
     model, rows = fitted(RandomForestRegressor)
     assert partial_dependence(model, rows, [2], method="recursion")["average"].shape[0] == 1
     assert export_text(model.estimators_[0]) == export_text(model.to_sklearn().estimators_[0])
+
+
+def test_calibration():
+    tool("matplotlib").use("agg")
+    from sklearn.calibration import CalibratedClassifierCV, CalibrationDisplay
+
+    rows, y = np.concatenate([X, X[::-1]]), np.concatenate([Y, Y[::-1]]) > 1
+    for ensemble in (True, False):
+        forest = RandomForestClassifier(8, **PARAMS)
+        model = CalibratedClassifierCV(forest, method="isotonic", cv=3, ensemble=ensemble)
+        assert model.fit(rows, y).score(rows, y) > 0.9
+    shown = CalibrationDisplay.from_estimator(model, rows, y, n_bins=3)
+    assert len(shown.prob_true) == len(shown.prob_pred) > 1
 
 
 def test_mlflow(tmp_path, monkeypatch):

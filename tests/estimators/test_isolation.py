@@ -124,6 +124,27 @@ def test_bins_are_of_equal_width():
         assert edges.offsets.tolist() == [0, 3, 3, 3]
 
 
+def test_long_tails_get_more_bins():
+    """Else all values but a few would share a bin, and not be told apart."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(3000, 3))
+    rows[:30, :2] *= 3
+    rows[rng.random(3000) < 3e-3, 0] *= 1e4
+    rows[rng.random(3000) < 0.1, 1] = np.nan
+    edges = even_edges(rows, "auto", {}, NumpyBackend())
+    assert (edges.n_bins == [65_535, 1023, 1023]).all()
+    assert np.allclose(np.diff(edges.values[:65_534]), np.ptp(rows[:, 0]) / 65_535)
+    sparse = even_edges(csr_matrix(rows), "auto", {}, NumpyBackend())
+    assert np.array_equal(sparse.values, edges.values)
+    odd, found = np.arange(3000) < 30, {}
+    for bins in (1023, "auto"):
+        model = IsolationForest(n_estimators=50, max_bins=bins, random_state=0).fit(rows[:, :1])
+        found[bins] = roc_auc_score(odd, -model.score_samples(rows[:, :1]))
+    theirs = Theirs(n_estimators=50, random_state=0).fit(rows[:, :1]).score_samples(rows[:, :1])
+    assert found[1023] < 0.6
+    assert abs(found["auto"] - roc_auc_score(odd, -theirs)) < 0.05  # both vary by seed
+
+
 def test_an_extreme_value_is_isolated_at_once():
     """Bins by quantiles would give 1e6 a chance of one of all bins to be cut off."""
     values = np.append(np.linspace(0, 1, 999), 1e6)[:, None]
@@ -143,6 +164,12 @@ def test_categories_and_missing_values(backend):
     score = model.score_samples(frame)
     assert model.is_categorical_.tolist() == [True, False]
     assert score[:5].mean() < score[91:].mean() - 0.05
+    # a row without a value is on a side at random, so it is as normal as others
+    assert abs(score[5:91].mean() - score[91:].mean()) < 0.05
+    assert np.isfinite(model.score_samples(frame.assign(kind="new", size=np.nan))).all()
+    if backend != "numpy":
+        model.set_params(backend="numpy").fit(frame)
+        assert np.array_equal(model.score_samples(frame), score)
 
 
 def test_sparse_rows(backend):

@@ -86,7 +86,13 @@ def test_parameters(name):
             assert own[parameter].default == other[parameter].default
     new = {"max_bins", "backend", "memory_limit", "voting", "oob_tol", "max_estimators"}
     new |= {"categorical_features", "min_category_frequency", "categorical_split"}
-    new |= {"ccp_cv", "ccp_rule", "feature_combinations", "combination_weights"}
+    new |= {
+        "unbiased_importances",
+        "ccp_cv",
+        "ccp_rule",
+        "feature_combinations",
+        "combination_weights",
+    }
     new |= {"n_jobs", "verbose"} if name.startswith("AdaBoost") else set()
     new |= {"n_jobs", "subsample"} if name.startswith("Hist") else set()
     assert own.keys() - other.keys() <= new
@@ -291,13 +297,12 @@ def test_estimators_samples_(tmp_path):
     assert all(
         (np.diff(rows) >= 0).all() and len(rows) == 150 for rows in forest.estimators_samples_
     )
-    forest.save(tmp_path / "model")
+    forest.save(tmp_path / "model")  # which keeps how rows are drawn
+    loaded = gpuforest.load(tmp_path / "model").estimators_samples_
+    assert all(map(np.array_equal, loaded, forest.estimators_samples_))
+    BaggingRegressor(n_estimators=3, random_state=0).fit(X, Y).save(tmp_path / "model")
     with pytest.raises(AttributeError, match="only to the estimator that was fitted"):
         _ = gpuforest.load(tmp_path / "model").estimators_samples_
-    numbers = RandomForestRegressor(3, random_state=0).fit(X, Y)
-    numbers.save(tmp_path / "model")  # which keeps how rows are drawn, for standard errors
-    loaded = gpuforest.load(tmp_path / "model").estimators_samples_
-    assert all(map(np.array_equal, loaded, numbers.estimators_samples_))
 
 
 def test_oob_rows():

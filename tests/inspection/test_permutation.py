@@ -138,8 +138,8 @@ def test_what_cannot_be_is_refused(tmp_path):
     plain = RandomForestClassifier(3, bootstrap=False).fit(X, y)
     with pytest.raises(ValueError, match="fit with bootstrap=True"):
         oob_permutation_importance(plain, X, y)
-    forest.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="known only to the estimator that was fitted"):
+    BaggingRegressor(n_estimators=3).fit(X, y).save(tmp_path / "model")
+    with pytest.raises(ValueError, match="the bags are not known to Bagging"):
         oob_permutation_importance(gpuforest.load(tmp_path / "model"), X, y)
     with pytest.raises(ValueError, match="not fitted yet"):
         oob_permutation_importance(RandomForestClassifier(), X, y)

@@ -132,5 +132,9 @@ def test_what_is_refused(forest, tmp_path):
     with pytest.raises(ValueError, match="y has 3 rows, but the proximities have 90"):
         proximity_outliers(forest.proximity(X), [1, 2, 3])
     forest.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="not to one that was loaded"):
+    loaded = gpuforest.load(tmp_path / "model").proximity(X, oob=True)
+    assert np.array_equal(loaded.toarray(), forest.proximity(X, oob=True).toarray())
+    bag = gpuforest.BaggingRegressor(n_estimators=3).fit(X, X[:, 0])
+    bag.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="the bags are not known to Bagging"):
         gpuforest.load(tmp_path / "model").proximity(X, oob=True)

@@ -8,6 +8,8 @@ import pytest
 from gpuforest import ExtraTreesQuantileRegressor, RandomForestQuantileRegressor
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.inspection.quantile_forest import leaf_members
+from gpuforest.kernels.quantiles.numpy import members_of
+from gpuforest.nodes import is_leaf
 from gpuforest.sampling import draw_bags
 
 RNG = np.random.default_rng(0)
@@ -16,12 +18,12 @@ Y = np.round(3 * X[:, 0] + RNG.normal(size=90), 1)  # some are equal
 LEVELS = [0.05, 0.25, 0.5, 0.9]
 
 
-def exact_weights(model, i, out_of_bag):
-    """The weight of each training row for row i of X, and the number of draws in its leaves."""
-    leaves, n_trees = model.apply(X), model.n_estimators_
+def exact_weights(model, i, out_of_bag, rows=X):
+    """The weight of each training row for row i of them, and the number of draws in its leaves."""
+    leaves, n_trees = model.apply(rows), model.n_estimators_
     bags = draw_bags(model._rows_.sampling, model.seed_, 0, n_trees, NumpyBackend())
     trees = [t for t in range(n_trees) if not (out_of_bag and bags[t][i])]
-    weights, draws = [Fraction(0)] * len(X), 0
+    weights, draws = [Fraction(0)] * len(rows), 0
     for t in trees:
         inside = [
             int(m) if leaf == leaves[i, t] else 0
@@ -33,9 +35,9 @@ def exact_weights(model, i, out_of_bag):
     return weights, draws
 
 
-def plain(model, i, out_of_bag):
+def plain(model, i, out_of_bag, rows=X):
     """Quantiles of row i: Meinshausen's, and the mean over windows; and the weighted mean."""
-    weights, draws = exact_weights(model, i, out_of_bag)
+    weights, draws = exact_weights(model, i, out_of_bag, rows)
     if not draws:
         return [np.nan] * len(LEVELS), [np.nan] * len(LEVELS), np.nan
     pairs = sorted((Fraction(y), w) for y, w in zip(Y.tolist(), weights, strict=True) if w)
@@ -68,6 +70,28 @@ def test_quantiles_are_meinshausens(backend, leaf, out_of_bag):
     assert np.allclose(found, linear, rtol=1e-11, atol=1e-11, equal_nan=True)
     found = model.predict(X, "mean", oob_score=out_of_bag)
     assert np.allclose(found, mean, rtol=1e-11, atol=1e-11, equal_nan=True)
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize("out_of_bag", [False, True])
+def test_quantiles_with_categories_and_missing_values(backend, out_of_bag):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    kinds = np.array(["red", "green", "blue", None], object)[rng.integers(0, 4, 90)]
+    rows = pd.DataFrame({"kind": kinds, "a": X[:, 0], "b": X[:, 1]})
+    rows.loc[rng.random(90) < 0.3, "a"] = np.nan
+    model = RandomForestQuantileRegressor(
+        8, min_samples_leaf=3, max_features=None, random_state=3, backend=backend
+    ).fit(rows, Y)
+    assert model.is_categorical_.tolist() == [True, False, False]
+    assert len(model.forest_.sets)  # some splits are by categories
+    found = model.predict(rows, LEVELS, interpolation="inverted_cdf", oob_score=out_of_bag)
+    middle = model.predict(rows, LEVELS, oob_score=out_of_bag)
+    for i in range(0, 90, 3):
+        inverse, linear, _ = plain(model, i, out_of_bag, rows)
+        assert np.array_equal(found[i], inverse, equal_nan=True)
+        # float64 beside fractions, see above
+        assert np.allclose(middle[i], linear, rtol=1e-11, atol=1e-11, equal_nan=True)
 
 
 def test_ranks_are_sums_of_weights(backend):
@@ -109,18 +133,14 @@ def test_leaves_keep_at_most_so_many_draws():
     whole = RandomForestQuantileRegressor(6, min_samples_leaf=8, random_state=1, backend="numpy")
     whole.fit(X, Y)
     every_draw = leaf_members(whole.forest_, whole._rows_, None, NumpyBackend())
+    leaves = np.flatnonzero(is_leaf(whole.forest_.nodes))
     for most in (1, 3, 0.05):
         found = leaf_members(whole.forest_, whole._rows_, most, NumpyBackend())
         limit = 5 if most == 0.05 else most  # 4.5, rounded up
-        sizes = np.diff(found.begin)
-        node = np.repeat(np.arange(len(sizes)), sizes)
-        draws = np.bincount(node, found.row_count[:, 1], len(sizes))
-        every = np.diff(every_draw.begin) > 0
-        assert np.array_equal(draws > 0, every)
-        assert (draws[every] == limit).all()  # as leaves have eight rows
-        kept = set(zip(node.tolist(), found.row_count[:, 0].tolist(), strict=True))
-        known = np.repeat(np.arange(len(sizes)), np.diff(every_draw.begin))
-        assert kept <= set(zip(known.tolist(), every_draw.row_count[:, 0].tolist(), strict=True))
+        for node in leaves:
+            kept, known = members_of(found, node), members_of(every_draw, node)
+            assert kept[:, 1].sum() == limit  # as leaves have eight rows
+            assert set(kept[:, 0].tolist()) <= set(known[:, 0].tolist())
 
 
 def test_without_bootstrap_weights_are_draws():

@@ -53,3 +53,36 @@ def test_partial_dependence_by_recursion(name):
             for m in (model, model.to_sklearn())
         )
         assert np.array_equal(found["average"], expected["average"])
+
+
+@pytest.mark.parametrize("name", ["DecisionTreeRegressor", "RandomForestRegressor"])
+def test_recursion_is_brute_force_where_every_combination_of_values_is_a_row(name):
+    """Recursion weighs branches by the training rows in them, brute force by the rows it is given:
+    the same if these are the rows of training and the features are independent among them."""
+    rows = np.stack(np.meshgrid(np.arange(5.0), np.arange(4.0), np.arange(3.0)), axis=-1)
+    rows = rows.reshape(-1, 3)
+    y = np.sin(3 * rows[:, 0]) * rows[:, 1] + rows[:, 2]
+    bags = {"bootstrap": False} if name.startswith("Random") else {}
+    model = getattr(gpuforest, name)(max_features=2, random_state=0, **bags).fit(rows, y)
+    for features in ([0], [1, 2]):
+        found, expected = (
+            partial_dependence(model, rows, features, method=method)["average"]
+            for method in ("recursion", "brute")
+        )
+        assert np.ptp(expected) > 0.5
+        assert np.allclose(found, expected, rtol=0, atol=1e-12)  # sums in another order
+
+
+def test_curves_of_single_rows_are_predicted_a_point_at_a_time(monkeypatch):
+    model = gpuforest.RandomForestRegressor(5, random_state=0).fit(*ROWS)
+    sizes, predict = [], type(model).predict
+    monkeypatch.setattr(
+        type(model), "predict", lambda self, X: (sizes.append(len(X)), predict(self, X))[1]
+    )
+    found = partial_dependence(model, ROWS[0], [2], kind="both", grid_resolution=20)
+    assert sizes == [len(ROWS[0])] * 20  # never all rows at all points
+    assert found["individual"].shape == (1, len(ROWS[0]), 20)
+    moved = ROWS[0].copy()
+    moved[:, 2] = found["grid_values"][0][7]
+    assert np.array_equal(found["individual"][0, :, 7], predict(model, moved))
+    assert np.allclose(found["average"], found["individual"].mean(axis=1))  # as NumPy adds up

@@ -1,12 +1,20 @@
 """Impurity importances by the rows out of bag: the definition, and features that say nothing."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from gpuforest import (
+    BaggingClassifier,
+    BinnedData,
+    ExtraTreesRegressor,
+    ModelFormatError,
     RandomForestClassifier,
     RandomForestRegressor,
+    load,
     oob_impurity_importance,
+    oob_permutation_importance,
 )
 from gpuforest.inspection.unbiased import oob_gains
 from gpuforest.nodes import is_leaf
@@ -41,14 +49,14 @@ def by_definition(forest, y):
 
 
 def test_the_definition_for_classes(backend):
-    forest = RandomForestClassifier(4, random_state=1, backend=backend).fit(X, CLASSES)
+    forest = RandomForestClassifier(2, random_state=1, backend=backend).fit(X, CLASSES)
     found = oob_impurity_importance(forest, X, CLASSES).importances
     one_hot = (CLASSES[:, None] == forest.classes_).astype(int)
     assert np.allclose(found, by_definition(forest, one_hot))  # sums in another order
 
 
 def test_the_definition_for_numbers(backend):
-    forest = RandomForestRegressor(4, random_state=1, max_features=1, backend=backend)
+    forest = RandomForestRegressor(2, random_state=1, max_features=1, backend=backend)
     forest.fit(X, NUMBERS)
     found = oob_impurity_importance(forest, X, NUMBERS).importances
     assert np.allclose(found, by_definition(forest, NUMBERS) / 2)  # means over two outputs
@@ -101,8 +109,10 @@ def test_columns_that_say_nothing_have_no_importance():
 
 def test_the_order_of_strobls_simulation():
     unbiased, usual = map(np.array, zip(*(strobl(0.2, seed) for seed in range(10)), strict=True))
-    assert unbiased.mean(axis=0).argmax() == 1
-    assert usual.mean(axis=0).argmax() != 1
+    unbiased, usual = unbiased.mean(axis=0), usual.mean(axis=0)
+    assert unbiased.argmax() == 1
+    assert np.delete(unbiased, 1).max() < unbiased[1] / 4  # no other column comes near
+    assert usual[[0, 3, 4]].min() > usual[1]  # numbers, 10 and 20 levels before the one that counts
 
 
 def test_rows_of_weight_zero_do_not_count():
@@ -128,10 +138,79 @@ def test_without_rows_out_of_bag():
         oob_impurity_importance(None, X, CLASSES)
 
 
-def test_a_picture_says_what_it_shows():
-    pytest.importorskip("matplotlib")
-    from gpuforest.plot import plot_importances
+def asking(kind=RandomForestClassifier, **given):
+    return kind(8, unbiased_importances=True, random_state=1, **given)
 
-    forest = RandomForestClassifier(5, random_state=0).fit(X, CLASSES)
-    ax = plot_importances(oob_impurity_importance(forest, X, CLASSES))
-    assert ax.get_xlabel().startswith("decrease of impurity out of bag")
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesRegressor])
+def test_the_attribute_is_what_the_function_finds(kind, backend, tmp_path):
+    y = CLASSES if kind is RandomForestClassifier else NUMBERS
+    forest = asking(kind, bootstrap=True, backend=backend).fit(X, y)
+    found = forest.unbiased_feature_importances_
+    assert np.array_equal(found, oob_impurity_importance(forest, X, y).importances_mean)
+    forest.save(tmp_path / "forest")
+    for same in (load(tmp_path / "forest"), pickle.loads(pickle.dumps(forest))):
+        assert np.array_equal(same.unbiased_feature_importances_, found)
+
+
+def test_it_is_there_only_if_it_was_asked_for(monkeypatch):
+    def not_called(*arguments):
+        raise AssertionError
+
+    monkeypatch.setattr("gpuforest.estimators.unbiased.unbiased_importances", not_called)
+    for forest in (RandomForestClassifier(2).fit(X, CLASSES), BaggingClassifier().fit(X, CLASSES)):
+        with pytest.raises(AttributeError, match="a fit with unbiased_importances=True; gpuforest"):
+            _ = forest.unbiased_feature_importances_
+    with pytest.raises(ValueError, match="bootstrap=True; set that, or unbiased_importances=False"):
+        asking(bootstrap=False).fit(X, CLASSES)
+    with pytest.raises(AttributeError, match="not fitted yet"):
+        _ = asking().unbiased_feature_importances_
+
+
+def test_trees_that_are_added_count():
+    whole = asking().fit(X, CLASSES).unbiased_feature_importances_
+    forest = RandomForestClassifier(3, warm_start=True, random_state=1).fit(X, CLASSES)
+    forest.set_params(n_estimators=8, unbiased_importances=True).fit(X, CLASSES)
+    assert np.array_equal(forest.unbiased_feature_importances_, whole)
+    later = RandomForestClassifier(8, warm_start=True, random_state=1).fit(X, CLASSES)
+    with pytest.warns(UserWarning, match="does not fit new trees"):
+        later.set_params(unbiased_importances=True).fit(X, CLASSES)
+    assert np.array_equal(later.unbiased_feature_importances_, whole)
+
+
+def test_bags_of_all_rows():
+    with pytest.warns(UserWarning, match="No row is out of any bag"):
+        forest = asking().fit(X[:1], CLASSES[:1])
+    assert np.isnan(forest.unbiased_feature_importances_).all()
+
+
+def test_a_file_whose_importances_do_not_fit(tmp_path):
+    forest = asking().fit(X, CLASSES)
+    for found, wrong in (([1.0], "do not fit"), ([0.0, np.inf, 0.0], "is no number")):
+        forest._unbiased_importances_ = np.array(found)
+        forest.save(tmp_path / "forest")
+        with pytest.raises(ModelFormatError, match=wrong):
+            load(tmp_path / "forest")
+
+
+@pytest.mark.parametrize("find", [oob_impurity_importance, oob_permutation_importance])
+def test_loaded_forests_know_their_bags(find, tmp_path):
+    weight = RNG.integers(0, 3, 80)
+    for kind, y in ((RandomForestClassifier, CLASSES), (RandomForestRegressor, NUMBERS)):
+        forest = kind(4, random_state=1).fit(X, y, sample_weight=weight)
+        forest.save(tmp_path / "forest")
+        loaded = load(tmp_path / "forest")
+        assert np.array_equal(find(loaded, X, y).importances, find(forest, X, y).importances)
+
+
+def test_binned_data_and_other_targets():
+    data = BinnedData.from_blocks([(X, CLASSES)], random_state=1)
+    forest = RandomForestClassifier(4, random_state=1).fit(data)
+    found = oob_impurity_importance(forest, data, None).importances
+    assert np.array_equal(found, oob_impurity_importance(forest, X, CLASSES).importances)
+    other = BinnedData.from_blocks([(X + 1, CLASSES)], random_state=1)
+    with pytest.raises(ValueError, match="X has other bins than the data"):
+        oob_impurity_importance(forest, other, None)
+    numbers = RandomForestRegressor(4, random_state=1).fit(X, NUMBERS)
+    with pytest.raises(ValueError, match="y has other values than in training"):
+        oob_impurity_importance(numbers, X, NUMBERS + 100)

@@ -15,6 +15,7 @@ from matplotlib.colors import to_rgb
 from paths import ROOT
 from scipy.sparse import csr_array
 from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.inspection import PartialDependenceDisplay
 from sklearn.utils import Bunch
 
 from gpuforest import (
@@ -25,6 +26,7 @@ from gpuforest import (
     RandomForestRegressor,
     RandomTreesEmbedding,
     impurity,
+    oob_impurity_importance,
     oob_permutation_importance,
 )
 from gpuforest.plot import (
@@ -288,6 +290,28 @@ def test_without_a_curve(tree):
         plot_oob(plain)
 
 
+# partial dependence, drawn by scikit-learn
+
+
+def test_partial_dependence_is_drawn_by_recursion(numbers):
+    drawn = [
+        PartialDependenceDisplay.from_estimator(
+            model, DIABETES.data, [2, (2, 8)], method="recursion", grid_resolution=8
+        )
+        for model in (numbers, numbers.to_sklearn())
+    ]
+    for own, theirs in zip(*(display.pd_results for display in drawn), strict=True):
+        assert np.array_equal(own["average"], theirs["average"])
+
+
+def test_curves_of_single_rows_are_drawn(numbers):
+    display = PartialDependenceDisplay.from_estimator(
+        numbers, DIABETES.data, [2], kind="both", subsample=30, random_state=0, grid_resolution=8
+    )
+    assert len(display.lines_.ravel()) == 31
+    check_readable(display.axes_.ravel()[0])
+
+
 # importances
 
 
@@ -322,6 +346,11 @@ def test_importances_of_a_tree_and_of_permutations(tree):
     for options, match in (({"top": 0}, "top=0"), ({"feature_names": ["a"]}, "1 names")):
         with pytest.raises(ValueError, match=match):
             plot_importances(found, **options)
+
+
+def test_importances_out_of_bag_say_what_they_are(forest):
+    ax = plot_importances(oob_impurity_importance(forest, PETALS, SPECIES))
+    assert ax.get_xlabel().startswith("decrease of impurity out of bag")
 
 
 def test_forty_features():
@@ -376,7 +405,7 @@ def test_importing_does_not_import_matplotlib():
 
 def test_the_pictures_of_the_pages_are_small_and_used():
     script = runpy.run_path(str(DOCS / "pictures.py"))
-    made = {f"{draw.__name__}.png" for draw in script["PICTURES"]}
+    made = {f"{draw.__name__}.png" for draw in (*script["PICTURES"], *script["SCREENSHOTS"])}
     pages = "".join(page.read_text() for page in DOCS.glob("*.md"))
     assert {path.name for path in (DOCS / "images").iterdir()} == made
     assert {*re.findall(r"\(images/(\w+\.png)\)", pages)} == made

@@ -11,11 +11,12 @@ import numpy as np
 
 from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.prefetch import prefetch
-from gpuforest.kernels.quantiles.members import INVERTED, LINEAR, LOWER, MEAN, Members
+from gpuforest.kernels.quantiles.members import COUNT, INVERTED, LINEAR, LOWER, MEAN, Members
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.types import I64, F64s, F64s2, F64s3, I64s, I64s2, I64s3, U64s
 
 WORD, IN_WORD, ONE, NONE = U(6), U(63), U(1), U(0)
+ROW = np.int64(2**COUNT - 1)
 EXPONENT, BIAS = np.int64(52), np.int64(1023)  # of float64
 AHEAD = 2  # rows whose leaves are prefetched
 
@@ -46,21 +47,24 @@ def new_scratch(n_rows: int) -> ByRank:
 
 @device
 def fetch_ahead(members, leaves, i):
-    """Fetch where the members of a later row's leaves begin, and those of the row before it."""
+    """Fetch the leaves of a later row, and the lists of the row before it."""
     last = leaves.shape[0] - 1
     later, next_ = min(i + AHEAD, last), min(i + 1, last)
     for t in range(leaves.shape[1]):
-        prefetch(members.begin, max(leaves[later, t], 0))
-        prefetch(members.row_count, 2 * members.begin[U(max(leaves[next_, t], 0))])
+        prefetch(members.leaf, max(leaves[later, t], 0))
+        leaf = members.leaf[U(max(leaves[next_, t], 0))]
+        if leaf < 0:
+            prefetch(members.lists, 2 * ~leaf)
 
 
 @device
-def draws_of(members, begin, end):
-    """The number of draws in a leaf."""
-    draws = np.int64(0)
-    for e in range(begin, end):
-        draws += members.row_count[U(e), U(1)]
-    return draws
+def add_member(members, k, ranks, row, weight):
+    """Add the weight of one member."""
+    r = U(row)
+    if k > 0:
+        r = U(members.rank[U(k), r])
+    ranks.weight[r] += weight
+    ranks.bits[r >> WORD] |= ONE << (r & IN_WORD)
 
 
 @device
@@ -71,16 +75,20 @@ def add_members(members, leaves, i, k, ranks):
         node = leaves[i, t]
         if node < 0:
             continue
-        begin, end = members.begin[U(node)], members.begin[U(node + 1)]
-        own = draws_of(members, begin, end)
-        each = members.weight // own if own > 1 else members.weight
+        leaf = members.leaf[U(node)]
+        if leaf >= 0:
+            count = leaf >> COUNT
+            draws += count
+            weight = members.weight // count * count if count > 1 else members.weight
+            add_member(members, k, ranks, leaf & ROW, weight)
+            continue
+        begin = ~leaf
+        n, own = members.lists[U(begin), U(0)], members.lists[U(begin), U(1)]
+        each = members.weight // own
         draws += own
-        for e in range(begin, end):
-            r = U(members.row_count[U(e), U(0)])
-            if k > 0:
-                r = U(members.rank[U(k), r])
-            ranks.weight[r] += each * members.row_count[U(e), U(1)]
-            ranks.bits[r >> WORD] |= ONE << (r & IN_WORD)
+        for e in range(begin + 1, begin + 1 + n):
+            weight = each * members.lists[U(e), U(1)]
+            add_member(members, k, ranks, members.lists[U(e), U(0)], weight)
     return draws
 
 
@@ -183,22 +191,37 @@ def quantiles(
                     out[i, k, j] = quantile(y[k], ranks, n, draws, q[j], how)
 
 
+@device
+def add_below(members, row, weight, low, high, i, out):
+    """Add the weight of one member to the sums of row i."""
+    for k in range(low.shape[1]):
+        rank = members.rank[k, row]
+        out[i, k, 0] += weight if rank < low[i, k] else 0
+        out[i, k, 1] += weight if rank < high[i, k] else 0
+        out[i, k, 2] += weight
+
+
 @kernel
 def weights_below(members: Members, leaves: I64s2, low: I64s2, high: I64s2, out: I64s3):
     """Add the weights and draws to `out` i64[n, K, 4], which holds zeros."""
     for i in range(len(leaves)):
+        draws = np.int64(0)
         for t in range(leaves.shape[1]):
             node = leaves[i, t]
             if node < 0:
                 continue
-            begin, end = members.begin[node], members.begin[node + 1]
-            draws = draws_of(members, begin, end)
-            each = members.weight // draws
-            for k in range(low.shape[1]):
-                out[i, k, 2] += each * draws
-                out[i, k, 3] += draws
-                for e in range(begin, end):
-                    rank = members.rank[k, members.row_count[e, 0]]
-                    weight = each * members.row_count[e, 1]
-                    out[i, k, 0] += weight if rank < low[i, k] else 0
-                    out[i, k, 1] += weight if rank < high[i, k] else 0
+            leaf = members.leaf[node]
+            if leaf >= 0:
+                count = leaf >> COUNT
+                draws += count
+                weight = members.weight // count * count
+                add_below(members, leaf & ROW, weight, low, high, i, out)
+                continue
+            begin = ~leaf
+            n, own = members.lists[begin, 0], members.lists[begin, 1]
+            draws += own
+            for e in range(begin + 1, begin + 1 + n):
+                weight = members.weight // own * members.lists[e, 1]
+                add_below(members, members.lists[e, 0], weight, low, high, i, out)
+        for k in range(low.shape[1]):
+            out[i, k, 3] = draws

@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from gpuforest.kernels.quantiles.members import HIGHER, INVERTED, LINEAR, LOWER, MEAN, Members
+from gpuforest.kernels.quantiles.members import (
+    COUNT,
+    HIGHER,
+    INVERTED,
+    LINEAR,
+    LOWER,
+    MEAN,
+    Members,
+)
 
 
 def quantiles(
@@ -69,9 +77,19 @@ def quantiles(
     return out
 
 
+def members_of(members: Members, node: int) -> np.ndarray:
+    """The row and the count of each member of a leaf, i32[n, 2]."""
+    leaf = int(members.leaf[node])
+    if leaf >= 0:
+        return np.array([[leaf & 2**COUNT - 1, leaf >> COUNT]], np.int32)
+    begin = ~leaf
+    found: np.ndarray = members.lists[begin + 1 : begin + 1 + members.lists[begin, 0]]
+    return found
+
+
 def weights_of(members: Members, node: int) -> tuple[np.ndarray, np.ndarray, int]:
     """The rows i32[n] in a leaf, their weights i64[n], and the number of its draws."""
-    row, count = members.row_count[members.begin[node] : members.begin[node + 1]].T
+    row, count = members_of(members, node).T
     draws = int(count.sum())
     return row, count * np.int64(members.weight // draws), draws
 

@@ -2,8 +2,8 @@
 
 Rows walk down a tree in groups, in three phases. In the top levels, each node is compared with the
 codes of the whole group, in vectors and without branches. Below them, while many rows are not at a
-leaf, all take a step in vectors. The last rows take a step in turn; each node is prefetched a whole
-round before it is read, so no step waits for memory.
+leaf, all take a step in vectors. The last rows take a step in turn. In both, each node is
+prefetched a whole round before it is read, so few steps wait for memory.
 """
 
 from typing import NamedTuple
@@ -149,6 +149,8 @@ def step_all(trees, root, codes, words, first, n, at):
         child = np.int32(((word >> CHILD) & CHILD_BITS) + right)
         at[i] = child if is_split else at[i]
         moved += is_split
+    for i in range(n):
+        prefetch(nodes, root + at[i])
     return moved
 
 

@@ -1,0 +1,368 @@
+"""A fitted model as one file of C99."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
+from gpuforest.export.replacing import replaced
+from gpuforest.export.tables import Tables, tables_of
+
+WIDTH = 96  # of the lines of tables
+KEYWORDS = (
+    " auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while main node walk exp_of "
+)
+NUMBERS = {"float64": ("double", np.float64), "float32": ("float", np.float32)}
+
+HEAD = """\
+/* {title}
+ *
+ * Predictions are those of gpuforest to the last bit{but}. Nothing is allocated, and only headers
+ * of the language are needed. Compile it as ISO C99 (cc -std=c99); options such as -ffast-math,
+ * which lose NaN and the order of sums, are refused.
+ *
+ * x: {n_features} features in this order; NaN: a missing value
+{features}
+ * out: {n_values} {what}
+{labels} */
+#include <math.h>
+#include <stdint.h>
+
+#ifdef __FAST_MATH__
+#error "-ffast-math changes predictions: compile without it"
+#endif
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+"""
+NODE = """\
+/* A row goes to `next` where x[feature] <= THRESHOLDS[cut]{or_set}, else to the node behind it; a
+ * missing value goes to `next` where the highest bit is set. A leaf has the feature {leaf}, and
+ * `next` is its row of VALUES. */
+typedef struct {{
+    uint32_t next;
+    {feature} feature;
+    {cut} cut;
+}} node;
+
+"""
+WALK = """\
+static uint32_t walk(const {number} *x, uint32_t at)
+{{
+    for (;;) {{
+        const node *n = NODES + at;
+        {number} value;
+        int left;
+        if (n->feature == {leaf})
+            return n->next;
+        value = x[n->feature];
+        if (value != value)
+            left = (int)(n->next >> 31);
+{of_set}\
+        else
+            left = value <= THRESHOLDS[n->cut];
+        at = (n->next & 0x7fffffff) + (uint32_t)!left;
+    }}
+}}
+
+"""
+OF_SET = """\
+        else if (CATEGORIES[n->feature]) {{
+            uint32_t most = CATEGORIES[n->feature];
+            uint32_t code = value >= 0 && value < ({number})most ? (uint32_t)value : most;
+            left = (int)(SETS[n->cut + code / 32] >> (code % 32) & 1);
+        }}
+"""
+EXP = f"""\
+/* The exponential out of the four operations: the last bit of a library's differs. */
+static double exp_of(double x)
+{{
+    static const double series[{len(FACTORIALS)}] = {{
+{{factors}}
+    }};
+    union {{ uint64_t bits; double value; }} power;
+    double k, rest, found = series[0];
+    int64_t whole;
+    int i;
+    x = x > {MOST!r} ? {MOST!r} : x < -{MOST!r} ? -{MOST!r} : x;
+    k = x * {LOG2_E!r} + 0.5;
+    whole = (int64_t)k;
+    whole -= (double)whole > k;
+    k = (double)whole;
+    rest = (x - k * {LN2_HIGH!r}) - k * {LN2_LOW!r};
+    for (i = 1; i < {len(FACTORIALS)}; i++)
+        found = found * rest + series[i];
+    power.bits = (uint64_t)(whole + 1023) << 52; /* 2 to the power of whole */
+    return found * power.value;
+}}
+
+"""
+SOFTMAX = """\
+    top = sum[0];
+    for (k = 1; k < {K}; k++)
+        top = sum[k] > top ? sum[k] : top;
+    for (k = 0; k < {K}; k++)
+        total += out[k] = exp_of(sum[k] - top);
+    for (k = 0; k < {K}; k++)
+        out[k] /= total;
+"""
+LINKS = {
+    "identity": "    for (k = 0; k < {K}; k++)\n        out[k] = sum[k];\n",
+    "exp": "    out[0] = exp_of(sum[0]);\n",
+    "logistic": "    out[1] = 1.0 / (1.0 + exp_of(-sum[0]));\n    out[0] = 1.0 - out[1];\n",
+    "softmax": SOFTMAX,
+}
+
+
+def export_c(
+    estimator: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    dtype: str = "float64",
+    name: str = "predict",
+    feature_names: Sequence[str] | None = None,
+) -> str:
+    """A fitted estimator as one file of C99 that needs no library and allocates nothing.
+
+    It has a function `void predict(const double *x, double *out)`, which writes means; that of
+    classes, `void predict(const double *x, double *out, int *label)`, writes the probabilities of
+    all classes, of several outputs one after another, and for each output the number of its class
+    in `classes_`. Results are equal to those here to the last bit, but for the probabilities of
+    AdaBoost, whose exponentials are rounded otherwise. Infinities are not refused: they go the way
+    of the largest numbers. Of categorical features x has the codes of `gpuforest.category_codes`.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or regressor of gpuforest
+    path : str or path, default=None
+        A file to write as well, whole or not at all.
+    dtype : {"float64", "float32"}, default="float64"
+        Of x and of thresholds, which "float32" makes the largest numbers of it that are not above
+        the model's. Sums and results are of type double always.
+    name : str, default="predict"
+        Of the function, and what the names of its tables of labels begin with.
+    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
+
+    Returns
+    -------
+    str, the source text
+
+    Raises
+    ------
+    ValueError : not fitted; no name in C; splits by sums of features, a median of trees
+    TypeError : an estimator of another kind
+    OSError : the file cannot be written
+    """
+    if dtype not in NUMBERS:
+        raise ValueError(f'dtype={dtype!r} is unknown: pass "float64" or "float32"')
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or f" {name} " in KEYWORDS:
+        raise ValueError(f"name={name!r} is no name of a function in C: pass another")
+    source = "".join(_parts(tables_of(estimator, "C", feature_names), type(estimator), dtype, name))
+    if path is not None:
+        with replaced(Path(path)) as file:
+            file.write_text(source, encoding="ascii", newline="\n")
+    return source
+
+
+def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
+    """The file, part by part."""
+    number, own = NUMBERS[dtype]
+    leaf = "UINT16_MAX" if tables.n_features < 2**16 - 1 else "UINT32_MAX"
+    nodes, thresholds, sets = _nodes(tables, own)
+    cut_type = "uint16_t" if max(len(thresholds), len(sets)) <= 2**16 else "uint32_t"
+    yield _head(tables, kind, name)
+    yield from _labels(tables, name)
+    or_set = ",\n * or, of categories, where its bit in SETS is set" if len(sets) else ""
+    yield NODE.format(
+        or_set=or_set, leaf=leaf, feature=leaf.lower().replace("max", "t"), cut=cut_type
+    )
+    rows = (f"{{{following},{feature},{cut}}}" for following, feature, cut in nodes)
+    yield from _table(f"static const node NODES[{len(tables.feature)}]", rows)
+    yield from _table(f"static const uint32_t ROOTS[{tables.n_trees}]", map(str, _roots(tables)))
+    yield from _table(
+        f"static const {number} THRESHOLDS[{max(1, len(thresholds))}]",
+        (_number(value, number) for value in (thresholds or [0.0])),
+    )
+    K, V = tables.values.shape[1], len(tables.values)
+    shape = f"[{V}]" if K == 1 else f"[{V}][{K}]"
+    yield from _table(f"static const double VALUES{shape}", map(_row, tables.values.tolist()))
+    if len(sets):
+        counts = [len(tables.categories.get(f, ())) for f in range(tables.n_features)]
+        yield from _table(f"static const uint32_t CATEGORIES[{len(counts)}]", map(str, counts))
+        yield from _table(f"static const uint32_t SETS[{len(sets)}]", map(hex, sets))
+    of_set = OF_SET.format(number=number) if len(sets) else ""
+    yield WALK.format(number=number, leaf=leaf, of_set=of_set)
+    if tables.link != "identity":
+        factors = ",\n".join(f"        {f!r}" for f in reversed(FACTORIALS))
+        yield EXP.replace("{factors}", factors)
+    yield from _function(tables, number, name)
+
+
+def _nodes(tables: Tables, dtype: Any) -> tuple[Iterator[Any], list[float], list[int]]:
+    """Rows for the nodes, and the distinct thresholds and the words of sets that they refer to."""
+    is_leaf = tables.feature < 0
+    categorical = np.isin(tables.feature, [*tables.categories])
+    rounded = tables.rounded(dtype)
+    thresholds, at = np.unique(rounded[~is_leaf & ~categorical], return_inverse=True)
+    cut = np.zeros(len(is_leaf), np.int64)
+    cut[~is_leaf & ~categorical] = at
+    known: dict[bytes, int] = {}
+    words: list[int] = []
+    for node in np.flatnonzero(categorical).tolist():
+        n = len(tables.categories[int(tables.feature[node])])
+        bits = np.zeros((n // 32 + 1) * 32, bool)
+        bits[tables.sets.get(node, [])] = True
+        packed = np.packbits(bits, bitorder="little").tobytes()
+        if packed not in known:
+            known[packed] = len(words)
+            words += np.frombuffer(packed, "<u4").tolist()
+        cut[node] = known[packed]
+    following = tables.left + (tables.missing_left.astype(np.int64) << 31)
+    most = 2**16 - 1 if tables.n_features < 2**16 - 1 else 2**32 - 1
+    columns = np.where(is_leaf, tables.leaf, following), np.where(is_leaf, most, tables.feature)
+    if max(len(is_leaf), len(tables.values)) >= 2**31:
+        raise ValueError("the model has more than 2^31 nodes, too many for a file of C")
+    rows = zip(*(column.tolist() for column in (*columns, cut)), strict=True)
+    return rows, thresholds.tolist(), words
+
+
+def _roots(tables: Tables) -> list[int]:
+    return list(tables.offsets[:-1].tolist())
+
+
+def _head(tables: Tables, kind: type, name: str) -> str:
+    """The comment at the beginning, and the headers."""
+    lines = []
+    for f, feature in enumerate(tables.names):
+        codes = ", ".join(f"{i} {c!r}" for i, c in enumerate(tables.categories.get(f, ())))
+        n = len(tables.categories.get(f, ()))
+        lines += [f"    {f} {feature}"] + [f"        {codes}, {n} any other"] * (n > 0)
+    features = "\n".join(f" * {_in_comment(line)}" for line in lines)
+    is_classes = bool(tables.classes)
+    what = "probabilities of the classes" if is_classes else "numbers"
+    labels = " * label: for each output the number of its class\n" if is_classes else ""
+    but = ", but for the rounding of exponentials" if tables.link == "votes" else ""
+    return HEAD.format(
+        title=f"{kind.__name__} of gpuforest, {tables.n_trees} trees",
+        but=but,
+        n_features=tables.n_features,
+        features=features,
+        n_values=_n_out(tables),
+        what=what,
+        labels=labels,
+    )
+
+
+def _n_out(tables: Tables) -> int:
+    """Numbers that are written."""
+    return max(2, tables.n_values) if tables.link == "logistic" else tables.n_values
+
+
+def _labels(tables: Tables, name: str) -> Iterator[str]:
+    """A table of the labels of each output; that of labels of other kinds is left out."""
+    for i, classes in enumerate(tables.classes):
+        ending = f"_{i}" if len(tables.classes) > 1 else ""
+        table = f"{name}_classes{ending}[{len(classes)}]"
+        values = classes.tolist()
+        if all(isinstance(value, str) for value in values):
+            yield from _table(f"const char *const {table}", map(_string, values))
+        elif all(isinstance(v, int) and -(2**31) <= v < 2**31 for v in values):
+            yield from _table(f"const int32_t {table}", (str(int(value)) for value in values))
+
+
+def _function(tables: Tables, number: str, name: str) -> Iterator[str]:
+    """The function that predicts."""
+    K, link = tables.n_sums, tables.link
+    label = ", int *label" if tables.classes else ""
+    softmax = link in ("softmax", "votes")
+    yield f"void {name}(const {number} *x, double *out{label})\n{{\n"
+    begin = tables.baseline if tables.baseline is not None else np.zeros(K)
+    yield f"    double sum[{K}] = {{{', '.join(map(repr, begin.tolist()))}}};\n"
+    yield "    double top, total = 0.0;\n" if softmax else ""
+    yield "    int t;\n" if link in ("exp", "logistic") else "    int t, k;\n"
+    yield f"    for (t = 0; t < {tables.n_trees}; t++) {{\n"
+    if tables.values.shape[1] == 1:
+        at = "0" if K == 1 else f"t % {K}"
+        yield f"        sum[{at}] += VALUES[walk(x, ROOTS[t])];\n    }}\n"
+    else:
+        yield "        const double *added = VALUES[walk(x, ROOTS[t])];\n"
+        yield f"        for (k = 0; k < {K}; k++)\n            sum[k] += added[k];\n    }}\n"
+    if tables.divisor is not None:
+        yield f"    for (k = 0; k < {K}; k++)\n        sum[k] /= {tables.divisor!r};\n"
+    yield from _decisions(tables)
+    yield from _votes(K) if link == "votes" else ()
+    yield (LINKS["softmax"] if link == "votes" else LINKS[link]).format(K=K) + "}\n"
+
+
+def _decisions(tables: Tables) -> Iterator[str]:
+    """The labels of the highest sums, the first among equals."""
+    first = 0
+    for i, classes in enumerate(tables.classes):
+        if tables.link == "logistic":
+            yield "    label[0] = sum[0] > 0;\n"
+            return
+        yield f"    label[{i}] = 0;\n"
+        if len(classes) > 1:
+            here = f"sum[{first} + label[{i}]]"
+            yield f"    for (k = 1; k < {len(classes)}; k++)\n"
+            yield f"        label[{i}] = sum[{first} + k] > {here} ? k : label[{i}];\n"
+        first += len(classes)
+
+
+def _votes(K: int) -> Iterator[str]:
+    """Decisions of AdaBoost from shares of the votes, see `AdaBoostClassifier.predict_proba`."""
+    if K == 2:
+        yield "    sum[1] -= sum[0];\n    sum[0] = -sum[1];\n"
+        return
+    yield f"    for (k = 0; k < {K}; k++)\n"
+    yield f"        sum[k] = ({K}.0 * sum[k] - 1.0) / {float(max(K - 1, 1) ** 2)!r};\n"
+
+
+def _table(head: str, items: Iterable[str]) -> Iterator[str]:
+    """A table, as many items on a line as fit."""
+    yield f"{head} = {{\n"
+    items = iter(items)
+    while some := list(islice(items, 4096)):
+        line = "   "
+        for item in some:
+            if len(line) + len(item) > WIDTH:
+                yield line + "\n"
+                line = "   "
+            line += f" {item},"
+        yield line + "\n"
+    yield "};\n\n"
+
+
+def _number(value: float, kind: str) -> str:
+    """A constant of C; those of type float are those of the number's shortest decimal form."""
+    if value == np.inf:
+        return "INFINITY"
+    return f"{value!r}f" if kind == "float" else repr(value)
+
+
+def _row(values: list[float]) -> str:
+    found = ",".join(map(repr, values))
+    return found if len(values) == 1 else f"{{{found}}}"
+
+
+def _string(text: str) -> str:
+    """A string of C, of UTF-8 in plain ASCII."""
+    safe = {*b" !#$%&'()*+,-./:;<=>@[]^_`{|}~"} | {c for c in range(128) if chr(c).isalnum()}
+    return '"' + "".join(chr(b) if b in safe else f"\\{b:03o}" for b in text.encode()) + '"'
+
+
+def _in_comment(text: str) -> str:
+    """Text that neither ends a comment nor begins another."""
+    shown = text.encode("ascii", "backslashreplace").decode()
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
+    return shown.replace("*/", "* /").replace("/*", "/ *").rstrip("\\").replace("??", "? ?")

@@ -1,0 +1,268 @@
+"""A fitted model as plain tables, from which whole models are written for other runtimes.
+
+A row of numbers walks down each tree to a leaf, and each leaf has a row of `values`. They are
+added up tree after tree, in this order: sums of rounded numbers are equal to the last bit in no
+other. Then they are divided, or a link function makes probabilities of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.backends.arrays import to_host
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.data.validation import check_table
+from gpuforest.estimators.adaboost import AdaBoostClassifier
+from gpuforest.estimators.boosting import HistGradientBoosting
+from gpuforest.estimators.isolation import IsolationForest
+from gpuforest.estimators.quantile_forests import QuantileForest
+from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.forest import Forest
+from gpuforest.nodes import has_set, is_leaf, leaf_rows, unpack
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """A model's trees, and what becomes of their leaves. Nodes are those of all trees, M in all.
+
+    names : the names of the features
+    categories : those of the categorical features. Their values are codes: the position of a
+        category, their number for any other value, NaN for a missing one
+    offsets : i64[T + 1], tree t has the nodes offsets[t] .. offsets[t + 1] - 1
+    feature : i64[M]; -1: a leaf
+    threshold : f64[M]; x <= threshold goes left. +inf: all but missing values do
+    missing_left : bool[M], whether missing values go left
+    left : i64[M], the node to the left, of all nodes; the one to the right is the next
+    sets : for splits by categories, the codes that go left, ascending; a split by which only
+        missing values go left is one by the threshold -1
+    leaf : i64[M], the row of `values` of leaves; 0 for splits
+    values : f64[V, W], distinct rows
+    baseline : f64[K] or None, what the sums begin with
+    divisor : float or None, what they are divided by
+    link : "identity", "logistic", "softmax", "exp", or "votes" of AdaBoost
+    classes : the labels of each output; (): it predicts numbers
+    n_sums : K, numbers that leaves add up to
+    """
+
+    names: list[str]
+    categories: dict[int, tuple[Any, ...]]
+    offsets: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    missing_left: np.ndarray
+    left: np.ndarray
+    sets: dict[int, np.ndarray]
+    leaf: np.ndarray
+    values: np.ndarray
+    baseline: np.ndarray | None
+    divisor: float | None
+    link: str
+    classes: tuple[np.ndarray, ...]
+    n_sums: int
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_features(self) -> int:
+        return len(self.names)
+
+    @property
+    def each_adds_one(self) -> bool:
+        """Whether W = 1 and tree t adds to sum t % K alone; else W = K, and each adds to all."""
+        return self.baseline is not None
+
+    @property
+    def n_values(self) -> int:
+        """Numbers in a prediction: probabilities of all classes of all outputs, or means."""
+        return sum(len(c) for c in self.classes) or self.n_sums
+
+    @property
+    def has_strings(self) -> bool:
+        """Whether a feature has strings as categories."""
+        return any(map(is_text, self.categories.values()))
+
+    def rounded(self, dtype: Any) -> np.ndarray:
+        """Thresholds of a dtype: the largest numbers not above them, so that each number of
+        the dtype is at most the one as it is at most the other."""
+        with np.errstate(over="ignore", under="ignore"):
+            near = self.threshold.astype(dtype)
+        lower = np.nextafter(near, dtype(-np.inf))
+        return np.asarray(np.where(near > self.threshold, lower, near))
+
+
+def is_text(categories: tuple[Any, ...]) -> bool:
+    """Whether the categories of a feature are strings."""
+    return any(isinstance(category, str) for category in categories)
+
+
+def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = None) -> Tables:
+    """The tables of a fitted estimator.
+
+    Parameters
+    ----------
+    form : str, what is written, for error messages
+    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
+
+    Raises
+    ------
+    ValueError : not fitted, a wrong number of names, or trees that are not exported whole
+    TypeError : no estimator of gpuforest, or one of another kind
+    """
+    forest = _forest_of(estimator, form)
+    F = forest.edges.n_features
+    if feature_names is None:
+        feature_names = getattr(estimator, "feature_names_in_", [f"feature_{i}" for i in range(F)])
+    if len(feature_names) != F:
+        raise ValueError(
+            f"feature_names has {len(feature_names)} names, the model {F} features: pass a name "
+            "for each"
+        )
+    feature, bin, missing_left, child = unpack(np, forest.nodes)
+    first = np.repeat(forest.tree_offsets[:-1], np.diff(forest.tree_offsets))
+    threshold = forest.edges.threshold(np.maximum(feature, 0), bin)
+    leaves = is_leaf(forest.nodes)
+    values, leaf = _values(forest, leaves)
+    sets = _sets(forest, feature)
+    threshold[[node for node, codes in sets.items() if not len(codes)]] = -1.0
+    coding: Any = forest.coding
+    classes = coding.several or (() if coding.classes is None else (coding.classes,))
+    return Tables(
+        names=[str(name) for name in feature_names],
+        categories=forest.edges.categories,
+        offsets=forest.tree_offsets,
+        feature=feature,
+        threshold=np.where(leaves, 0.0, threshold),
+        missing_left=missing_left,
+        left=np.where(leaves, 0, first + child),
+        sets={node: codes for node, codes in sets.items() if len(codes)},
+        leaf=leaf,
+        values=values,
+        baseline=forest.baseline,
+        divisor=_divisor(forest),
+        link=_link(estimator),
+        classes=tuple(classes),
+        n_sums=coding.n_values if forest.baseline is not None else values.shape[1],
+    )
+
+
+def category_codes(estimator: Any, X: Any) -> np.ndarray:
+    """The rows of X as the numbers that exported models take: categories become codes.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest
+    X : array-like or frame of shape (n_samples, n_features), as `predict` takes it
+
+    Returns
+    -------
+    float32 or float64 array of shape (n_samples, n_features): of a categorical feature the
+    position of each category among those of the fit, their number for any other value, and
+    NaN where the value is missing; of other features the numbers of X
+
+    Raises
+    ------
+    ValueError : not fitted, or X is refused by `predict`
+    TypeError : no estimator of gpuforest
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpuforest import DecisionTreeClassifier, category_codes
+    >>> X = np.array([["red", 1.0], ["blue", 2.0], ["red", 3.0]], object)
+    >>> tree = DecisionTreeClassifier(categorical_features=[0]).fit(X, [0, 1, 0])
+    >>> category_codes(tree, np.array([["red", 5.0], ["green", 6.0]], object)).tolist()
+    [[1.0, 5.0], [2.0, 6.0]]
+    """
+    if hasattr(estimator, "fit"):
+        check_is_fitted(estimator)
+    if not isinstance(getattr(estimator, "forest_", None), Forest):
+        raise TypeError(f"a {type(estimator).__name__} has no categories of gpuforest's")
+    return np.asarray(to_host(check_table(estimator, X, NumpyBackend())))
+
+
+def _forest_of(estimator: Any, form: str) -> Forest:
+    """The forest of an estimator that can be exported whole."""
+    if hasattr(estimator, "fit"):
+        check_is_fitted(estimator)
+    name = type(estimator).__name__
+    if getattr(estimator, "_is_theirs", False):
+        raise ValueError(
+            f"an ensemble of {type(estimator.estimator).__name__} was fitted by scikit-learn: "
+            f"only trees of gpuforest's are written as {form}"
+        )
+    forest = getattr(estimator, "forest_", None)
+    known = isinstance(estimator, Classifier | Regressor | HistGradientBoosting)
+    if not isinstance(forest, Forest) or not known:
+        raise TypeError(
+            f"a {name} is not written as {form}: pass a fitted classifier or regressor of "
+            "gpuforest (gpuforest.from_sklearn converts scikit-learn's)"
+        )
+    if isinstance(estimator, QuantileForest | IsolationForest):
+        raise TypeError(
+            f"a {name} is not written as {form}: it predicts no means of leaves. Write a "
+            "RandomForestRegressor, or use gpuforest.load where the model runs"
+        )
+    if forest.combine == "median":
+        raise ValueError(
+            f"a {name} predicts a weighted median of its trees, which {form} lacks: use a "
+            "RandomForestRegressor, or gpuforest.load where the model runs"
+        )
+    if forest.oblique:
+        raise ValueError(
+            f"splits by sums of features are not written as {form}: train with "
+            "feature_combinations=None, or use gpuforest.load where the model runs"
+        )
+    return forest
+
+
+def _values(forest: Forest, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows that leaves add, f64[V, W], and which one each has, i64[M]."""
+    row = np.zeros(len(forest.nodes), np.int64)
+    row[leaves] = leaf_rows(forest.nodes[leaves])
+    values = forest.values
+    if forest.baseline is not None:  # a leaf of tree t adds to sum t % K alone
+        tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))
+        column = np.zeros(len(values), np.int64)
+        column[row[leaves]] = tree[leaves] % values.shape[1]
+        values = values[np.arange(len(values)), column][:, None]
+    distinct, which = np.unique(values, axis=0, return_inverse=True)
+    return np.ascontiguousarray(distinct), np.where(leaves, which.reshape(-1)[row], 0)
+
+
+def _divisor(forest: Forest) -> float | None:
+    """What `Forest.combined` divides sums by."""
+    if forest.combine == "sum":
+        return None
+    weights = forest.tree_weights
+    return float(forest.n_trees) if weights is None else math.fsum(weights)
+
+
+def _link(estimator: Any) -> str:
+    """How sums become predictions."""
+    if isinstance(estimator, AdaBoostClassifier):
+        return "votes"
+    if estimator.forest_.baseline is None:
+        return "identity"
+    loss = estimator.forest_.coding.loss
+    if loss.is_classes:
+        return "softmax" if loss.n_raw > 1 else "logistic"
+    return "exp" if loss.is_log else "identity"
+
+
+def _sets(forest: Forest, feature: np.ndarray) -> dict[int, np.ndarray]:
+    """The codes i64[n] that go left at each split by categories."""
+    found = {}
+    for node in np.flatnonzero(has_set(forest.nodes)).tolist():
+        first, own = int(forest.set_at[node]), int(feature[node])
+        words = forest.sets[first : first + forest.edges.set_words[own]]
+        bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
+        found[node] = np.flatnonzero(bits[: forest.edges.n_bins[own]])
+    return found

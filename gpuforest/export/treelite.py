@@ -1,0 +1,148 @@
+"""A fitted model as one of treelite, for nvForest, FIL and TL2cgen."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gpuforest.export.tables import Tables, tables_of
+
+LINKS = {"softmax": "softmax", "logistic": "sigmoid", "exp": "exponential"}
+
+
+def to_treelite(estimator: Any) -> Any:
+    """A fitted estimator of ours as a model of treelite that predicts the same.
+
+    Thresholds and leaves are 64-bit numbers. Where a runtime adds up the trees in their order and
+    in 64 bits, as treelite's own GTIL does, probabilities and means are equal to the last bit, and
+    so are raw predictions of boosting: the first trees of a boosted model are one leaf each, its
+    baseline, because treelite would add that last.
+
+    Probabilities that boosting gives to several classes are rounded to 32 bits by GTIL.
+
+    The model takes numbers; of categorical features the codes that `gpuforest.category_codes`
+    gives. It knows classes by their number in `classes_`.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or regressor of gpuforest
+
+    Returns
+    -------
+    treelite.Model
+
+    Raises
+    ------
+    ImportError : the package treelite is absent
+    ValueError : not fitted; AdaBoost, whose trees do not count alike; splits by sums of features
+    TypeError : an estimator of another kind
+    """
+    try:
+        from treelite.model_builder import ModelBuilder
+    except ImportError as error:
+        raise ImportError(
+            "to_treelite needs the package treelite: pip install 'gpuforest[treelite]'"
+        ) from error
+    tables = tables_of(estimator, "a treelite model")
+    if tables.link == "votes":
+        raise ValueError(
+            "the trees of AdaBoost do not count alike, and treelite's do: use to_onnx, or a forest"
+        )
+    builder: Any = ModelBuilder(
+        threshold_type="float64", leaf_output_type="float64", **_facts(tables)
+    )
+    for value in () if tables.baseline is None else tables.baseline.tolist():
+        builder.start_tree()
+        builder.start_node(0)
+        builder.leaf(value)
+        builder.end_node()
+        builder.end_tree()
+    values = _vectors(tables)
+    for begin, end in pairwise(tables.offsets.tolist()):
+        _add_tree(builder, tables, values, begin, end)
+    return builder.commit()
+
+
+def _facts(tables: Tables) -> dict[str, Any]:
+    """What treelite knows of a model beside its nodes."""
+    from treelite.model_builder import Metadata, PostProcessorFunc, TreeAnnotation
+
+    several = [len(c) for c in tables.classes]
+    K, T = tables.n_sums, tables.n_trees
+    if tables.each_adds_one:
+        T += K
+        task = {"logistic": "kBinaryClf", "softmax": "kMultiClf"}.get(tables.link, "kRegressor")
+        facts: dict[str, Any] = {
+            "task_type": task,
+            "num_target": 1,
+            "num_class": [K],
+            "leaf_vector_shape": (1, 1),
+        }
+        targets, classes = [0] * T, [t % K for t in range(T)]
+    elif several:
+        shape = len(several), max(several)
+        facts = {"task_type": "kMultiClf", "num_target": len(several), "num_class": several}
+        facts["leaf_vector_shape"] = shape
+        targets, classes = [-1 if len(several) > 1 else 0] * T, [-1 if shape[1] > 1 else 0] * T
+    else:
+        facts = {"task_type": "kRegressor", "num_target": K, "num_class": [1] * K}
+        facts["leaf_vector_shape"] = (K, 1)
+        targets, classes = [-1 if K > 1 else 0] * T, [0] * T
+    return {
+        "metadata": Metadata(
+            num_feature=tables.n_features, average_tree_output=tables.divisor is not None, **facts
+        ),
+        "tree_annotation": TreeAnnotation(num_tree=T, target_id=targets, class_id=classes),
+        "postprocessor": PostProcessorFunc(name=LINKS.get(tables.link, "identity")),
+        "base_scores": [0.0] * facts["num_target"] * max(facts["num_class"]),
+    }
+
+
+def _vectors(tables: Tables) -> list[Any]:
+    """What each row of values is in treelite: a number, or a list with a part for each output,
+    all as long as the longest."""
+    if tables.values.shape[1] == 1:
+        return list(tables.values[:, 0].tolist())
+    sizes = [len(c) for c in tables.classes]
+    if len(sizes) < 2:
+        return list(tables.values.tolist())
+    wide = np.zeros((len(tables.values), len(sizes), max(sizes)))
+    parts = np.split(tables.values, np.cumsum(sizes)[:-1], axis=1)
+    for i, part in enumerate(parts):
+        wide[:, i, : sizes[i]] = part
+    return list(wide.reshape(len(wide), -1).tolist())
+
+
+def _add_tree(builder: Any, tables: Tables, values: list[Any], begin: int, end: int) -> None:
+    """Add the tree with the nodes begin .. end - 1."""
+    own = slice(begin, end)
+    lists = tables.feature, tables.threshold, tables.missing_left, tables.left - begin, tables.leaf
+    nodes = zip(*(each[own].tolist() for each in lists), strict=True)
+    builder.start_tree()
+    for number, (feature, threshold, missing_left, left, leaf) in enumerate(nodes):
+        builder.start_node(number)
+        codes = tables.sets.get(begin + number)
+        if feature < 0:
+            builder.leaf(values[leaf])
+        elif codes is None:
+            builder.numerical_test(
+                feature_id=feature,
+                threshold=threshold,
+                default_left=missing_left,
+                opname="<=",
+                left_child_key=left,
+                right_child_key=left + 1,
+            )
+        else:
+            builder.categorical_test(
+                feature_id=feature,
+                default_left=missing_left,
+                category_list=codes.tolist(),
+                category_list_right_child=False,
+                left_child_key=left,
+                right_child_key=left + 1,
+            )
+        builder.end_node()
+    builder.end_tree()

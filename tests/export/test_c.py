@@ -1,0 +1,128 @@
+"""Models as C: compiled with all warnings, they give the same numbers on every side of every
+threshold."""
+
+import ctypes
+import shutil
+import subprocess
+from functools import cache
+
+import numpy as np
+import pytest
+from exported import KINDS, ROWS, categorical, category_frame, edge_rows, model, unseen_frame
+
+import gpuforest as gf
+
+CC = shutil.which("cc")
+compiled = pytest.mark.skipif(CC is None, reason="there is no C compiler, cc")
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+POINTER = {"float64": ctypes.c_double, "float32": ctypes.c_float}
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """A function that compiles a source; each once."""
+    folder = tmp_path_factory.mktemp("c")
+
+    @cache
+    def library(source, *options):
+        file = folder / f"{abs(hash((source, options)))}.c"
+        file.write_text(source)
+        out = file.with_suffix(".so")
+        command = [CC, *STRICT, *options, "-shared", "-fPIC", "-o", out, file]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+        return ctypes.CDLL(str(out))
+
+    return library
+
+
+def predictions(library, rows, n_out, n_labels):
+    """Numbers f64[N, n_out] and labels i32[N, n_labels] by the compiled function."""
+    pointer = ctypes.POINTER(POINTER[rows.dtype.name])
+    out, labels = np.zeros((len(rows), n_out)), np.zeros((len(rows), n_labels), np.intc)
+    for row, own, label in zip(np.ascontiguousarray(rows), out, labels, strict=True):
+        more = [label.ctypes.data_as(ctypes.POINTER(ctypes.c_int))] if n_labels else []
+        given = row.ctypes.data_as(pointer), own.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+        library.predict(*given, *more)
+    return out, labels
+
+
+def check(build, fitted, table, rows, by_exponentials=False):
+    """The compiled model of rows as it takes them, beside ours of the table."""
+    library = build(gf.export_c(fitted, dtype=rows.dtype.name))
+    if not hasattr(fitted, "classes_"):
+        wanted = fitted.predict(table).reshape(len(rows), -1)
+        found, _ = predictions(library, rows, wanted.shape[1], 0)
+        assert np.array_equal(found, wanted)
+        return
+    shares, labels = fitted.predict_proba(table), fitted.predict(table).reshape(len(rows), -1)
+    classes = fitted.classes_ if isinstance(fitted.classes_, list) else [fitted.classes_]
+    shares = np.hstack(shares) if isinstance(shares, list) else shares
+    found, numbers = predictions(library, rows, shares.shape[1], len(classes))
+    for own, known, wanted in zip(numbers.T, classes, labels.T, strict=True):
+        assert known[own].tolist() == wanted.tolist()
+    if by_exponentials:  # NumPy's, which our C does not use
+        assert np.allclose(found, shares, rtol=1e-14, atol=1e-15)
+    else:
+        assert np.array_equal(found, shares)
+
+
+@compiled
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_are_equal_at_every_edge(build, kind, dtype):
+    fitted, rows = model(kind), edge_rows(model(kind), dtype)
+    check(build, fitted, rows, rows, kind.startswith("adaboost"))
+
+
+@compiled
+@pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
+def test_categories_are_codes(build, kind):
+    fitted = categorical(kind)
+    for frame in (category_frame()[0], unseen_frame()):
+        check(build, fitted, frame, gf.category_codes(fitted, frame).astype(np.float64))
+
+
+@compiled
+def test_codes_that_no_category_has_are_others(build):
+    fitted = categorical("forest")
+    rows = gf.category_codes(fitted, category_frame()[0]).astype(np.float64)
+    rows[:, 0] = len(fitted.forest_.edges.categories[0])
+    library = build(gf.export_c(fitted))
+    other, _ = predictions(library, rows, 2, 1)
+    for code in (-1.0, 1e9, 7e300):
+        rows[:, 0] = code
+        assert np.array_equal(predictions(library, rows, 2, 1)[0], other)
+
+
+@compiled
+def test_names_of_any_kind_and_tables_of_labels(build):
+    names = ["*/ int x;", 'a "b" \\', "??/", "größe\n"]
+    fitted = gf.RandomForestClassifier(2, max_depth=2, random_state=0, backend="numpy")
+    labels = np.array(['"', "\\", "é1", "??)", "a\nb"])[np.arange(150) % 5]
+    fitted.fit(ROWS[:, :4], labels)
+    source = gf.export_c(fitted, name="spam_1", feature_names=names)
+    assert source.isascii()
+    library = build(source)
+    table = (ctypes.c_char_p * 5).in_dll(library, "spam_1_classes")
+    assert [text.decode() for text in table] == fitted.classes_.tolist()
+    numbers = build(gf.export_c(model("votes")))
+    assert [*(ctypes.c_int32 * 3).in_dll(numbers, "predict_classes")] == [-1, 0, 1]
+
+
+@compiled
+def test_options_that_change_sums_are_refused(tmp_path):
+    (tmp_path / "model.c").write_text(gf.export_c(model("tree")))
+    command = [CC, "-std=c99", "-ffast-math", "-c", "-o", tmp_path / "o", tmp_path / "model.c"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode
+    assert "-ffast-math changes predictions" in done.stderr
+
+
+def test_a_file_is_whole_or_not_there(tmp_path):
+    path = tmp_path / "model.c"
+    source = gf.export_c(model("tree"), path)
+    assert path.read_text() == source
+    with pytest.raises(OSError, match="absent"):
+        gf.export_c(model("tree"), tmp_path / "absent" / "model.c")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.c"]

@@ -1,0 +1,63 @@
+"""Models of treelite: the same numbers as ours, on every side of every threshold."""
+
+import numpy as np
+import pytest
+from exported import (
+    KINDS,
+    categorical,
+    category_frame,
+    edge_rows,
+    model,
+    unseen_frame,
+)
+
+import gpuforest as gf
+
+treelite = pytest.importorskip("treelite")
+
+
+def check(fitted, table, rows):
+    """Predictions of numbers as treelite takes them, beside ours of the table."""
+    converted = fitted.to_treelite()
+    assert converted.num_feature == fitted.n_features_in_
+    found = treelite.gtil.predict(converted, rows)
+    boosted = fitted.forest_.baseline is not None
+    if boosted:
+        raw = treelite.gtil.predict(converted, rows, pred_margin=True)
+        ours = np.asarray(fitted._raw_predict(table))
+        assert np.array_equal(raw.reshape(ours.shape), ours)
+    wanted = fitted.predict(table)
+    if hasattr(fitted, "classes_"):
+        wanted = fitted.predict_proba(table)
+    if isinstance(wanted, list):
+        parts = [found[:, i, : own.shape[1]] for i, own in enumerate(wanted)]
+        assert all(np.array_equal(part, own) for part, own in zip(parts, wanted, strict=True))
+    elif boosted:
+        if found.shape[-1] == 1 and wanted.ndim == 2:  # the probability of the second class
+            wanted = wanted[:, 1]
+        # exponentials of two libraries differ in the last bits; the softmax of GTIL has 32
+        bound = 1e-6 if wanted.ndim == 2 else 1e-12
+        assert np.allclose(found.reshape(wanted.shape), wanted, rtol=bound, atol=bound)
+    else:
+        assert np.array_equal(found.reshape(wanted.shape), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", [k for k in KINDS if not k.startswith("adaboost")])
+def test_predictions_are_equal_at_every_edge(kind, dtype):
+    fitted, rows = model(kind), edge_rows(model(kind), dtype)
+    check(fitted, rows, rows.astype(np.float64))
+
+
+@pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
+def test_categories_are_codes(kind):
+    fitted = categorical(kind)
+    for frame in (category_frame()[0], unseen_frame()):
+        check(fitted, frame, gf.category_codes(fitted, frame).astype(np.float64))
+
+
+def test_a_file_of_treelite_holds_it(tmp_path):
+    fitted, rows = model("numbers"), edge_rows(model("numbers"), np.float64)
+    fitted.to_treelite().serialize(str(tmp_path / "model"))
+    again = treelite.Model.deserialize(str(tmp_path / "model"))
+    assert np.array_equal(treelite.gtil.predict(again, rows).ravel(), fitted.predict(rows))

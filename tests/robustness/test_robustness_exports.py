@@ -1,0 +1,153 @@
+"""Exports of models that have no such form, and unusual arguments: rows of docs/robustness.md."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+from exported import ROWS, categorical, model
+from robust import PAGE
+from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeClassifier as Theirs
+
+import gpuforest as gf
+
+FORMS = {
+    "ONNX": lambda fitted: fitted.to_onnx(),
+    "a treelite model": lambda fitted: fitted.to_treelite(),
+    "C": gf.export_c,
+}
+each_form = pytest.mark.parametrize("form", FORMS)
+
+
+def refused(words, error=ValueError, form="ONNX"):
+    """An error of these words, which the page has of ONNX."""
+    assert words.replace(f"as {form}", "as ONNX") in PAGE
+    return pytest.raises(error, match=re.escape(words))
+
+
+def ready(form):
+    """Skip where the package of a form is absent."""
+    if form != "C":
+        pytest.importorskip("onnx" if form == "ONNX" else "treelite")
+    return form
+
+
+def test_infinities_go_the_way_of_the_largest_numbers():
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    fitted, most = model("numbers"), np.finfo(np.float32).max
+    rows = ROWS[:20].astype(np.float32)
+    rows[::2, 2], rows[1::2, 3] = np.inf, -np.inf
+    graph = fitted.to_onnx().SerializeToString()
+    session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    found = session.run(None, {"X": rows})[0]
+    assert np.array_equal(found, fitted.predict(np.clip(rows, -most, most)).astype(np.float32))
+    with pytest.raises(ValueError, match="infinity"):
+        fitted.predict(rows)
+
+
+def test_unknown_forms():
+    pytest.importorskip("onnx")
+    with refused('dtype=\'float16\' is unknown: pass "float32" or "float64"'):
+        model("tree").to_onnx(dtype="float16")
+    with pytest.raises(ValueError, match="dtype='float16' is unknown"):
+        gf.export_c(model("tree"), dtype="float16")
+    with refused("ml_version=4 is unknown: pass 3, 5 or None"):
+        model("tree").to_onnx(ml_version=4)
+    with refused(
+        "categories need version 5 of ai.onnx.ml: pass ml_version=5, or train on numbers in "
+        "their place (OneHotEncoder)"
+    ):
+        categorical("forest").to_onnx(ml_version=3)
+
+
+def test_names():
+    pytest.importorskip("onnx")
+    few = "feature_names has 1 names, the model 4 features: pass a name for each"
+    for export in (model("tree").to_onnx, lambda **names: gf.export_c(model("tree"), **names)):
+        with refused(few):
+            export(feature_names=["a"])
+    with refused(
+        "two features are called 'a', and each is an input: pass feature_names that differ"
+    ):
+        categorical("forest").to_onnx(feature_names=[*"aabc"])
+    with refused("a feature has the name of the output 'label': pass other feature_names"):
+        categorical("forest").to_onnx(feature_names=["label", "a", "b", "c"])
+
+
+@pytest.mark.parametrize("name", ["int", "", "2nd", "a-b", "é", "a b", "walk"])
+def test_names_that_c_does_not_have(name):
+    words = f"name={name!r} is no name of a function in C: pass another"
+    with refused(words) if name == "int" else pytest.raises(ValueError, match=re.escape(words)):
+        gf.export_c(model("tree"), name=name)
+
+
+def test_dates_as_classes():
+    pytest.importorskip("onnx")
+    days = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")
+    fitted = gf.DecisionTreeClassifier().fit([[0.0], [1.0]], days)
+    with refused(
+        "classes of dtype datetime64[D] have no type in ONNX: train on strings, 64-bit integers "
+        "or booleans"
+    ):
+        fitted.to_onnx()
+    assert "int *label" in gf.export_c(fitted)  # which are numbers in C
+
+
+@each_form
+def test_models_that_are_not_written(form):
+    export = FORMS[ready(form)]
+    oblique = gf.RandomForestClassifier(
+        2, feature_combinations=2.0, random_state=0, backend="numpy"
+    ).fit(ROWS, ROWS[:, 0] > 0)
+    with refused(
+        f"splits by sums of features are not written as {form}: train with "
+        "feature_combinations=None, or use gpuforest.load where the model runs",
+        form=form,
+    ):
+        export(oblique)
+    with pytest.raises(ValueError, match=f"a weighted median of its trees, which {form} lacks"):
+        export(gf.AdaBoostRegressor(n_estimators=3, random_state=0).fit(ROWS, ROWS[:, 0]))
+    with refused(
+        "an ensemble of DecisionTreeClassifier was fitted by scikit-learn: only trees of "
+        f"gpuforest's are written as {form}",
+        form=form,
+    ):
+        export(gf.BaggingClassifier(Theirs(), n_estimators=2).fit(ROWS, ROWS[:, 0] > 0))
+
+
+def test_adaboost_as_treelite():
+    pytest.importorskip("treelite")
+    with refused("the trees of AdaBoost do not count alike, and treelite's do: use to_onnx"):
+        model("adaboost").to_treelite()
+
+
+@each_form
+def test_estimators_of_other_kinds(form):
+    export = FORMS[ready(form)]
+    others = (
+        gf.IsolationForest(n_estimators=2),
+        gf.RandomForestQuantileRegressor(2),
+        gf.RandomTreesEmbedding(2),
+    )
+    for other in others:
+        name = type(other).__name__
+        with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
+            export(other)
+        with pytest.raises(TypeError, match=f"a {name} is not written as {form}"):
+            export(other.fit(ROWS, ROWS[:, 0]))
+    assert "a IsolationForest is not written as ONNX: it predicts no means of leaves." in PAGE
+    with pytest.raises(TypeError, match="a dict is not written as C: pass a fitted classifier"):
+        gf.export_c({})
+
+
+def test_absent_packages(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with refused("pip install 'gpuforest[onnx]'", ImportError):
+        model("tree").to_onnx()
+    monkeypatch.setitem(sys.modules, "treelite.model_builder", None)
+    monkeypatch.setitem(sys.modules, "treelite", None)
+    with pytest.raises(ImportError, match=r"pip install 'gpuforest\[treelite\]'"):
+        model("tree").to_treelite()
+    assert "predict" in gf.export_c(model("tree"))  # which needs neither

@@ -1,0 +1,123 @@
+"""Models that are exported, and rows that reach every threshold from both sides."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_diabetes, load_iris
+
+import gpuforest as gf
+
+HERE = {"random_state": 0, "backend": "numpy"}
+X, CODES = load_iris(return_X_y=True)
+X = X.copy()
+X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+LABELS = np.array(["setosa", "it's", 'a "b"\\\n'])[CODES]
+ROWS, NUMBERS = load_diabetes(return_X_y=True)
+ROWS, NUMBERS = ROWS[:150], NUMBERS[:150] * 1000 / 346
+TWO = np.column_stack([NUMBERS, -NUMBERS / 3])
+
+KINDS = {
+    "strings": lambda: gf.RandomForestClassifier(12, max_depth=4, **HERE).fit(X, LABELS),
+    "votes": lambda: gf.RandomForestClassifier(9, voting="hard", **HERE).fit(X, CODES - 1),
+    "truths": lambda: gf.ExtraTreesClassifier(12, max_depth=3, **HERE).fit(X, CODES > 0),
+    "tree": lambda: gf.DecisionTreeClassifier(max_depth=3, **HERE).fit(X, CODES * 2.0),
+    "root": lambda: gf.RandomForestClassifier(3, **HERE).fit(X, np.zeros(150)),
+    "outputs": lambda: gf.RandomForestClassifier(7, max_depth=3, **HERE).fit(
+        X, np.column_stack([LABELS, CODES == 0])
+    ),
+    "numbers": lambda: gf.RandomForestRegressor(12, max_depth=6, **HERE).fit(ROWS, NUMBERS),
+    "two numbers": lambda: gf.ExtraTreesRegressor(7, max_depth=4, **HERE).fit(ROWS, TWO),
+    "medians": lambda: gf.RandomForestRegressor(
+        5, criterion="absolute_error", max_depth=3, **HERE
+    ).fit(ROWS, NUMBERS),
+    "bag": lambda: gf.BaggingRegressor(n_estimators=5, random_state=0).fit(ROWS, NUMBERS),
+    "adaboost": lambda: gf.AdaBoostClassifier(n_estimators=12, **HERE).fit(X, CODES),
+    "adaboost of two": lambda: gf.AdaBoostClassifier(n_estimators=12, **HERE).fit(X, CODES > 1),
+    "boosted classes": lambda: gf.HistGradientBoostingClassifier(max_iter=6, **HERE).fit(X, LABELS),
+    "boosted two": lambda: gf.HistGradientBoostingClassifier(max_iter=9, **HERE).fit(X, CODES > 1),
+    "boosted numbers": lambda: gf.HistGradientBoostingRegressor(max_iter=9, **HERE).fit(
+        ROWS, NUMBERS
+    ),
+    "boosted gamma": lambda: gf.HistGradientBoostingRegressor(loss="gamma", max_iter=9, **HERE).fit(
+        ROWS, NUMBERS
+    ),
+}
+# what an exponential of another library is computed in: equal but for its rounding
+BY_EXPONENTIALS = ("adaboost", "adaboost of two", "boosted classes", "boosted two", "boosted gamma")
+
+
+@cache
+def model(kind):
+    """The fitted model of a kind."""
+    return KINDS[kind]()
+
+
+def edge_rows(fitted, dtype):
+    """Rows that have each edge of a feature, the numbers of the dtype just below and above, the
+    largest numbers and a missing value, beside values of the training rows."""
+    dtype = np.dtype(dtype).type
+    table, edges = (X if fitted.n_features_in_ == 4 else ROWS), fitted.forest_.edges
+    parts = [table.astype(dtype)]
+    for f in range(edges.n_features):
+        own = edges.values[edges.offsets[f] : edges.offsets[f + 1]].astype(dtype)
+        most = np.finfo(dtype).max
+        steps = [np.nextafter(own, -most), own, np.nextafter(own, most)]
+        values = np.concatenate([*steps, [most, -most, 0.0, np.nan]])
+        rows = parts[0][np.arange(len(values)) % len(table)].copy()
+        rows[:, f] = values
+        parts.append(rows)
+    return np.concatenate(parts)
+
+
+def category_frame(n=240):
+    """A frame with strings, numbers as categories and missing values, and its target."""
+    rng = np.random.default_rng(1)
+    colours = np.array(["red", "green", "blue", "grey", 'a "b"\\', "it's"], object)
+    frame = pd.DataFrame(
+        {
+            "colour": rng.choice(colours, n),
+            "size": rng.choice([0.1, 2.0, 3.5, -1.0], n),
+            "x": rng.normal(size=n).astype(np.float32),
+            "letter": rng.choice([*"abcdefghijklmnopqrstuvwxyz"], n),
+        }
+    )
+    y = frame["x"] + frame["colour"].isin(["red", "grey"]) * 2 + (frame["letter"] < "k") * 1.0
+    y += frame["size"]
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    frame.loc[rng.random(n) < 0.1, "size"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "x"] = np.nan
+    return frame, y.fillna(0.0).to_numpy()
+
+
+def unseen_frame():
+    """Rows of the frame, also with categories that training did not see."""
+    frame = category_frame()[0]
+    frame.loc[::7, "colour"] = "pink"
+    frame.loc[::11, "size"] = 7.25
+    frame.loc[::5, "letter"] = "A"
+    frame.loc[::13, "letter"] = None
+    return frame
+
+
+CATEGORICAL = {
+    "forest": lambda f, y: gf.RandomForestClassifier(
+        9, max_depth=6, categorical_features=["colour", "size", "letter"], **HERE
+    ).fit(f, y > 1.5),
+    "chains": lambda f, y: gf.ExtraTreesRegressor(
+        7,
+        max_depth=4,
+        categorical_split="multiway",
+        categorical_features=["colour", "size", "letter"],
+        **HERE,
+    ).fit(f, y),
+    "boosted": lambda f, y: gf.HistGradientBoostingRegressor(
+        max_iter=9, min_samples_leaf=5, **HERE
+    ).fit(f, y),
+}
+
+
+@cache
+def categorical(kind):
+    """The fitted model of a kind, of `category_frame`."""
+    return CATEGORICAL[kind](*category_frame())
