@@ -183,22 +183,6 @@ def loss() -> Any:
     return plot_loss(model.fit(*load_diabetes(return_X_y=True)))
 
 
-def dependence() -> Any:
-    diabetes = load_diabetes()
-    forest = RandomForestRegressor(100, min_samples_leaf=5, random_state=0)
-    forest.fit(diabetes.data, diabetes.target)
-    return PartialDependenceDisplay.from_estimator(
-        forest,
-        diabetes.data,
-        ["bmi", "s5"],
-        kind="both",
-        subsample=60,
-        random_state=0,
-        feature_names=diabetes.feature_names,
-        ax=pair()[0].figure.axes,
-    ).axes_[0]
-
-
 def explained() -> tuple[RandomForestRegressor, Any]:
     """A forest of the diabetes data, and these."""
     X, y = load_diabetes(return_X_y=True, as_frame=True)
@@ -217,6 +201,22 @@ def shap_dependence() -> Any:
     return plot_shap_dependence(*explained(), "bmi")
 
 
+def dependence() -> Any:
+    diabetes = load_diabetes()
+    forest = RandomForestRegressor(100, min_samples_leaf=5, random_state=0)
+    forest.fit(diabetes.data, diabetes.target)
+    return PartialDependenceDisplay.from_estimator(
+        forest,
+        diabetes.data,
+        ["bmi", "s5"],
+        kind="both",
+        subsample=60,
+        random_state=0,
+        feature_names=diabetes.feature_names,
+        ax=pair()[0].figure.axes,
+    ).axes_[0]
+
+
 PICTURES = (
     tree,
     boundaries,
@@ -229,10 +229,10 @@ PICTURES = (
     weights,
     residuals,
     loss,
-    dependence,
     shap_summary,
     shap_waterfall,
     shap_dependence,
+    dependence,
 )
 
 
