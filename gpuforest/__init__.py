@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from gpuforest.export.c import export_c
     from gpuforest.export.graphviz import export_graphviz
     from gpuforest.export.model_file import load
+    from gpuforest.export.model_tables import category_codes
     from gpuforest.export.python import export_python
     from gpuforest.export.rules import export_rules
     from gpuforest.export.sklearn import from_sklearn
-    from gpuforest.export.tables import category_codes
     from gpuforest.export.text import export_text
     from gpuforest.export.tree_nodes import tree_nodes
     from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
@@ -106,7 +106,7 @@ _homes = {
     "BorutaSelector": "estimators.boruta",
     "MemoryEstimate": "memory",
     "estimate_memory": "estimators.memory",
-    "category_codes": "export.tables",
+    "category_codes": "export.model_tables",
     "export_c": "export.c",
     "export_graphviz": "export.graphviz",
     "export_python": "export.python",

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
+from gpuforest.export.model_tables import Tables, tables_of
 from gpuforest.export.replacing import replaced
-from gpuforest.export.tables import Tables, tables_of
 
 WIDTH = 96  # of the lines of tables
 KEYWORDS = (

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.export.model_tables import tables_of
 from gpuforest.export.onnx import OPSETS, Result, add_model
 from gpuforest.export.onnx_graph import Graph
-from gpuforest.export.tables import tables_of
 
 NOT_OURS = ("decision_leaf", "decision_path", "nocl", "output_class_labels", "raw_scores")
 ML_VERSION = 3  # skl2onnx has no newer one

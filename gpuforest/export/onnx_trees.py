@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.export.model_tables import Tables
 from gpuforest.export.onnx_graph import ML, Graph, Tensor
-from gpuforest.export.tables import Tables
 
 LEQ, MEMBER = 0, 6  # of nodes_modes, in version 5
 MOST_WHOLE = 2**24  # whole numbers up to here are float32 numbers

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.export.tables import Tables, tables_of
+from gpuforest.export.model_tables import Tables, tables_of
 
 LINKS = {"softmax": "softmax", "logistic": "sigmoid", "exp": "exponential"}
 

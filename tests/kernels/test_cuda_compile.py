@@ -21,6 +21,7 @@ if ALL:  # each takes half a minute more
 ALL_MACROS = "sm_90"  # values that change few instructions once only, for the time it takes
 RARE = {("CODE", "u16"), ("SETS", "1"), ("SPECIAL", "1"), ("SPECIAL", "2")}
 RARER = {("BLOCKS", "4"), ("TARGET", "u16"), ("TARGET", "i32")}  # for one criterion only
+MOST_USED = ("0", "1", "3")  # criteria: Gini, entropy, squared error
 SPECIAL_WITH_SUMS = {"0": "0", "1": "1", "3": "2"}  # by criterion, in the deep phase
 
 # bytes of stack of a thread of the deep phase: of moments, whose sums have 64 bits; with
@@ -183,11 +184,15 @@ def is_compiled(macros: dict[str, str], architecture: str) -> bool:
     if architecture == ALL_MACROS and not ALL and {"CODE", "CRITERION", "SPECIAL"} <= macros.keys():
         # each two values together, not each three: by CODE, one load of another width, registers
         # and what is spilled were the same for all criteria
-        odd = int(macros["CRITERION"]) + int(macros["SPECIAL"])
-        if (macros["CODE"] == "u16") != odd % 2:
+        criterion, special = int(macros["CRITERION"]), int(macros["SPECIAL"])
+        if (macros["CODE"] == "u16") != (criterion + special) % 2:
+            return False
+        own = {"0": criterion % 3 != (special + 1) % 3, "1": criterion % 3 == (special + 1) % 3}
+        if macros["SUMS"] == "0" and not own[macros["SETS"]]:
             return False
     if not rarer:
-        return architecture == ALL_MACROS or not rare
+        usual = not rare and (ALL or macros.get("CRITERION", "0") in MOST_USED)
+        return architecture == ALL_MACROS or usual
     one = len(rarer) == 1 and not rare and macros.get("CRITERION", "0") == "0"
     return architecture == ALL_MACROS and one
 

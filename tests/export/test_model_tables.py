@@ -5,7 +5,7 @@ import pytest
 from exported import KINDS, X, categorical, edge_rows, model, unseen_frame
 
 import gpuforest as gf
-from gpuforest.export.tables import tables_of
+from gpuforest.export.model_tables import tables_of
 
 
 def walked(tables, rows):
