@@ -345,6 +345,8 @@ def test_interrupt_is_quiet_and_leaves_no_file(data):
 
 
 def test_an_import_swallows_no_interrupt():
+    # shells start what runs in the background with interrupts ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     imports = interrupt_after()
     imports.__enter__()
     signal.raise_signal(signal.SIGINT)  # nothing that an import could swallow
