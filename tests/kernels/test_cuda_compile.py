@@ -187,8 +187,10 @@ def is_compiled(macros: dict[str, str], architecture: str) -> bool:
         criterion, special = int(macros["CRITERION"]), int(macros["SPECIAL"])
         if (macros["CODE"] == "u16") != (criterion + special) % 2:
             return False
-        own = {"0": criterion % 3 != (special + 1) % 3, "1": criterion % 3 == (special + 1) % 3}
-        if macros["SUMS"] == "0" and not own[macros["SETS"]]:
+        if special and macros["SUMS"] == "0" and macros["CRITERION"] not in MOST_USED:
+            return False
+        with_sets = criterion % 3 == (special + 1) % 3
+        if macros["SUMS"] == "0" and (macros["SETS"] == "1") != with_sets:
             return False
     if not rarer:
         usual = not rare and (ALL or macros.get("CRITERION", "0") in MOST_USED)
