@@ -185,7 +185,7 @@ def test_equal_to_the_package_shap():
             model.to_sklearn(), data=X[:30], feature_perturbation="interventional"
         )
         found = model.shap_values(X[50:60], background=X[:30])
-        # shap computes the weights of the closed form in float32
+        # shap's own values add up to the prediction to about seven digits
         np.testing.assert_allclose(found, theirs.shap_values(X[50:60]), rtol=0, atol=1e-6)
         mean = model.expected_value(X[:30])
         np.testing.assert_allclose(mean, np.squeeze(theirs.expected_value), rtol=0, atol=1e-9)
