@@ -345,8 +345,8 @@ def _table(head: str, items: Iterable[str]) -> Iterator[str]:
 
 def _number(value: float, kind: str) -> str:
     """A constant of C; those of type float are those of the number's shortest decimal form."""
-    if value == np.inf:
-        return "INFINITY"
+    if np.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
     return f"{value!r}f" if kind == "float" else repr(value)
 
 

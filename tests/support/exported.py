@@ -16,6 +16,10 @@ LABELS = np.array(["setosa", "it's", 'a "b"\\\n'])[CODES]
 ROWS, NUMBERS = load_diabetes(return_X_y=True)
 ROWS, NUMBERS = ROWS[:150], NUMBERS[:150] * 1000 / 346
 TWO = np.column_stack([NUMBERS, -NUMBERS / 3])
+# beyond float32 on both sides, at its ends, and too small for it
+EXTREMES = np.array([1e300, 1e39, 3.4028234663852886e38, 1.0, 1e-45, 1e-320])
+FAR = np.random.default_rng(1).choice(np.concatenate([-EXTREMES, [0.0, np.nan], EXTREMES]), (150, 3))
+TABLES = {own.shape[1]: own for own in (X, ROWS, FAR)}
 
 KINDS = {
     "strings": lambda: gf.RandomForestClassifier(12, max_depth=4, **HERE).fit(X, LABELS),
@@ -42,6 +46,10 @@ KINDS = {
     "boosted gamma": lambda: gf.HistGradientBoostingRegressor(loss="gamma", max_iter=9, **HERE).fit(
         ROWS, NUMBERS
     ),
+    "far classes": lambda: gf.RandomForestClassifier(7, **HERE).fit(FAR, CODES),
+    "far numbers": lambda: gf.HistGradientBoostingRegressor(
+        max_iter=9, min_samples_leaf=2, **HERE
+    ).fit(FAR, NUMBERS),
 }
 # what an exponential of another library is computed in: equal but for its rounding
 BY_EXPONENTIALS = ("adaboost", "adaboost of two", "boosted classes", "boosted two", "boosted gamma")
@@ -55,15 +63,16 @@ def model(kind):
 
 def edge_rows(fitted, dtype):
     """Rows that have each edge of a feature, the numbers of the dtype just below and above, the
-    largest numbers and a missing value, beside values of the training rows."""
+    largest and the least numbers and a missing value, beside values of the training rows."""
     dtype = np.dtype(dtype).type
-    table, edges = (X if fitted.n_features_in_ == 4 else ROWS), fitted.forest_.edges
-    parts = [table.astype(dtype)]
+    table, edges = TABLES[fitted.n_features_in_], fitted.forest_.edges
+    most, least = np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal
+    parts = [np.clip(table, -most, most).astype(dtype)]
     for f in range(edges.n_features):
-        own = edges.values[edges.offsets[f] : edges.offsets[f + 1]].astype(dtype)
-        most = np.finfo(dtype).max
+        own = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
+        own = np.clip(own, -most, most).astype(dtype)
         steps = [np.nextafter(own, -most), own, np.nextafter(own, most)]
-        values = np.concatenate([*steps, [most, -most, 0.0, np.nan]])
+        values = np.concatenate([*steps, [most, -most, least, -least, 0.0, np.nan]])
         rows = parts[0][np.arange(len(values)) % len(table)].copy()
         rows[:, f] = values
         parts.append(rows)
