@@ -1,5 +1,6 @@
 """`gpuforest report`: the page of a saved model, and of rows of a file; errors are one line."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,24 @@ def test_the_model_alone(model, capsys):
     assert page.after("target").startswith("kind")
     assert page.after("training rows").startswith("100")
     assert page.after("out-of-bag accuracy").startswith(f"{model.oob_score_:.4f}")
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_memory_is_what_training_said(model, backend, capsys):
+    """It depends on the backend and on threads, of which a file knows nothing."""
+    more = ["--backend", backend, "--n-jobs", "2", "--max-depth", "3", "--json"]
+    capsys.readouterr()
+    assert main(["train", "train.csv", "--target", "kind", "--out", "model", *more]) == 0
+    said = json.loads(capsys.readouterr().out)["memory"]["total"]
+    frame = pd.read_csv("train.csv")
+    X, y = frame.drop(columns="kind"), frame["kind"]
+    forest = gpuforest.RandomForestClassifier(backend=backend, n_jobs=2, max_depth=3).fit(X, y)
+    assert said == gpuforest.estimate_memory(forest, *X.shape, dtype=np.float64).total
+    here = Page(forest.report()).after("memory of training")
+    assert here.startswith(f"about {said / 1e6:,.1f} MB beside the data")
+    assert report() == 0
+    there = Page(Path("report.html").read_text("utf-8"))
+    assert "memory of training" in there.after("not recorded")
 
 
 def test_with_rows_it_is_that_of_the_method(model):

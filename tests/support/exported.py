@@ -18,7 +18,9 @@ ROWS, NUMBERS = ROWS[:150], NUMBERS[:150] * 1000 / 346
 TWO = np.column_stack([NUMBERS, -NUMBERS / 3])
 # beyond float32 on both sides, at its ends, and too small for it
 EXTREMES = np.array([1e300, 1e39, 3.4028234663852886e38, 1.0, 1e-45, 1e-320])
-FAR = np.random.default_rng(1).choice(np.concatenate([-EXTREMES, [0.0, np.nan], EXTREMES]), (150, 3))
+FAR = np.random.default_rng(1).choice(
+    np.concatenate([-EXTREMES, [0.0, np.nan], EXTREMES]), (150, 3)
+)
 TABLES = {own.shape[1]: own for own in (X, ROWS, FAR)}
 
 KINDS = {

@@ -110,15 +110,16 @@ def _class_facts(estimator: Any) -> list[tuple[Any, Any]]:
 
 
 def _memory(estimator: Any, rows: int | None) -> str | None:
-    """What training took, by the estimate that is made from its parameters; None: unknown."""
-    if not rows:
+    """What training took, by `estimate_memory`; None: unknown. It depends on backend and threads,
+    which model files do not keep."""
+    backend = getattr(estimator, "backend_", None)
+    if not rows or backend is None:
         return None
     sizes = {"n_samples": rows, "n_features": estimator.n_features_in_}
     sizes["n_outputs"] = estimator.n_outputs_
     if is_classifier(estimator):
         several = estimator.n_outputs_ > 1
         sizes["n_classes"] = max(map(len, estimator.classes_ if several else [estimator.classes_]))
-    backend = getattr(estimator, "backend_", "numpy")
     try:
         found = estimate_memory(estimator, **sizes, dtype=np.float64, backend=backend)
     except BackendError:  # it is not on this machine
