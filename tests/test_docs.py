@@ -1,4 +1,4 @@
-"""README: its examples run, its commands are those that the checks run."""
+"""README: its examples run, and all of its code is what the checks run."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 def command(name: str) -> str:
     found = re.findall(
-        rf"^<!-- command: {name} -->\n```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL
+        rf"^<!-- command: {name} -->\n```\w+\n(.*?)^```$", README, re.MULTILINE | re.DOTALL
     )
     assert len(found) == 1
     return str(found[0])
@@ -37,6 +37,17 @@ def test_commands_set_everything_up_themselves(name):
     assert line.startswith("python3 -m venv .venv && .venv/bin/pip install ")
 
 
+def test_each_code_block_has_a_name_by_which_the_checks_run_it():
+    names = re.findall(r"^<!-- command: (\w+) -->\n```(\w+)\n", README, re.MULTILINE)
+    assert len(names) == len(re.findall(r"^```\w", README, re.MULTILINE))
+    script = (ROOT / ".ci" / "run").read_text()
+    for name, language in names:
+        run = "readme_python" if language == "python" else f"readme_command {name}"
+        assert re.search(rf"^ *{run}\b", script, re.MULTILINE), name
+    assert ".ci/readme-command python" in script
+    assert '.ci/readme-command "$1"' in script
+
+
 def test_commands_do_what_they_are_for():
     assert "gpuforest train data/spambase.csv.gz" in command("example")
     assert "pytest" in command("tests")
@@ -44,15 +55,12 @@ def test_commands_do_what_they_are_for():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a bash script")
-@pytest.mark.parametrize("name", ["example", "tests"])
+@pytest.mark.parametrize("name", ["example", "tests", "python", "shell"])
 def test_checks_run_the_commands_of_the_readme(name):
     printed = subprocess.run(
         ["bash", ROOT / ".ci" / "readme-command", name], capture_output=True, text=True, check=True
     )
     assert printed.stdout == command(name)
-    script = (ROOT / ".ci" / "run").read_text()
-    assert f"readme_command {name}" in script
-    assert '.ci/readme-command "$1"' in script
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a bash script")
