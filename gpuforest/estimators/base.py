@@ -47,7 +47,7 @@ from gpuforest.target import CheckedTarget, Target, TargetCoding
 from gpuforest.training import Training
 
 Array = Any
-DERIVED = ("tree_", "estimators_", "_products_")  # not pickled
+DERIVED = ("tree_", "estimators_", "_products_", "_converted_")  # not pickled
 
 
 @dataclass(frozen=True, eq=False)

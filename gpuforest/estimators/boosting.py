@@ -26,6 +26,7 @@ from gpuforest.data.validation import check_table, check_weights, learn_table, t
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_settings import fit_of, most_leaves, stops_early
 from gpuforest.estimators.callbacks import notified, with_callbacks
+from gpuforest.estimators.converted import Converted
 from gpuforest.estimators.interactions import groups_of
 from gpuforest.estimators.memory import boosting_fitted_to_memory
 from gpuforest.estimators.recording import recorded
@@ -45,7 +46,7 @@ class Signs:
     monotonic_cst: Any
 
 
-class HistGradientBoosting(BaseTrees):
+class HistGradientBoosting(Converted, BaseTrees):
     """Runs the rounds. The two estimators add the target."""
 
     loss: str
@@ -158,6 +159,7 @@ class HistGradientBoosting(BaseTrees):
             backend = for_boosting(backend)
             weights = to_host(given[2], "sample_weight")
             X, categories = learn_table(self, given[0], backend, weights)
+            self._fitted_with_sw = weights is not None
             self._refuse_many_categories(categories)
             y, classes = self._check_y(given[1], X.shape[0], backend)
             found = check_weights(weights, X.shape[0])
@@ -361,12 +363,6 @@ class HistGradientBoosting(BaseTrees):
         """The gain of the splits by each feature as a share of all gains, f64[n_features]."""
         check_is_fitted(self)
         return gain_importances(self.forest_)
-
-    def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_boosting`."""
-        from gpuforest.export.sklearn_boosting import to_sklearn
-
-        return to_sklearn(self)
 
     def _raw_predict(self, X: Any) -> np.ndarray:
         """Raw predictions f64[N, K], where X is."""

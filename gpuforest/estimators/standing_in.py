@@ -36,14 +36,9 @@ FORESTS: list[Any] = [
     RandomForestClassifier,
     RandomForestRegressor,
 ]
+BOOSTING: list[Any] = [HistGradientBoostingClassifier, HistGradientBoostingRegressor]
 # which only converters know
-OTHERS: list[Any] = [
-    AdaBoostClassifier,
-    BaggingClassifier,
-    BaggingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-]
+OTHERS: list[Any] = [AdaBoostClassifier, BaggingClassifier, BaggingRegressor]
 
 
 class AfterImport(MetaPathFinder):
@@ -94,7 +89,7 @@ def _call(then: Callable[[ModuleType], None], module: ModuleType) -> None:
 def stand_in() -> None:
     """Register our estimators with scikit-learn's classes, and with skl2onnx's converters."""
     after_import("sklearn.tree", lambda module: _register(module, TREES))
-    after_import("sklearn.ensemble", lambda module: _register(module, FORESTS))
+    after_import("sklearn.ensemble", lambda module: _register(module, FORESTS + BOOSTING))
     after_import("skl2onnx", _register_converters)
 
 
@@ -107,7 +102,7 @@ def _register_converters(skl2onnx: ModuleType) -> None:
     """Ours, which say of their results what scikit-learn's estimators do."""
     known = import_module("skl2onnx.common._registration")
     converters = import_module("gpuforest.export.onnx_pipeline")
-    for kind in TREES + FORESTS + OTHERS:
+    for kind in TREES + FORESTS + BOOSTING + OTHERS:
         alias = "Sklearn" + kind.__name__
         options = known.get_converter(alias).get_allowed_options()
         skl2onnx.update_registered_converter(

@@ -21,6 +21,7 @@ from gpuforest.common.dtypes import NODE, OFFSET
 from gpuforest.export.sklearn import _edges, _nodes, _positions
 from gpuforest.forest import Forest
 from gpuforest.forest_check import check_forest
+from gpuforest.inspection.sklearn_tree import need_numbers
 from gpuforest.nodes import is_leaf, unpack
 
 HOME = "sklearn.ensemble"
@@ -101,6 +102,30 @@ def _bin_mapper(estimator: Any) -> Any:
     found.n_bins_non_missing_ = edges.n_bins.astype(np.uint32)
     found.missing_values_bin_idx_ = n_bins - 1
     return found
+
+
+def partial_dependence(estimator: Any, grid: Any, target_features: Any) -> np.ndarray:
+    """Sums over the trees of their partial dependence, as scikit-learn's gradient boosting has it.
+
+    Parameters
+    ----------
+    estimator : HistGradientBoostingClassifier or HistGradientBoostingRegressor, fitted
+    grid : array of shape (n_points, n_target_features)
+    target_features : integers of shape (n_target_features,), of features with numbers
+
+    Returns
+    -------
+    float64 array of shape (n_trees_per_iteration_, n_points), without the baseline
+    """
+    forest = estimator.forest_
+    need_numbers(forest, target_features)
+    grid = np.asarray(grid, np.float64, order="C")
+    features = np.asarray(target_features, np.intp, order="C")
+    out = np.zeros((forest.coding.n_values, len(grid)))
+    for t in range(forest.n_trees):
+        # at splits by other features, of categories too, rows go both ways
+        _predictor(forest, t).compute_partial_dependence(grid, features, out[t % len(out)])
+    return out
 
 
 def _predictor(forest: Any, t: int) -> Any:

@@ -61,16 +61,17 @@ class SklearnTree(Tree):  # type: ignore[misc]
     def compute_partial_dependence(self, X: Any, target_features: Any, out: Any) -> None:
         """Add to `out` what the tree predicts in the mean over the features that are not asked
         for, see scikit-learn's."""
-        self.need_numbers(target_features)
+        need_numbers(self.view.forest, target_features)
         super().compute_partial_dependence(X, target_features, out)
 
-    def need_numbers(self, features: Any) -> None:
-        """Raise ValueError where one of these features is categorical."""
-        if set(np.asarray(features).tolist()) & set(self.view.forest.edges.categories):
-            raise ValueError(
-                "the partial dependence on a categorical feature needs method='brute': there are "
-                "no thresholds to compare the grid with"
-            )
+
+def need_numbers(forest: Forest, features: Any) -> None:
+    """Raise ValueError where one of these features is categorical."""
+    if set(np.asarray(features).tolist()) & set(forest.edges.categories):
+        raise ValueError(
+            "the partial dependence on a categorical feature needs method='brute': there are "
+            "no thresholds to compare the grid with"
+        )
 
 
 def sklearn_tree(view: TreeView, kind: type[Tree] = Tree) -> Any:
@@ -105,7 +106,7 @@ def partial_dependence(trees: list[Any], grid: Any, target_features: Any) -> np.
     -------
     float64 array of shape (n_points,)
     """
-    trees[0].tree_.need_numbers(target_features)
+    need_numbers(trees[0].forest_, target_features)
     grid = np.asarray(grid, np.float32, order="C")
     features = np.asarray(target_features, np.intp, order="C")
     out = np.zeros(len(grid))

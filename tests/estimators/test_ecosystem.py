@@ -38,7 +38,8 @@ FORESTS = [
     ExtraTreesRegressor,
 ]
 TREES = [DecisionTreeClassifier, DecisionTreeRegressor]
-OTHERS = [BaggingClassifier, HistGradientBoostingClassifier, HistGradientBoostingRegressor]
+BOOSTING = [HistGradientBoostingClassifier, HistGradientBoostingRegressor]
+OTHERS = [BaggingClassifier, *BOOSTING]
 
 
 def tool(name):
@@ -67,10 +68,10 @@ def predicted(model, rows):
     return model.predict(rows)[:, None]
 
 
-def with_categories():
+def with_categories(kind=RandomForestClassifier, **more):
     pandas = tool("pandas")
     frame = pandas.DataFrame({"name": pandas.Categorical(list("abc") * 50), "x": X[:, 0]})
-    return RandomForestClassifier(3, **PARAMS).fit(frame, Y)
+    return kind(**(more or {"n_estimators": 3}), **PARAMS).fit(frame, Y)
 
 
 def test_every_row_has_its_test():
@@ -79,7 +80,7 @@ def test_every_row_has_its_test():
     assert set(rows) - {"test"} == tests
 
 
-@pytest.mark.parametrize("kind", FORESTS + TREES)
+@pytest.mark.parametrize("kind", FORESTS + TREES + BOOSTING)
 def test_shap(kind):
     shap = tool("shap")
     model, rows = fitted(kind)
@@ -87,8 +88,10 @@ def test_shap(kind):
     found = explainer.shap_values(rows[:20])
     assert np.array_equal(found, shap.TreeExplainer(model.to_sklearn()).shap_values(rows[:20]))
     total = found.sum(axis=1).reshape(20, -1) + explainer.expected_value
+    raw = kind is HistGradientBoostingClassifier
+    wanted = model.decision_function(rows[:20]) if raw else predicted(model, rows[:20])
     # sums of 64-bit numbers in another order
-    assert np.allclose(total, predicted(model, rows[:20]), rtol=1e-9)
+    assert np.allclose(total, wanted, rtol=1e-9)
 
 
 def test_shap_of_missing_values_and_categories():
@@ -99,6 +102,8 @@ def test_shap_of_missing_values_and_categories():
     assert np.allclose(total, model.predict_proba(rows), rtol=1e-9)
     with pytest.raises(ValueError, match="categorical features has no thresholds"):
         shap.TreeExplainer(with_categories())
+    with pytest.raises(ValueError, match="categorical features are not converted"):
+        shap.TreeExplainer(with_categories(HistGradientBoostingClassifier, max_iter=2))
 
 
 def onnx_run(graph, feeds):
@@ -171,15 +176,16 @@ def test_to_treelite(kind):
         assert np.array_equal(found.reshape(expected.shape), expected)
 
 
-@pytest.mark.parametrize("kind", FORESTS)
+@pytest.mark.parametrize("kind", FORESTS + BOOSTING)
 def test_treelite(kind):
     treelite = tool("treelite")
     for rows in (None, GAPS) if kind is RandomForestClassifier else (None,):
         model, rows = fitted(kind, rows)
         found = treelite.gtil.predict(treelite.sklearn.import_model(model), rows)
         expected = predicted(model, rows)
-        # a sum of eight numbers in another order
-        assert np.allclose(found.reshape(expected.shape), expected, rtol=1e-12)
+        # a sum of eight numbers in another order; a softmax has 32 bits there
+        bound = 1e-6 if kind is HistGradientBoostingClassifier else 1e-12
+        assert np.allclose(found.reshape(expected.shape), expected, rtol=bound)
     with pytest.raises(ValueError, match="categorical features has no thresholds"):
         treelite.sklearn.import_model(with_categories())
 
@@ -198,6 +204,13 @@ def test_scikit_learns_inspection():
     from sklearn.inspection import partial_dependence
     from sklearn.tree import export_text
 
+    for kind in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
+        model, rows = fitted(kind)
+        ours, theirs = (
+            partial_dependence(m, rows, [(0, 2)], method="recursion", grid_resolution=4)["average"]
+            for m in (model, model.to_sklearn())
+        )
+        assert np.array_equal(ours, theirs)
     model, rows = fitted(RandomForestRegressor)
     assert partial_dependence(model, rows, [2], method="recursion")["average"].shape[0] == 1
     assert export_text(model.estimators_[0]) == export_text(model.to_sklearn().estimators_[0])

@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.inspection import partial_dependence
 
 import gpuforest
-from gpuforest.export.sklearn import HOMES
+from gpuforest.export.sklearn import BOOSTING, HOMES
 
 X, Y = load_iris(return_X_y=True)
 
@@ -31,13 +31,13 @@ def run(script):
     ).stdout.split()
 
 
-@pytest.mark.parametrize("name", HOMES)
+@pytest.mark.parametrize("name", [*HOMES, *BOOSTING])
 def test_ours_are_virtual_subclasses(name):
     theirs = getattr(sklearn.tree, name, None) or getattr(sklearn.ensemble, name)
     ours = getattr(gpuforest, name)
     assert issubclass(ours, theirs)
     assert theirs not in ours.__mro__
-    if HOMES[name] == "sklearn.ensemble":
+    if HOMES.get(name) == "sklearn.ensemble":
         assert issubclass(ours, sklearn.ensemble._forest.BaseForest)
 
 
@@ -102,3 +102,36 @@ def test_categories_are_refused_with_a_way_out():
     assert brute.argmax() == 1
     assert tree.tree_.node_count == tree.forest_.n_nodes
     assert np.array_equal(tree.tree_.value[tree.apply(frame), 0, 0], tree.predict(frame))
+
+
+def test_recursion_of_boosting_goes_both_ways_at_categories():
+    frame, y = categories()
+    params = {"max_iter": 3, "min_samples_leaf": 2, "backend": "numpy"}
+    model = gpuforest.HistGradientBoostingRegressor(**params).fit(frame, y)
+    # every pair of values is as frequent, so both methods average over the same
+    recursion, brute = (
+        partial_dependence(model, frame, ["x"], method=method)["average"]
+        for method in ("recursion", "brute")
+    )
+    assert np.ptp(brute) > 0.1
+    assert np.allclose(recursion + model.forest_.baseline, brute, atol=0.05)
+    with pytest.raises(ValueError, match="method='brute'"):
+        partial_dependence(model, frame, ["name"], method="recursion")
+
+
+def test_boosting_with_weights_has_no_recursion():
+    model = gpuforest.HistGradientBoostingRegressor(max_iter=2, backend="numpy")
+    model.fit(X, Y, sample_weight=1.0 + Y)
+    with pytest.raises(NotImplementedError, match="'recursion' method when sample weights"):
+        partial_dependence(model, X, [0])
+    assert partial_dependence(model.fit(X, Y), X, [0])["average"].shape[0] == 1
+
+
+def test_what_tools_read_of_boosting_follows_a_new_fit():
+    model = gpuforest.HistGradientBoostingRegressor(max_iter=2, backend="numpy").fit(X, Y)
+    first = pickle.dumps(model)
+    assert len(model._predictors) == 2
+    assert pickle.dumps(model) == first
+    assert len(model.set_params(max_iter=3).fit(X, Y)._predictors) == 3
+    with pytest.raises(AttributeError):
+        print(gpuforest.HistGradientBoostingRegressor()._predictors)

@@ -84,8 +84,13 @@ def test_importances(numbers):
 
 
 def test_partial_dependence(numbers):
-    shown = PartialDependenceDisplay.from_estimator(numbers, DIABETES.data, [2, 8])
-    line = shown.lines_[0, 0]
+    def drawn(model, **how):
+        shown = PartialDependenceDisplay.from_estimator(model, DIABETES.data, [2, 8], **how)
+        return shown.lines_[0, 0]
+
+    fast, theirs = drawn(numbers).get_ydata(), drawn(numbers.to_sklearn()).get_ydata()
+    assert fast.tolist() == theirs.tolist()  # by recursion, as there
+    line = drawn(numbers, method="brute")
     for value, mean in zip(*line.get_data(), strict=True):
         rows = DIABETES.data.copy()
         rows[:, 2] = value
