@@ -217,6 +217,12 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
         most = float(average_path_length(np.array(self.max_samples_)))
         return np.asarray(-(2.0 ** -(lengths[:, 0] / most if most else np.ones(len(lengths)))))
 
+    def to_sklearn(self) -> Any:
+        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_isolation`."""
+        from gpuforest.export.sklearn_isolation import to_sklearn
+
+        return to_sklearn(self)
+
     @property
     def max_samples_(self) -> int:
         """Rows drawn for each tree."""
