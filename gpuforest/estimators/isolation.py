@@ -214,8 +214,14 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
 
     def _scores(self, lengths: np.ndarray) -> np.ndarray:
         """Scores f64[N] of mean path lengths f64[N, 1]."""
-        most = float(average_path_length(np.array(self.max_samples_)))
-        return np.asarray(-(2.0 ** -(lengths[:, 0] / most if most else np.ones(len(lengths)))))
+        # of trees of one row all lengths are 0
+        shares = lengths[:, 0] / self._length if self._length else np.ones(len(lengths))
+        return np.asarray(-(2.0**-shares))
+
+    @property
+    def _length(self) -> float:
+        """c(max_samples_), what lengths of paths are compared with."""
+        return float(average_path_length(np.array(self.max_samples_)))
 
     def to_sklearn(self) -> Any:
         """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_isolation`."""

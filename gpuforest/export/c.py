@@ -15,6 +15,7 @@ from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, M
 from gpuforest.export.model_tables import Tables, tables_of
 from gpuforest.export.replacing import replaced
 
+LN2 = LN2_HIGH + LN2_LOW
 WIDTH = 96  # of the lines of tables
 KEYWORDS = (
     " auto break case char const continue default do double else enum extern float for goto if "
@@ -119,6 +120,7 @@ SOFTMAX = """\
 LINKS = {
     "identity": "    for (k = 0; k < {K}; k++)\n        out[k] = sum[k];\n",
     "exp": "    out[0] = exp_of(sum[0]);\n",
+    "isolation": f"    out[0] = -exp_of(sum[0] / {{length!r}} * -{LN2!r});\n",
     "logistic": "    out[1] = 1.0 / (1.0 + exp_of(-sum[0]));\n    out[0] = 1.0 - out[1];\n",
     "softmax": SOFTMAX,
 }
@@ -137,13 +139,14 @@ def export_c(
     It has a function `void predict(const double *x, double *out)`, which writes means; that of
     classes, `void predict(const double *x, double *out, int *label)`, writes the probabilities of
     all classes, of several outputs one after another, and for each output the number of its class
-    in `classes_`. Results are equal to those here to the last bit, but for the probabilities of
-    AdaBoost, whose exponentials are rounded otherwise. Infinities are not refused: they go the way
+    in `classes_`; that of an isolation forest writes `score_samples`. Results are equal to those
+    here to the last bit, but for the probabilities of AdaBoost and the scores of isolation forests,
+    whose exponentials are rounded otherwise. Infinities are not refused: they go the way
     of the largest numbers. Of categorical features x has the codes of `gpuforest.category_codes`.
 
     Parameters
     ----------
-    estimator : fitted classifier or regressor of gpuforest
+    estimator : fitted classifier, regressor or isolation forest of gpuforest
     path : str or path, default=None
         A file to write as well, whole or not at all.
     dtype : {"float64", "float32"}, default="float64"
@@ -250,8 +253,10 @@ def _head(tables: Tables, kind: type, name: str) -> str:
     features = "\n".join(f" * {_in_comment(line)}" for line in lines)
     is_classes = bool(tables.classes)
     what = "probabilities of the classes" if is_classes else "numbers"
+    what = "number, score_samples" if tables.link == "isolation" else what
     labels = " * label: for each output the number of its class\n" if is_classes else ""
-    but = ", but for the rounding of exponentials" if tables.link == "votes" else ""
+    inexact = tables.link in ("votes", "isolation")
+    but = ", but for the rounding of exponentials" if inexact else ""
     return HEAD.format(
         title=f"{kind.__name__} of gpuforest, {tables.n_trees} trees",
         but=but,
@@ -301,7 +306,8 @@ def _function(tables: Tables, number: str, name: str) -> Iterator[str]:
         yield f"    for (k = 0; k < {K}; k++)\n        sum[k] /= {tables.divisor!r};\n"
     yield from _decisions(tables)
     yield from _votes(K) if link == "votes" else ()
-    yield (LINKS["softmax"] if link == "votes" else LINKS[link]).format(K=K) + "}\n"
+    closing = LINKS["softmax"] if link == "votes" else LINKS[link]
+    yield closing.format(K=K, length=tables.length) + "}\n"
 
 
 def _decisions(tables: Tables) -> Iterator[str]:

@@ -45,9 +45,11 @@ class Tables:
     values : f64[V, W], distinct rows
     baseline : f64[K] or None, what the sums begin with
     divisor : float or None, what they are divided by
-    link : "identity", "logistic", "softmax", "exp", or "votes" of AdaBoost
+    link : "identity", "logistic", "softmax", "exp", "votes" of AdaBoost, or "isolation": minus two
+        to the power of minus sum / `length`
     classes : the labels of each output; (): it predicts numbers
     n_sums : K, numbers that leaves add up to
+    length : the mean length of a path, of isolation forests
     """
 
     names: list[str]
@@ -65,6 +67,7 @@ class Tables:
     link: str
     classes: tuple[np.ndarray, ...]
     n_sums: int
+    length: float = 1.0
 
     @property
     def n_trees(self) -> int:
@@ -130,6 +133,9 @@ def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = N
     threshold = forest.edges.threshold(np.maximum(feature, 0), bin)
     leaves = is_leaf(forest.nodes)
     values, leaf = _values(forest, leaves)
+    length = estimator._length if isinstance(estimator, IsolationForest) else 1.0
+    if not length:  # trees of one row: no path is longer than others
+        values, length = np.ones_like(values), 1.0
     sets = _sets(forest, feature)
     threshold[[node for node, codes in sets.items() if not len(codes)]] = -1.0
     coding: Any = forest.coding
@@ -150,6 +156,7 @@ def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = N
         link=_link(estimator),
         classes=tuple(classes),
         n_sums=coding.n_values if forest.baseline is not None else values.shape[1],
+        length=length,
     )
 
 
@@ -199,16 +206,22 @@ def _forest_of(estimator: Any, form: str) -> Forest:
             f"only trees of gpuforest's are written as {form}"
         )
     forest = getattr(estimator, "forest_", None)
-    known = isinstance(estimator, Classifier | Regressor | HistGradientBoosting)
+    known = isinstance(estimator, Classifier | Regressor | HistGradientBoosting | IsolationForest)
     if not isinstance(forest, Forest) or not known:
         raise TypeError(
             f"a {name} is not written as {form}: pass a fitted classifier or regressor of "
             "gpuforest (gpuforest.from_sklearn converts scikit-learn's)"
         )
-    if isinstance(estimator, QuantileForest | IsolationForest):
+    if isinstance(estimator, QuantileForest):
         raise TypeError(
-            f"a {name} is not written as {form}: it predicts no means of leaves. Write a "
-            "RandomForestRegressor, or use gpuforest.load where the model runs"
+            f"a {name} is not written as {form}: quantiles need the targets of all training rows. "
+            f"For means write a {name.replace('Quantile', '')}, which grows the same trees from "
+            "the same parameters and random_state; or use gpuforest.load where the model runs"
+        )
+    if isinstance(estimator, IsolationForest) and form not in ("ONNX", "C"):
+        raise TypeError(
+            f"a {name} is not written as {form}: use to_onnx, export_c or to_sklearn, or "
+            "gpuforest.load where the model runs"
         )
     if forest.combine == "median":
         raise ValueError(
@@ -249,6 +262,8 @@ def _link(estimator: Any) -> str:
     """How sums become predictions."""
     if isinstance(estimator, AdaBoostClassifier):
         return "votes"
+    if isinstance(estimator, IsolationForest):
+        return "isolation"
     if estimator.forest_.baseline is None:
         return "identity"
     loss = estimator.forest_.coding.loss

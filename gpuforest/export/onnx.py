@@ -56,11 +56,12 @@ def to_onnx(
     categories, each feature is an input [rows, 1] of its own, by its name, of strings where
     categories are; "" is a missing value, unless it is a category. The outputs are "label" [rows]
     of the type of the classes and "probabilities" [rows, classes]; of several outputs "label_0",
-    "probabilities_0", "label_1", ...; or "prediction", of the shape that `predict` gives.
+    "probabilities_0", "label_1", ...; or "prediction", of the shape that `predict` gives; or
+    "score_samples" [rows] of an isolation forest.
 
     Parameters
     ----------
-    estimator : fitted classifier or regressor of gpuforest
+    estimator : fitted classifier, regressor or isolation forest of gpuforest
     path : str or path, default=None
         A file to write as well, whole or not at all.
     dtype : {"float32", "float64"}, default="float32"
@@ -119,7 +120,8 @@ def add_model(
     found = _linked(graph, tables, sums)
     if not tables.classes and tables.n_values == 1:
         flat = graph.node("Reshape", found, graph.constant(np.array([-1])))
-        return [Result("prediction", _cast(graph, flat, dtype), dtype, ("rows",))]
+        name = "score_samples" if tables.link == "isolation" else "prediction"
+        return [Result(name, _cast(graph, flat, dtype), dtype, ("rows",))]
     if not tables.classes:
         shape = "rows", tables.n_values
         return [Result("prediction", _cast(graph, found, dtype), dtype, shape)]
@@ -169,6 +171,9 @@ def _linked(graph: Graph, tables: Tables, sums: str) -> str:
     match tables.link:
         case "exp":
             return graph.node("Exp", sums)
+        case "isolation":
+            shares = graph.node("Div", sums, number(tables.length))
+            return graph.node("Neg", graph.node("Pow", number(2), graph.node("Neg", shares)))
         case "softmax":
             return graph.node("Softmax", sums, axis=1)
         case "logistic":

@@ -17,6 +17,7 @@ from gpuforest import (
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -104,6 +105,21 @@ def test_shap_of_missing_values_and_categories():
         shap.TreeExplainer(with_categories())
     with pytest.raises(ValueError, match="categorical features are not converted"):
         shap.TreeExplainer(with_categories(HistGradientBoostingClassifier, max_iter=2))
+
+
+def test_isolation_forests():
+    shap, skl2onnx = tool("shap"), tool("skl2onnx")
+    tool("onnxruntime")
+    rows = ROWS[:150]
+    model = IsolationForest(n_estimators=8, random_state=0, backend="numpy").fit(rows)
+    theirs = model.to_sklearn()
+    found = shap.TreeExplainer(theirs).shap_values(rows[:20])
+    assert np.allclose(found, model.shap_values(rows[:20]), rtol=1e-9, atol=1e-12)
+    graph = skl2onnx.to_onnx(theirs, rows[:1], target_opset={"": 15, "ai.onnx.ml": 3})
+    labels, decisions = onnx_run(graph, {"X": rows})
+    # 32 bits
+    assert np.allclose(decisions[:, 0], model.decision_function(rows), atol=1e-6)
+    assert np.array_equal(labels[:, 0], model.predict(rows))
 
 
 def onnx_run(graph, feeds):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from exported import KINDS, X, categorical, edge_rows, model, unseen_frame
+from exported import KINDS, NOT_TREELITE, X, categorical, edge_rows, model, unseen_frame
 
 import gpuforest as gf
 from gpuforest.export.model_tables import tables_of
@@ -40,7 +40,7 @@ def sums_of(fitted, rows):
     return np.hstack(shares) if isinstance(shares, list) else shares
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if not k.startswith("adaboost")])
+@pytest.mark.parametrize("kind", [k for k in KINDS if k not in NOT_TREELITE])
 def test_walks_end_at_the_models_sums(kind):
     fitted = model(kind)
     rows = edge_rows(fitted, np.float64)[::9]

@@ -36,6 +36,8 @@ def run(graph, feeds):
 
 def expected(fitted, rows):
     """The outputs as ours predicts them: labels, probabilities and numbers by name."""
+    if hasattr(fitted, "score_samples"):
+        return {"score_samples": fitted.score_samples(rows)}
     if not hasattr(fitted, "classes_"):
         return {"prediction": fitted.predict(rows)}
     labels, shares = fitted.predict(rows), fitted.predict_proba(rows)

@@ -126,20 +126,44 @@ def test_adaboost_as_treelite():
 @each_form
 def test_estimators_of_other_kinds(form):
     export = FORMS[ready(form)]
-    others = (
-        gf.IsolationForest(n_estimators=2),
-        gf.RandomForestQuantileRegressor(2),
-        gf.RandomTreesEmbedding(2),
-    )
-    for other in others:
+    for other in (gf.RandomForestQuantileRegressor(2), gf.RandomTreesEmbedding(2)):
         name = type(other).__name__
         with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
             export(other)
         with pytest.raises(TypeError, match=f"a {name} is not written as {form}"):
             export(other.fit(ROWS, ROWS[:, 0]))
-    assert "a IsolationForest is not written as ONNX: it predicts no means of leaves." in PAGE
     with pytest.raises(TypeError, match="a dict is not written as C: pass a fitted classifier"):
         gf.export_c({})
+
+
+def test_isolation_forests_as_treelite():
+    pytest.importorskip("treelite")
+    with refused(
+        "a IsolationForest is not written as a treelite model: use to_onnx, export_c or "
+        "to_sklearn, or gpuforest.load where the model runs",
+        TypeError,
+    ):
+        model("isolation").to_treelite()
+
+
+@pytest.mark.parametrize("kind", ["RandomForest", "ExtraTrees"])
+def test_means_of_quantile_forests(kind):
+    """As the error says, a forest for means grows the same trees."""
+    params = {"n_estimators": 5, "min_samples_leaf": 4, "random_state": 3, "backend": "numpy"}
+    target = ROWS[:, 0] + ROWS[:, 2]
+    quantiles = getattr(gf, f"{kind}QuantileRegressor")(**params).fit(ROWS, target)
+    words = (
+        f"a {kind}QuantileRegressor is not written as C: quantiles need the targets of all "
+        f"training rows. For means write a {kind}Regressor, which grows the same trees from the "
+        "same parameters and random_state; or use gpuforest.load where the model runs"
+    )
+    with pytest.raises(TypeError, match=re.escape(words)):
+        gf.export_c(quantiles)
+    assert words.replace("as C", "as ONNX").replace("ExtraTrees", "RandomForest") in PAGE
+    means = getattr(gf, f"{kind}Regressor")(**params).fit(ROWS, target)
+    assert np.array_equal(quantiles.forest_.nodes, means.forest_.nodes)
+    # sums of targets in another order
+    assert np.allclose(quantiles.predict(ROWS, "mean"), means.predict(ROWS), rtol=0, atol=1e-12)
 
 
 def test_absent_packages(monkeypatch):

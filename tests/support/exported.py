@@ -52,9 +52,13 @@ KINDS = {
     "far numbers": lambda: gf.HistGradientBoostingRegressor(
         max_iter=9, min_samples_leaf=2, **HERE
     ).fit(FAR, NUMBERS),
+    "isolation": lambda: gf.IsolationForest(n_estimators=12, **HERE).fit(X),
+    "isolation of one": lambda: gf.IsolationForest(n_estimators=2, max_samples=1, **HERE).fit(ROWS),
 }
-# what an exponential of another library is computed in: equal but for its rounding
-BY_EXPONENTIALS = ("adaboost", "adaboost of two", "boosted classes", "boosted two", "boosted gamma")
+# equal but for the rounding of exponentials: in C, and where another library has them
+IN_C = ("adaboost", "adaboost of two", "isolation", "isolation of one")
+BY_EXPONENTIALS = (*IN_C, "boosted classes", "boosted two", "boosted gamma")
+NOT_TREELITE = IN_C
 
 
 @cache
