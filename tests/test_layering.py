@@ -51,6 +51,7 @@ TESTED_IN = {
     "data/passes": "data/test_binned.py",  # what makes binned data
     "data/tallies": "data/test_categories.py",  # the lists of categories that come of them
     "export/boosted_file": "estimators/test_hist_gradient_boosting.py",  # files of whole models
+    "export/c_sums": "export/test_c.py",  # a part of what is compiled there
     "export/onnx_graph": "export/test_onnx.py",  # what graphs are made of
     "export/onnx_pipeline": "estimators/test_ecosystem.py",  # beside skl2onnx
     "export/onnx_trees": "export/test_onnx.py",  # trees decoded and compared

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
+from gpuforest.export.c_sums import OF_SUM, PLACES, constant, heads, sums_of
 from gpuforest.export.model_tables import Tables, tables_of
 from gpuforest.export.replacing import replaced
 
@@ -20,7 +21,7 @@ WIDTH = 96  # of the lines of tables
 KEYWORDS = (
     " auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while main node walk exp_of "
+    "union unsigned void volatile while main node walk exp_of place find_places sum_goes_left "
 )
 NUMBERS = {"float64": ("double", np.float64), "float32": ("float", np.float32)}
 
@@ -47,9 +48,9 @@ HEAD = """\
 
 """
 NODE = """\
-/* A row goes to `next` where x[feature] <= THRESHOLDS[cut]{or_set}, else to the node behind it; a
- * missing value goes to `next` where the highest bit is set. A leaf has the feature {leaf}, and
- * `next` is its row of VALUES. */
+/* A row goes to `next` where x[feature] <= THRESHOLDS[cut]{or_set}{or_sum}, else to the node
+ * behind it; a missing value goes to `next` where the highest bit is set. A leaf has the feature
+ * {leaf}, and `next` is its row of VALUES. */
 typedef struct {{
     uint32_t next;
     {feature} feature;
@@ -58,7 +59,7 @@ typedef struct {{
 
 """
 WALK = """\
-static uint32_t walk(const {number} *x, uint32_t at)
+static uint32_t walk(const {number} *x, {places}uint32_t at)
 {{
     for (;;) {{
         const node *n = NODES + at;
@@ -66,6 +67,7 @@ static uint32_t walk(const {number} *x, uint32_t at)
         int left;
         if (n->feature == {leaf})
             return n->next;
+{of_sum}\
         value = x[n->feature];
         if (value != value)
             left = (int)(n->next >> 31);
@@ -162,7 +164,7 @@ def export_c(
 
     Raises
     ------
-    ValueError : not fitted; no name in C; splits by sums of features, a median of trees
+    ValueError : not fitted; no name in C; a median of trees
     TypeError : an estimator of another kind
     OSError : the file cannot be written
     """
@@ -180,21 +182,25 @@ def export_c(
 def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
     """The file, part by part."""
     number, own = NUMBERS[dtype]
-    leaf = "UINT16_MAX" if tables.n_features < 2**16 - 1 else "UINT32_MAX"
-    nodes, thresholds, sets = _nodes(tables, own)
-    cut_type = "uint16_t" if max(len(thresholds), len(sets)) <= 2**16 else "uint32_t"
+    most = _most(tables)
+    leaf = f"UINT{most.bit_length()}_MAX"
+    summed, begins = sums_of(tables, own)
+    nodes, thresholds, sets = _nodes(tables, own, begins)
+    cuts = max(len(thresholds), len(sets), len(summed["SUMS"]))
+    cut_type = "uint16_t" if cuts <= 2**16 else "uint32_t"
     yield _head(tables, kind, name)
     yield from _labels(tables, name)
     or_set = ",\n * or, of categories, where its bit in SETS is set" if len(sets) else ""
-    yield NODE.format(
-        or_set=or_set, leaf=leaf, feature=leaf.lower().replace("max", "t"), cut=cut_type
-    )
+    or_sum = f",\n * or, with the feature {leaf} - 1, as SUMS[cut] says" if begins else ""
+    feature = leaf.lower().replace("max", "t")
+    yield NODE.format(or_set=or_set, or_sum=or_sum, leaf=leaf, feature=feature, cut=cut_type)
     rows = (f"{{{following},{feature},{cut}}}" for following, feature, cut in nodes)
     yield from _table(f"static const node NODES[{len(tables.feature)}]", rows)
-    yield from _table(f"static const uint32_t ROOTS[{tables.n_trees}]", map(str, _roots(tables)))
+    roots = tables.offsets[:-1].tolist()
+    yield from _table(f"static const uint32_t ROOTS[{tables.n_trees}]", map(str, roots))
     yield from _table(
         f"static const {number} THRESHOLDS[{max(1, len(thresholds))}]",
-        (_number(value, number) for value in (thresholds or [0.0])),
+        (constant(value, number) for value in (thresholds or [0.0])),
     )
     K, V = tables.values.shape[1], len(tables.values)
     shape = f"[{V}]" if K == 1 else f"[{V}][{K}]"
@@ -204,21 +210,40 @@ def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
         yield from _table(f"static const uint32_t CATEGORIES[{len(counts)}]", map(str, counts))
         yield from _table(f"static const uint32_t SETS[{len(sets)}]", map(hex, sets))
     of_set = OF_SET.format(number=number) if len(sets) else ""
-    yield WALK.format(number=number, leaf=leaf, of_set=of_set)
+    of_sum = places = ""
+    if begins:
+        for head, items in heads(summed, feature, number):
+            yield from _table(head, items)
+        yield PLACES.format(number=number, n=len(summed["SUMMED"]))
+        of_sum, places = OF_SUM.format(leaf=leaf), "const uint16_t *place, "
+    yield WALK.format(number=number, leaf=leaf, of_set=of_set, of_sum=of_sum, places=places)
     if tables.link != "identity":
         factors = ",\n".join(f"        {f!r}" for f in reversed(FACTORIALS))
         yield EXP.replace("{factors}", factors)
-    yield from _function(tables, number, name)
+    yield from _function(tables, number, name, len(summed["SUMMED"]))
 
 
-def _nodes(tables: Tables, dtype: Any) -> tuple[Iterator[Any], list[float], list[int]]:
-    """Rows for the nodes, and the distinct thresholds and the words of sets that they refer to."""
-    is_leaf = tables.feature < 0
+def _most(tables: Tables) -> int:
+    """What leaves have as their feature; splits by sums have the number below."""
+    return 2**16 - 1 if tables.n_features < 2**16 - 2 else 2**32 - 1
+
+
+def _nodes(
+    tables: Tables, dtype: Any, begins: dict[int, int]
+) -> tuple[Iterator[Any], list[float], list[int]]:
+    """Rows for the nodes, and the distinct thresholds and the words of sets that they refer to.
+
+    begins : where in SUMS splits by sums begin, by node
+    """
+    is_leaf, most = tables.feature < 0, _most(tables)
     categorical = np.isin(tables.feature, [*tables.categories])
-    rounded = tables.rounded(dtype)
-    thresholds, at = np.unique(rounded[~is_leaf & ~categorical], return_inverse=True)
+    feature = np.where(is_leaf, most, tables.feature)
+    feature[[*begins]] = most - 1
+    by_threshold = (feature < most - 1) & ~categorical
+    thresholds, at = np.unique(tables.rounded(dtype)[by_threshold], return_inverse=True)
     cut = np.zeros(len(is_leaf), np.int64)
-    cut[~is_leaf & ~categorical] = at
+    cut[by_threshold] = at
+    cut[[*begins]] = [*begins.values()]
     known: dict[bytes, int] = {}
     words: list[int] = []
     for node in np.flatnonzero(categorical).tolist():
@@ -231,16 +256,11 @@ def _nodes(tables: Tables, dtype: Any) -> tuple[Iterator[Any], list[float], list
             words += np.frombuffer(packed, "<u4").tolist()
         cut[node] = known[packed]
     following = tables.left + (tables.missing_left.astype(np.int64) << 31)
-    most = 2**16 - 1 if tables.n_features < 2**16 - 1 else 2**32 - 1
-    columns = np.where(is_leaf, tables.leaf, following), np.where(is_leaf, most, tables.feature)
+    columns = np.where(is_leaf, tables.leaf, following), feature
     if max(len(is_leaf), len(tables.values)) >= 2**31:
         raise ValueError("the model has more than 2^31 nodes, too many for a file of C")
     rows = zip(*(column.tolist() for column in (*columns, cut)), strict=True)
     return rows, thresholds.tolist(), words
-
-
-def _roots(tables: Tables) -> list[int]:
-    return list(tables.offsets[:-1].tolist())
 
 
 def _head(tables: Tables, kind: type, name: str) -> str:
@@ -285,8 +305,12 @@ def _labels(tables: Tables, name: str) -> Iterator[str]:
             yield from _table(f"const int32_t {table}", (str(int(value)) for value in values))
 
 
-def _function(tables: Tables, number: str, name: str) -> Iterator[str]:
-    """The function that predicts."""
+def _function(tables: Tables, number: str, name: str, n_places: int) -> Iterator[str]:
+    """The function that predicts.
+
+    n_places : features that splits by sums add up
+    """
+    walk = "walk(x, place, ROOTS[t])" if n_places else "walk(x, ROOTS[t])"
     K, link = tables.n_sums, tables.link
     label = ", int *label" if tables.classes else ""
     softmax = link in ("softmax", "votes")
@@ -295,12 +319,14 @@ def _function(tables: Tables, number: str, name: str) -> Iterator[str]:
     yield f"    double sum[{K}] = {{{', '.join(map(repr, begin.tolist()))}}};\n"
     yield "    double top, total = 0.0;\n" if softmax else ""
     yield "    int t;\n" if link in ("exp", "logistic") else "    int t, k;\n"
+    if n_places:
+        yield f"    uint16_t place[{n_places}];\n    find_places(x, place);\n"
     yield f"    for (t = 0; t < {tables.n_trees}; t++) {{\n"
     if tables.values.shape[1] == 1:
         at = "0" if K == 1 else f"t % {K}"
-        yield f"        sum[{at}] += VALUES[walk(x, ROOTS[t])];\n    }}\n"
+        yield f"        sum[{at}] += VALUES[{walk}];\n    }}\n"
     else:
-        yield "        const double *added = VALUES[walk(x, ROOTS[t])];\n"
+        yield f"        const double *added = VALUES[{walk}];\n"
         yield f"        for (k = 0; k < {K}; k++)\n            sum[k] += added[k];\n    }}\n"
     if tables.divisor is not None:
         yield f"    for (k = 0; k < {K}; k++)\n        sum[k] /= {tables.divisor!r};\n"
@@ -347,13 +373,6 @@ def _table(head: str, items: Iterable[str]) -> Iterator[str]:
             line += f" {item},"
         yield line + "\n"
     yield "};\n\n"
-
-
-def _number(value: float, kind: str) -> str:
-    """A constant of C; those of type float are those of the number's shortest decimal form."""
-    if np.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
-    return f"{value!r}f" if kind == "float" else repr(value)
 
 
 def _row(values: list[float]) -> str:

@@ -17,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.binning import BinEdges
+from gpuforest.combinations import terms_of
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.adaboost import AdaBoostClassifier
 from gpuforest.estimators.boosting import HistGradientBoosting
@@ -24,7 +26,7 @@ from gpuforest.estimators.isolation import IsolationForest
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
-from gpuforest.nodes import has_set, is_leaf, leaf_rows, unpack
+from gpuforest.nodes import combined, has_set, is_leaf, leaf_rows, unpack
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,9 @@ class Tables:
         to the power of minus sum / `length`
     classes : the labels of each output; (): it predicts numbers
     n_sums : K, numbers that leaves add up to
+    sums : for splits by sums of features, which C alone has: features, weights, and the most that
+        goes left
+    edges : of bins, whose coordinates are added up
     length : the mean length of a path, of isolation forests
     """
 
@@ -67,7 +72,9 @@ class Tables:
     link: str
     classes: tuple[np.ndarray, ...]
     n_sums: int
-    length: float = 1.0
+    sums: dict[int, tuple[list[int], list[int], int]]
+    edges: BinEdges
+    length: float
 
     @property
     def n_trees(self) -> int:
@@ -95,10 +102,15 @@ class Tables:
     def rounded(self, dtype: Any) -> np.ndarray:
         """Thresholds of a dtype: the largest numbers not above them, so that each number of
         the dtype is at most the one as it is at most the other."""
-        with np.errstate(over="ignore", under="ignore"):
-            near = self.threshold.astype(dtype)
-        lower = np.nextafter(near, dtype(-np.inf))
-        return np.asarray(np.where(near > self.threshold, lower, near))
+        return rounded(self.threshold, dtype)
+
+
+def rounded(thresholds: np.ndarray, dtype: Any) -> np.ndarray:
+    """The largest numbers of a dtype that are not above thresholds."""
+    with np.errstate(over="ignore", under="ignore"):
+        near = thresholds.astype(dtype)
+    lower = np.nextafter(near, dtype(-np.inf))
+    return np.asarray(np.where(near > thresholds, lower, near))
 
 
 def is_text(categories: tuple[Any, ...]) -> bool:
@@ -132,6 +144,7 @@ def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = N
     first = np.repeat(forest.tree_offsets[:-1], np.diff(forest.tree_offsets))
     threshold = forest.edges.threshold(np.maximum(feature, 0), bin)
     leaves = is_leaf(forest.nodes)
+    by_sum = combined(forest.nodes) > 0 if forest.oblique else np.zeros(len(leaves), bool)
     values, leaf = _values(forest, leaves)
     length = estimator._length if isinstance(estimator, IsolationForest) else 1.0
     if not length:  # trees of one row: no path is longer than others
@@ -156,6 +169,8 @@ def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = N
         link=_link(estimator),
         classes=tuple(classes),
         n_sums=coding.n_values if forest.baseline is not None else values.shape[1],
+        sums={n: terms_of(forest, n) for n in np.flatnonzero(by_sum).tolist()},
+        edges=forest.edges,
         length=length,
     )
 
@@ -228,9 +243,9 @@ def _forest_of(estimator: Any, form: str) -> Forest:
             f"a {name} predicts a weighted median of its trees, which {form} lacks: use a "
             "RandomForestRegressor, or gpuforest.load where the model runs"
         )
-    if forest.oblique:
+    if forest.oblique and form != "C":
         raise ValueError(
-            f"splits by sums of features are not written as {form}: train with "
+            f"splits by sums of features are not written as {form}: use export_c, train with "
             "feature_combinations=None, or use gpuforest.load where the model runs"
         )
     return forest

@@ -8,9 +8,22 @@ from functools import cache
 
 import numpy as np
 import pytest
-from exported import IN_C, KINDS, ROWS, categorical, category_frame, edge_rows, model, unseen_frame
+from exported import (
+    HERE,
+    IN_C,
+    KINDS,
+    ROWS,
+    SUMS,
+    categorical,
+    category_frame,
+    edge_rows,
+    model,
+    oblique,
+    unseen_frame,
+)
 
 import gpuforest as gf
+from gpuforest.nodes import combined, has_set
 
 CC = shutil.which("cc")
 compiled = pytest.mark.skipif(CC is None, reason="there is no C compiler, cc")
@@ -76,6 +89,33 @@ def check(build, fitted, table, rows, by_exponentials=False):
 def test_predictions_are_equal_at_every_edge(build, kind, dtype):
     fitted, rows = model(kind), edge_rows(model(kind), dtype)
     check(build, fitted, rows, rows, kind in IN_C)
+
+
+@compiled
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", SUMS)
+def test_sums_of_features_are_exact(build, kind, dtype):
+    fitted, rows = oblique(kind), edge_rows(oblique(kind), dtype)
+    rng = np.random.default_rng(0)
+    mixed = rng.permuted(rows, axis=0)[:400]
+    mixed[rng.random(mixed.shape) < 0.1] = np.nan
+    by_sum = combined(fitted.forest_.nodes)
+    assert by_sum.max() > 1 or kind == "root"
+    rows = np.concatenate([rows, mixed])
+    check(build, fitted, rows, rows)
+
+
+@compiled
+def test_sums_beside_categories(build):
+    frame, y = category_frame()
+    frame["z"] = np.arange(len(frame)) % 13.0
+    fitted = gf.RandomForestClassifier(
+        5, feature_combinations=2.0, categorical_features=["colour", "size", "letter"], **HERE
+    ).fit(frame, y > 1.5)
+    assert combined(fitted.forest_.nodes).any()
+    assert has_set(fitted.forest_.nodes).any()
+    rows = unseen_frame().assign(z=frame["z"])
+    check(build, fitted, rows, gf.category_codes(fitted, rows).astype(np.float64))
 
 
 @compiled

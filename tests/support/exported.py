@@ -67,6 +67,24 @@ def model(kind):
     return KINDS[kind]()
 
 
+SUMS = {  # which C alone has
+    "forest": lambda: gf.RandomForestClassifier(9, feature_combinations=2.0, **HERE).fit(X, LABELS),
+    "numbers": lambda: gf.ExtraTreesRegressor(
+        7, feature_combinations=6.0, combination_weights="integer", max_bins=40, **HERE
+    ).fit(ROWS, TWO),
+    "far": lambda: gf.RandomForestRegressor(5, feature_combinations=3.0, **HERE).fit(FAR, NUMBERS),
+    "root": lambda: gf.RandomForestRegressor(2, feature_combinations=2.0, **HERE).fit(
+        ROWS, np.zeros(150)
+    ),
+}
+
+
+@cache
+def oblique(kind):
+    """The fitted model of a kind, which splits by sums of features."""
+    return SUMS[kind]()
+
+
 def edge_rows(fitted, dtype):
     """Rows that have each edge of a feature, the numbers of the dtype just below and above, the
     largest and the least numbers and a missing value, beside values of the training rows."""
