@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from exported import (
+    FAR,
     HERE,
     IN_C,
     KINDS,
@@ -121,8 +122,9 @@ def test_sums_beside_categories(build):
 @compiled
 @pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
 def test_categories_are_codes(build, kind):
-    fitted = categorical(kind)
-    for frame in (category_frame()[0], unseen_frame()):
+    fitted, far = categorical(kind), unseen_frame()
+    far["x"] = np.resize(FAR.ravel(), len(far))
+    for frame in (category_frame()[0], unseen_frame(), far):
         check(build, fitted, frame, gf.category_codes(fitted, frame).astype(np.float64))
 
 
