@@ -5,7 +5,7 @@ the scores should find them. The ROC AUC is the mean over seeds, with its standa
 score are timed in turns, as ratios within one run; both libraries use one thread, with float32
 input of 100 trees and 256 rows a tree. In "heavy tails" 1 % of the rows lie at the edge of a
 bulk of normal numbers, and every column has some values that are 10,000 times as large. In
-"amounts" all numbers are log-normal, and 2.5 % of the rows have amounts that are 0.3 times as large.
+"amounts" all numbers are log-normal, and 2.5 % of the rows have 0.3 times as large ones.
 """
 
 from __future__ import annotations
