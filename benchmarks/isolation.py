@@ -4,7 +4,8 @@ Data of known classes become tasks: rows of a rare class are hidden among those 
 the scores should find them. The ROC AUC is the mean over seeds, with its standard error. Fit and
 score are timed in turns, as ratios within one run; both libraries use one thread, with float32
 input of 100 trees and 256 rows a tree. In "heavy tails" 1 % of the rows lie at the edge of a
-bulk of normal numbers, and every column has some values that are 10,000 times as large.
+bulk of normal numbers, and every column has some values that are 10,000 times as large. In
+"amounts" all numbers are log-normal, and 2.5 % of the rows have 0.3 times as large ones.
 """
 
 from __future__ import annotations
@@ -64,6 +65,9 @@ def tasks(folder: Path) -> Iterator[tuple[str, Any, Array]]:
     X[:500] = rng.normal(size=(500, 10)) * 1.5
     X[rng.random(X.shape) < 1e-3] *= 1e4
     yield "heavy tails", X.astype(np.float32), np.arange(50_000) < 500
+    X = np.exp(2 * rng.normal(size=(12_000, 8)))
+    X[:300] *= 0.3
+    yield "amounts", X.astype(np.float32), np.arange(12_000) < 300
 
 
 def _rare(rng: Any, X: Any, y: Array, rare: list[int], others: list[int]) -> tuple[Any, Array]:

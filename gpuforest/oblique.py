@@ -12,6 +12,7 @@ combinations are drawn and stored.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -23,15 +24,63 @@ from gpuforest.combinations import ALL_LEFT, DRAWS, ROUNDS, STRIDE, Combining, p
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
 from gpuforest.frontier import Frontier, Splits, draw_features
-from gpuforest.nodes import OBLIQUE_BIN, SET_BIN
+from gpuforest.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
 from gpuforest.target import Target
 
 if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
     from gpuforest.training import Training
 
 Array = Any
 
+# A sum is missing where one of its values is, and splits by it leave such rows together: so large
+# a part of the rows should have the sums that are drawn. The mean number is lowered in STEPS
+COMPLETE, STEPS = 0.75, 64
 ROW_BYTES = 40  # of a row of a chunk, beside a byte or two for each of its columns
+
+
+def mean_combined(
+    matrix: BinnedMatrix, weights: np.ndarray | None, wanted: float, backend: Backend
+) -> float:
+    """The mean number of features of a combination: as many as wanted; or, with a warning, so many
+    fewer that COMPLETE of the rows have the values of a combination, on average.
+
+    If a combination has each feature with the chance s, a row that lacks g values has all of it
+    with the chance (1 - s)**g. Products and sums in a fixed order are the same on every machine.
+
+    weights : i32[N] of the rows, or None: all are one
+    """
+    edges, xp, codes = matrix.edges, backend.xp, matrix.codes
+    numeric = np.flatnonzero(edges.kinds != CATEGORICAL).tolist()
+    if len(numeric) < 2:
+        return wanted
+    lacks = xp.zeros((matrix.n_rows,), dtype=xp.int32, device=backend.device)
+    for f in numeric:
+        lacks = lacks + xp.astype(codes[:, f] == edges.missing_code, xp.int32)
+    counts = np.bincount(backend.asnumpy(lacks), weights)
+    more = min(wanted, MOST_COMBINED, len(numeric)) - 1  # features beside the first, on average
+
+    def complete(step: int) -> float:
+        rows, share = 0.0, more * step / STEPS / (len(numeric) - 1)
+        for count in counts[::-1].tolist():
+            rows = rows * (1 - share) + count
+        return rows / float(counts.sum())
+
+    if complete(STEPS) >= COMPLETE:
+        return wanted
+    low, high = 1, STEPS  # not down to 0, where there would be no combinations
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if complete(middle) >= COMPLETE else (low, middle)
+    mean = 1 + more * low / STEPS
+    warnings.warn(
+        f"so many values are missing that {complete(STEPS):.0%} of the rows would have a sum of "
+        f"{wanted:g} features: sums have {mean:.2g} on average instead. Impute values, or lower "
+        "feature_combinations",
+        UserWarning,
+        stacklevel=2,
+    )
+    return mean
 
 
 def n_attempts(k: int, n_features: int) -> int:

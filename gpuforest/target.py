@@ -6,7 +6,8 @@ A regression target has C = 1 + K channels, the weight and w * q for each output
     q = round((y - centre) * scale)
 
 and scale is a power of two chosen from the largest |y - centre| and the total weight,
-both free of any order, so that no sum can reach 2**62.
+both free of any order, so that no sum can reach 2**62. The centre is near the middle between the
+least and the largest target; where a few targets lie far out, it is near all others.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ Array = Any
 
 SUM_BITS = 62  # sums of moments stay below 2**62
 MOMENT_BITS = 52  # a moment is exact as a float64
+# Scores are squares, in float64. If half of the distinct targets lie within this part of the whole
+# range, squares around its middle would leave the gains among them few digits
+FAR = 2.0**-16
+LOOK_ROWS = 2048  # evenly spaced rows that say whether all targets need to be looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,16 +198,18 @@ def encode_moments(
     backend : the one on whose device y lies; None: the host
     """
     xp = np if backend is None else backend.xp
-    low, high = xp.min(y, axis=0), xp.max(y, axis=0)
-    if backend is not None:
-        low, high = backend.asnumpy(low), backend.asnumpy(high)
+    host = np.asarray if backend is None else backend.asnumpy
+    low, high = host(xp.min(y, axis=0)), host(xp.max(y, axis=0))
     centre = np.zeros(y.shape[1])
     if centred:
-        half = high / 2 - low / 2
+        middle, half = low / 2 + high / 2, high / 2 - low / 2
+        near, width = typical_ranges(y, half * FAR, backend)
+        far_out = width < half * FAR
+        middle, half = np.where(far_out, near, middle), np.where(far_out, width, half)
         # a round number near the middle, so that whole-number targets stay exact
         power = np.ceil(np.log2(np.where(half > 0, half, 1.0))) - 10
         grid = np.exp2(np.maximum(power, -1074))  # the least number above zero
-        middle = np.where(half > 0, low / 2 + high / 2, 0.0)
+        middle = np.where(half > 0, middle, 0.0)
         centre = np.where(half > 0, np.round(middle / grid) * grid, low)
     bound = float(np.max(np.maximum(high - centre, centre - low)))
     scale = 1.0
@@ -214,6 +221,33 @@ def encode_moments(
     origin = centre if backend is None else backend.asarray(centre)
     moments = xp.astype(xp.round((y - origin) * scale), MOMENT)
     return TargetCoding(None, centre, scale), moments
+
+
+def typical_ranges(
+    y: Array, limits: np.ndarray, backend: Backend | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The middle and the width f64[K] of the narrowest range that holds half of the distinct
+    values of each column of y f64[N, K]: a few that lie far out do not change it much.
+
+    limits : f64[K]; where a sample's range is wide beside it, it stands for that of all rows
+    """
+    host = np.asarray if backend is None else backend.asnumpy
+    some = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
+    middle, width = np.zeros((2, y.shape[1]))
+    for k in range(y.shape[1]):
+        middle[k], width[k] = _narrowest_half(some[:, k])
+        if width[k] < 64 * limits[k]:
+            middle[k], width[k] = _narrowest_half(host(y[:, k]))
+    return middle, width
+
+
+def _narrowest_half(values: np.ndarray) -> tuple[float, float]:
+    """The middle and the width of the narrowest range that holds half of the distinct values."""
+    values = np.unique(values)
+    n = len(values) // 2
+    spans = values[n:] - values[: len(values) - n]
+    i = int(np.argmin(spans))
+    return float(values[i] + spans[i] / 2), float(spans[i])
 
 
 def integer_weights(weights: np.ndarray) -> np.ndarray:

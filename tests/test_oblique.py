@@ -11,11 +11,12 @@ from engine import DeepFrom, Task, same_forest, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuforest import RandomForestClassifier
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
-from gpuforest.nodes import OBLIQUE_BIN, unpack
-from gpuforest.oblique import DRAWS, STRIDE
+from gpuforest.nodes import OBLIQUE_BIN, combined, unpack
+from gpuforest.oblique import DRAWS, STRIDE, mean_combined
 from gpuforest.predict import apply, predict
 
 U64 = 2**64
@@ -237,3 +238,62 @@ def test_walks_with_many_terms_and_no_missing_values():
     assert (unpack(np, forest.nodes)[1] > OBLIQUE_BIN + 4).any()
     few = replace(forest, coding=forest.coding)  # nothing is kept from the first walk
     assert np.array_equal(apply(few, FILLED, NumbaBackend()), apply(few, FILLED, NumpyBackend()))
+
+
+# ---- missing values -----------------------------------------------------------------------------
+
+
+def with_holes(share, n=300):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, n)
+    rows = rng.normal(size=(n, 4)) + 4 * y[:, None]
+    rows[rng.random(rows.shape) < share] = np.nan
+    return rows, y
+
+
+def mean_of(rows, wanted, weights=None, backend=None):
+    backend = NumpyBackend() if backend is None else backend
+    matrix = Task(rows, np.zeros(len(rows), int), weights=weights).training(backend).matrix
+    return mean_combined(matrix, weights, wanted, backend)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("share", "wanted"), [(0, 8), (0.05, 4), (0.1, 2.5), (0.3, 1.5)])
+def test_sums_are_as_long_as_wanted_where_few_values_are_missing(share, wanted):
+    assert mean_of(with_holes(share)[0], wanted) == wanted
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_that_miss_values_together_leave_others_their_sums():
+    rows = with_holes(0)[0]
+    rows[:70] = np.nan
+    assert mean_of(rows, 4) == 4
+    assert mean_of(rows[:, :1], 4) == 4  # no sums at all
+
+
+@pytest.mark.filterwarnings("ignore:so many values are missing")
+def test_sums_are_shorter_where_many_values_are_missing():
+    rows, _ = with_holes(0.3)
+    held = ~np.isnan(rows)
+    found = mean_of(rows, 4)
+    complete = (1 - (found - 1) / 3) ** (~held).sum(axis=1)
+    assert 0.75 <= complete.mean() < 0.77
+    assert mean_of(rows, 8) == found  # no sum has more than four
+    twice = np.append(rows, rows[:99], axis=0)
+    weights = np.where(np.arange(300) < 99, 2, 1).astype(np.int32)
+    assert mean_of(rows, 4, weights) == mean_of(twice, 4)
+    if available() is None:
+        assert mean_of(rows, 4, backend=EmulatedBackend()) == found
+
+
+def test_forests_learn_by_sums_where_many_values_are_missing(backend):
+    rows, y = with_holes(0.3, 600)
+    model = RandomForestClassifier(
+        10, feature_combinations=4, random_state=0, backend=backend, max_bins=64
+    )
+    words = "so many values are missing that 20% of the rows would have a sum of 4 features: "
+    words += "sums have 1.7 on average instead. Impute values, or lower feature_combinations"
+    with pytest.warns(UserWarning, match=words):
+        model.fit(rows[:300], y[:300])
+    assert combined(model.forest_.nodes).any()
+    assert model.score(rows[300:], y[300:]) > 0.95

@@ -79,6 +79,17 @@ def test_the_order_of_the_rows_decides_nothing(values, random):
     assert np.array_equal(np.sort(first, axis=0), np.sort(second, axis=0))
 
 
+def test_the_centre_lies_near_most_targets():
+    y = np.append(np.repeat(np.arange(10.0), 500), [1e9] * 40)[:, None]
+    coding, moments = encode_moments(y, 5040)
+    assert 2 <= coding.centre[0] <= 7
+    assert np.array_equal(moments[:, 0] / coding.scale + coding.centre[0], y[:, 0])
+    halves = encode_moments(np.where(y < 5, y, 1e9), 5040)[0]  # five values near, and one far out
+    assert halves.centre[0] < 5
+    two = encode_moments(np.where(y < 5, 0.0, 1e9), 5040)[0]  # of two values none is far out
+    assert abs(two.centre[0] - 5e8) < 1e6
+
+
 def test_a_heavier_bag_leaves_fewer_bits():
     y = np.array([[0.0], [1.0]])
     scales = [encode_moments(y, weight)[0].scale for weight in (1, 2**10, 2**20, 2**30)]

@@ -42,6 +42,7 @@ from gpuforest.forest import Forest
 from gpuforest.grow import grow, joined
 from gpuforest.inspection.importances import impurity_importances
 from gpuforest.inspection.node_impurity import with_leaf_impurity
+from gpuforest.oblique import mean_combined
 from gpuforest.sampling import Sampling
 from gpuforest.target import CheckedTarget, Target, TargetCoding
 from gpuforest.training import Training
@@ -221,6 +222,9 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
             if data.earlier is not None:
                 check_same(data.earlier, edges, coding)
             target = Target.of(coding, codes, backend)
+            if rules.oblique:
+                mean = mean_combined(matrix, sampling.weights, rules.combined, backend)
+                rules = replace(rules, combined=mean)
         training = Training(matrix, target, sampling, rules, data.seed, backend)
         return training, settings, checked
 

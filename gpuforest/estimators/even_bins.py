@@ -13,9 +13,9 @@ from gpuforest.binning import BinEdges
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
 
 EVEN_BINS = 1023  # of "auto", but for features with long tails
-# Bins that the middle half of a feature's values is to have: 64 times its width, or less, is told
-# apart by EVEN_BINS
-BINS_OF_HALF = 16
+# Bins that the middle half of a feature's values is to have: 16 times its width, or less, is told
+# apart by EVEN_BINS. With 16 bins the ROC AUC among long tails was lower than that of exact cuts
+BINS_OF_HALF = 64
 LOOKED_AT = 2048  # rows, evenly spaced, that say how wide the middle half is
 
 

@@ -25,6 +25,7 @@ from gpuforest.target import (
     encode_classes,
     encode_moments,
     encode_several,
+    typical_ranges,
 )
 
 Array = Any
@@ -165,6 +166,7 @@ class Numbers(BaseTrees):
         coding, moments = encode_moments(y, sampling.most_weight, centred=centred, backend=backend)
         if y.shape[1] > 1:
             _check_grid(y, moments, backend)
+        _warn_of_far_targets(y, coding, backend)
         return coding, moments
 
 
@@ -234,6 +236,24 @@ def _check_grid(y: Array, moments: Array, backend: Backend) -> None:
         warnings.warn(
             f"output {coarse[0]} of y has a range so small beside another's that its "
             "predictions are coarse: scale the outputs to similar ranges",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _warn_of_far_targets(y: Array, coding: TargetCoding, backend: Backend) -> None:
+    """Warn if a few targets lie so far out that the grid is too coarse for all others."""
+    middle, width = typical_ranges(y, np.full(y.shape[1], LOST / coding.scale), backend)
+    for k in np.flatnonzero(width * coding.scale < LOST).tolist():
+        low, high = (float(find(y[:, k])) for find in (backend.xp.min, backend.xp.max))
+        if high - low <= LOST * width[k]:
+            continue  # other outputs are wider, or no target differs
+        far = high if high - middle[k] > middle[k] - low else low
+        warnings.warn(
+            f"y has the value {far:.3g}, and half of its values lie within {width[k]:.3g}: beside "
+            f"it they are rounded to steps of {1 / coding.scale:.3g}, and forests learn little "
+            "from smaller differences. Remove or clip the values that lie far out, or take "
+            "logarithms",
             UserWarning,
             stacklevel=2,
         )

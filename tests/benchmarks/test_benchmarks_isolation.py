@@ -48,7 +48,7 @@ def test_tasks_of_a_folder(tmp_path, monkeypatch):
     frame = pd.DataFrame({"label": ["p", "e"] * 40, "cap": ["a", "?", "b", "c"] * 20, "n": 1.5})
     frame.to_csv(tmp_path / "mushroom.csv.gz", index=False)
     found = {name: (X, odd) for name, X, odd in isolation.tasks(tmp_path)}
-    assert [*found] == ["mushroom, poisonous in others", "heavy tails"]
+    assert [*found] == ["mushroom, poisonous in others", "heavy tails", "amounts"]
     X, odd = found["mushroom, poisonous in others"]
     assert odd.sum() == 1
     assert X["cap"].dtype == "category"

@@ -145,6 +145,14 @@ def test_long_tails_get_more_bins():
     assert abs(found["auto"] - roc_auc_score(odd, -theirs)) < 0.05  # both vary by seed
 
 
+def test_the_middle_half_of_long_tails_has_64_bins():
+    """With 16, forests told amounts of different size apart less well than exact cuts do."""
+    amounts = np.exp(2 * np.random.default_rng(0).normal(size=(2000, 1)))
+    edges = even_edges(amounts, "auto", {}, NumpyBackend()).values
+    low, high = np.quantile(amounts, [0.25, 0.75])
+    assert 62 <= ((edges > low) & (edges < high)).sum() <= 66
+
+
 def test_an_extreme_value_is_isolated_at_once():
     """Bins by quantiles would give 1e6 a chance of one of all bins to be cut off."""
     values = np.append(np.linspace(0, 1, 999), 1e6)[:, None]

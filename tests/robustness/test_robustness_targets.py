@@ -152,6 +152,33 @@ def test_targets_near_the_end_of_float64(backend):
     )
 
 
+def with_a_far_target(backend, far):
+    """The median error of a tree of rows on a curve, and that of one where `far` is a target."""
+    rows, other = np.random.default_rng(0).normal(size=(2, 400, 2))
+    y = np.abs(rows[:, 1])
+    errors = []
+    for target in (y, np.where(np.arange(400) == 7, far, y)):
+        params = {"bootstrap": False, "max_features": None}
+        model = fitted(RandomForestRegressor, backend, rows, target, **params)
+        errors.append(np.median(np.abs(model.predict(other) - np.abs(other[:, 1]))))
+    return errors
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("far", [1e9, -1e12])
+def test_a_target_that_lies_far_out(backend, far):
+    without, found = with_a_far_target(backend, far)
+    assert found < 2 * without  # its own surroundings are lost
+
+
+def test_a_target_that_lies_too_far_out(backend):
+    message = "y has the value 1e+18, and half of its values lie within 0.63: beside it they are "
+    message += "rounded to steps of 256, "
+    assert message in PAGE
+    with pytest.warns(UserWarning, match=re.escape(message)):
+        with_a_far_target(backend, 1e18)
+
+
 # weights
 
 
