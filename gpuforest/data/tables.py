@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +39,19 @@ def open_frame(X: Any) -> Any:
     ValueError : several columns of one name
     """
     import narwhals.stable.v2 as nw
+    from narwhals.exceptions import DuplicateError
 
     if type(X).__name__ == "RecordBatch" and (pyarrow := sys.modules.get("pyarrow")) is not None:
         X = pyarrow.table(X)
     try:
         return nw.from_native(X, eager_only=True)
+    except DuplicateError as error:
+        names = list(X.columns if hasattr(type(X), "iloc") else X.column_names)
+        twice = [name for name, n in Counter(names).items() if n > 1]
+        raise ValueError(
+            f"X has several columns of one name: {', '.join(map(repr, twice))}; rename or remove "
+            "all but one, or pass an array, whose columns have no names"
+        ) from error
     except TypeError as error:
         # of dask, of polars and others, of Spark
         ways = [name for name in ("compute", "collect", "toPandas") if hasattr(type(X), name)]

@@ -191,9 +191,23 @@ def test_columns_that_are_no_numbers_are_named(column):
         DecisionTreeClassifier().fit(frame_of(column), Y)
 
 
-def test_columns_of_one_name_are_named():
-    with pytest.raises(ValueError, match="'a' 2 times"):
-        DecisionTreeClassifier().fit(pd.DataFrame(np.zeros((N, 2)), columns=["a", "a"]), Y)
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame(np.zeros((N, 3)), columns=["a", "b", "a"]),
+        pd.DataFrame({0: pd.Categorical(["x"] * N), 1: 0.0}).set_axis(["a", "a"], axis=1),
+        pa.table([pa.array(np.zeros(N))] * 2, names=["a", "a"]),
+    ],
+    ids=["pandas", "categories", "Arrow"],
+)
+def test_columns_of_one_name_are_named(frame):
+    tree = DecisionTreeClassifier(backend="numpy")
+    expected = "X has several columns of one name: 'a'; rename or remove all but one, or pass an"
+    with pytest.raises(ValueError, match=expected) as caught:
+        tree.fit(frame, Y)
+    assert type(caught.value) is ValueError  # no library's own
+    with pytest.raises(ValueError, match=expected):
+        tree.fit(np.eye(N, frame.shape[1]), Y).predict(frame)
 
 
 NAMES = ["age", "height", "weight", "size"]
