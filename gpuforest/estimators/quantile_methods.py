@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.registry import run_on_backend
 from gpuforest.criteria import CRITERIA
-from gpuforest.data.validation import check_numbers
+from gpuforest.data.validation import check_numbers, check_table
 from gpuforest.estimators.ensembles import ForestRegressor
 from gpuforest.forest import Forest
 from gpuforest.inspection.quantile_forest import (
@@ -168,7 +169,10 @@ class QuantileForest(ForestRegressor):
         -------
         float
         """
-        found = to_host(self.predict(X, quantiles))
+        q = _asked(self.default_quantiles if quantiles is None else quantiles)
+        if q is not None and len(q) > 1:
+            raise ValueError(f"a score is of one quantile, not of {len(q)}: pass quantiles=0.5")
+        found = to_host(self.predict(X, "mean" if q is None else q[0]))
         how = "variance_weighted"
         return float(r2_score(y, found, sample_weight=sample_weight, multioutput=how))
 
@@ -239,7 +243,8 @@ class QuantileForest(ForestRegressor):
         Returns
         -------
         list of n_samples lists of (number of the training row, count)
-            Only rows with a draw in some leaf. Without bootstrap counts are sums of weights.
+            Only rows with a draw in some leaf. Without bootstrap counts are sums of weights, as
+            the integers that trees are grown with.
         """
         check_is_fitted(self)
         if max_proximities is not None and (
@@ -247,12 +252,13 @@ class QuantileForest(ForestRegressor):
         ):
             raise ValueError(f"max_proximities={max_proximities!r} must be an integer from 1 on")
 
-        def stage(forest: Forest, table: Any, backend: Backend) -> list[Any]:
+        def work(backend: Backend) -> list[Any]:
+            table = check_table(self, X, backend)
             asked = self._distribution(table, oob_score, indices, duplicates, backend)
             return asked.proximity_counts(table, backend)
 
         found = []
-        for row, count in self._walk(X, stage):
+        for row, count in run_on_backend(work, **self._chosen(X)):
             by_count = np.argsort(-count, kind="stable")[:max_proximities]
             order = by_count if return_sorted else np.sort(by_count)
             found.append(list(zip(row[order].tolist(), count[order].tolist(), strict=True)))

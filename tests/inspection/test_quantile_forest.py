@@ -271,3 +271,5 @@ def test_scores_of_quantiles():
     ).fit(X, y)
     wrong = ((y - model.predict(X, 0.5)) ** 2).sum(axis=0)
     assert np.isclose(model.score(X, y, quantiles=0.5), 1 - wrong.sum() / (len(y) * y.var(0).sum()))
+    with pytest.raises(ValueError, match="a score is of one quantile, not of 2: pass quantiles="):
+        model.score(X, y)
