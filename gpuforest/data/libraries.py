@@ -61,3 +61,9 @@ def is_object_column(dtype: Any, native: Any) -> bool:
 def is_sparse(native: Any) -> bool:
     """Whether a dtype is pandas' for sparse columns, which narwhals does not know."""
     return hasattr(native, "subtype") and hasattr(native, "fill_value")
+
+
+def is_numbered(native: Any) -> bool:
+    """Whether a dtype is pandas' for categories, and these are numbers or truth values."""
+    categories = getattr(native, "categories", None)
+    return getattr(getattr(categories, "dtype", None), "kind", "") in {"b", "i", "u", "f"}

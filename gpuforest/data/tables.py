@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.data.libraries import is_object_column, is_sparse, native_dtypes
+from gpuforest.data.libraries import is_numbered, is_object_column, is_sparse, native_dtypes
 
 if TYPE_CHECKING:
     from gpuforest.data.categories import CategoryReader
@@ -38,11 +39,19 @@ def open_frame(X: Any) -> Any:
     ValueError : several columns of one name
     """
     import narwhals.stable.v2 as nw
+    from narwhals.exceptions import DuplicateError
 
     if type(X).__name__ == "RecordBatch" and (pyarrow := sys.modules.get("pyarrow")) is not None:
         X = pyarrow.table(X)
     try:
         return nw.from_native(X, eager_only=True)
+    except DuplicateError as error:
+        names = list(X.columns if hasattr(type(X), "iloc") else X.column_names)
+        twice = [name for name, n in Counter(names).items() if n > 1]
+        raise ValueError(
+            f"X has several columns of one name: {', '.join(map(repr, twice))}; rename or remove "
+            "all but one, or pass an array, whose columns have no names"
+        ) from error
     except TypeError as error:
         # of dask, of polars and others, of Spark
         ways = [name for name in ("compute", "collect", "toPandas") if hasattr(type(X), name)]
@@ -87,8 +96,8 @@ def frame_to_array(
             out[:, i] = categories.codes(i, column, f"column {names[i]!r}")
         elif is_object_column(column.dtype, native):
             out[:, i] = object_numbers(column.to_numpy(), f"column {names[i]!r}")
-        elif is_sparse(native):
-            out[:, i] = np.asarray(column.to_native())
+        elif is_sparse(native) or is_numbered(native):
+            out[:, i] = np.asarray(column.to_native(), dtype)
         elif frame.implementation.is_pyarrow():  # whose safe cast refuses to round
             arrow = "float" if dtype == np.float32 else "double"
             rounded = column.to_native().cast(arrow, safe=False)
@@ -101,8 +110,8 @@ def frame_to_array(
 def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
     """The dtype of a frame's numbers: float32 where every column fits it exactly.
 
-    Columns are categorical (whose codes fit it), numeric or boolean, empty, or hold objects
-    (which may prove no numbers).
+    Columns are categorical (whose codes fit it), numeric or boolean, of pandas' categories that are
+    numbers, empty, or hold objects (which may prove no numbers).
 
     Raises
     ------
@@ -119,7 +128,7 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
             continue
         if is_sparse(native) and native.subtype.kind in "biuf":
             small &= bool(np.can_cast(native.subtype, np.float32))
-        elif is_object_column(dtype, native):
+        elif is_numbered(native) or is_object_column(dtype, native):
             small = False
         elif isinstance(dtype, nw.Categorical | nw.Enum | nw.String | nw.Binary):
             raise ValueError(f"column {name!r} holds {dtype}: {CATEGORIES}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, ClassVar
 
 from sklearn.base import clone
@@ -22,13 +23,14 @@ class AroundAnEstimator(BaseTrees):
     shares this one's attributes, and calls are passed on to it.
 
     _tree : the class of the trees
-    _kind : the name of scikit-learn's class
+    _home, _kind : the module in `sklearn.ensemble` and the name of scikit-learn's class
     _mark : an attribute that only a fit by scikit-learn sets
     """
 
     estimator: Any = None
     estimator_params: tuple[str, ...] = ()
     _tree: ClassVar[type[BaseTrees]]
+    _home: ClassVar[str]
     _kind: ClassVar[str]
     _mark: ClassVar[str]
 
@@ -58,9 +60,8 @@ class AroundAnEstimator(BaseTrees):
 
     def _theirs(self) -> Any:
         """scikit-learn's estimator of the same name, which shares this one's attributes."""
-        import sklearn.ensemble  # it is slow to import
-
-        kind = getattr(sklearn.ensemble, self._kind)
+        # where it is defined: users put ours in its place in sklearn.ensemble. It is slow to import
+        kind = getattr(import_module(f"sklearn.ensemble.{self._home}"), self._kind)
         found = kind.__new__(kind)
         found.__dict__ = self.__dict__
         return found

@@ -40,7 +40,7 @@ def _has_decisions(bag: Any) -> bool:
 class Bagging(AroundAnEstimator):
     """Both bagging estimators: the tree says how each is grown, and the bag what it grows from."""
 
-    _mark = "estimators_features_"
+    _home, _mark = "_bagging", "estimators_features_"
     max_features: int | float
     bootstrap: bool
     bootstrap_features: bool

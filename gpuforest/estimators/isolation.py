@@ -268,7 +268,8 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
     def _tree_params(self) -> dict[str, Any]:
         limits = {"min_samples_split": 2, "min_samples_leaf": 1, "min_weight_fraction_leaf": 0.0}
         others = {"max_leaf_nodes": None, "min_impurity_decrease": 0.0, "ccp_alpha": 0.0}
-        fixed = {"criterion": self.criterion, "max_features": 1, "max_depth": None}
+        deepest = depth_of(self.max_samples_) if hasattr(self, "forest_") else None
+        fixed = {"criterion": self.criterion, "max_features": 1, "max_depth": deepest}
         return super()._tree_params() | limits | others | fixed
 
     def _settings(self, n_features: int) -> Settings:
@@ -283,7 +284,7 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
 
     def _limited(self, n_drawn: int, n_features: int) -> Settings:
         """The parameters for trees of so many rows, which are as deep as balanced ones."""
-        depth = math.ceil(math.log2(max(n_drawn, 2)))
+        depth = depth_of(n_drawn)
         return replace(self._settings(n_features), max_samples=n_drawn, max_depth=depth)
 
     def _n_drawn(self, n_rows: int) -> int:
@@ -343,6 +344,11 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
             table = check_table(self, data.X, backend)
             lengths = to_host(prediction.predict(self.forest_, table, backend))
             self.offset_ = float(np.percentile(self._scores(lengths), 100.0 * self.contamination))
+
+
+def depth_of(n_drawn: int) -> int:
+    """The levels of a balanced tree of so many rows, which no tree exceeds."""
+    return math.ceil(math.log2(max(n_drawn, 2)))
 
 
 def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) -> np.ndarray | None:

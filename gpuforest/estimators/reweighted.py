@@ -49,7 +49,7 @@ SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of th
 class AdaBoost(AroundAnEstimator, TreeSequence):
     """Both AdaBoost estimators: the rounds, and what they are asked for afterwards."""
 
-    _mark = "estimator_"
+    _home, _mark = "_weight_boosting", "estimator_"
     _draws: ClassVar[bool]  # whether the rows of a round are drawn by their weights
     estimator_weights_: np.ndarray
     estimator_errors_: np.ndarray

@@ -23,7 +23,7 @@ from gpuforest.data.validation import check_table
 from gpuforest.estimators.adaboost import AdaBoostClassifier
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.isolation import IsolationForest
-from gpuforest.estimators.quantile_forests import QuantileForest
+from gpuforest.estimators.quantile_methods import QuantileForest
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.nodes import combined, has_set, is_leaf, leaf_rows, unpack

@@ -16,7 +16,7 @@ from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
 from gpuforest.common.errors import need
 from gpuforest.estimators.bagging import Bagging
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.quantile_forests import QuantileForest
+from gpuforest.estimators.quantile_methods import QuantileForest
 from gpuforest.export.container import Layout
 from gpuforest.forest import Forest
 from gpuforest.inspection.conformal import Calibration

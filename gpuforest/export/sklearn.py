@@ -40,6 +40,9 @@ HOMES = {  # in scikit-learn, of what has the same name there and here
     "RandomForestRegressor": "sklearn.ensemble",
 }
 
+# where the homes take them from: users put ours into the homes
+SOURCES = {"sklearn.tree": "sklearn.tree._classes", "sklearn.ensemble": "sklearn.ensemble._forest"}
+
 BOOSTING = ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor")
 
 BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are not kept in files"
@@ -125,7 +128,8 @@ def to_sklearn(estimator: Any) -> Any:
 
     if why_not := unlike_sklearn(forest):
         raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
-    found = getattr(import_module(HOMES[name]), name)(**_shared(estimator, name, HOMES[name]))
+    source = SOURCES[HOMES[name]]
+    found = getattr(import_module(source), name)(**_shared(estimator, name, source))
     criterion = CRITERIA[CRITERIA[estimator.criterion_].sklearn or estimator.criterion_]
     found.set_params(criterion=criterion.name)
     if isinstance(found.random_state, Integral):  # a tree of a forest may have a longer one

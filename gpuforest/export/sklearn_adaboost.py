@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.criteria import CRITERIA
-from gpuforest.export.sklearn import HOMES
+from gpuforest.export.sklearn import HOMES, SOURCES
 
 
 def to_sklearn(estimator: Any) -> Any:
@@ -37,7 +37,7 @@ def to_sklearn(estimator: Any) -> Any:
             "only trees of gpuforest's are converted"
         )
     trees = [tree.to_sklearn() for tree in estimator.estimators_]
-    ensembles = import_module("sklearn.ensemble")
+    ensembles = import_module("sklearn.ensemble._weight_boosting")
     found = _with_known(getattr(ensembles, type(estimator).__name__), estimator)
     found.estimator = None if estimator.estimator is None else _unfitted(estimator.estimator)
     found.estimator_, found.estimators_ = _unfitted(estimator.estimator_), trees
@@ -57,7 +57,7 @@ def to_sklearn(estimator: Any) -> Any:
 def _unfitted(tree: Any) -> Any:
     """scikit-learn's tree with the parameters that both know."""
     name = type(tree).__name__
-    found = _with_known(getattr(import_module(HOMES[name]), name), tree)
+    found = _with_known(getattr(import_module(SOURCES[HOMES[name]]), name), tree)
     return found.set_params(criterion=CRITERIA[tree.criterion].sklearn or tree.criterion)
 
 

@@ -24,7 +24,7 @@ from gpuforest.forest_check import check_forest
 from gpuforest.inspection.sklearn_tree import need_numbers
 from gpuforest.nodes import is_leaf, unpack
 
-HOME = "sklearn.ensemble"
+HOME = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting"
 PARTS = "sklearn.ensemble._hist_gradient_boosting."
 UNIT_BITS = 40  # of the sum of gradients of a leaf that is converted
 CATEGORIES = (

@@ -7,8 +7,9 @@ bags are drawn again from the seed, and one walk down the trees finds the leaves
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,16 @@ from gpuforest.binning import encode_blocks
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
-from gpuforest.kernels.quantiles.members import Members, new_members
+from gpuforest.kernels.quantiles.members import (
+    COUNT,
+    HIGHER,
+    INVERTED,
+    LINEAR,
+    LOWER,
+    MEAN,
+    Members,
+    new_members,
+)
 from gpuforest.nodes import is_leaf, leaf_rows
 from gpuforest.sampling import Sampling, draw_bags
 
@@ -28,9 +38,19 @@ if TYPE_CHECKING:
 
 Array = Any
 
+# how a backend is asked for an interpolation; `_one_of` makes one answer of several
+WAYS = {
+    "linear": (LINEAR,),
+    "lower": (LOWER,),
+    "higher": (HIGHER,),
+    "midpoint": (LOWER, HIGHER),
+    "nearest": (LOWER, HIGHER, LINEAR),
+    "inverted_cdf": (INVERTED,),
+}
 SUM_BITS = 52  # weights of all trees together stay below 2**52, which float64 holds exactly
 LEAST_BITS = 31  # a leaf weighs at least as much as it can have draws
 WALKED_AT_ONCE = 2**20  # leaves i64 of a block of rows and all trees: 8 MB
+LISTED_AT_ONCE = 2**20  # members of leaves that are listed: some 100 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,30 +175,98 @@ class Distribution:
     ) -> None:
         self.forest, self.rows, self.members, self.skipped = forest, rows, members, skipped
 
-    def quantiles(self, X: Array, q: np.ndarray, how: int, backend: Backend) -> np.ndarray:
-        """Quantiles f64[N, K, Q], or with MEAN the mean f64[N, K, 1]; see kernels/quantiles."""
-        y = self.rows.ascending
-        parts = [
-            backend.quantiles(self.members, leaves, y, q, how)
-            for _, leaves in self._blocks(X, backend)
-        ]
-        return np.concatenate(parts)
+    def quantiles(
+        self,
+        X: Array,
+        q: np.ndarray | None,
+        interpolation: str,
+        backend: Backend,
+        by_tree: bool = False,
+        by_leaf: bool = True,
+    ) -> np.ndarray:
+        """Quantiles f64[N, K, Q], or the mean f64[N, K, 1]; see kernels/quantiles.
 
-    def ranks(self, X: Array, y: np.ndarray, kind: str, backend: Backend) -> np.ndarray:
-        """The ranks f64[N, K] of y f64[N, K] among the targets; NaN for a row without a leaf."""
+        Parameters
+        ----------
+        q : f64[Q], or None: the mean
+        by_tree : whether they are means over the trees of quantiles in one leaf
+        by_leaf : whether each leaf weighs the same; False: each draw
+        """
+        y, ways = self.rows.ascending, (MEAN,) if q is None else WAYS[interpolation]
+        levels = np.zeros(1) if q is None else q
+
+        def of(leaves: np.ndarray) -> np.ndarray:
+            if by_leaf or by_tree:  # draws in one leaf weigh the same
+                return _one_of(
+                    [backend.quantiles(self.members, leaves, y, levels, how) for how in ways]
+                )
+            return np.concatenate(
+                [
+                    quantiles_of_draws(len(some), listed, self.members.rank, y, levels, ways)
+                    for some, listed in self._listed(leaves)
+                ]
+            )
+
+        answer = partial(_mean_of_trees, of=of) if by_tree else of
+        return np.concatenate([answer(leaves) for _, leaves in self._blocks(X, backend)])
+
+    def ranks(
+        self, X: Array, y: np.ndarray, kind: str, backend: Backend, by_tree: bool = False
+    ) -> np.ndarray:
+        """The ranks f64[N, K] of y f64[N, K] among the targets; NaN for a row without a leaf.
+
+        by_tree : whether they are means over the trees of the ranks in one leaf
+        """
         known = self.rows.ascending
         ends = [
             np.stack([np.searchsorted(known[k], y[:, k], side) for k in range(len(known))], axis=1)
             for side in ("left", "right")
         ]
-        parts = []
-        for rows, leaves in self._blocks(X, backend):
-            low, high = (np.ascontiguousarray(end[rows]) for end in ends)
+
+        def of(leaves: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
             found = backend.weights_below(self.members, leaves, low, high)
             below, upto, total, draws = np.moveaxis(found, 2, 0)
             with np.errstate(invalid="ignore", divide="ignore"):
-                parts.append(_rank(below / total, upto / total, 1 / draws, kind))
+                return _rank(below / total, upto / total, 1 / draws, kind)
+
+        parts = []
+        for rows, leaves in self._blocks(X, backend):
+            low, high = (np.ascontiguousarray(end[rows]) for end in ends)
+            own = partial(of, low=low, high=high)
+            parts.append(_mean_of_trees(leaves, own) if by_tree else own(leaves))
         return np.concatenate(parts)
+
+    def proximity_counts(self, X: Array, backend: Backend) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each row the training rows in its leaves, ascending, and the draws of each there."""
+        found: list[tuple[np.ndarray, np.ndarray]] = []
+        for _, leaves in self._blocks(X, backend):
+            for some, (at, row, count) in self._listed(leaves):
+                key = at * len(self.rows.y) + self.rows.order[0][row]
+                pairs, place = np.unique(key, return_inverse=True)
+                counts = np.zeros(len(pairs), np.int64)
+                np.add.at(counts, place, count)
+                at, row = np.divmod(pairs, len(self.rows.y))
+                cuts = np.searchsorted(at, np.arange(1, len(some)))
+                found += zip(np.split(row, cuts), np.split(counts, cuts), strict=True)
+        return found
+
+    def _listed(self, leaves: np.ndarray) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...]]]:
+        """Parts of leaves i64[n, T], and the members of their leaves, one after the other: the
+        number in the part of the row that reaches the leaf, that of the member, and its draws."""
+        members, counted = self.members, leaves >= 0
+        leaf = np.where(counted, members.leaf[leaves], 0)
+        sizes = counted.astype(np.int64)
+        sizes[leaf < 0] = members.lists[~leaf[leaf < 0], 0]
+        upto = np.cumsum(sizes.sum(axis=1))
+        cuts = np.flatnonzero(np.diff(upto // LISTED_AT_ONCE)) + 1
+        for part in np.split(np.arange(len(leaves)), cuts):
+            size, own = sizes[part].reshape(-1), leaf[part].reshape(-1)
+            each = np.repeat(np.arange(len(size)), size)
+            place = np.arange(len(each)) - np.repeat(np.cumsum(size) - size, size)
+            row, count = own[each] & 2**COUNT - 1, own[each] >> COUNT
+            many = own[each] < 0
+            row[many], count[many] = members.lists[~own[each[many]] + 1 + place[many]].T
+            yield part, (each // leaves.shape[1], row, count)
 
     def _blocks(self, X: Array, backend: Backend) -> Any:
         """Blocks of rows, and their leaves i64[n, T] as nodes of the forest; -1: left out."""
@@ -192,6 +280,78 @@ class Distribution:
                     leaves[self.skipped[rows]] = -1
                 yield rows, leaves
             report(end, X.shape[0])
+
+
+def _one_of(parts: list[np.ndarray]) -> np.ndarray:
+    """The answer to an interpolation: the only one, the middle of two, or of the first two the one
+    that is nearer to the third."""
+    if len(parts) == 1:
+        return parts[0]
+    low, high = parts[:2]
+    if len(parts) == 2:
+        return np.asarray((low + high) / 2)
+    return np.asarray(np.where(parts[2] - low <= high - parts[2], low, high))
+
+
+def _mean_of_trees(leaves: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """The mean of what is said of the leaves i64[n, 1] of each tree, of those that count."""
+    total: Any = 0.0
+    for t in range(leaves.shape[1]):
+        found = of(np.ascontiguousarray(leaves[:, t : t + 1]))
+        total = total + np.where(np.isnan(found), 0.0, found)
+    n = (leaves >= 0).sum(axis=1).reshape(-1, *[1] * (total.ndim - 1))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / n)
+
+
+def quantiles_of_draws(
+    n_rows: int,
+    listed: tuple[np.ndarray, ...],
+    rank: np.ndarray,
+    y: np.ndarray,
+    q: np.ndarray,
+    ways: tuple[int, ...],
+) -> np.ndarray:
+    """Quantiles f64[n_rows, K, Q] of lists of draws, as `numpy.quantile` has them, or with MEAN
+    the mean f64[n_rows, K, 1]; NaN for a row without a draw.
+
+    Parameters
+    ----------
+    listed : i64[E] each, the list, the training row, and how often it is in the list
+    rank : i32[K, N], the position of each training row in the order of the targets
+    y : f64[K, N], the targets in this order
+    """
+    at, row, count = listed
+    draws = np.zeros(n_rows, np.int64)
+    np.add.at(draws, at, count)
+    none, first = draws == 0, np.cumsum(draws) - draws
+    if none.all():
+        return np.full((n_rows, len(y), len(q)), np.nan)
+    parts = []
+    for k in range(len(y)):
+        order = np.lexsort((rank[k][row], at))
+        values, upto = y[k][rank[k][row[order]]], np.cumsum(count[order])
+        if ways == (MEAN,):
+            sums = np.bincount(at[order], values * count[order], n_rows)
+            parts.append((sums / np.where(none, 1, draws))[:, None])
+            continue
+
+        def value(number: np.ndarray, upto: Any = upto, values: Any = values) -> np.ndarray:
+            """The targets of draws i64[n_rows, Q], by their numbers in the lists."""
+            place = np.searchsorted(upto, first[:, None] + number, side="right")
+            return np.asarray(values[np.minimum(place, len(values) - 1)])
+
+        index = q * np.maximum(draws - 1, 0)[:, None]
+        low, high = (value(f(index).astype(np.int64)) for f in (np.floor, np.ceil))
+        least = np.ceil(q * draws[:, None] * (1 - 2.0**-50)).astype(np.int64) - 1
+        answers = {
+            LOWER: low,
+            HIGHER: high,
+            LINEAR: low + (index - np.floor(index)) * (high - low),
+            INVERTED: value(np.maximum(least, 0)),
+        }
+        parts.append(_one_of([answers[how] for how in ways]))
+    return np.where(none[:, None, None], np.nan, np.stack(parts, axis=1))
 
 
 def _rank(below: np.ndarray, upto: np.ndarray, step: np.ndarray, kind: str) -> np.ndarray:

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from gpuforest import DecisionTreeClassifier, RandomForestRegressor
+from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestRegressor
 from gpuforest.data import categories
 from gpuforest.data.tables import frame_to_array
 
@@ -191,9 +191,50 @@ def test_columns_that_are_no_numbers_are_named(column):
         DecisionTreeClassifier().fit(frame_of(column), Y)
 
 
-def test_columns_of_one_name_are_named():
-    with pytest.raises(ValueError, match="'a' 2 times"):
-        DecisionTreeClassifier().fit(pd.DataFrame(np.zeros((N, 2)), columns=["a", "a"]), Y)
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame(np.zeros((N, 3)), columns=["a", "b", "a"]),
+        pd.DataFrame({0: pd.Categorical(["x"] * N), 1: 0.0}).set_axis(["a", "a"], axis=1),
+        pa.table([pa.array(np.zeros(N))] * 2, names=["a", "a"]),
+    ],
+    ids=["pandas", "categories", "Arrow"],
+)
+def test_columns_of_one_name_are_named(frame):
+    tree = DecisionTreeClassifier(backend="numpy")
+    expected = "X has several columns of one name: 'a'; rename or remove all but one, or pass an"
+    with pytest.raises(ValueError, match=expected) as caught:
+        tree.fit(frame, Y)
+    assert type(caught.value) is ValueError  # no library's own
+    with pytest.raises(ValueError, match=expected):
+        tree.fit(np.eye(N, frame.shape[1]), Y).predict(frame)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(N) % 3,
+        np.arange(N) % 3 * 1.5,
+        np.where(np.arange(N) % 3, np.arange(N) % 5, np.nan),
+        np.arange(N) % 2 == 0,
+    ],
+    ids=["integers", "floats", "missing", "truth values"],
+)
+def test_categories_that_are_numbers_are_numbers_where_none_are_meant(values):
+    """As for scikit-learn: a model that was fitted on numbers takes them in this form too."""
+    rows = np.stack([np.linspace(0, 1, N), values], axis=1)
+    tree = DecisionTreeRegressor(backend="numpy").fit(rows, np.nan_to_num(rows.sum(axis=1)))
+    frame = pd.DataFrame({0: rows[:, 0], 1: pd.Categorical(values)})
+    assert np.array_equal(tree.predict(frame), tree.predict(rows))
+    given = DecisionTreeRegressor(backend="numpy", categorical_features=None).fit(frame, rows[:, 0])
+    assert given.is_categorical_ is None
+    assert DecisionTreeRegressor(backend="numpy").fit(frame, rows[:, 0]).is_categorical_[1]
+
+
+def test_categories_that_are_no_numbers_are_refused_where_none_are_meant():
+    tree = DecisionTreeRegressor(backend="numpy").fit(np.eye(N, 2), Y)
+    with pytest.raises(ValueError, match="column 1 holds Categorical: list it in"):
+        tree.predict(pd.DataFrame({0: np.zeros(N), 1: pd.Categorical(["1", "2"] * (N // 2))}))
 
 
 NAMES = ["age", "height", "weight", "size"]

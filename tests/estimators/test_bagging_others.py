@@ -130,6 +130,16 @@ def test_one_estimator_after_the_other():
     assert len(model.estimators_) == len(model.estimators_samples_) == 3
 
 
+@pytest.mark.parametrize("name", ["BaggingClassifier", "AdaBoostClassifier"])
+def test_ours_may_stand_in_scikit_learns_place(name, monkeypatch):
+    """As where users re-bind the name, so that code that they do not own takes ours."""
+    ours, theirs = pair(name, LINEAR, n_estimators=3)
+    expected = theirs.fit(X, y).predict(X)
+    monkeypatch.setattr(sklearn.ensemble, name, getattr(gpuforest, name))
+    assert np.array_equal(ours.fit(X, y).predict(X), expected)
+    assert type(ours._theirs()).__module__.startswith("sklearn.")
+
+
 def test_tags_and_metadata_are_those_of_the_estimator():
     for estimator in (LINEAR, SklearnTree()):
         ours, theirs = (get_tags(m) for m in pair("BaggingClassifier", estimator))

@@ -89,6 +89,12 @@ def test_the_features_of_each_tree():
         assert set(tree.tree_.feature[tree.tree_.feature >= 0]) <= set(allowed)
 
 
+@pytest.mark.parametrize(("max_samples", "depth"), [("auto", 8), (5, 3), (1, 1)])
+def test_trees_name_the_depth_that_they_may_have(max_samples, depth):
+    model = fitted("numpy", 2, max_samples=max_samples)
+    assert [tree.max_depth for tree in model.estimators_] == [depth] * 2
+
+
 def test_many_rows_are_drawn_from_a_pool():
     assert pool_of(1, POOL_ROWS, 256, None) is None
     pool = pool_of(1, 10**6, 256, None)

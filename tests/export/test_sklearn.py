@@ -89,6 +89,24 @@ def test_we_predict_what_scikit_learn_does(backend, name, criterion, y, weighed)
     assert np.allclose(ours.feature_importances_, theirs.feature_importances_, 1e-9, 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("DecisionTreeClassifier", {}),
+        ("ExtraTreesClassifier", {"n_estimators": 2}),
+        ("AdaBoostClassifier", {"n_estimators": 2}),
+        ("HistGradientBoostingClassifier", {"max_iter": 2}),
+    ],
+)
+def test_scikit_learns_own_is_given_where_ours_stand_in_its_place(name, params, monkeypatch):
+    model = getattr(gpuforest, name)(backend="numpy", **params).fit(X, LABELS)
+    for module, other in ((tree, "DecisionTreeClassifier"), (ensemble, name)):
+        monkeypatch.setattr(module, other, getattr(gpuforest, other), raising=False)
+    found = model.to_sklearn()
+    assert type(found).__module__.startswith("sklearn.")
+    assert found.n_features_in_ == X.shape[1]
+
+
 @pytest.mark.parametrize("name", sorted(HOMES))
 def test_fractional_weights(name):
     y = LABELS if name.endswith("Classifier") else NUMBERS

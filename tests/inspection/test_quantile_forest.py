@@ -154,3 +154,122 @@ def test_without_bootstrap_weights_are_draws():
         for rows, y, w in ((X, Y, weights), (X.repeat(weights, 0), Y.repeat(weights), None))
     )
     assert np.array_equal(one, other)
+
+
+def draws_of(model, i, out_of_bag):
+    """The targets of all draws in the leaves of row i, a list for each tree that counts."""
+    leaves, n_trees = model.apply(X), model.n_estimators_
+    bags = draw_bags(model._rows_.sampling, model.seed_, 0, n_trees, NumpyBackend())
+    return [
+        np.repeat(Y, np.where(leaves[:, t] == leaves[i, t], bags[t], 0))
+        for t in range(n_trees)
+        if not (out_of_bag and bags[t][i])
+    ]
+
+
+METHODS = ["linear", "lower", "higher", "midpoint", "inverted_cdf"]
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize("out_of_bag", [False, True])
+def test_quantiles_of_draws_and_of_trees_are_numpys(backend, out_of_bag, monkeypatch):
+    monkeypatch.setattr("gpuforest.inspection.quantile_forest.LISTED_AT_ONCE", 300)
+    model = RandomForestQuantileRegressor(
+        5, min_samples_leaf=6, random_state=3, backend=backend
+    ).fit(X, Y)
+    levels, options = [0.1, 0.25, 0.5, 1.0], {"oob_score": out_of_bag}
+    lists = [draws_of(model, i, out_of_bag) for i in range(len(X))]
+    assert ([] in lists) == out_of_bag  # some row is in all bags
+    for method in [*METHODS, "mean"]:
+
+        def plain(draws, method=method):
+            if method == "mean":
+                return [draws.mean()]
+            return np.quantile(draws, levels, method=method)
+
+        none = [np.nan] * (1 if method == "mean" else 4)
+        pooled = [plain(np.concatenate(some)) if some else none for some in lists]
+        by_tree = [np.mean([plain(d) for d in some], axis=0) if some else none for some in lists]
+        q, asked = (levels, {"interpolation": method}) if method != "mean" else (method, {})
+        for name, expected in (
+            ("weighted_leaves", pooled),
+            ("weighted_quantile", pooled),
+            ("aggregate_leaves_first", by_tree),
+        ):
+            found = model.predict(X, q, **asked, **options, **{name: False})
+            # float64 beside float64 in another order
+            np.testing.assert_allclose(found.reshape(len(X), -1), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_nearest_draw():
+    model = RandomForestQuantileRegressor(
+        1, bootstrap=False, max_features=None, max_depth=1, random_state=0, backend="numpy"
+    ).fit([[0.0], [0.0], [0.0], [9.0]], [1.0, 2.0, 4.0, 50.0])
+    for weighted in (False, True):
+        found = model.predict(
+            [[0.0]], [0.2, 0.3, 0.5, 0.7, 0.8], interpolation="nearest", weighted_leaves=weighted
+        )
+        assert found.tolist() == [[1.0, 2.0, 2.0, 2.0, 4.0]]
+        found = model.predict([[0.0]], [0.25], interpolation="nearest", weighted_leaves=weighted)
+        assert found.tolist() == [1.0]  # in the middle
+
+
+def test_ranks_of_trees():
+    model = RandomForestQuantileRegressor(
+        5, min_samples_leaf=6, random_state=3, backend="numpy"
+    ).fit(X, Y)
+    found = model.quantile_ranks(X, Y[::-1], kind="weak", aggregate_leaves_first=False)
+    for i in range(0, 90, 7):
+        each = [(draws <= Y[::-1][i]).mean() for draws in draws_of(model, i, False)]
+        assert abs(found[i] - np.mean(each)) < 1e-12
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize("out_of_bag", [False, True])
+def test_proximity_counts(out_of_bag):
+    model = RandomForestQuantileRegressor(
+        5, min_samples_leaf=6, random_state=3, backend="numpy"
+    ).fit(X, Y)
+    leaves = model.apply(X)
+    bags = draw_bags(model._rows_.sampling, model.seed_, 0, 5, NumpyBackend())
+    found = model.proximity_counts(X, return_sorted=False, oob_score=out_of_bag)
+    for i in range(len(X)):
+        counted = np.array([not (out_of_bag and bags[t][i]) for t in range(5)])
+        counts = ((leaves == leaves[i]) & counted) * bags.T
+        expected = [(r, int(n)) for r, n in enumerate(counts.sum(axis=1)) if n]
+        assert found[i] == expected
+        by_count = sorted(expected, key=lambda pair: -pair[1])
+        if i % 30 == 0:
+            few = model.proximity_counts(X, 3, oob_score=out_of_bag)[i]
+            assert few == by_count[:3]
+    unsampled = model._get_unsampled_indices(model.estimators_[1])
+    assert np.array_equal(unsampled, np.flatnonzero(bags[1] == 0))
+    for wrong in (0, 1.5):
+        with pytest.raises(ValueError, match="must be an integer from 1 on"):
+            model.proximity_counts(X, wrong)
+
+
+def test_duplicates_are_out_of_bag_together():
+    model = RandomForestQuantileRegressor(12, random_state=3, backend="numpy").fit(X, Y)
+    pair = [4, 70]
+    bags = draw_bags(model._rows_.sampling, model.seed_, 0, 12, NumpyBackend()) > 0
+    apart = ~bags[:, pair].any(axis=1)
+    trees = [tree.predict(X[4:5])[0] for tree in model.estimators_]
+    found = model.predict(X[4:5], "mean", oob_score=True, indices=[4.0], duplicates=[pair])
+    assert np.allclose(found, np.mean(np.array(trees)[apart]))
+    assert not np.allclose(found, model.predict(X[4:5], "mean", oob_score=True, indices=[4]))
+    with pytest.raises(ValueError, match="duplicates must be integers from 0 to 89"):
+        model.predict(X, oob_score=True, duplicates=[[0, 90]])
+    with pytest.raises(ValueError, match="indices must be integers from -1 to 89"):
+        model.predict(X[:1], oob_score=True, indices=[0.5])
+
+
+def test_scores_of_quantiles():
+    y = np.stack([Y, X[:, 1] ** 2], axis=1)
+    model = RandomForestQuantileRegressor(
+        5, min_samples_leaf=9, default_quantiles=[0.1, 0.9], random_state=3, backend="numpy"
+    ).fit(X, y)
+    wrong = ((y - model.predict(X, 0.5)) ** 2).sum(axis=0)
+    assert np.isclose(model.score(X, y, quantiles=0.5), 1 - wrong.sum() / (len(y) * y.var(0).sum()))
+    with pytest.raises(ValueError, match="a score is of one quantile, not of 2: pass quantiles="):
+        model.score(X, y)
