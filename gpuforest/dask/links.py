@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
@@ -62,7 +63,7 @@ class WorkerLinks:
         self.rank, self.size = seat.rank, len(seat.addresses)
         self._worker, self._seat = worker, seat
         self._comms: dict[int, Any] = {}
-        self._arrays: list[SimpleQueue[Any]] = [SimpleQueue() for _ in seat.addresses]
+        self._inbox: list[SimpleQueue[Any]] = [SimpleQueue() for _ in seat.addresses]
         self._here, self._complete = asyncio.Event(), asyncio.Event()
         self._reading: list[asyncio.Task[None]] = []
 
@@ -79,7 +80,7 @@ class WorkerLinks:
 
     def __exit__(self, error: object, *_: object) -> None:
         self._worker.handlers.pop(self._seat.name, None)
-        self._run(self._end(error is not None)).result(MEETING)
+        self._run(self._end(error is not None)).result(patience() + LOOK)
 
     def put(self, other: int, array: np.ndarray) -> Future[None]:
         return self._run(self._send(other, array))
@@ -87,9 +88,9 @@ class WorkerLinks:
     def get(self, other: int) -> np.ndarray:
         while True:
             try:
-                array = self._arrays[other].get(timeout=LOOK)
+                array = self._inbox[other].get(timeout=LOOK)
             except Empty:  # it works for long, or it is lost
-                self._run(self._ask(other)).result()
+                self._run(self._ask(other)).result(patience() + LOOK)
                 continue
             if array is None:
                 raise self._lost(other, "its connection ended")
@@ -136,11 +137,11 @@ class WorkerLinks:
     async def _receive(self, other: int, comm: Any) -> None:
         try:
             while True:
-                self._arrays[other].put((await comm.read())["array"])
+                self._inbox[other].put((await comm.read())["array"])
         except OSError:
             pass  # the other has finished, or is lost
         finally:
-            self._arrays[other].put(None)
+            self._inbox[other].put(None)
 
     async def _send(self, other: int, array: np.ndarray) -> None:
         from distributed.protocol import to_serialize
@@ -162,11 +163,12 @@ class WorkerLinks:
             raise self._lost(other, str(error)) from error
 
     async def _end(self, failed: bool) -> None:
+        if not failed:  # what is still on its way arrives
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(patience()):
+                    await asyncio.gather(*(comm.close() for comm in self._comms.values()))
         for comm in self._comms.values():
-            if failed:
-                comm.abort()  # without a wait for one that no longer reads
-            else:
-                await comm.close()
+            comm.abort()
         await asyncio.gather(*self._reading, return_exceptions=True)
 
     def _lost(self, other: int, why: str) -> ClusterError:

@@ -74,12 +74,21 @@ def test_the_same_as_between_threads(size):
             assert np.array_equal(a, b)
 
 
-def test_sums_send_as_much_as_the_formula_says():
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_sums_send_as_much_as_the_formula_says(size):
     def work(communicator):
         communicator.all_reduce(np.ones(6000, np.int64))
         return communicator.sent
 
-    assert each(ring(3), work) == [2 * 2 * 48_000 // 3] * 3
+    assert each(ring(size), work) == [2 * (size - 1) * 48_000 // size] * size
+
+
+def test_a_small_sum_takes_one_message_to_each():
+    def work(communicator):
+        communicator.all_reduce(np.ones(100, np.int64))
+        return communicator.sent
+
+    assert each(ring(4), work) == [3 * 800] * 4
 
 
 def test_a_sum_is_the_callers_own():

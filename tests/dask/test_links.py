@@ -85,6 +85,14 @@ def test_the_same_as_between_threads(client):
     assert not any(name.startswith("test-") for name in left)
 
 
+def test_what_is_on_its_way_arrives_when_one_ends(client):
+    def work(communicator):
+        n = 1 if communicator.rank else 3_000_000
+        return int(communicator.exchange([np.full(n, r) for r in range(SIZE)])[0].sum())
+
+    assert each(client, work) == [0, 3_000_000, 6_000_000]
+
+
 def test_one_that_fails_ends_the_others(client):
     def work(communicator):
         if communicator.rank == 1:
