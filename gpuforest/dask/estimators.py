@@ -47,7 +47,7 @@ class OnDask:
             As the local estimator, with the name of the partition; partitions that do not fit
             together; no client, no workers.
         RuntimeError
-            Workers died again and again while they ran a task of this fit.
+            Workers died, or fell silent, again and again while they ran a task of this fit.
         """
         self._validate_params()  # type: ignore[attr-defined]
         local = self.to_local()
