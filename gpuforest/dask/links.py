@@ -71,8 +71,8 @@ class WorkerLinks:
         try:
             self._run(self._meet()).result(MEETING + LOOK)
         except Exception as error:
-            self.__exit__(error)
             came = {self.rank, *self._comms}
+            self.__exit__(error)
             lost = [a for r, a in enumerate(self._seat.addresses) if r not in came]
             why = str(error) or f"not there after {MEETING:.3g} seconds"
             raise ClusterError(f"{', '.join(lost)} of this fit: {why}") from error
@@ -169,6 +169,7 @@ class WorkerLinks:
                     await asyncio.gather(*(comm.close() for comm in self._comms.values()))
         for comm in self._comms.values():
             comm.abort()
+        self._comms.clear()
         await asyncio.gather(*self._reading, return_exceptions=True)
 
     def _lost(self, other: int, why: str) -> ClusterError:
