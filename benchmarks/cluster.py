@@ -110,16 +110,16 @@ def _received(dask_worker: Any) -> int:
 
 def _watched() -> None:
     """Have a worker count what it sends by "rows", and what the formula says of the same nodes."""
-    from gpuforest.cluster import rows, sockets
+    from gpuforest.cluster import ring, rows
 
     counts = {"sent": 0, "formula": 0}
-    inner, close = rows.SharedRows, sockets.SocketCommunicator.close
+    inner, put = rows.SharedRows, ring.RingCommunicator._put
     histogram, taken = inner.histogram, inner._handed_over
     gathered = inner._all_subtrees
 
-    def closed(self: Any) -> None:
-        counts["sent"], self.sent = counts["sent"] + self.sent, 0
-        close(self)
+    def sent(self: Any, other: int, array: Any) -> Any:
+        counts["sent"] += array.nbytes
+        return put(self, other, array)
 
     def summed(self: Any, training: Any, slots: Any, features: Any) -> Any:
         found = histogram(self, training, slots, features)
@@ -141,7 +141,7 @@ def _watched() -> None:
             counts["formula"] += n * (self.communicator.size - 1)
         return gathered(self, found, slots, n_words)
 
-    sockets.SocketCommunicator.close = closed  # type: ignore[method-assign]
+    ring.RingCommunicator._put = sent  # type: ignore[method-assign]
     inner.histogram, inner._handed_over = summed, handed  # type: ignore[method-assign]
     inner._all_subtrees = shared  # type: ignore[method-assign]
     rows.counts = counts  # type: ignore[attr-defined]

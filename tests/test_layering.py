@@ -139,6 +139,12 @@ def test_only_kernels_and_backends_import_a_compiler(path):
     assert not found or layer_of(path) in ("kernels", "backends")
 
 
+def test_what_goes_over_a_network_is_left_to_a_cluster():
+    for path in MODULES:
+        names = {name.split(".")[0] for name in imports_of(path)}
+        assert not names & {"socket", "socketserver", "ssl"}, path_in_package(path)
+
+
 def functions(path: Path) -> dict[str, list[str]]:
     """Arguments of a module's functions, by name."""
     return {

@@ -30,10 +30,12 @@ class Communicator(Protocol):
         """The sum over all participants of their arrays of integers of one shape and dtype."""
 
     def all_gather(self, array: np.ndarray) -> list[np.ndarray]:
-        """The arrays of all participants, by rank. Their first axes may differ."""
+        """The arrays of all participants, by rank. Their first axes may differ. Neither what is
+        given nor what is returned may be changed afterwards: it may still be on its way."""
 
     def exchange(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """What each participant has for this one, by rank; arrays[r] is for participant r."""
+        """What each participant has for this one, by rank; arrays[r] is for participant r. The
+        same holds for what is given and returned."""
 
 
 class Room:

@@ -1,80 +1,84 @@
 """Strategy "rows": codes stay on the workers that have them, and sums go round.
 
 All workers that hold codes grow the same trees together, level by level; see cluster/rows.py. They
-talk over connections of their own, because dask's tasks know only their inputs and results.
+talk over connections of their own (links.py), because dask's tasks know only their inputs and
+results.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+import time
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
 from gpuforest.backends.registry import get_host_backend
-from gpuforest.cluster.sockets import Address, SocketCommunicator
+from gpuforest.cluster.ring import RingCommunicator
 from gpuforest.common.errors import ClusterError
+from gpuforest.dask.links import Seat, links_of, open_links
 from gpuforest.dask.waiting import addresses, as_done
 from gpuforest.data.binned import BinnedData
 from gpuforest.estimators.shares import grow_of_rows
 
 Client = Any
 ATTEMPTS = 3  # with the workers that are there, after others died
-MEETING = 60.0  # seconds that participants wait for each other
 LAST_WORDS = 5.0  # seconds for the others to say what happened, when one has failed
+LOOK = 0.1  # seconds between looks whether they have
 
 
 def fit_rows(
-    client: Client, estimator: Any, data: Any, parts: list[Any], ranges: list[range], begin: int
+    client: Client,
+    estimator: Any,
+    data: BinnedData,
+    parts: list[Any],
+    ranges: list[range],
+    begin: int,
 ) -> Any:
     """The estimator, fitted.
 
     Parameters
     ----------
-    data : future of the data without codes
+    data : without codes
     parts : futures of codes [F, n]
     ranges : the numbers of their rows
     begin : the number of the first new tree
 
     Raises
     ------
-    RuntimeError : workers died in each of `ATTEMPTS` attempts
+    ClusterError : workers died or fell silent in each of `ATTEMPTS` attempts
     """
-    from distributed import Variable
-
+    why = ""
     for _ in range(ATTEMPTS):
         list(as_done(client, parts))  # those of a worker that died are made again
         held = held_by(client.who_has(parts), parts)
-        token = uuid4().hex
-        futures = [
-            client.submit(
-                participant, data, estimator, [parts[i] for i in some],
-                np.concatenate([np.array(ranges[i]) for i in some]), begin,
-                Seat(token, rank, len(held)), workers=[worker], pure=False,
-            )
-            for rank, (worker, some) in enumerate(held.items())
-        ]  # fmt: skip
+        name = f"gpuforest-{uuid4().hex}"
+        seats = [Seat(name, rank, tuple(held)) for rank in range(len(held))]
+        futures = []
         try:
-            if _all_done(client, futures, set(held)):
-                return futures[0].result()
+            for seat, worker in zip(seats, held, strict=True):
+                futures.append(client.submit(open_links, seat, workers=[worker], pure=False))
+            if why := failure(client, futures, list(held)):
+                continue
+            # in each attempt, because what was sent to a worker that died is not made again
+            [sent] = client.scatter([data], workers=list(held), broadcast=True, hash=False)
+            futures = [
+                client.submit(
+                    participant, sent, estimator, [parts[i] for i in some],
+                    np.concatenate([np.array(ranges[i]) for i in some]), begin, seat,
+                    workers=[worker], pure=False,
+                )
+                for seat, (worker, some) in zip(seats, held.items(), strict=True)
+            ]  # fmt: skip
+            if why := failure(client, futures, list(held)):
+                continue
+            return futures[0].result()
         finally:
             client.cancel(futures)
-            for rank in range(len(held)):
-                Variable(f"{token}-{rank}", client=client).delete()
-    raise RuntimeError(
-        f"workers of this fit died in each of {ATTEMPTS} attempts: most often their memory was too "
-        "small"
+    raise ClusterError(
+        f"each of {ATTEMPTS} attempts lost workers, most often because their memory was too small; "
+        f"at last: {why}"
     )
-
-
-class Seat(NamedTuple):
-    """A participant's part in an attempt; `token`: the attempt's secret name."""
-
-    token: str
-    rank: int
-    size: int
 
 
 def held_by(holders: dict[str, Any], parts: list[Any]) -> dict[str, list[int]]:
@@ -85,28 +89,40 @@ def held_by(holders: dict[str, Any], parts: list[Any]) -> dict[str, list[int]]:
     return found
 
 
-def _all_done(client: Client, futures: list[Any], workers: set[str]) -> bool:
-    """Whether all participants have finished; False: some worker died.
+def failure(client: Client, futures: list[Any], workers: list[str]) -> str:
+    """Why not all futures have a result: some worker is lost; "": all have.
+
+    Parameters
+    ----------
+    workers : where each of the futures runs
 
     Raises
     ------
-    Exception : what a participant raised, but for "another one failed"
+    Exception : what a task raised, but for "another one is lost"
     RuntimeError : no workers are left
     """
-    from distributed import wait
-
     for future in as_done(client, futures):
-        if future is None and workers <= addresses(client):
+        gone = set(workers) - addresses(client) if future is None else set()
+        if not gone and (future is None or future.status == "finished"):
             continue
-        if future is not None and future.status == "finished":
-            continue
-        with suppress(TimeoutError):  # the task of a worker that died waits for it
-            wait(futures, timeout=LAST_WORDS)
-        for each in futures:
-            if each.status == "error" and not isinstance(each.exception(), ClusterError):
+        failed = last_words(client, futures, workers)
+        for each in failed:
+            if not isinstance(each.exception(), ClusterError):
                 each.result()  # raises
-        return False
-    return True
+        return str(failed[0].exception()) if failed else f"{', '.join(gone) or 'a task'} is gone"
+    return ""
+
+
+def last_words(client: Client, futures: list[Any], workers: list[str]) -> list[Any]:
+    """The futures that have failed, when those of the workers that are left have had their time."""
+    until = time.monotonic() + LAST_WORDS
+    while time.monotonic() < until:
+        here = addresses(client)
+        pairs = zip(futures, workers, strict=True)
+        if not any(future.status == "pending" and worker in here for future, worker in pairs):
+            break
+        time.sleep(LOOK)
+    return [each for each in futures if each.status == "error"]
 
 
 def participant(
@@ -118,25 +134,13 @@ def participant(
     seat: Seat,
 ) -> Any:
     """What each worker does. The first one returns the fitted estimator, the others None."""
-    from distributed import Variable, get_client, get_worker
-
     from gpuforest.dask.training import here, without_grown
-
-    token, rank, size = seat
-    client, host = get_client(), urlsplit(get_worker().address).hostname or "127.0.0.1"
-    if get_worker().address.startswith("inproc"):
-        host = "127.0.0.1"
-
-    def meet(address: Address) -> list[Address]:
-        Variable(f"{token}-{rank}", client=client).set(list(address))
-        found = [Variable(f"{token}-{r}", client=client).get(timeout=MEETING) for r in range(size)]
-        return [(host, int(port)) for host, port in found]
 
     alone = here(estimator, oob_score=False, backend=get_host_backend().name)
     codes = np.concatenate(parts, axis=1)
-    with SocketCommunicator(rank, size, host, meet, token) as communicator:
-        grown = grow_of_rows(alone, data, begin, codes, own, communicator)
-    if rank:
+    with links_of(seat) as links:
+        grown = grow_of_rows(alone, data, begin, codes, own, RingCommunicator(links))
+    if seat.rank:
         return None
     none = np.broadcast_to(np.zeros((), codes.dtype), (len(codes), len(data.y)))
     alone._grown = (grown,)

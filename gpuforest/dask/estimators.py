@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 
 import gpuforest
+from gpuforest.backends.arrays import to_host
 from gpuforest.common.arguments import draw_seed
 from gpuforest.dask import training
 from gpuforest.dask.partitions import delayed_blocks, is_collection
@@ -46,7 +47,7 @@ class OnDask:
             As the local estimator, with the name of the partition; partitions that do not fit
             together; no client, no workers.
         RuntimeError
-            Workers died again and again while they ran a task of this fit.
+            Workers died, or fell silent, again and again while they ran a task of this fit.
         """
         self._validate_params()  # type: ignore[attr-defined]
         local = self.to_local()
@@ -152,14 +153,17 @@ def walked(local: Any, block: Any, method: str, name: str) -> np.ndarray:
 def scored(local: Any, block: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """What a score is made of: targets, predictions and weights of a partition."""
     _, y, weight = block
-    return np.asarray(y), walked(local, block, "predict", name), weight
+    if weight is not None:
+        weight = np.asarray(to_host(weight, "sample_weight"))
+    found = to_host(walked(local, block, "predict", name))
+    return np.asarray(to_host(y, "y")), found, weight
 
 
 def score_of(local: Any, parts: list[Any]) -> float:
     y, found = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     weight = None
     if parts[0][2] is not None:
-        weight = np.concatenate([np.asarray(part[2]) for part in parts])
+        weight = np.concatenate([part[2] for part in parts])
     score = r2_score if is_regressor(local) else accuracy_score
     return float(score(y, found, sample_weight=weight))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.arrays import to_host
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.binning import BinEdges, bin_matrix
 from gpuforest.data.blocks import Block, named
@@ -100,7 +101,8 @@ def summarised(
 ) -> Summary:
     """The summary of a partition whose first row has the number `begin`."""
     X, _, weight = triple
-    weight = None if weight is None else np.asarray(weight, np.float64)
+    if weight is not None:
+        weight = np.asarray(to_host(weight, "sample_weight"), np.float64)
     with named(name):
         return reader.summary(X, weight, begin, seed, get_host_backend(), limit)
 

@@ -89,12 +89,12 @@ def fit(client: Client, estimator: Any, triples: list[Any], strategy: str, verbo
         lacking = without_room(client, codes)
         if strategy == "auto" and lacking and not why_not_rows(estimator):
             strategy = "rows"
-        [data] = client.scatter([codes.data], broadcast=True, hash=False)
         if strategy == "rows":
             with progress.stage("growing"):
-                return fit_rows(client, estimator, data, codes.parts, codes.ranges, begin)
+                return fit_rows(client, estimator, codes.data, codes.parts, codes.ranges, begin)
         if lacking:
             raise ValueError(lacking)
+        [data] = client.scatter([codes.data], broadcast=True, hash=False)
         return fit_trees(client, estimator, data, codes, begin)
 
 

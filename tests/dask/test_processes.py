@@ -5,6 +5,7 @@ import os
 import queue
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,11 @@ import gpuforest.dask as on_dask
 
 
 @pytest.fixture
-def processes():
+def processes(request):
     """Two workers that are processes."""
     from dask import config
 
-    quick = {"distributed.deploy.lost-worker-timeout": "1s"}
+    quick = {"distributed.deploy.lost-worker-timeout": "1s"} | getattr(request, "param", {})
     with (
         config.set(quick),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
@@ -74,6 +75,43 @@ def test_a_worker_that_dies(processes, tmp_path, step):
     threading.Thread(target=fit, daemon=True).start()
     assert done.get(timeout=60)
     assert (tmp_path / "died").exists()
+
+
+SOON = {"distributed.scheduler.worker-ttl": "6s"}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
+@pytest.mark.parametrize("processes", [SOON], indirect=True)
+def test_a_worker_that_falls_silent(processes, tmp_path):
+    """Its connections stay open. The others are not kept, and the fit goes on without it."""
+    stopped = tmp_path / "stopped"
+
+    def fall_silent(path=str(stopped)):
+        from gpuforest.dask import by_rows, links
+
+        grow, links.LOOK, links.patience = by_rows.grow_of_rows, 0.5, lambda: 1.0
+
+        def silent(*args):
+            with suppress(FileExistsError), open(path, "x") as file:
+                file.write(str(os.getpid()))
+                file.flush()
+                os.kill(os.getpid(), signal.SIGSTOP)
+            return grow(*args)
+
+        by_rows.grow_of_rows = silent
+
+    # in a thread first, because a loop that imports for long is taken for a silent worker
+    for worker in list(processes.scheduler_info()["workers"]):
+        home = "gpuforest.dask.by_rows"
+        processes.submit(importlib.import_module, home, workers=[worker], pure=False).result()
+    processes.run(fall_silent)
+    model = gpuforest.RandomForestClassifier(6, random_state=0)
+    try:
+        found = fitted(model, X, Y, sizes=CUTS["even"], strategy="rows")
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(int(stopped.read_text()), signal.SIGCONT)
+    assert_same(found, clone(model).fit(X, Y))
 
 
 @pytest.mark.parametrize("strategy", ["trees", "rows"])

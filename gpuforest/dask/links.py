@@ -1,0 +1,187 @@
+"""Connections between the workers that grow one forest together: dask's own.
+
+A worker calls the servers that the others already have, and asks for a handler whose name only the
+participants of this fit know. So nothing else listens, and what a connection does is the cluster's
+choice: its encryption and certificates, its way to send arrays, its time limits.
+
+Connections live in the event loop of the worker, and a participant in one of its threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuforest.common.errors import ClusterError
+
+MEETING = 60.0  # seconds that participants wait for each other
+LOOK = 10.0  # seconds of silence after which a worker is asked whether it is there
+
+
+class Seat(NamedTuple):
+    """A participant's part in an attempt.
+
+    name : the attempt's secret name
+    addresses : of the workers of all participants, by rank
+    """
+
+    name: str
+    rank: int
+    addresses: tuple[str, ...]
+
+
+def open_links(seat: Seat) -> None:
+    """Let this worker answer the others, before any of them calls."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    worker.handlers[seat.name] = WorkerLinks(worker, seat).answer
+
+
+def links_of(seat: Seat) -> WorkerLinks:
+    """What `open_links` has made here."""
+    from distributed import get_worker
+
+    found: WorkerLinks = get_worker().handlers[seat.name].__self__
+    return found
+
+
+class WorkerLinks:
+    """A worker's connections to the others; see `gpuforest.cluster.ring.Links`.
+
+    They are made when a `with` block begins, and end with it, at which the others fail if they
+    still need this participant.
+    """
+
+    def __init__(self, worker: Any, seat: Seat) -> None:
+        self.rank, self.size = seat.rank, len(seat.addresses)
+        self._worker, self._seat = worker, seat
+        self._comms: dict[int, Any] = {}
+        self._inbox: list[SimpleQueue[Any]] = [SimpleQueue() for _ in seat.addresses]
+        self._here, self._complete = asyncio.Event(), asyncio.Event()
+        self._reading: list[asyncio.Task[None]] = []
+
+    def __enter__(self) -> WorkerLinks:
+        try:
+            self._run(self._meet()).result(MEETING + LOOK)
+        except Exception as error:
+            came = {self.rank, *self._comms}
+            self.__exit__(error)
+            lost = [a for r, a in enumerate(self._seat.addresses) if r not in came]
+            why = str(error) or f"not there after {MEETING:.3g} seconds"
+            raise ClusterError(f"{', '.join(lost)} of this fit: {why}") from error
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        self._worker.handlers.pop(self._seat.name, None)
+        self._run(self._end(error is not None)).result(patience() + LOOK)
+
+    def put(self, other: int, array: np.ndarray) -> Future[None]:
+        return self._run(self._send(other, array))
+
+    def get(self, other: int) -> np.ndarray:
+        while True:
+            try:
+                array = self._inbox[other].get(timeout=LOOK)
+            except Empty:  # it works for long, or it is lost
+                self._run(self._ask(other)).result(patience() + LOOK)
+                continue
+            if array is None:
+                raise self._lost(other, "its connection ended")
+            return array  # type: ignore[no-any-return]
+
+    async def answer(self, comm: Any, rank: int) -> None:
+        """Handler: the participant with this number, a higher one, calls."""
+        try:
+            async with asyncio.timeout(MEETING):
+                await self._here.wait()
+        except TimeoutError:
+            comm.abort()
+            return
+        await comm.write("here")
+        self._meets(rank, comm)
+        await self._receive(rank, comm)
+
+    async def _meet(self) -> None:
+        """Call the participants of lower numbers, and wait for the others."""
+        self._here.set()
+        async with asyncio.timeout(MEETING):
+            await asyncio.gather(*(self._call(other) for other in range(self.rank)))
+            if self.size > 1:
+                await self._complete.wait()
+
+    async def _call(self, other: int) -> None:
+        from distributed.comm import connect
+
+        comm = await connect(self._seat.addresses[other], **self._worker.connection_args)
+        try:
+            await comm.write({"op": self._seat.name, "rank": self.rank, "reply": False})
+            await comm.read()  # once the other is here
+        except BaseException:
+            comm.abort()
+            raise
+        self._meets(other, comm)
+        self._reading.append(asyncio.create_task(self._receive(other, comm)))
+
+    def _meets(self, other: int, comm: Any) -> None:
+        self._comms[other] = comm
+        if len(self._comms) == self.size - 1:
+            self._complete.set()
+
+    async def _receive(self, other: int, comm: Any) -> None:
+        try:
+            while True:
+                self._inbox[other].put((await comm.read())["array"])
+        except OSError:
+            pass  # the other has finished, or is lost
+        finally:
+            self._inbox[other].put(None)
+
+    async def _send(self, other: int, array: np.ndarray) -> None:
+        from distributed.protocol import to_serialize
+
+        try:
+            await self._comms[other].write({"array": to_serialize(array)})
+        except OSError as error:
+            raise self._lost(other, str(error)) from error
+
+    async def _ask(self, other: int) -> None:
+        """Raise a ClusterError unless the other worker answers."""
+        limit = patience()
+        try:
+            async with asyncio.timeout(limit):
+                await self._worker.rpc(self._seat.addresses[other]).ping()
+        except TimeoutError as error:
+            raise self._lost(other, f"it has not answered for {limit:.3g} seconds") from error
+        except OSError as error:
+            raise self._lost(other, str(error)) from error
+
+    async def _end(self, failed: bool) -> None:
+        if not failed:  # what is still on its way arrives
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(patience()):
+                    await asyncio.gather(*(comm.close() for comm in self._comms.values()))
+        for comm in self._comms.values():
+            comm.abort()
+        self._comms.clear()
+        await asyncio.gather(*self._reading, return_exceptions=True)
+
+    def _lost(self, other: int, why: str) -> ClusterError:
+        return ClusterError(f"worker {self._seat.addresses[other]} of this fit is lost: {why}")
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> Future[None]:
+        return asyncio.run_coroutine_threadsafe(work, self._worker.loop.asyncio_loop)
+
+
+def patience() -> float:
+    """Seconds after which the cluster takes a worker that does not answer for lost."""
+    from dask import config
+    from dask.utils import parse_timedelta
+
+    return float(parse_timedelta(config.get("distributed.comm.timeouts.tcp"), "s"))
