@@ -53,8 +53,9 @@ def bytes_to_give() -> int:
     allocator = cupy.cuda.get_allocator()
     pool = getattr(allocator, "__self__", None)
     if isinstance(pool, cupy.cuda.MemoryPool):
-        free += pool.free_bytes()
-        return min(free, pool.get_limit() - pool.used_bytes()) if pool.get_limit() else free
+        free += int(pool.free_bytes())
+        limit = int(pool.get_limit())
+        return min(free, limit - int(pool.used_bytes())) if limit else free
     if isinstance(pool, cupy.cuda.MemoryAsyncPool):  # its limit is where it begins to give back
         return free + int(pool.free_bytes())
     if allocator is cupy.cuda.memory._malloc:  # no pool
