@@ -1,6 +1,6 @@
 """The kernels' text compiled to PTX by other compilers than the installed one: those of CUDA 12 and
-13.0, whose NVRTC refuse what later ones take. `.ci/nvrtc` installs them and names their libraries in
-GPUFOREST_NVRTC."""
+13.0, which refuse what later ones take. `.ci/nvrtc` installs them, and names their libraries in the
+environment variable GPUFOREST_NVRTC."""
 
 import ctypes
 import os
