@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.gpu import boosting, check, measure
+from benchmarks.gpu import boosting, check, counters, measure
 from benchmarks.gpu.device import open_device
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run
@@ -26,12 +26,13 @@ from benchmarks.record import RESULTS, ROOT, Log
 from gpuforest.backends import gpu
 
 PARTS = ["works", "stages", "boosting", "first", "sweep", "cpu", "cuml"]
-MORE_PARTS = ["profile", "extras", "rest", "sanitize"]
+MORE_PARTS = ["profile", "extras", "counters", "rest", "sanitize"]
 # parts of a whole examination, each a command of its own that ends within PART_SECONDS
 PLAN = {
     "correct": "--minutes 7 --works 3.3M,year --parts cpu",
     "works": "--minutes 8 --no-check --repeat 5 --parts works,stages",
     "boosting": "--minutes 8 --no-check --repeat 3 --parts boosting,first --cold",
+    "counters": "--minutes 8 --no-check --parts counters",
     "sanitize": "--minutes 8 --no-check --parts sanitize --works none",
     "rest": "--minutes 8 --no-check --parts rest --works none",
     "extras": "--minutes 8 --no-check --works 3.3M,year,covtype-like --parts extras,sweep",
@@ -89,6 +90,10 @@ def everything(run: Run, works: list[Work], given: Given) -> None:
         of_each(run, some, given, "boost", boosting.one_work)
     if "extras" in parts:
         each("extras", measure.extras)
+    if "counters" in parts:
+        for work in works:
+            if work.block is not None and work.name.startswith(counters.WORKS):
+                run.attempt("counters", work, lambda work=work: counters.count(run, work))
     if "sweep" in parts:
         run.attempt("sweep", None, lambda: measure.sweep(run))
     if "first" in parts:

@@ -13,7 +13,7 @@ from cuda_on_cpu.module import available
 from paths import MOST_LINES
 
 from benchmarks.gpu import __main__ as script
-from benchmarks.gpu import check, device, measure, parity, small, work
+from benchmarks.gpu import check, counters, device, measure, parity, small, work
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run, model_of
 from benchmarks.gpu.traffic import gathered, looked_up
@@ -253,6 +253,35 @@ def test_a_plan_is_run_part_by_part_and_keeps_kernels(monkeypatch, tmp_path):
         options = script.parse(command)  # each is a command of this script
         assert 60 * options.minutes < script.PART_SECONDS
     assert commands[-1][0][-2:] == ["--results", "a.jsonl"]
+
+
+NCU = """
+echo "==PROF== Connected to process 1"
+echo '"ID","Kernel Name","dram__sectors_read.sum","lts__t_sector_hit_rate.pct"'
+echo '"","","sector","%"'
+echo '"0","mark","1,200","61.5"'
+echo '"1","histogram","40","n/a"'
+echo '"2","mark","7","50"'
+echo '{"first_fit_seconds": 1.0}'
+"""
+
+
+def test_counters_are_read_as_they_are_printed(run, monkeypatch, tmp_path):
+    program = tmp_path / "ncu"
+    program.write_text(f"#!/bin/sh{NCU}")
+    program.chmod(0o755)
+    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: str(program))
+    counters.count(run, work.WORKS[1])
+    (line,) = lines_of(run.log.path)
+    marks = line["launches"]["mark"]
+    assert [x["dram_sectors"] for x in marks] == [1200, 7]
+    assert line["launches"]["histogram"][0]["l2_hits"] is None
+    program.write_text("#!/bin/sh\necho no permission to use counters")
+    with pytest.raises(RuntimeError, match="ncu counted nothing: no permission"):
+        counters.count(run, work.WORKS[1])
+    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: None)
+    counters.count(run, work.WORKS[1])
+    assert "not on the PATH" in run.lines[-1]["skipped"]
 
 
 def test_every_work_is_made_the_same_by_parts():
