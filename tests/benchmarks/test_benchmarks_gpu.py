@@ -172,8 +172,16 @@ def test_a_broken_context_ends_the_process(run, said, monkeypatch):
 
 def test_a_sanitizer_that_is_absent_is_a_line(run, monkeypatch):
     monkeypatch.setattr(check.shutil, "which", lambda *_, **__: None)
+    done = subprocess.CompletedProcess([], 0, stdout="every kernel ran")
+    monkeypatch.setattr(check.subprocess, "run", lambda *_, **__: done)
     check.sanitize(run)
-    assert "not on the PATH" in run.lines[0]["skipped"]
+    alone, *others = run.lines
+    assert (alone["tool"], alone["same"], alone["said"]) == ("none", True, "every kernel ran")
+    assert [line["skipped"].split()[-1] for line in others] == [
+        "memcheck",
+        "racecheck",
+        "synccheck",
+    ]
 
 
 GPU_TESTS = """
