@@ -25,7 +25,6 @@ TOOLS = {
     "racecheck": [],
     "synccheck": [],
 }
-TOOL_SECONDS = 115.0
 FIRST_SECONDS = 90.0  # no parity test begins later, so that measurements have most of a run
 LAST_TEST = 60.0  # seconds for those that have begun
 FOUND = 9  # exit status of a sanitizer that found something
@@ -94,7 +93,7 @@ def under(run: Run, program: str | None, tool: str) -> None:
         options = ["--tool", tool, *TOOLS[tool], "--target-processes", "all"]
         command = [str(program), *options, "--error-exitcode", str(FOUND), *command]
     start = time.perf_counter()
-    limit = min(TOOL_SECONDS, max(run.left(), 5))
+    limit = max(run.left() / 2, 5)  # something is left for the next tool
     try:
         done = subprocess.run(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
