@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from cuda_on_cpu.module import available, launches, thread_order
-from emulated import EmulatedBackend
+from cuda_on_cpu.module import launches
+from devices import DEVICES
 from engine import DeepFrom, Task, same_forest, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -198,19 +198,19 @@ ON_DEVICES = [
 ]  # fmt: skip  # each criterion and kind of cut is a build of some seconds
 
 
-@pytest.mark.skipif(available() is not None, reason=str(available()))
 @pytest.mark.parametrize("name", ON_DEVICES)
-def test_cuda_devices_grow_small_nodes_whole(name):
+def test_cuda_devices_grow_small_nodes_whole(cuda, name):
     task = CASES[name]
     forest = task.grow(NumbaBackend())
     for seed, deep in enumerate((None, 40)):
         before = launches.copy()
-        with thread_order(seed):
-            assert same_forest(forest, task.grow(EmulatedBackend(deep=deep)))
+        with cuda.order(seed):
+            assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
         grown = launches - before
-        assert grown["grow_subtrees"] == 1
-        # no level is wide if all rows fit a block
-        assert (grown["columns"] > 0) == (deep is not None)
+        if cuda is DEVICES["emulated"]:  # which counts them
+            assert grown["grow_subtrees"] == 1
+            # no level is wide if all rows fit a block
+            assert (grown["columns"] > 0) == (deep is not None)
 
 
 @settings(derandomize=True, deadline=None, max_examples=40)

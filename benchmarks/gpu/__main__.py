@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
+import tarfile
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-from benchmarks.gpu import boosting, check, measure
+from benchmarks.gpu import boosting, check, counters, measure
 from benchmarks.gpu.device import open_device
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run
@@ -21,7 +26,19 @@ from benchmarks.record import RESULTS, ROOT, Log
 from gpuforest.backends import gpu
 
 PARTS = ["works", "stages", "boosting", "first", "sweep", "cpu", "cuml"]
-MORE_PARTS = ["profile", "sanitize"]
+MORE_PARTS = ["profile", "extras", "counters", "rest", "sanitize"]
+# parts of a whole examination, each a command of its own that ends within PART_SECONDS
+PLAN = {
+    "correct": "--minutes 7 --works 3.3M,year --parts cpu",
+    "works": "--minutes 8 --no-check --repeat 5 --parts works,stages",
+    "boosting": "--minutes 8 --no-check --repeat 3 --parts boosting,first --cold",
+    "counters": "--minutes 8 --no-check --parts counters",
+    "sanitize": "--minutes 8 --no-check --parts sanitize --works none",
+    "rest": "--minutes 8 --no-check --parts rest --works none",
+    "extras": "--minutes 8 --no-check --works 3.3M,year,covtype-like --parts extras,sweep",
+    "more": "--minutes 8 --no-check --repeat 3 --parts works,profile,cuml",
+}
+PART_SECONDS = 530
 QUICK = 20  # times fewer rows
 NO_GPU = 2  # exit status
 
@@ -30,6 +47,8 @@ Given = dict[str, tuple[Any, ...]]  # data that is read, by the work's name
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
+    if options.plan is not None:
+        return planned(options)
     if not options.emulated and (reason := gpu.why_not()) is not None:
         print(f"benchmarks.gpu: no GPU can be used: {reason}", file=sys.stderr)
         return NO_GPU
@@ -39,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
         log.common["commit"] = options.commit
     run = Run(device, log, options)
     print("device: " + ", ".join(f"{k} {v}" for k, v in log.common["device"].items()), flush=True)
-    if options.check and not check.tests_pass(run):
+    if options.check and not check.parity_holds(run):
         print("the parity tests fail on this device, so nothing is timed")
         return 1
     works, given = chosen(options)
@@ -59,6 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
 def everything(run: Run, works: list[Work], given: Given) -> None:
     """Run all parts, the most important ones first."""
     parts = run.options.parts
+    if "rest" in parts:
+        limit = run.left() - check.LAST_TEST
+        run.attempt("parity", None, lambda: check.parity_holds(run, "rest", limit))
     run.attempt("copy", None, lambda: measure.copies(run))
     each = partial(of_each, run, works, given)
     if "works" in parts:
@@ -66,6 +88,12 @@ def everything(run: Run, works: list[Work], given: Given) -> None:
     if "boosting" in parts:
         some = [work for work in works if work.name.startswith(boosting.WORKS)]
         of_each(run, some, given, "boost", boosting.one_work)
+    if "extras" in parts:
+        each("extras", measure.extras)
+    if "counters" in parts:
+        for work in works:
+            if work.block is not None and work.name.startswith(counters.WORKS):
+                run.attempt("counters", work, lambda work=work: counters.count(run, work))
     if "sweep" in parts:
         run.attempt("sweep", None, lambda: measure.sweep(run))
     if "first" in parts:
@@ -82,6 +110,45 @@ def everything(run: Run, works: list[Work], given: Given) -> None:
 def of_each(run: Run, works: list[Work], given: Given, what: str, part: Any) -> None:
     for work in works:
         run.attempt(what, work, lambda work=work: part(run, work, given.get(work.name)))
+
+
+def planned(options: argparse.Namespace) -> int:
+    """Run parts of PLAN, each in a process of its own. What one has measured by its end stays in
+    the results; compiled kernels go on to the next, and to the next machine."""
+    statuses = []
+    with kernel_cache(options.kernels) as keep:
+        for part in options.plan or PLAN:
+            command = [sys.executable, "-m", "benchmarks.gpu", *PLAN[part].split()]
+            for name in ("results", "commit", "data"):
+                if (value := getattr(options, name)) is not None:
+                    command += [f"--{name}", str(value)]
+            command += ["--emulated"] if options.emulated else []
+            print(f"\n== {part}: {' '.join(command[1:])}", flush=True)
+            try:
+                statuses.append(subprocess.run(command, cwd=ROOT, timeout=PART_SECONDS).returncode)
+            except subprocess.TimeoutExpired:
+                print(f"{part} was stopped after {PART_SECONDS} s", flush=True)
+                statuses.append(1)
+            keep()
+    return max(statuses)
+
+
+@contextmanager
+def kernel_cache(path: Path | None) -> Iterator[Callable[[], None]]:
+    """Inside, CuPy's compiled kernels are those of the archive; a call writes it anew."""
+    if path is None:
+        yield lambda: None
+        return
+    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, CUPY_CACHE_DIR=folder):
+        if path.exists():
+            with tarfile.open(path) as archive:
+                archive.extractall(folder, filter="data")
+
+        def keep() -> None:
+            with tarfile.open(path, "w:gz") as archive:
+                archive.add(folder, ".")
+
+        yield keep
 
 
 def go_on(run: Run, works: list[Work]) -> int:
@@ -133,6 +200,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--sanitize", action="store_true", help="small fits under compute-sanitizer, first")
     add("--data", type=Path, help="a folder with covtype.npz, which is then timed too")
     add("--results", type=Path, help=f"where lines are added; {RESULTS.name}/gpu.jsonl")
+    plan = f"these parts of an examination, each of less than nine minutes: {', '.join(PLAN)}"
+    add("--plan", nargs="*", choices=[*PLAN, []], metavar="PART", help=plan + "; all if none")
+    add("--kernels", type=Path, help="with --plan: an archive that keeps compiled kernels")
     add("--commit", help="what was measured, where git does not say")
     add("--emulated", action="store_true", help="try this script without a GPU")
     options = parser.parse_args(arguments)

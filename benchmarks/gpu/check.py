@@ -2,61 +2,71 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ET
+from collections import Counter
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.gpu import parity
 from benchmarks.gpu.run import Run
 from benchmarks.record import ROOT
 
-NAMES = (
-    "backends/test_cuda", "backends/test_cuda_boosters", "backends/test_cuda_targets",
-    "backends/test_gpu", "kernels/test_edges", "kernels/test_gradients_cuda",
-    "kernels/test_residual_quantiles", "kernels/test_sort_columns", "data/test_device_arrays",
-)  # fmt: skip
-TESTS = [f"tests/{name}.py" for name in NAMES]
 TOOLS = {
+    "none": [],  # which also leaves compiled kernels for the others
     # CuPy expects some calls to fail, which are no faults of a kernel
     "memcheck": ["--report-api-errors", "no"],
     "racecheck": [],
     "synccheck": [],
 }
-TOOL_SECONDS = 240.0
+FIRST_SECONDS = 90.0  # no parity test begins later, so that measurements have most of a run
+LAST_TEST = 60.0  # seconds for those that have begun
 FOUND = 9  # exit status of a sanitizer that found something
 
 
-def tests_pass(run: Run) -> bool:
-    """Whether all tests that need a GPU pass on it, and there are some."""
+def parity_holds(run: Run, part: str = "first", seconds: float = FIRST_SECONDS) -> bool:
+    """Whether no test of a GPU fails on it, and some pass; see parity.py.
+
+    Tests that would begin after so many seconds are not run, which is no failure: their number is
+    in the line.
+    """
+    tests = parity.files(ROOT)
+    command = [
+        sys.executable, "-m", "pytest", *tests, "-q", "--maxfail=10",
+        "--continue-on-collection-errors",
+        "-p", "benchmarks.gpu.parity", "-p", "no:cacheprovider", "-p", "no:benchmark",
+        # other versions of libraries may warn of what does not matter here
+        "-W", "default",
+    ]  # fmt: skip
+    if find_spec("xdist") is not None and (os.cpu_count() or 1) >= 4:
+        command += ["-n", str(min(8, (os.cpu_count() or 1) // 2))]
+    print(f"parity tests, {part}: " + " ".join(tests), flush=True)
+    start, status = time.perf_counter(), None
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        command = [
-            sys.executable, "-m", "pytest", *TESTS, "-k", "gpu", "-rs", "--maxfail=10",
-            f"--junitxml={report}", "-p", "no:cacheprovider", "-p", "no:benchmark",
-            # other versions of libraries may warn of what does not matter here
-            "-W", "default",
-        ]  # fmt: skip
-        if find_spec("xdist") is not None and (os.cpu_count() or 1) >= 4:
-            command += ["-n", "4"]
-        print("parity tests: " + " ".join(TESTS), flush=True)
-        start = time.perf_counter()
-        try:
-            status = subprocess.run(command, cwd=ROOT, timeout=max(run.left(), 1)).returncode
-        except subprocess.TimeoutExpired:
-            run.add("parity", error=f"not finished after {time.perf_counter() - start:.0f} s")
-            return False
-        counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
-        if report.exists():
-            for suite in ET.parse(report).getroot().iter("testsuite"):
-                counts = {name: n + int(suite.get(name, 0)) for name, n in counts.items()}
-    passed = status == 0 and counts["tests"] > counts["skipped"]
-    run.add("parity", same=passed, took=time.perf_counter() - start, status=status, **counts)
-    return passed
+        log = Path(folder) / "log.jsonl"
+        own = {"PARITY_PART": part, "PARITY_LOG": str(log), "PARITY_SECONDS": str(seconds)}
+        limit = max(min(seconds + LAST_TEST, run.left()), 1)
+        with suppress(subprocess.TimeoutExpired):  # what has ended by then is in the log
+            environment = {**os.environ, **own}
+            status = subprocess.run(command, cwd=ROOT, env=environment, timeout=limit).returncode
+        lines = [json.loads(x) for x in log.read_text().splitlines()] if log.exists() else []
+    counts = Counter(line["outcome"] for line in lines)
+    wrong = [line["test"] for line in lines if line["outcome"] in ("failed", "error")]
+    same = bool(counts["passed"]) and not wrong
+    names = ("passed", "failed", "error", "skipped", "not_run")
+    run.add(
+        "parity", part=part, same=same, took=time.perf_counter() - start, status=status,
+        counts={name: counts[name] for name in names}, wrong=wrong,
+        slowest=sorted(lines, key=lambda line: -line["seconds"])[:10],
+    )  # fmt: skip
+    print("parity: " + ", ".join(f"{counts[name]} {name}" for name in names), flush=True)
+    return same
 
 
 def sanitizer() -> str | None:
@@ -67,24 +77,23 @@ def sanitizer() -> str | None:
 
 
 def sanitize(run: Run) -> None:
-    """Small fits and predictions under each tool."""
+    """Small fits and predictions, alone and under each tool."""
     program = sanitizer()
-    if program is None:
-        run.skip("sanitize", None, "compute-sanitizer is not on the PATH")
-        return
     for tool in TOOLS:
-        run.attempt("sanitize", None, lambda tool=tool: under(run, program, tool))
+        if program is None and tool != "none":
+            run.skip("sanitize", None, f"compute-sanitizer is not on the PATH: no {tool}")
+        else:
+            run.attempt("sanitize", None, lambda tool=tool: under(run, program, tool))
 
 
-def under(run: Run, program: str, tool: str) -> None:
+def under(run: Run, program: str | None, tool: str) -> None:
     """Run the small fits under a tool, and record the end of its output."""
-    command = [
-        program, "--tool", tool, *TOOLS[tool], "--target-processes", "all",
-        "--error-exitcode", str(FOUND),
-        sys.executable, "-m", "benchmarks.gpu.small", run.device.name,
-    ]  # fmt: skip
+    command = [sys.executable, "-m", "benchmarks.gpu.small", run.device.name]
+    if tool != "none":
+        options = ["--tool", tool, *TOOLS[tool], "--target-processes", "all"]
+        command = [str(program), *options, "--error-exitcode", str(FOUND), *command]
     start = time.perf_counter()
-    limit = min(TOOL_SECONDS, max(run.left(), 5))
+    limit = max(run.left() / 2, 5)  # something is left for the next tool
     try:
         done = subprocess.run(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

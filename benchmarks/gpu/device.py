@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.record import ROOT
 from gpuforest.backends import registry
+from gpuforest.common.hashing import hash_at
 
 Array = Any
 
@@ -36,7 +37,7 @@ class Gpu:
         self.host_bytes = HOST_BYTES
         self._used = 0
 
-    def make_backend(self, kind: Any, n_threads: int, memory_budget: int) -> Any:
+    def make_backend(self, kind: Any, n_threads: int, memory_budget: int, **_: Any) -> Any:
         return kind(n_threads, memory_budget)
 
     def total_bytes(self) -> int:
@@ -111,8 +112,8 @@ class Emulated:
         self.backend_class = EmulatedBackend
         registry.register_backend(self.name, lambda *_: self.make_backend(EmulatedBackend, *_))
 
-    def make_backend(self, kind: Any, n_threads: int, memory_budget: int) -> Any:
-        return kind(deep=40)  # so that there are wide levels
+    def make_backend(self, kind: Any, *_: int, deep: int | None = 40) -> Any:
+        return kind(deep=deep)  # few rows, so that there are wide levels
 
     def describe(self) -> dict[str, Any]:
         return {"name": "emulated on the CPU"}
@@ -170,6 +171,7 @@ def bandwidth(device: Any) -> dict[str, float]:
         seconds.append(device.elapsed(begin, end))
     found = {"copy": 2 * source.nbytes / float(np.median(seconds))}
     del source, target
+    found |= gathers(device)
     host = np.arange(device.host_bytes // 4, dtype=np.uint32)
     there = device.put(host)
     for name, call in (
@@ -178,6 +180,24 @@ def bandwidth(device: Any) -> dict[str, float]:
     ):
         seconds = [timed(device, call)[0] for _ in range(3)]
         found[name] = host.nbytes / float(np.median(seconds))
+    return found
+
+
+def gathers(device: Any) -> dict[str, float]:
+    """Bytes per second of 4 at random places, as 32 each (a sector), from tables of these sizes."""
+    xp, found = device.xp, {}
+    places = hash_at(xp.asarray(np.uint64(1)), xp.arange(device.copy_bytes // 256, dtype=xp.uint64))
+    for name, size in (("32MB", 2**25), ("256MB", 2**28), ("1GB", 2**30)):
+        n = min(size, device.copy_bytes) // 4
+        table, at = xp.arange(n, dtype=xp.uint32), (places % np.uint64(n)).astype(np.int64)
+        seconds = []
+        for _ in range(COPIES):
+            begin = device.event()
+            xp.take(table, at)
+            end = device.event()
+            device.synchronize()
+            seconds.append(device.elapsed(begin, end))
+        found[f"sectors_{name}"] = 32 * len(at) / float(np.median(seconds))
     return found
 
 

@@ -69,12 +69,19 @@ class Watch:
         self.device = device
         self.spans: list[tuple[tuple[str, ...], Any, Any, float, bool]] = []
         self.open: tuple[str, ...] = ()
+        self.depth = -1  # of the level that grows
+        self.grown: dict[int, list[int]] = {}  # slots and rows of each level
+        self.in_level: list[tuple[int, str, Any, Any]] = []
 
     def wrap(self, name: str, function: Callable[..., Any], operation: str = "") -> Any:
         count = TRAFFIC.get(operation)
 
         @wraps(function)
         def call(*arguments: Any, **options: Any) -> Any:
+            if operation == "level":
+                self.begin_level(arguments[2])
+            elif operation in ("bag", "grow_subtrees"):  # before the first level, after the last
+                self.depth = -1
             with self.span(name) as note:
                 found = function(*arguments, **options)
                 if count is not None:
@@ -101,8 +108,34 @@ class Watch:
         try:
             yield note
         finally:
-            self.spans.append((self.open, begin, self.device.event(), sum(note), is_kernel))
+            end = self.device.event()
+            self.spans.append((self.open, begin, end, sum(note), is_kernel))
             self.open = outside
+            if is_kernel and self.depth >= 0:
+                self.in_level.append((self.depth, name, begin, end))
+
+    def begin_level(self, slots: Any) -> None:
+        self.depth += 1
+        grown = self.grown.setdefault(self.depth, [0, 0])
+        grown[0] += slots.n_slots
+        grown[1] += slots.n_held
+
+    def clear(self) -> None:
+        """Forget what was seen."""
+        for seen in (self.spans, self.grown, self.in_level):
+            seen.clear()
+
+    def levels(self) -> list[dict[str, Any]]:
+        """Of each level of all waves its slots, their rows, and seconds by kernel."""
+        self.device.synchronize()
+        kernels: dict[int, dict[str, float]] = {depth: {} for depth in self.grown}
+        for depth, name, begin, end in self.in_level:
+            own = kernels[depth]
+            own[name] = own.get(name, 0.0) + self.device.elapsed(begin, end)
+        return [
+            {"depth": depth, "slots": n, "rows": rows, "kernels": kernels[depth]}
+            for depth, (n, rows) in self.grown.items()
+        ]
 
     def lines(self) -> list[Line]:
         """In the order of the first calls, each path after the one that it is in."""

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 
 Array = Any
 
+# Rows of a launch of the deep phase, for each processor: by arithmetic a third of a second on a T4,
+# while Windows ends kernels that take two
+LAUNCH_ROWS = 2**22
+
 
 class CudaBackend(CudaLevels, CudaAssembly, CudaShap, CudaOblique):
     """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
@@ -186,9 +190,8 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaShap, CudaOblique):
         if f.bounds is not None:
             signs, bounds = self.asarray(rules.signs), self.empty((f.n_held, 2), xp.float64)
         grown = Grown(sparse, sparse_sums, bounds, counts)
-        arguments: tuple[Any, ...] = (
-            codes_of(training), y, rows_of(f),
-            Roots(f.key, f.depth, f.tree, f.sums, f.bounds, f.allowed, first, D, share),
+        roots = Roots(f.key, f.depth, f.tree, f.sums, f.bounds, f.allowed, first, D, share, 0)
+        rest = (
             Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
             self.cut_rules(training, signs), categories, plan.layout, grown,
             self.drawn_from(training),
@@ -203,10 +206,15 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaShap, CudaOblique):
             SETS=str(int(W > 0)),
             SUMS=str(int(rules.oblique)),
         )
-        self.launch(
-            "grow_subtrees", "grow_subtrees", (-(-f.n_held // share),), arguments,
-            macros=macros, threads=32 * plan.warps, shared=plan.bytes,
-        )  # fmt: skip
+        blocks = -(-f.n_held // share)
+        most = max(1, LAUNCH_ROWS * self.n_processors // share)
+        for begin in range(0, blocks, most):
+            own = roots._replace(begin=begin * share)
+            arguments: tuple[Any, ...] = codes_of(training), y, rows_of(f), own, *rest
+            self.launch(
+                "grow_subtrees", "grow_subtrees", (min(most, blocks - begin),), arguments,
+                macros=macros, threads=32 * plan.warps, shared=plan.bytes,
+            )  # fmt: skip
         flat, ends = xp.reshape(counts, (-1,)), self.empty(2, xp.int64)
         offsets, leaf_offsets = (
             self.sums_before(flat[i:], stride=2, total=ends[i : i + 1]) for i in range(2)

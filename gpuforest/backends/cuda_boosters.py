@@ -20,6 +20,7 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
 from gpuforest.kernels.boosted_tree.records import GrownTree
 from gpuforest.kernels.boosted_tree.structs import (
+    DeltaSteps,
     HistPool,
     Largest,
     LossOf,
@@ -44,6 +45,7 @@ Array = Any
 STEPS_AT_ONCE = 255  # splits that are enqueued before the host asks whether trees are done
 HEAD, PER_LEAF = 4, 10  # words of a finished tree, see `TreesOut`
 FILL_ROWS, DIVIDE_ROWS = 1024, 8 * THREADS  # that a block takes at the least
+DELTA_ROWS, DELTA_STEPS = 16 * THREADS, 11  # see kernels/boosted_tree/delta.cuh
 
 
 def words_of(record: type) -> int:
@@ -129,6 +131,7 @@ class CudaBooster:
         )
         self.residuals, self.weights = (backend.empty(s.n_residuals, xp.float64) for _ in range(2))
         self.delta = backend.empty(1, xp.float64)
+        self.counts = backend.zeros((8, THREADS), xp.int64), backend.zeros(24, xp.uint64)
         stats = backend.empty((s.K, s.N, s.words), xp.int64)
         order = backend.empty((s.K, 2, s.N), xp.int32)
         self.rows = TreeRows(stats, order, s.N, s.drawn, b.n_bits)
@@ -246,14 +249,10 @@ class CudaBooster:
         """As `Loss.mean` of the raw predictions on the device."""
         backend, b, N = self.backend, self.boosting, self.sizes.N
         if b.loss.number == HUBER:  # of all rows, without their weights
-            arguments: tuple[Any, ...] = (
-                loss._replace(weight=None), N, np.uint64(0), False, self.residuals, self.weights,
-                self.delta,
-            )  # fmt: skip
-            backend.launch("boosted_tree", "huber_delta", (1,), arguments, macros=self.macros)
+            self._delta(loss._replace(weight=None), N, np.uint64(0), False)
         words, grid = backend.zeros(2, backend.xp.uint64), (self._shares(N, THREADS),)
         backend.launch("gradients", "losses", grid, (loss, self.residuals, words))
-        arguments = self.residuals, N, N.bit_length(), words
+        arguments: tuple[Any, ...] = self.residuals, N, N.bit_length(), words
         backend.launch("gradients", "sum_losses", grid, arguments)
         found = backend.asnumpy(words)
         most, parts = float(found.view(np.float64)[0]), int(found.view(np.int64)[1])
@@ -270,17 +269,26 @@ class CudaBooster:
         """Compute the stats of all rows; key : of the rows that are drawn."""
         backend, b, s = self.backend, self.boosting, self.sizes
         if b.loss.number == HUBER:
-            arguments: tuple[Any, ...] = (
-                loss, s.drawn, key, s.drawn < s.N, self.residuals, self.weights, self.delta,
-            )  # fmt: skip
-            backend.launch("boosted_tree", "huber_delta", (1,), arguments, macros=self.macros)
+            self._delta(loss, s.drawn, key, s.drawn < s.N)
         grid = (backend.blocks(s.N, THREADS),)
         if not b.loss.is_bounded:
             few = (self._shares(s.N, THREADS),)
             backend.launch("gradients", "largest", few, (loss, self.largest.most))
         backend.launch("gradients", "scales", (1,), (self.largest,), threads=32)
-        arguments = loss, self.largest.scale, b.n_bits, s.words, self.rows.stats
+        arguments: tuple[Any, ...] = loss, self.largest.scale, b.n_bits, s.words, self.rows.stats
         backend.launch("gradients", "gradients", grid, arguments)
+
+    def _delta(self, loss: LossOf, R: int, key: np.uint64, is_drawn: bool) -> None:
+        """Find the delta of R rows: in one launch by one block, or in one for each step."""
+        blocks = self._shares(R, DELTA_ROWS)
+        each = 1 if blocks > 1 else DELTA_STEPS
+        for step in range(0, DELTA_STEPS, each):
+            steps = DeltaSteps(
+                self.residuals, self.weights, *self.counts, R, step, step + each - 1
+            )  # fmt: skip
+            grid = (blocks if step < DELTA_STEPS - 1 else 1,)
+            arguments = loss, steps, key, is_drawn, self.delta
+            self.backend.launch("boosted_tree", "huber_delta", grid, arguments, macros=self.macros)
 
     def _grow(self, number: int, key: np.uint64) -> None:
         """Grow the trees of a round."""

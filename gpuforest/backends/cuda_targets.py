@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from gpuforest.kernels.shared import structs
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from gpuforest.training import Training
 
 Array = Any
+
+_claims = Lock()  # held while the padding of any matrix is claimed
 
 
 def own_targets(training: Training, y: Array) -> structs.Targets:
@@ -51,11 +54,12 @@ def targets_of(xp: Any, training: Training) -> structs.Targets:
     target, matrix = training.target, training.matrix
     if not target.coding.is_classes:
         return own_targets(training, target.y)
-    kept = matrix.targets.get(target)
-    if kept is None:
-        free = all(other.at is not matrix.codes for other in matrix.targets.values())
-        kept = _labels(xp, training, label_fits(training) and free)
-        matrix.targets[target] = kept
+    with _claims:  # threads may grow trees from one matrix
+        kept = matrix.targets.get(target)
+        if kept is None:
+            free = all(other.at is not matrix.codes for other in list(matrix.targets.values()))
+            kept = _labels(xp, training, label_fits(training) and free)
+            matrix.targets[target] = kept
     return kept
 
 

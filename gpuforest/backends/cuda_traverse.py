@@ -56,9 +56,10 @@ class CudaTraverse(CudaKernels):
         copies = _forests.setdefault(forest, {})
         if self.device_number not in copies:
             f = forest
-            copies[self.device_number] = (
+            made = (
                 *map(self.asarray, (f.nodes, f.tree_offsets, f.values, f.set_at, f.sets)),
                 self.asarray(f.edges.coordinates) if f.oblique else None,
             )
             self.synchronise()  # a stream does not wait for the copies of another
+            copies[self.device_number] = made  # from here on other threads see it
         return copies[self.device_number]

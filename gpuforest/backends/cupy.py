@@ -25,6 +25,7 @@ STATIC_SHARED = 832  # bytes: the most static shared memory of any kernel, round
 # Bytes of an array that threads copy together, and of a part; the most threads of a copy. CuPy
 # keeps the pinned memory, a part for each thread
 LEAST_BY_THREADS, PART, MOST_COPYING = 2**23, 2**21, 8
+LEAST_TRIED = 2**24  # bytes; an allocator that cannot give so many has nothing left
 LEFT_FREE = 1 / 16  # of free memory, for other users of the device
 
 
@@ -43,6 +44,31 @@ def module(operation: str, macros: tuple[tuple[str, str], ...], device: int) -> 
 def function(operation: str, name: str, macros: tuple[tuple[str, str], ...], device: int) -> Any:
     """A kernel of a module (see `module`), loaded once."""
     return module(operation, macros, device).get_function(name)
+
+
+def bytes_to_give() -> int:
+    """Bytes that CuPy's allocator has left: the device's and those unused in its pool, up to the
+    pool's limit. Other allocators, such as RMM's, do not say: the largest array that they give."""
+    free, total = map(int, cupy.cuda.runtime.memGetInfo())
+    allocator = cupy.cuda.get_allocator()
+    pool = getattr(allocator, "__self__", None)
+    if isinstance(pool, cupy.cuda.MemoryPool):
+        free += int(pool.free_bytes())
+        limit = int(pool.get_limit())
+        return min(free, limit - int(pool.used_bytes())) if limit else free
+    if isinstance(pool, cupy.cuda.MemoryAsyncPool):  # its limit is where it begins to give back
+        return free + int(pool.free_bytes())
+    if allocator is cupy.cuda.memory._malloc:  # no pool
+        return free
+    size = total
+    while size >= LEAST_TRIED:
+        try:
+            cupy.cuda.alloc(size)  # and free it at once
+        except MemoryError:
+            size -= size // 8
+        else:
+            return size
+    return 0
 
 
 class CupyBackend(CudaBackend):
@@ -98,8 +124,7 @@ class CupyBackend(CudaBackend):
         cupy.cuda.get_current_stream().synchronize()
 
     def free_bytes(self) -> int:
-        free, _ = cupy.cuda.runtime.memGetInfo()
-        return int((free + cupy.get_default_memory_pool().free_bytes()) * (1 - LEFT_FREE))
+        return int(bytes_to_give() * (1 - LEFT_FREE))
 
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
         found = function(operation, name, tuple(macros.items()), self.device_number)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from paths import SUPPORT
 from tasks import category_tasks, few_builds, large, tasks
 
+from gpuforest.backends import cuda as cuda_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import BackendError
@@ -109,6 +110,29 @@ def test_waves_change_nothing(cuda, task, seed):
         )
     for a, b in zip(expected, found, strict=True):
         assert np.array_equal(a, backend.asnumpy(b))
+
+
+@pytest.mark.parametrize("name", ["7 classes", "regression"])
+def test_launches_of_the_deep_phase_take_few_rows(cuda, name, monkeypatch):
+    task, begun = large(name).but(n_trees=2), []
+    forest, backend = task.grow(NumbaBackend()), cuda.backend(deep=300)
+    launch = backend.launch
+
+    def noted(operation, kernel, grid, arguments, **options):
+        if kernel == "grow_subtrees":
+            begun.append((arguments[3].begin, grid[0] * arguments[3].share))
+        launch(operation, kernel, grid, arguments, **options)
+
+    backend.launch = noted
+    assert same_forest(forest, task.grow(backend))
+    assert len(begun) == 1
+    whole = begun.pop()[1]
+    monkeypatch.setattr(cuda_backend, "LAUNCH_ROWS", -(-whole // (3 * backend.n_processors)))
+    assert same_forest(forest, task.grow(backend))
+    # each begins where the last one ends, and all rows have their turn
+    assert len(begun) >= 3
+    assert [b for b, _ in begun] == [0, *np.cumsum([n for _, n in begun])[:-1]]
+    assert sum(n for _, n in begun) == whole
 
 
 def test_a_tree_that_does_not_fit_is_an_error_that_says_what_to_do(cuda):

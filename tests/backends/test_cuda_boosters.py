@@ -4,6 +4,7 @@ where there is one."""
 
 import warnings
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -72,9 +73,12 @@ def test_thousands_of_rows(cuda, name, weight):
     unit=st.sampled_from([1e-300, 0.3, 1.0, 1e150, 1e300]),
     rows_seed=st.integers(0, 2**32),
     n_rows=st.integers(1, 40) | st.integers(250, 600),
+    rows_a_block=st.sampled_from([4096, 100]),
     seed=seeds,
 )
-def test_quantiles_are_the_reference(cuda, number, share, weight, unit, rows_seed, n_rows, seed):
+def test_quantiles_are_the_reference(
+    cuda, number, share, weight, unit, rows_seed, n_rows, rows_a_block, seed
+):
     # few distinct numbers, so that shares end between two of them, and weights that round to zero
     rng = np.random.default_rng(rows_seed)
     fit = made(rows_seed, n_rows, [0, 0], [9, 4], "quantile", weight, 0.1, max_leaves=5)
@@ -82,7 +86,7 @@ def test_quantiles_are_the_reference(cuda, number, share, weight, unit, rows_see
     if weight == "farther apart":
         fit = fit.but(weight=10.0 ** rng.integers(-20, 5, n_rows))
     fit = replace(fit.but(loss=Loss("", number, 1, share), subsample=rng.choice([0.5, 1.0])), y=y)
-    with cuda.order(seed):
+    with cuda.order(seed), patch.object(cuda_boosters, "DELTA_ROWS", rows_a_block):
         check(fit, NumpyBackend(), cuda.backend())
 
 

@@ -1,11 +1,15 @@
 """Where class codes lie on a device: in the padding of rows of codes, or in few bytes."""
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier, BrokenBarrierError
 
 import numpy as np
 import pytest
 from engine import Task, same_forest
 
+from gpuforest.backends import cuda_targets, cuda_traverse
 from gpuforest.backends.cuda_targets import targets_of
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
@@ -78,6 +82,39 @@ def test_trainings_of_one_matrix_keep_their_own_targets(cuda, deep):
         assert targets_of(backend.xp, alone).at is matrix.codes
         assert same_forest(forest, grow(alone, task.n_trees))
         del alone
+
+
+def test_of_two_threads_one_has_the_padding(cuda, monkeypatch):
+    task, backend = task_of(28, 3, n_tried=5), cuda.backend()
+    tasks = [task, task.but(y=task.y[::-1].copy())]
+    matrix = task.prepared(backend)[0]
+    several = [
+        Training(matrix, Target.of(*one.coded(), backend), one.sampling, one.rules, 0, backend)
+        for one in tasks
+    ]
+    meeting, labels = Barrier(2), cuda_targets._labels
+
+    def slow(*arguments):
+        with suppress(BrokenBarrierError):  # if the other thread cannot be here, too
+            meeting.wait(0.3)
+        return labels(*arguments)
+
+    monkeypatch.setattr(cuda_targets, "_labels", slow)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(lambda t: targets_of(backend.xp, t), several))
+    assert sum(y.at is matrix.codes for y in found) == 1
+    for y, one in zip(found, tasks, strict=True):
+        assert np.array_equal(backend.asnumpy(y.at).reshape(-1)[y.first :: y.stride], one.y)
+
+
+def test_a_forest_is_shown_to_other_threads_when_it_is_there(cuda):
+    task, backend = task_of(5, 3), cuda.backend()
+    forest, seen = task.grow(NumbaBackend()), []
+    before = backend.synchronise
+    backend.synchronise = lambda: (before(), seen.append(dict(cuda_traverse._forests[forest])))
+    backend.forest_here(forest)
+    assert seen == [{}]
+    assert backend.device_number in cuda_traverse._forests[forest]
 
 
 def test_moments_stay_where_they_are(cuda):

@@ -2,7 +2,10 @@
 
 import argparse
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from cuda_on_cpu.module import available
 from paths import MOST_LINES
 
 from benchmarks.gpu import __main__ as script
-from benchmarks.gpu import check, device, measure, small, work
+from benchmarks.gpu import check, counters, device, measure, parity, small, work
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run, model_of
 from benchmarks.gpu.traffic import gathered, looked_up
@@ -72,6 +75,10 @@ def test_a_whole_run(tmp_path, capsys):
         level = next(x for x in own["stages"]["lines"] if x["path"] == "fit/grow/level")
         assert level["bytes"] > 0
         assert level["launches"] > 0
+        levels = own["stages"]["levels"]
+        assert levels[0]["slots"] == 2
+        assert levels[0]["rows"] > levels[-1]["rows"]
+        assert {"histogram.histogram", "partition.mark"} < levels[0]["kernels"].keys()
     boosted = [line for line in lines if line["what"] == "boost"]
     assert [line["same"] for line in boosted if "same" in line] == [True]
     assert [x["backend"] for x in boosted if "seconds" in x and "backend" in x] == ["emulated"] * 2
@@ -83,12 +90,28 @@ def test_a_whole_run(tmp_path, capsys):
 
 
 @emulated
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 def test_small_forests_for_a_sanitizer(capsys, monkeypatch):
-    monkeypatch.setattr(small, "CASES", small.CASES[:2])
-    small.main("emulated", 200)
-    said = capsys.readouterr().out
-    assert "2 small forests are the reference's" in said
-    assert f"{len(small.BOOSTED)} small boosted models are, too" in said
+    # wide levels and the deep phase, and what a fit from few rows does not need
+    alone = small.alone(device.open_device("emulated"))
+    ran = alone | small.one_forest(device.open_device("emulated"), 300, *small.CASES[0])
+    assert ran > {f"level.{name}" for name in ("compare_samples", "compare_rows", "draw_features")}
+    assert ran > {"histogram.histogram", "partition.mark", "partition.move", "bag.rows_below"}
+    assert ran > {"grow_subtrees.grow_subtrees", "best_split.best_cut", "slots.sum_spans"}
+    assert ran < small.kernels()
+    # a kernel that no case needs ends the run with its name
+    monkeypatch.setattr(small, "CASES", [])
+    monkeypatch.setattr(small, "BOOSTED", small.BOOSTED[:1])
+    with pytest.raises(AssertionError, match=r"never launched: .*histogram\.histogram"):
+        small.main("emulated", 200)
+    assert "one_booster (0, 6, {'loss': 'poisson'" in capsys.readouterr().out
+
+
+@emulated
+@pytest.mark.skipif("GPUFOREST_ALL_GPUS" not in os.environ, reason="minutes: GPUFOREST_ALL_GPUS=1")
+def test_the_small_forests_run_every_kernel(capsys):
+    small.main("emulated")
+    assert "every kernel ran" in capsys.readouterr().out
 
 
 class Nothing:
@@ -149,18 +172,124 @@ def test_a_broken_context_ends_the_process(run, said, monkeypatch):
 
 def test_a_sanitizer_that_is_absent_is_a_line(run, monkeypatch):
     monkeypatch.setattr(check.shutil, "which", lambda *_, **__: None)
+    done = subprocess.CompletedProcess([], 0, stdout="every kernel ran")
+    monkeypatch.setattr(check.subprocess, "run", lambda *_, **__: done)
     check.sanitize(run)
-    assert "not on the PATH" in run.lines[0]["skipped"]
+    alone, *others = run.lines
+    assert (alone["tool"], alone["same"], alone["said"]) == ("none", True, "every kernel ran")
+    assert [line["skipped"].split()[-1] for line in others] == [
+        "memcheck",
+        "racecheck",
+        "synccheck",
+    ]
 
 
-@pytest.mark.parametrize(("body", "passes"), [("pass", True), ("assert False", False), (None, 0)])
-def test_the_parity_tests_must_pass_and_be_there(run, monkeypatch, tmp_path, body, passes):
-    test = tmp_path / "test_gpu.py"
-    skip = "import pytest\n@pytest.mark.skip(reason='none here')\n"
-    test.write_text(f"{skip if body is None else ''}def test_one():\n    {body or 'pass'}\n")
-    monkeypatch.setattr(check, "TESTS", [str(test)])
-    assert check.tests_pass(run) == bool(passes)
-    assert run.lines[0]["tests"] == 1
+GPU_TESTS = """
+import pytest
+
+@pytest.fixture(params=["emulated", "GPU"])
+def cuda(request):
+    return request.param
+
+def test_no_gpu():
+    assert False
+
+@pytest.mark.parametrize("case", range(3))
+def test_one(cuda, case):
+    assert cuda == "GPU"
+    {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "part", "seconds", "holds", "counts"),
+    [
+        ("pass", "first", 99, True, {"passed": 1}),
+        ("assert case == 1", "rest", 99, False, {"passed": 1, "failed": 1}),
+        ("pytest.skip('none here')", "rest", 99, False, {"skipped": 2}),
+        ("pass", "rest", -1, False, {"not_run": 2}),
+    ],
+)
+def test_parity_of_a_gpu_is_a_line(run, monkeypatch, tmp_path, body, part, seconds, holds, counts):
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_it.py").write_text(GPU_TESTS.format(body=body))
+    (tests / "test_other.py").write_text("this is no Python")
+    assert parity.files(tmp_path) == ["tests/test_it.py"]
+    monkeypatch.setattr(parity, "files", lambda root: [str(tests / "test_it.py")])
+    assert check.parity_holds(run, part, seconds) == holds
+    (line,) = lines_of(run.log.path)
+    assert line["what"] == "parity"
+    assert {k: n for k, n in line["counts"].items() if n} == counts
+    assert len(line["wrong"]) == counts.get("failed", 0)
+
+
+def test_a_test_that_does_not_end_leaves_the_counts_of_the_others(run, monkeypatch, tmp_path):
+    text = GPU_TESTS.format(body="import time; time.sleep(99 * (case == 2))")
+    (tmp_path / "test_it.py").write_text(text)
+    monkeypatch.setattr(parity, "files", lambda root: [str(tmp_path / "test_it.py")])
+    monkeypatch.setattr(check, "LAST_TEST", 0.0)
+    assert check.parity_holds(run, "rest", 8)
+    assert run.lines[0]["counts"]["passed"] == 1
+    assert run.lines[0]["status"] is None
+
+
+def test_the_parity_tests_are_all_that_take_a_gpu():
+    files = parity.files(ROOT)
+    assert {f"tests/backends/test_cuda{x}.py" for x in ("", "_levels", "_shap")} < set(files)
+    assert {"tests/test_oblique.py", "tests/data/test_binned.py"} < set(files)
+    assert "tests/test_levels.py" not in files
+
+
+def test_a_plan_is_run_part_by_part_and_keeps_kernels(monkeypatch, tmp_path):
+    archive, commands = tmp_path / "kernels.tar.gz", []
+
+    def done(command, timeout, **_):
+        cache = Path(os.environ["CUPY_CACHE_DIR"])
+        commands.append((command[3:], sorted(path.name for path in cache.iterdir())))
+        (cache / f"{len(commands)}.cubin").write_text("a kernel")
+        if len(commands) == 2:
+            raise subprocess.TimeoutExpired(command, timeout)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(script.subprocess, "run", done)
+    assert script.main(["--plan", "works", "rest", "--kernels", str(archive)]) == 1
+    assert script.main(["--plan", "--kernels", str(archive), "--results", "a.jsonl"]) == 0
+    assert [kernels for _, kernels in commands[:3]] == [[], ["1.cubin"], ["1.cubin", "2.cubin"]]
+    assert len(commands) == 2 + len(script.PLAN)
+    for command, _ in commands:
+        options = script.parse(command)  # each is a command of this script
+        assert 60 * options.minutes < script.PART_SECONDS
+    assert commands[-1][0][-2:] == ["--results", "a.jsonl"]
+
+
+NCU = """
+echo "==PROF== Connected to process 1"
+echo '"ID","Kernel Name","dram__sectors_read.sum","lts__t_sector_hit_rate.pct"'
+echo '"","","sector","%"'
+echo '"0","mark","1,200","61.5"'
+echo '"1","histogram","40","n/a"'
+echo '"2","mark","7","50"'
+echo '{"first_fit_seconds": 1.0}'
+"""
+
+
+def test_counters_are_read_as_they_are_printed(run, monkeypatch, tmp_path):
+    program = tmp_path / "ncu"
+    program.write_text(f"#!/bin/sh{NCU}")
+    program.chmod(0o755)
+    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: str(program))
+    counters.count(run, work.WORKS[1])
+    (line,) = lines_of(run.log.path)
+    marks = line["launches"]["mark"]
+    assert [x["dram_sectors"] for x in marks] == [1200, 7]
+    assert line["launches"]["histogram"][0]["l2_hits"] is None
+    program.write_text("#!/bin/sh\necho no permission to use counters")
+    with pytest.raises(RuntimeError, match="ncu counted nothing: no permission"):
+        counters.count(run, work.WORKS[1])
+    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: None)
+    counters.count(run, work.WORKS[1])
+    assert "not on the PATH" in run.lines[-1]["skipped"]
 
 
 def test_every_work_is_made_the_same_by_parts():

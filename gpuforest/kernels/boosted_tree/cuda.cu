@@ -3,11 +3,10 @@
 //
 // What to do next is decided here (`pick`) and stays here, so that the host enqueues step after
 // step and waits for none. Kernels find nothing to do where a tree is done.
+#include "boosted_tree/delta.cuh"
 #include "boosted_tree/fill.cuh"
 #include "boosted_tree/pick.cuh"
-#include "boosted_tree/quantiles.cuh"
 #include "boosted_tree/search.cuh"
-#include "generated/LossOf.cuh"
 
 // States of trees that have no node yet; `key` is the seed of all, `number` that of the first.
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -330,21 +329,31 @@ leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate,
   }
 }
 
-// The size beyond which residuals of the rows that trees will grow from count as large. One block.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-huber_delta(LossOf loss, i64 R, u64 key, i64 is_drawn, double* rest, double* weights,
-            double* delta) {
+// The size beyond which residuals of the rows that trees will grow from count as large. Several
+// blocks take one step of delta.cuh at a time, and leave the last one to one block.
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
+huber_delta(LossOf loss, DeltaSteps own, u64 key, i64 is_drawn, double* delta) {
   __shared__ Places shared;
-  Order order(key, loss.N);
-  for (i64 i = threadIdx.x; i < R; i += blockDim.x) {
-    i64 row = is_drawn ? order.at((u32)i) : i;
-    rest[i] = fabs(loss.y[row] - loss.raw[row]);
-    if (loss.weight) weights[i] = loss.weight[row];
+  Known known(own);
+  Residuals all = {own.rest, loss.weight ? own.weights : nullptr, own.R};
+#pragma unroll 1
+  for (int step = (int)own.step; step <= own.last; step++) {
+    if (step == 0) {
+      Order order(key, loss.N);
+      auto row_of = [&](i64 i) { return is_drawn ? (i64)order.at((u32)i) : i; };
+      take_residuals(loss, own, row_of, known, shared);
+    } else {
+      double unit = weight_unit(all, known);
+      u64 found = key_before(all, known, step < ENDS ? step : ENDS, loss.quantile, shared);
+      if (step < ENDS) count_byte(all, known, step, found, unit, shared);
+      else if (step == ENDS) find_ends(all, known, found, unit, shared);
+      else {
+        double size = quantile_from(all, known, found, loss.quantile, shared);
+        if (threadIdx.x == 0) *delta = size;
+      }
+    }
+    __syncthreads();
   }
-  __syncthreads();
-  Residuals all = {rest, loss.weight ? weights : nullptr, R};
-  double found = quantile_of(all, loss.quantile, shared);
-  if (threadIdx.x == 0) *delta = found;
 }
 
 // Adds what leaves predict to the raw predictions f64[K, N] of their rows.

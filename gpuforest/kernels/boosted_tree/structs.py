@@ -15,6 +15,7 @@ from gpuforest.kernels.shared.structs import (
     Bools,
     BoolsOut,
     F64s,
+    F64sOut,
     I32s,
     I32sOut,
     I64s,
@@ -199,10 +200,23 @@ class TreesOut(NamedTuple):
     M: I64
 
 
+class DeltaSteps(NamedTuple):
+    """The sizes of the residuals of R rows, f64[R], and their weights; what is known of all of
+    them, i64[8, 256] and u64[24]; and the steps of a launch. See delta.cuh."""
+
+    rest: F64sOut
+    weights: F64sOut
+    cells: I64sOut
+    words: U64sOut
+    R: I64
+    step: I64
+    last: I64
+
+
 ALL = {
     record.__name__: record
     for record in (
         LossOf, Largest, TreeNode, TreeState, NodeSplit, TreeRows, TreeTable, HistPool, TreeRules,
-        TreesOut,
+        TreesOut, DeltaSteps,
     )
 }  # fmt: skip

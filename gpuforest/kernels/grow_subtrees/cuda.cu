@@ -47,8 +47,9 @@ __device__ __forceinline__ void next_batch(Batch& batch, const Roots& roots, int
 
 // The slots that begin in the block's share of the rows.
 __device__ __forceinline__ void own_slots(Batch& batch, const Roots& roots) {
-  batch.end = slots_before(roots, 0, blockIdx.x * roots.share);
-  batch.stop = slots_before(roots, batch.end, (blockIdx.x + 1) * roots.share);
+  i64 row = roots.begin + blockIdx.x * roots.share;
+  batch.end = slots_before(roots, 0, row);
+  batch.stop = slots_before(roots, batch.end, row + roots.share);
 }
 
 // The slot of row i of a batch.

@@ -26,7 +26,7 @@ class Roots(NamedTuple):
     """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `sums`
     i64[D, C]; `bounds` f64[D, 2] of their means, or None; `allowed` bool[T, F] holds the features
     that the trees drew, None: they have all. A block takes those slots of which the first row is
-    among the same `share` rows."""
+    among the same `share` rows; the first block of a launch begins at row `begin`."""
 
     key: U64s
     depth: I32s
@@ -37,6 +37,7 @@ class Roots(NamedTuple):
     first: I64s
     D: I64
     share: I64
+    begin: I64
 
 
 class Categories(NamedTuple):
