@@ -10,7 +10,6 @@ in the first of several folders that can be written to.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import logging
 import os
@@ -22,30 +21,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuforest.kernels.processors import Target, levels, native
+from gpuforest.kernels.stamps import ALL, stamp
 
 logger = logging.getLogger("gpuforest")
 
 KERNELS = Path(__file__).parent
 PACKAGED = KERNELS / "compiled"  # filled when the package is installed or a wheel is built
 DIGEST = hashlib.sha256().digest_size
-# files of this folder that change no code
-NOT_COMPILED = {"build.py", "code.py", "objects.py", "numpy.py", "numba_cuda.py", "structs.py"}
 HINT = "set NUMBA_CACHE_DIR to a folder that can be written to"
 SUFFIXES = (".so", ".o")  # of shared libraries and of object code
-ALL = "all"  # a file without code, which is written when all kernels are on disk
 
 _logged: set[str] = set()
-
-
-@functools.cache
-def stamp() -> bytes:
-    """A hash of the sources of all kernels and of the constants that they use."""
-    package = KERNELS.parent
-    sources = [path for path in KERNELS.rglob("*.py") if path.name not in NOT_COMPILED]
-    constants = ("combinations.py", "criteria.py", "nodes.py")
-    sources += [*(package / "common").glob("*.py"), *(package / name for name in constants)]
-    sources.sort(key=lambda path: path.relative_to(package).parts)
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 
 
 def folders(make: bool = False) -> Iterator[Path]:
@@ -101,7 +87,7 @@ def found(name: str) -> Iterator[tuple[Path, bytes]]:
         for suffix in SUFFIXES:
             path = folder / f"{name}.{target.name}{suffix}"
             try:
-                code = unpacked(path.read_bytes())
+                code = unpacked(name, path.read_bytes())
             except OSError:
                 continue
             except ValueError:
@@ -116,8 +102,8 @@ def read(name: str) -> bytes | None:
     return next((code for _, code in found(name)), None)
 
 
-def unpacked(content: bytes) -> bytes | None:
-    """The machine code in a file's content; None if it was made from other sources.
+def unpacked(name: str, content: bytes) -> bytes | None:
+    """The machine code of a kernel in a file's content; None if it was made from other sources.
 
     Raises
     ------
@@ -126,12 +112,12 @@ def unpacked(content: bytes) -> bytes | None:
     rest = content[:-DIGEST]
     if hashlib.sha256(rest).digest() != content[-DIGEST:]:
         raise ValueError("its digest is another")
-    return rest.removesuffix(stamp()) if rest.endswith(stamp()) else None
+    return rest.removesuffix(stamp(name)) if rest.endswith(stamp(name)) else None
 
 
-def packed(code: bytes) -> bytes:
-    """The content of a file of machine code."""
-    rest = code + stamp()
+def packed(name: str, code: bytes) -> bytes:
+    """The content of a file of a kernel's machine code."""
+    rest = code + stamp(name)
     return rest + hashlib.sha256(rest).digest()
 
 
@@ -151,7 +137,7 @@ def write(name: str, code: bytes) -> Path | None:
     for folder in folders(make=True):
         path = folder / file_of(name, native(), code)
         try:
-            write_whole(path, packed(code))
+            write_whole(path, packed(name, code))
         except OSError as error:
             failures.append(str(error))
             continue
@@ -171,7 +157,8 @@ def write(name: str, code: bytes) -> Path | None:
 
 
 def all_on_disk() -> bool:
-    """Whether `gpuforest.kernels.build` has compiled all kernels for this machine."""
+    """Whether `gpuforest.kernels.build` has compiled all kernels for this machine, and written a
+    file without code, which says so."""
     return read(ALL) is not None
 
 

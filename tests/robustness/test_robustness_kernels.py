@@ -101,11 +101,11 @@ def test_code_of_other_sources_is_replaced_without_a_word(
     assert works(make())
     (path,) = files(tmp_path)
     with monkeypatch.context() as earlier:
-        earlier.setattr(objects, "stamp", lambda: bytes(32))
-        objects.write_whole(path, objects.packed(b"old"))
+        earlier.setattr(objects, "stamp", lambda name: bytes(32))
+        objects.write_whole(path, objects.packed("bag.numba.in_bag", b"old"))
     assert works(make())
     assert len(compiled) == 2
-    assert objects.unpacked(path.read_bytes())
+    assert objects.unpacked("bag.numba.in_bag", path.read_bytes())
     assert not caplog.records
 
 
