@@ -5,7 +5,8 @@
 The machine code of a file `.so` is a shared library; the system loads the file as it is, because
 it overlooks what follows a library. That of a file `.o` is object code, from where nothing could
 link it. A wheel holds these files. Where it does not, kernels are compiled at first use and kept
-in the first of several folders that can be written to.
+in the first of several folders that can be written to. Code that another user could have put into
+such a folder is not run.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ logger = logging.getLogger("gpuforest")
 KERNELS = Path(__file__).parent
 PACKAGED = KERNELS / "compiled"  # filled when the package is installed or a wheel is built
 DIGEST = hashlib.sha256().digest_size
-HINT = "set NUMBA_CACHE_DIR to a folder that can be written to"
+HINT = "set NUMBA_CACHE_DIR to a folder that this user alone can write to"
 SUFFIXES = (".so", ".o")  # of shared libraries and of object code
 
 _logged: set[str] = set()
@@ -78,6 +79,31 @@ def _temporary(make: bool) -> Path | None:
     return folder if stat.S_ISDIR(found.st_mode) and private else None
 
 
+def check_trusted(folder: Path, file: Path | None = None) -> None:
+    """Check that only this user and root could have put code into one of `folders`, or into a file
+    there.
+
+    Raises
+    ------
+    PermissionError : another user could
+    """
+    if not hasattr(os, "getuid") or folder.parent == KERNELS:  # Python trusts the package's folder
+        return
+    # the folder above may be shared as /tmp is: nobody replaces there what others own
+    about = [(folder.parent, folder.parent.stat(), stat.S_ISVTX), (folder, folder.lstat(), 0)]
+    if file is not None:
+        about.append((file, file.lstat(), 0))
+    for path, found, shared in about:
+        if found.st_uid not in (0, os.getuid()):
+            raise PermissionError(f"{path} belongs to user {found.st_uid}")
+        if stat.S_ISLNK(found.st_mode):
+            raise PermissionError(f"{path} is a link")
+        if found.st_mode & 0o022 and not found.st_mode & shared:
+            raise PermissionError(
+                f"{path} can be written to by other users; `chmod go-w {path}` ends that"
+            )
+
+
 def found(name: str) -> Iterator[tuple[Path, bytes]]:
     """The files of a kernel for this machine that are whole and made from these sources, the best
     first, and the machine code in them."""
@@ -87,6 +113,8 @@ def found(name: str) -> Iterator[tuple[Path, bytes]]:
         for suffix in SUFFIXES:
             path = folder / f"{name}.{target.name}{suffix}"
             try:
+                if folder != PACKAGED:
+                    check_trusted(folder, path)
                 code = unpacked(name, path.read_bytes())
             except OSError:
                 continue
@@ -137,6 +165,9 @@ def write(name: str, code: bytes) -> Path | None:
     for folder in folders(make=True):
         path = folder / file_of(name, native(), code)
         try:
+            for made in (folder.parent, folder):
+                made.mkdir(mode=0o755, parents=True, exist_ok=True)
+            check_trusted(folder)
             write_whole(path, packed(name, code))
         except OSError as error:
             failures.append(str(error))
@@ -168,6 +199,7 @@ def write_whole(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}")
     try:
+        part.touch(mode=0o644)  # for nobody else to write to, whatever the umask
         part.write_bytes(content)
         part.replace(path)
     except BaseException:
