@@ -6,6 +6,9 @@
 - Gain: adult, with strings and missing values, beside ordinal codes, in this library and in
   scikit-learn: log loss and accuracy on its test set, by the fewest rows of a leaf.
 - Multiway: a tree of multiway splits beside one of sets, in turn; CPU seconds and their ratio.
+- Use: a frame of six columns of categories (strings, and pandas' `category`) and six of numbers,
+  beside the codes as numbers, and beside LightGBM's boosting on pandas' `category`, if that is
+  installed: seconds of CPU on one thread of a fit and of predictions, in turn.
 - Rare: 8,000 rows of adult with a column of noise (identifiers, days or zip codes), by the fewest
   rows of a category.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +29,12 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.preprocessing import OrdinalEncoder
 
 from benchmarks.record import Log, spread, table
-from gpuforest import DecisionTreeClassifier, RandomForestClassifier, RandomForestRegressor
+from gpuforest import (
+    DecisionTreeClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 
 N_ROWS, N_FEATURES = 100_000, 12
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -194,7 +203,70 @@ def multiway(log: Log, folder: Path, n_pairs: int) -> str:
     return table(["a tree", "nodes, sets", "multiway", "s, sets", "multiway", "ratio"], rows)
 
 
-PARTS = ("cost", "gain", "multiway", "rare")
+def mixed(n_categories: int) -> tuple[dict[str, Any], np.ndarray]:
+    """Six columns of categories and six of numbers, in several forms, and two classes."""
+    rng = np.random.default_rng(1)
+    codes, numbers = rng.integers(0, n_categories, (N_ROWS, 6)), rng.normal(size=(N_ROWS, 6))
+    effects = rng.normal(size=(6, n_categories))[np.arange(6), codes].sum(axis=1)
+    y = effects + numbers.sum(axis=1) + 2 * rng.normal(size=N_ROWS) > 0
+    names = np.array([f"name {i:03}" for i in range(n_categories)])
+    columns = {f"c{j}": names[codes[:, j]] for j in range(6)}
+    strings = pd.DataFrame(columns | {f"x{j}": numbers[:, j] for j in range(6)})
+    category = strings.astype(dict.fromkeys(columns, "category"))
+    as_numbers = strings.assign(**{f"c{j}": codes[:, j].astype(float) for j in range(6)})
+    return {"numbers": as_numbers, "strings": strings, "category": category}, y
+
+
+def use(log: Log, n_pairs: int) -> str:
+    kinds: dict[str, Any] = {
+        "forest": lambda: RandomForestClassifier(100, max_depth=16, n_jobs=1, random_state=1),
+        "boosting": lambda: HistGradientBoostingClassifier(
+            max_iter=100, early_stopping=False, n_jobs=1, random_state=1
+        ),
+    }
+    with suppress(ImportError):
+        from lightgbm import LGBMClassifier
+
+        kinds["LightGBM"] = lambda: LGBMClassifier(n_jobs=1, verbose=-1)
+    rows = []
+    for n_categories in (12, 50, 250):
+        forms, y = mixed(n_categories)
+        models = {
+            (kind, form): kinds[kind]()
+            for kind in kinds
+            for form in (forms if kind != "LightGBM" else ["category"])
+        }
+        seconds: dict[tuple[str, str], dict[str, list[float]]] = {}
+        for run in range(n_pairs + 1):
+            for (kind, form), model in models.items():
+                begin = time.process_time()
+                model.fit(forms[form], y)
+                middle = time.process_time()
+                model.predict_proba(forms[form])
+                found = {"fit": middle - begin, "predict": time.process_time() - middle}
+                for step, each in found.items():
+                    if run:  # the first compiles
+                        own = seconds.setdefault((kind, form), {"fit": [], "predict": []})
+                        own[step].append(each)
+        for (kind, form), own in seconds.items():
+            log.add(part="use", model=kind, form=form, categories=n_categories, seconds=own)
+        for kind in ("forest", "boosting"):
+            for step in ("fit", "predict"):
+                median = {key: float(np.median(own[step])) for key, own in seconds.items()}
+                base = seconds[kind, "numbers"][step]
+                row = [f"{kind}, {n_categories} categories, {step}", f"{np.median(base):.3f}"]
+                for form in ("strings", "category"):
+                    ratios = np.array(seconds[kind, form][step]) / base
+                    row += [f"{median[kind, form]:.3f}", f"{np.median(ratios):.2f}"]
+                beside = median.get(("LightGBM", "category")) if kind == "boosting" else None
+                row.append(f"{beside:.3f}" if beside else "")
+                rows.append(row)
+                print(*row, flush=True)
+    header = ["", "s, numbers", "strings", "ratio", "pandas' category", "ratio", "LightGBM"]
+    return table(header, rows)
+
+
+PARTS = ("cost", "gain", "multiway", "use", "rare")
 
 
 def main() -> None:
@@ -209,6 +281,8 @@ def main() -> None:
         tables += [cost(log, depth, options.pairs) for depth in (8, 16, None)]
     if "multiway" in options.parts:
         tables.append(multiway(log, options.data, options.pairs))
+    if "use" in options.parts:
+        tables.append(use(log, options.pairs))
     if (options.data / "adult_train.csv.gz").exists():
         for name, part in (("gain", gain), ("rare", rare)):
             if name in options.parts:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -197,11 +198,42 @@ def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
         return codes, values
     if not (isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object) or missing.all()):
         raise ValueError(_refusal(f"{name} holds {dtype}"))
-    if isinstance(dtype, nw.String) and column.implementation.is_polars():
-        column = column.cast(nw.Categorical())  # equal rows then share an object: twice as fast
-    objects = column.to_numpy().astype(object)
-    objects[missing] = None  # pyarrow forgets the nulls of dictionaries in chunks
-    return _factorize_array(objects)
+    numbers = _numbers_of(column)
+    if numbers is None:
+        objects = column.to_numpy().astype(object)
+        objects[missing] = None  # pyarrow forgets the nulls of dictionaries in chunks
+        return _factorize_array(objects)
+    codes, distinct = _factorize_array(numbers)
+    row, some = np.zeros(len(distinct), np.int64), distinct >= 0
+    row[codes] = np.arange(len(codes))  # where a number's value is read
+    # again, because an Arrow dictionary may hold a value twice, or a null
+    table = np.full(len(distinct), -1)
+    table[some], values = _factorize_array(column[row[some]].to_numpy().astype(object))
+    return table[codes], values
+
+
+def _numbers_of(column: Any) -> np.ndarray | None:
+    """Numbers i64[N] by which polars or Arrow keep strings or categories, -1: null; None for other
+    columns, whose rows become Python objects."""
+    import narwhals.stable.v2 as nw
+
+    if column.implementation.is_polars() and isinstance(
+        column.dtype, nw.String | nw.Categorical | nw.Enum
+    ):
+        series = column.cast(nw.Categorical()) if column.dtype == nw.String else column
+        physical = nw.from_native(series.to_native().to_physical(), series_only=True)
+        return np.asarray(physical.cast(nw.Int64()).fill_null(-1).to_numpy())
+    if column.implementation.is_pyarrow():
+        import pyarrow as pa
+
+        kind, native = column.to_native().type, column.to_native()
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            native = native.dictionary_encode()
+        with suppress(pa.ArrowException):  # such as of dictionaries with nulls
+            if pa.types.is_dictionary(native.type):
+                found = native.unify_dictionaries().combine_chunks().indices.cast(pa.int64())
+                return np.asarray(found.fill_null(-1))
+    return None
 
 
 def _refusal(what: str) -> str:

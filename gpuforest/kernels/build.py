@@ -21,15 +21,8 @@ from typing import Any
 from gpuforest.kernels import objects
 from gpuforest.kernels.decorators import Kernel
 from gpuforest.kernels.processors import Target, all_levels, native
+from gpuforest.kernels.stamps import ALL, MODULES
 from gpuforest.kernels.types import Choice
-
-# those that take longest to compile first, so that no process waits for one of them at the end
-MODULES = [
-    "grow_subtrees.numba", "grow_subtrees.multiway", "level.numba", "absolute_split.numba",
-    "best_split.numba", "edges.numba", "encode.numba", "traverse.numba", "partition.numba",
-    "histogram.numba", "totals.numba", "bag.numba", "boosted_tree.numba", "gradients.numba",
-    "project.numba", "quantiles.numba", "shap.numba", "shap_background.numba",
-]  # fmt: skip
 
 
 def all_kernels() -> Iterator[Kernel]:
@@ -100,16 +93,18 @@ def warm_up(n_processes: int) -> tuple[int, int]:
     for name, codes in compile_some(missing, [native()], n_processes):
         objects.write(name, *codes)
     if not objects.all_on_disk():
-        objects.write(objects.ALL, b"")
+        objects.write(ALL, b"")
     return len(missing), len(variants())
 
 
 def fill(folder: Path, targets: list[Target], n_processes: int) -> int:
     """Write all kernels for the targets to a folder; returns how many kernels these are."""
     found = [*compile_some(list(variants()), targets, n_processes)]
-    for name, codes in (*found, (objects.ALL, [b""] * len(targets))):
+    for name, codes in (*found, (ALL, [b""] * len(targets))):
         for target, code in zip(targets, codes, strict=True):
-            objects.write_whole(folder / objects.file_of(name, target, code), objects.packed(code))
+            objects.write_whole(
+                folder / objects.file_of(name, target, code), objects.packed(name, code)
+            )
     return len(found)
 
 
@@ -124,7 +119,7 @@ def main() -> None:
     if options.name:
         gc.disable()
         for code in compile_one(options.name, targets, not options.object):
-            sys.stdout.buffer.write(objects.packed(code))
+            sys.stdout.buffer.write(objects.packed(options.name, code))
         return
     begin = time.monotonic()
     n_kernels = fill(options.to, targets, os.cpu_count() or 1)

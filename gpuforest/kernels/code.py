@@ -110,7 +110,7 @@ def compiled(name: str, *options: str) -> bytes:
             "backend 'numba' cannot compile its kernels here (backend='numpy' needs none): "
             + said.decode(errors="replace")[-2000:]
         )
-    code = objects.unpacked(content)
+    code = objects.unpacked(name, content)
     if code is None:
         raise BackendError("gpuforest's files have changed: start Python again")
     return code

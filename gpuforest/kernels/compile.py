@@ -32,7 +32,7 @@ from gpuforest.kernels.object_code import target_machine
 from gpuforest.kernels.pairs import add_pair
 from gpuforest.kernels.prefetch import prefetch
 from gpuforest.kernels.processors import Target
-from gpuforest.kernels.shared.scoring.numba import times
+from gpuforest.kernels.times import times
 from gpuforest.kernels.types import Choice, Optional, Record, Spec
 
 WORD = ir.IntType(64)

@@ -5,12 +5,12 @@
 The machine code of a file `.so` is a shared library; the system loads the file as it is, because
 it overlooks what follows a library. That of a file `.o` is object code, from where nothing could
 link it. A wheel holds these files. Where it does not, kernels are compiled at first use and kept
-in the first of several folders that can be written to.
+in the first of several folders that can be written to. Code that another user could have put into
+such a folder is not run.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import logging
 import os
@@ -22,30 +22,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuforest.kernels.processors import Target, levels, native
+from gpuforest.kernels.stamps import ALL, stamp
 
 logger = logging.getLogger("gpuforest")
 
 KERNELS = Path(__file__).parent
 PACKAGED = KERNELS / "compiled"  # filled when the package is installed or a wheel is built
 DIGEST = hashlib.sha256().digest_size
-# files of this folder that change no code
-NOT_COMPILED = {"build.py", "code.py", "objects.py", "numpy.py", "numba_cuda.py", "structs.py"}
-HINT = "set NUMBA_CACHE_DIR to a folder that can be written to"
+HINT = "set NUMBA_CACHE_DIR to a folder that this user alone can write to"
 SUFFIXES = (".so", ".o")  # of shared libraries and of object code
-ALL = "all"  # a file without code, which is written when all kernels are on disk
 
 _logged: set[str] = set()
-
-
-@functools.cache
-def stamp() -> bytes:
-    """A hash of the sources of all kernels and of the constants that they use."""
-    package = KERNELS.parent
-    sources = [path for path in KERNELS.rglob("*.py") if path.name not in NOT_COMPILED]
-    constants = ("combinations.py", "criteria.py", "nodes.py")
-    sources += [*(package / "common").glob("*.py"), *(package / name for name in constants)]
-    sources.sort(key=lambda path: path.relative_to(package).parts)
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 
 
 def folders(make: bool = False) -> Iterator[Path]:
@@ -92,6 +79,31 @@ def _temporary(make: bool) -> Path | None:
     return folder if stat.S_ISDIR(found.st_mode) and private else None
 
 
+def check_trusted(folder: Path, file: Path | None = None) -> None:
+    """Check that only this user and root could have put code into one of `folders`, or into a file
+    there.
+
+    Raises
+    ------
+    PermissionError : another user could
+    """
+    if not hasattr(os, "getuid") or folder.parent == KERNELS:  # Python trusts the package's folder
+        return
+    # the folder above may be shared as /tmp is: nobody replaces there what others own
+    about = [(folder.parent, folder.parent.stat(), stat.S_ISVTX), (folder, folder.lstat(), 0)]
+    if file is not None:
+        about.append((file, file.lstat(), 0))
+    for path, found, shared in about:
+        if found.st_uid not in (0, os.getuid()):
+            raise PermissionError(f"{path} belongs to user {found.st_uid}")
+        if stat.S_ISLNK(found.st_mode):
+            raise PermissionError(f"{path} is a link")
+        if found.st_mode & 0o022 and not found.st_mode & shared:
+            raise PermissionError(
+                f"{path} can be written to by other users; `chmod go-w {path}` ends that"
+            )
+
+
 def found(name: str) -> Iterator[tuple[Path, bytes]]:
     """The files of a kernel for this machine that are whole and made from these sources, the best
     first, and the machine code in them."""
@@ -101,7 +113,9 @@ def found(name: str) -> Iterator[tuple[Path, bytes]]:
         for suffix in SUFFIXES:
             path = folder / f"{name}.{target.name}{suffix}"
             try:
-                code = unpacked(path.read_bytes())
+                if folder != PACKAGED:
+                    check_trusted(folder, path)
+                code = unpacked(name, path.read_bytes())
             except OSError:
                 continue
             except ValueError:
@@ -116,8 +130,8 @@ def read(name: str) -> bytes | None:
     return next((code for _, code in found(name)), None)
 
 
-def unpacked(content: bytes) -> bytes | None:
-    """The machine code in a file's content; None if it was made from other sources.
+def unpacked(name: str, content: bytes) -> bytes | None:
+    """The machine code of a kernel in a file's content; None if it was made from other sources.
 
     Raises
     ------
@@ -126,12 +140,12 @@ def unpacked(content: bytes) -> bytes | None:
     rest = content[:-DIGEST]
     if hashlib.sha256(rest).digest() != content[-DIGEST:]:
         raise ValueError("its digest is another")
-    return rest.removesuffix(stamp()) if rest.endswith(stamp()) else None
+    return rest.removesuffix(stamp(name)) if rest.endswith(stamp(name)) else None
 
 
-def packed(code: bytes) -> bytes:
-    """The content of a file of machine code."""
-    rest = code + stamp()
+def packed(name: str, code: bytes) -> bytes:
+    """The content of a file of a kernel's machine code."""
+    rest = code + stamp(name)
     return rest + hashlib.sha256(rest).digest()
 
 
@@ -151,7 +165,10 @@ def write(name: str, code: bytes) -> Path | None:
     for folder in folders(make=True):
         path = folder / file_of(name, native(), code)
         try:
-            write_whole(path, packed(code))
+            for made in (folder.parent, folder):
+                made.mkdir(mode=0o755, parents=True, exist_ok=True)
+            check_trusted(folder)
+            write_whole(path, packed(name, code))
         except OSError as error:
             failures.append(str(error))
             continue
@@ -171,7 +188,8 @@ def write(name: str, code: bytes) -> Path | None:
 
 
 def all_on_disk() -> bool:
-    """Whether `gpuforest.kernels.build` has compiled all kernels for this machine."""
+    """Whether `gpuforest.kernels.build` has compiled all kernels for this machine, and written a
+    file without code, which says so."""
     return read(ALL) is not None
 
 
@@ -181,6 +199,7 @@ def write_whole(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}")
     try:
+        part.touch(mode=0o644)  # for nobody else to write to, whatever the umask
         part.write_bytes(content)
         part.replace(path)
     except BaseException:

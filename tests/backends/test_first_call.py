@@ -105,7 +105,8 @@ from gpuforest.kernels import build, code, compile, objects, processors
 assert compile.HELPERS is compile.Compiler
 (name,) = (name for name in build.variants() if name.startswith("totals.numba.differs"))
 (found,) = build.compile_one(name, [processors.native()])
-Path(objects.file_of(name, processors.native(), found)).write_bytes(objects.packed(found))
+path = Path(objects.file_of(name, processors.native(), found))
+path.write_bytes(objects.packed(name, found))
 objects.PACKAGED = Path()
 code.compiled = None
 from gpuforest.kernels.totals.numba import differs

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -27,6 +28,7 @@ from gpuforest import (
 )
 from gpuforest.backends import get_backend
 from gpuforest.data import tallies
+from gpuforest.data.categories import factorize
 from gpuforest.data.validation import check_table
 
 # which features are categorical, and what their categories are
@@ -266,3 +268,40 @@ def test_strings_where_numbers_were():
     model = DecisionTreeClassifier().fit(frame_of(pd.Series(NUMBERS)), Y)
     with pytest.raises(ValueError, match="column 'a' holds String: list it"):
         model.predict(frame_of(pd.Series(COLOURS)))
+
+
+WORDS = ["b", "a", None, "b", "a", "c"]
+TWICE = pa.DictionaryArray.from_arrays([0, 1, None, 2, 1, 3], ["b", "a", "b", "c"])
+WITH_NULL = pa.DictionaryArray.from_arrays(
+    pa.array([0, 1, 2, 0, 1, 3], "uint8"), ["b", "a", None, "c"]
+)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series(WORDS),
+        pl.Series(WORDS, dtype=pl.Categorical),
+        pl.Series(WORDS, dtype=pl.Enum(["z", "c", "b", "a"])),
+        pl.concat([pl.Series(WORDS[:2]), pl.Series(WORDS[2:])], rechunk=False),
+        pa.chunked_array([WORDS]),
+        pa.chunked_array([WORDS], pa.large_string()),
+        pa.chunked_array([WORDS], pa.string_view()),
+        pa.chunked_array([pa.array(each).dictionary_encode() for each in (WORDS[:4], WORDS[4:])]),
+        pa.chunked_array([pa.array(["z", *WORDS]).dictionary_encode()[1:]]),
+        pa.chunked_array([TWICE]),
+        pa.chunked_array([WITH_NULL]),
+        pa.chunked_array([WITH_NULL[:2], WITH_NULL[2:]]),
+    ],
+)
+def test_values_and_where_they_are(column):
+    factor = factorize(nw.from_native(column, series_only=True), "a")
+    found = [None if code < 0 else factor.values[code] for code in factor.codes]
+    assert found == WORDS
+    assert sorted(factor.values) == ["a", "b", "c"]  # each once, and none that does not occur
+
+
+def test_a_dictionary_without_a_value():
+    column = pa.chunked_array([pa.array([None, None], pa.string()).dictionary_encode()])
+    factor = factorize(nw.from_native(column, series_only=True), "a")
+    assert (factor.codes.tolist(), factor.values) == ([-1, -1], [])

@@ -228,7 +228,7 @@ def test_every_level_gives_the_same_bits(tmp_path):
         found += [(name, *each) for each in zip(others, codes, strict=True)]
     for name, target, machine_code in found:
         path = tmp_path / objects.file_of(name, target, machine_code)
-        path.write_bytes(objects.packed(machine_code))
+        path.write_bytes(objects.packed(name, machine_code))
     digests = [
         subprocess.run(
             [sys.executable, "-c", SCRIPT, str(tmp_path), target.name],

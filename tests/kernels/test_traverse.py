@@ -1,5 +1,7 @@
 """Walking rows down trees of every shape, and adding up their leaves, is the reference's: ==."""
 
+from dataclasses import replace
+
 import array_api_compat.numpy as xp
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.forest import Forest
-from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
+from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, SET_BIN, is_leaf, pack_splits
 from gpuforest.target import TargetCoding
 
 N_FEATURES = 6
@@ -85,6 +87,39 @@ def test_every_number_of_outputs(n_outputs):
     forest = random_forest(rng, [50, 9, 0], 30, sums, False)
     codes = rng.integers(0, 31, (700, N_FEATURES)).astype(np.uint8)
     check(forest, codes, rng)
+
+
+def with_sets(rng: np.random.Generator, forest: Forest, n_categories: list[int]) -> Forest:
+    """The forest with random sets at the splits by its first features, which are categorical."""
+    edges = forest.edges
+    n_edges = [*n_categories, *np.diff(edges.offsets[len(n_categories) :])]
+    offsets = np.concatenate([[0], np.cumsum(n_edges)])
+    kinds = np.arange(N_FEATURES) < len(n_categories)
+    edges = BinEdges(
+        np.concatenate([np.arange(float(n)) for n in n_edges]), offsets, kinds.astype(np.uint8)
+    )
+    nodes, feature = forest.nodes.copy(), (forest.nodes >> FEATURE_SHIFT).astype(np.int64)
+    by_set = ~is_leaf(nodes) & (feature < len(n_categories))
+    nodes[by_set] |= np.uint64(SET_BIN)
+    n_words = int(edges.set_words[feature[by_set]].sum())
+    sets = rng.integers(0, 2**64, n_words, np.uint64)
+    return replace(forest, nodes=nodes, edges=edges, sets=sets)
+
+
+@pytest.mark.parametrize("n_bins", [30, 3000])
+@pytest.mark.parametrize("n_rows", [1, 31, 32, 257, 1500])
+@pytest.mark.parametrize(
+    "n_categories", [[1, 31, 32, 62], [63, 64, 250, 5], [64, 128, 191, 192], [300, 256, 4000, 20]]
+)
+def test_splits_by_sets_of_every_size(n_categories, n_rows, n_bins):
+    rng = np.random.default_rng(n_rows + n_bins)
+    splits = [0, 1, 2, 126, 127, 128, 3000]
+    forest = with_sets(
+        rng, random_forest(rng, splits, n_bins, sparse_counts(rng, 3), True), n_categories
+    )
+    codes = rng.integers(0, forest.edges.n_bins, (n_rows, N_FEATURES))
+    codes[rng.random(codes.shape) < 0.2] = forest.edges.missing_code
+    check(forest, codes.astype(forest.edges.code_dtype), rng)
 
 
 def check(forest: Forest, codes: np.ndarray, rng: np.random.Generator) -> None:

@@ -101,11 +101,11 @@ def test_code_of_other_sources_is_replaced_without_a_word(
     assert works(make())
     (path,) = files(tmp_path)
     with monkeypatch.context() as earlier:
-        earlier.setattr(objects, "stamp", lambda: bytes(32))
-        objects.write_whole(path, objects.packed(b"old"))
+        earlier.setattr(objects, "stamp", lambda name: bytes(32))
+        objects.write_whole(path, objects.packed("bag.numba.in_bag", b"old"))
     assert works(make())
     assert len(compiled) == 2
-    assert objects.unpacked(path.read_bytes())
+    assert objects.unpacked("bag.numba.in_bag", path.read_bytes())
     assert not caplog.records
 
 
@@ -165,6 +165,8 @@ def test_levels_of_processors(monkeypatch):
 def test_a_folder_from_which_the_system_loads_nothing(make, compiled, tmp_path, monkeypatch):
     """As where it is mounted with the option noexec."""
 
+    import llvmlite.binding  # noqa: F401  it is a shared library itself
+
     def refuse(path):
         raise OSError(f"{path}: failed to map segment from shared object")
 
@@ -214,6 +216,85 @@ def test_the_temporary_folder_is_the_users_own(monkeypatch, tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     folder.symlink_to(tmp_path / "elsewhere")
     assert objects._temporary(make=True) is None
+
+
+@pytest.fixture(params=["NUMBA_CACHE_DIR", "XDG_CACHE_HOME"])
+def cache(request, monkeypatch, tmp_path):
+    """A folder of the user's choice, which comes first of those that hold compiled kernels."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv(request.param, str(tmp_path / "cache"))
+    monkeypatch.setattr(objects.sys, "platform", "linux")
+    monkeypatch.setattr(objects, "KERNELS", Path(os.devnull))  # where nothing can be written
+    monkeypatch.setattr(objects, "PACKAGED", tmp_path / "none")
+    monkeypatch.setattr(objects, "_logged", set())
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(objects.tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "cache" / ("gpuforest" if request.param == "XDG_CACHE_HOME" else "")
+
+
+NAME = "bag.numba.in_bag"
+
+
+@posix
+def test_a_umask_by_which_the_group_may_write(cache, caplog):
+    before = os.umask(0o002)
+    try:
+        path = objects.write(NAME, b"code")
+    finally:
+        os.umask(before)
+    assert path.parent.parent == cache
+    assert objects.read(NAME) == b"code"
+    modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent, cache)]
+    assert modes == [0o644, 0o755, 0o755]
+    assert not caplog.records
+
+
+@posix
+@pytest.mark.parametrize("level", range(3), ids=["file", "folder", "folder above"])
+@pytest.mark.parametrize("mode", [None, 0o775, 0o757], ids=["another's", "group", "others"])
+def test_code_that_another_user_could_have_put_there_is_not_read(
+    cache, monkeypatch, caplog, level, mode
+):
+    path = objects.write(NAME, b"planted")
+    place = (path, path.parent, cache)[level]
+    assert objects.read(NAME) == b"planted"
+    if mode:
+        place.chmod(mode)
+    elif os.getuid():
+        another = os.getuid() + 1
+        monkeypatch.setattr(os, "getuid", lambda: another)
+    else:
+        os.chown(place, 65534, -1)
+    assert objects.read(NAME) is None
+    assert not caplog.records
+    kept = objects.write(NAME, b"ours")
+    assert objects.read(NAME) == b"ours"
+    if level:  # a file is replaced, a folder is left alone
+        assert objects._temporary(make=False) in kept.parents
+        assert path.read_bytes() == objects.packed(NAME, b"planted")
+        (record,) = caplog.records
+        reason = f"{place} can be written to by other users; `chmod go-w {place}` ends"
+        assert (reason if mode else f"{place} belongs to user ") in record.message
+
+
+@posix
+def test_links_are_not_read(cache):
+    path = objects.write(NAME, b"planted")
+    for place in (path, path.parent):
+        place.rename(place.with_name("elsewhere"))
+        place.symlink_to(place.with_name("elsewhere"))
+        assert objects.read(NAME) is None
+        place.unlink()
+        place.with_name("elsewhere").rename(place)
+        assert objects.read(NAME) == b"planted"
+
+
+@posix
+def test_a_folder_where_all_may_write_but_not_to_what_others_own(cache):
+    path = objects.write(NAME, b"code")
+    cache.chmod(0o1777)  # as /tmp
+    assert objects.read(NAME) == b"code"
+    assert objects.write(NAME, b"code") == path
 
 
 def test_a_user_without_a_home_gets_no_folder_of_that_name(monkeypatch):

@@ -1,8 +1,9 @@
 """Traverse, compiled. The specification is numpy.py beside this file.
 
 Rows walk down a tree in groups, in three phases. In the top levels, each node is compared with the
-codes of the whole group, in vectors and without branches. Below them, while many rows are not at a
-leaf, all take a step in vectors. The last rows take a step in turn. In both, each node is
+codes of the whole group, in vectors and without branches; a set that takes more than four words
+ends these levels. Below them, while many rows are not at a leaf,
+all take a step in vectors. The last rows take a step in turn. In both, each node is
 prefetched a whole round before it is read, so few steps wait for memory.
 """
 
@@ -12,7 +13,6 @@ import numpy as np
 
 from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.prefetch import prefetch
-from gpuforest.kernels.shared.goes_left.numba import has_code
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U
 from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.traverse.oblique import Sums, fill_columns, walk_sums
@@ -39,9 +39,11 @@ from gpuforest.nodes import (
 )
 
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
+WORD = np.uint32  # of vectors with a code each
 BIN_BITS, CHILD_BITS = U(BIN_MASK), U(CHILD_MASK)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 GROUP = 256  # rows that walk a tree together
+MOST_WORDS = 4  # of a set in the top levels
 SLOTS = 63  # the most nodes of the top levels; with 127 or 255 predictions took longer
 MOVING = 3  # all rows of a group take a step while more than a third of them moves
 FEW = 32  # fewer rows than this are too few for vectors
@@ -79,17 +81,65 @@ def new_group() -> Group:
 
 
 @device
+def side_of(sets, begin, code, by_set, right):
+    """1 if the set that begins at a word of `sets` lacks the code, 0 if not; `right` where the
+    split is not by a set. Without a branch, because half of these would be mispredicted."""
+    mask = U(0) - U(by_set)
+    left = sets[(U(begin) + (code >> U(6))) & mask] >> (code & U(63)) & ONE
+    return (ONE - left) & mask | right & ~mask
+
+
+@device
 def step(word, code, missing, at, set_at, sets):
     """The child that a row goes to from node `at`, packed in `word`, by its code in the feature.
 
     This is the rule of goes_left without branches.
     """
     right = U(code > np.int64(word & BIN_BITS))
-    if sets is not None and word & BIN_BITS == BIN_BITS and code != missing:
-        right = ONE - U(has_code(sets, set_at[U(at)], code))
+    if sets is not None:
+        by_set = (word & BIN_BITS == BIN_BITS) & (code != missing)
+        right = side_of(sets, set_at[U(at)], U(code), by_set, right)
     if code == missing:
         right = ONE - ((word >> MISSING) & ONE)
     return np.int64(((word >> CHILD) & CHILD_BITS) + right)
+
+
+@device
+def half_of(sets, begin, h):
+    """32 bits of the set that begins at a word of `sets`: its codes from 32 h on, if it has any."""
+    at = begin + U(h >> 1)
+    return WORD((sets[at if at < U(len(sets)) else begin] >> U(32 * (h & 1))) & LOW_32)
+
+
+@device
+def move(slot, i, here, ahead, half, code, hole, stays):
+    """Move row i to the next slot of its side, if it is `here`; half : its word of 32 bits of the
+    set; hole : the code of a missing value; stays : 1 if it goes left."""
+    left = WORD(WORD(half >> WORD(code & WORD(31))) & WORD(1))  # a vector of 32 bits each
+    left = stays if code == hole else left
+    slot[i] += np.uint8(ahead + np.uint8(left ^ WORD(1))) if slot[i] == here else np.uint8(0)
+
+
+@device
+def step_by_set(sets, begin, n_words, word, missing, column, n, slot, here, ahead):
+    """Move the rows in slot `here`, whose node is split by the set of n_words <= 4 words."""
+    hole, stays = WORD(missing), WORD((word >> MISSING) & ONE)
+    a, b = half_of(sets, begin, 0), half_of(sets, begin, 1)
+    if n_words == 1:
+        for i in range(n):
+            code = WORD(column[i])
+            move(slot, i, here, ahead, b if code & WORD(32) else a, code, hole, stays)
+        return
+    c, d, e = half_of(sets, begin, 2), half_of(sets, begin, 3), half_of(sets, begin, 4)
+    f, g, h = half_of(sets, begin, 5), half_of(sets, begin, 6), half_of(sets, begin, 7)
+    for i in range(n):
+        code = WORD(column[i])
+        odd = code & WORD(32)
+        low, high = b if odd else a, f if odd else e
+        if code & WORD(64):
+            low, high = d if odd else c, h if odd else g
+        half = high if code & WORD(128) else low
+        move(slot, i, here, ahead, half, code, hole, stays)
 
 
 @device
@@ -103,7 +153,11 @@ def top(trees, sets, root, codes, first, n, group):
     used, s = 1, 0
     while s < used and used + 2 <= SLOTS and n >= FEW:
         word = nodes[U(root + node[s])]
-        if word < LEAF:
+        begin, n_words = 0, 0
+        if sets is not None and word < LEAF and word & BIN_BITS == BIN_BITS:
+            at = root + node[s]  # a split, so its children follow
+            begin, n_words = trees.set_at[U(at)], trees.set_at[U(at + 1)] - trees.set_at[U(at)]
+        if word < LEAF and n_words <= MOST_WORDS:
             child = np.int64((word >> CHILD) & CHILD_BITS)
             node[used], node[used + 1] = child, child + 1
             # adding `shift` makes a missing value the lowest; other codes keep their order
@@ -111,12 +165,9 @@ def top(trees, sets, root, codes, first, n, group):
             bin = codes.dtype.type(U(shift) + (word & BIN_BITS))
             here, ahead = np.uint8(s), np.uint8(used - s)
             column = codes[np.int64(word >> FEATURE), first : first + n]
-            if sets is not None and word & BIN_BITS == BIN_BITS:
-                for i in range(n):
-                    if slot[i] == here:
-                        code, at = np.int64(column[i]), root + node[s]
-                        right = step(word, code, missing, at, trees.set_at, sets) - child
-                        slot[i] += np.uint8(ahead + np.uint8(right))
+            if sets is not None and n_words:
+                own = U(begin)
+                step_by_set(sets, own, n_words, word, missing, column, n, slot, here, ahead)
                 used += 2
                 s += 1
                 continue
@@ -128,7 +179,7 @@ def top(trees, sets, root, codes, first, n, group):
 
 
 @device
-def step_all(trees, root, codes, words, first, n, at):
+def step_all(trees, sets, root, codes, words, first, n, at):
     """Move all rows of a group that are not at a leaf one step down, and return how many moved.
 
     words : the memory of the codes, four bytes at a time, because vectors gather no fewer
@@ -145,12 +196,17 @@ def step_all(trees, root, codes, words, first, n, at):
         place = feature * n_rows + U(first + i)
         code = U(words[place // each]) >> (place % each * bits) & ((ONE << bits) - ONE)
         right = U(code > word & BIN_BITS)
+        if sets is not None:
+            by_set = is_split & (word & BIN_BITS == BIN_BITS) & (code != missing)
+            right = side_of(sets, trees.set_at[U(root + at[i])], code, by_set, right)
         right = ONE - ((word >> MISSING) & ONE) if code == missing else right
         child = np.int32(((word >> CHILD) & CHILD_BITS) + right)
         at[i] = child if is_split else at[i]
         moved += is_split
     for i in range(n):
         prefetch(nodes, root + at[i])
+        if sets is not None:
+            prefetch(trees.set_at, root + at[i])
     return moved
 
 
@@ -164,8 +220,8 @@ def walk(trees, sets, root, codes, words, first, n, group, moving):
     top(trees, sets, root, codes, first, n, group)
     for i in range(n):
         at[i] = group.node[group.slot[i]]
-    while sets is None and n >= FEW and MOVING * moved > n:
-        moved = step_all(trees, root, codes, words, first, n, at)
+    while n >= FEW and MOVING * moved > n:
+        moved = step_all(trees, sets, root, codes, words, first, n, at)
         moving = moving if moved else 0
     while moving > 0:
         # 1. drop the rows that have arrived
@@ -182,6 +238,8 @@ def walk(trees, sets, root, codes, words, first, n, group, moving):
             code = np.int64(codes[word[i] >> FEATURE, U(first) + r])
             at[r] = step(word[i], code, trees.missing, root + at[r], trees.set_at, sets)
             prefetch(nodes, root + at[r])
+            if sets is not None:
+                prefetch(trees.set_at, root + at[r])
 
 
 @device

@@ -13,19 +13,12 @@ from gpuforest import criteria
 from gpuforest.criteria import ENTROPY, GINI, INFORMATION, MISCLASSIFICATION, SQUARED_ERROR
 from gpuforest.kernels.decorators import device, rare
 from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
+from gpuforest.kernels.times import times
 
 LN2, SQRT2, ATANH = criteria.LN2, criteria.SQRT2, criteria.ATANH
 XLOGX_SCALE = criteria.XLOGX_SCALE
 # n ln n of small n, where most nodes are: 32 KB, the size of a first-level cache
 XLOGX_TABLE = criteria.xlogx(xp, np.arange(XLOGX_TABLE_SIZE, dtype=np.int64))
-
-
-def times(a, b):
-    """A product that is rounded before something is added to it, as the reference's is.
-
-    Numba fuses no products and sums on a CPU. It would on a GPU, so this is replaced there.
-    """
-    return a * b
 
 
 @device

@@ -7,7 +7,7 @@ Numba has no option against it. A product of this function is rounded by itself.
 from numba.core import config
 
 from gpuforest.kernels.shared.numba_cuda import cuda
-from gpuforest.kernels.shared.scoring.numba import times
+from gpuforest.kernels.times import times
 
 if not config.ENABLE_CUDASIM:  # the simulator runs plain Python
     from numba.cuda.extending import overload
