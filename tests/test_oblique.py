@@ -282,8 +282,12 @@ def test_sums_are_shorter_where_many_values_are_missing():
     twice = np.append(rows, rows[:99], axis=0)
     weights = np.where(np.arange(300) < 99, 2, 1).astype(np.int32)
     assert mean_of(rows, 4, weights) == mean_of(twice, 4)
-    if available() is None:
-        assert mean_of(rows, 4, backend=EmulatedBackend()) == found
+
+
+@pytest.mark.filterwarnings("ignore:so many values are missing")
+def test_devices_count_missing_values_alike(cuda):
+    rows, _ = with_holes(0.3)
+    assert mean_of(rows, 4, backend=cuda.backend()) == mean_of(rows, 4)
 
 
 def test_forests_learn_by_sums_where_many_values_are_missing(backend):
