@@ -29,6 +29,7 @@ from gpuforest.estimators.exporting import Exports
 from gpuforest.estimators.growing import Growth, growth_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.recording import recorded
+from gpuforest.estimators.refit import as_it_is, replacing
 from gpuforest.estimators.settings import (
     Settings,
     bin_weights,
@@ -136,23 +137,13 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
             if self._has_out_of_bag():
                 return self
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
-        fitted = self._forget()  # a fit that fails must leave no half of an earlier one
-        try:
-            n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
-            given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            with progress.printing(self.verbose), notified(self, n_new, **given), recorded(self, X):
-                work = partial(self._fit, FitData(X, y, sample_weight, seed, earlier, self._grown))
-                run_on_backend(work, **self._chosen(X))
-        except BaseException:
-            if earlier is not None:  # nor lose the trees that it was to add to
-                self._forget()
-                self.__dict__.update(fitted)
-            raise
+        n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
+        given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        data = FitData(X, y, sample_weight, seed, earlier, self._grown)
+        printing, notifying = progress.printing(self.verbose), notified(self, n_new, **given)
+        with printing, notifying, replacing(self) as fitted, recorded(fitted, X):
+            run_on_backend(partial(fitted._fit, data), **self._chosen(X))
         return self
-
-    def _forget(self) -> dict[str, Any]:
-        """Drop what fits set, and return it."""
-        return {n: self.__dict__.pop(n) for n in list(vars(self)) if n.endswith("_")}
 
     @property
     def _most_trees(self) -> int:
@@ -291,11 +282,12 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
     def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
         """The result of a stage of `predict` for X's rows, in the kind of array that X is."""
         check_is_fitted(self)
+        model = as_it_is(self)  # a fit in another thread may replace the forest
 
         def work(backend: Backend) -> Any:
-            table = check_table(self, X, backend)
+            table = check_table(model, X, backend)
             with progress.stage("predicting"):
-                return in_kind_of(X, stage(self.forest_, table, backend))
+                return in_kind_of(X, stage(model.forest_, table, backend))
 
         return run_on_backend(work, **self._chosen(X))
 

@@ -16,6 +16,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.criteria import CRITERIA
 from gpuforest.data.validation import check_numbers
 from gpuforest.estimators.ensembles import ForestRegressor
+from gpuforest.estimators.refit import as_it_is
 from gpuforest.estimators.settings import current_criterion, keep
 from gpuforest.forest import Forest
 from gpuforest.inspection.quantile_forest import (
@@ -129,6 +130,7 @@ class QuantileForest(ForestRegressor):
         q = _asked(self.default_quantiles if quantiles is None else quantiles)
         if interpolation not in WAYS:
             raise ValueError(f"interpolation={interpolation!r} is unknown; there are {[*WAYS]}")
+        self = as_it_is(self)
         ways = (MEAN,) if q is None else WAYS[interpolation]
         levels = np.zeros(1) if q is None else q
 
@@ -163,6 +165,7 @@ class QuantileForest(ForestRegressor):
         check_is_fitted(self)
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown; there are {[*KINDS]}")
+        self = as_it_is(self)
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
             known = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)

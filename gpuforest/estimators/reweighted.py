@@ -24,6 +24,7 @@ from gpuforest.data.validation import check_table
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import TreeSequence
 from gpuforest.estimators.growing import Growth, growth_of
+from gpuforest.estimators.refit import as_it_is, replacing
 from gpuforest.estimators.settings import TREE_CONSTRAINTS, Settings, rules_of
 from gpuforest.forest import Forest, joined
 from gpuforest.grow import grow_waves, merged
@@ -84,14 +85,15 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
         """
         if self._grows_trees:
             return super().fit(X, y, sample_weight)
-        if not self._is_theirs:
-            self._forget()
         self._check_other()
-        theirs = self._theirs()
-        for name, parameter in signature(type(theirs)).parameters.items():
-            self.__dict__.setdefault(name, parameter.default)  # releases before 1.8 have others
-        self.__dict__.setdefault("estimator_params", ())  # which its constructor sets
-        theirs.fit(X, y, sample_weight)
+        with replacing(self) as fitted:
+            theirs = fitted._theirs()
+            for name, parameter in signature(type(theirs)).parameters.items():
+                fitted.__dict__.setdefault(
+                    name, parameter.default
+                )  # releases before 1.8 have others
+            fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
+            theirs.fit(X, y, sample_weight)
         return self
 
     def _check_other(self) -> None:
@@ -211,13 +213,14 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
         """What the first tree predicts, what the first two do, and so on: of classes their shares
         of the votes, f64[N, n_values]. X is checked and binned once."""
         check_is_fitted(self)
+        model = as_it_is(self)
 
         def work(backend: Backend) -> tuple[Any, Backend]:
-            table = check_table(self, X, backend)
-            return bin_matrix(table, self.forest_.edges, backend).codes, backend
+            table = check_table(model, X, backend)
+            return bin_matrix(table, model.forest_.edges, backend).codes, backend
 
         codes, backend = run_on_backend(work, **self._chosen(X))
-        for found in prediction.staged(self.forest_, codes, backend):
+        for found in prediction.staged(model.forest_, codes, backend):
             own = found if is_on_device(X) else backend.asnumpy(found)
             yield in_kind_of(X, own)
 

@@ -13,6 +13,7 @@ from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.refit import as_it_is
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.inspection.conformal import (
@@ -132,16 +133,16 @@ class SureNumbers(Calibrated, Regressor):
         takes away noise in the mean only: take hundreds of trees, and more for more rows; 0 is
         returned where less than nothing was left.
         """
-        found = super().predict(X)
         if not return_std:
-            return found
+            return super().predict(X)
+        model = as_it_is(self)
+        found, products_ = model.predict(X), model._products_
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
-            return standard_errors(forest, self._sampling_, self._products_, table, backend)
+            return standard_errors(forest, model._sampling_, products_, table, backend)
 
-        self._products_  # noqa: B018 - refuses before rows walk
-        errors = to_host(self._walk(X, stage))
-        return found, errors[:, 0] if self.n_outputs_ == 1 else errors
+        errors = to_host(model._walk(X, stage))
+        return found, errors[:, 0] if model.n_outputs_ == 1 else errors
 
     @cached_property
     def _products_(self) -> np.ndarray:
