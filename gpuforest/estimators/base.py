@@ -48,7 +48,7 @@ from gpuforest.target import CheckedTarget, Target, TargetCoding
 from gpuforest.training import Training
 
 Array = Any
-DERIVED = ("tree_", "estimators_", "_products_")  # not pickled
+NOT_PICKLED = ("tree_", "estimators_", "_products_", "_seconds_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,8 +347,9 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
         return partial_dependence(getattr(self, "estimators_", [self]), grid, target_features)
 
     def __getstate__(self) -> Any:
-        """The state without what follows from it, such as the trees that scikit-learn shows."""
-        return {n: v for n, v in super().__getstate__().items() if n not in DERIVED}
+        """The state without what follows from it, such as the trees that scikit-learn shows, and
+        without what differs between equal fits."""
+        return {n: v for n, v in super().__getstate__().items() if n not in NOT_PICKLED}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

@@ -1,8 +1,11 @@
-"""A fit replaces the model of an estimator when it has succeeded, and not before."""
+"""A fit replaces the model of an estimator when it has succeeded, and not before; equal fits are
+equal pickles."""
 
+import pickle
 from functools import wraps
 from threading import Thread
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -167,6 +170,14 @@ def test_nothing_of_an_earlier_model_is_left(model):
         if name_of(each) != "BorutaSelector" and hasattr(each, "feature_importances_"):
             each.feature_importances_  # noqa: B018 - it is kept
     assert vars(model.fit(X, Y)).keys() == vars(clone(model).fit(X, Y)).keys()
+
+
+@pytest.mark.parametrize("model", [*forests()], ids=name_of)
+def test_equal_fits_are_equal_pickles(model):
+    first, second = clone(model).fit(X, Y), clone(model).fit(X, Y)
+    assert pickle.dumps(first) == pickle.dumps(second)
+    assert joblib.hash(first) == joblib.hash(second)
+    assert joblib.hash(first) != joblib.hash(clone(model).fit(X + 1, Y))
 
 
 def test_pruning_that_is_interrupted_leaves_the_tree(monkeypatch):
