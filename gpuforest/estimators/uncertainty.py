@@ -13,6 +13,7 @@ from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.memory import available_bytes
 from gpuforest.estimators.refit import as_it_is
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
@@ -23,7 +24,7 @@ from gpuforest.inspection.conformal import (
     sets,
     with_squares,
 )
-from gpuforest.inspection.jackknife import products, standard_errors
+from gpuforest.inspection.jackknife import products, products_bytes, standard_errors
 
 
 class Calibrated(BaseTrees):
@@ -123,7 +124,8 @@ class SureNumbers(Calibrated, Regressor):
         ------
         ValueError
             Other features than in training, infinities, no numbers; X on another GPU
-            than the current one; return_std without bootstrap.
+            than the current one; return_std without bootstrap, or where it takes more memory
+            than `memory_limit` allows or the machine has.
 
         Notes
         -----
@@ -154,6 +156,15 @@ class SureNumbers(Calibrated, Regressor):
             raise ValueError(
                 "return_std compares trees that drew rows more or less often, with replacement: "
                 "fit with bootstrap=True"
+            )
+        least, limit = products_bytes(self.forest_, sampling), self.memory_limit
+        most = available_bytes() if limit is None else limit
+        if most is not None and least > most:
+            raise ValueError(
+                f"return_std draws the rows of all trees again, {self.forest_.n_trees} times "
+                f"{sampling.n_rows}, which takes about {least / 1e6:.0f} MB: more than the "
+                f"{most / 1e6:.0f} MB "
+                + ("of memory that are available" if limit is None else "of memory_limit")
             )
         return products(self.forest_, sampling)
 
