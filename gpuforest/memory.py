@@ -39,6 +39,9 @@ SHARED_WEIGHT = 16  # pure leaves of a lower weight share their sums while they 
 # Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
 # and of a tree whose links are Python's numbers
 CHOOSING, LINKS = 70, 350
+# Bytes for a row of AdaBoost besides integer weights: its weight as a number, and whether it has
+# some; and after a tree has grown its leaf there, its error and what changes its weight
+WEIGHING, JUDGING = 9, 24
 CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
 
 
@@ -93,6 +96,7 @@ class Fit:
     scores_bytes : of a row's out-of-bag prediction; 0: none is made
     most_leaves : of a tree, after pruning; infinite: not known, or not pruned
     prunes, links : trees are pruned, and that by `ccp_alpha`
+    reweighted : trees grow one after another, each from other weights of the rows
     """
 
     n_rows: int
@@ -110,6 +114,7 @@ class Fit:
     most_leaves: float = math.inf
     prunes: bool = False
     links: bool = False
+    reweighted: bool = False
 
     @property
     def code_bytes(self) -> int:
@@ -159,6 +164,8 @@ class Fit:
     def many_weights(self) -> bool:
         """Whether hardly two rows add the same to a sum."""
         drawn, weights = self.sampling, self.sampling.weights
+        if self.reweighted:
+            return not drawn.n_draws
         if weights is None or (drawn.n_draws and not drawn.distinct):
             return False
         return len(np.unique(weights[:1000])) > SHARED_WEIGHT
@@ -181,7 +188,7 @@ class Fit:
         drawn = self.sampling
         own = None if drawn.n_draws and not drawn.distinct else drawn.weights
         heavy = any(w is not None and w.max() >= SHARED_WEIGHT for w in (own, drawn.factors))
-        if heavy or drawn.balance:
+        if heavy or drawn.balance or self.reweighted:
             return self.leaves[0] * n_trees
         return self.leaf_rows(n_trees)
 
@@ -236,9 +243,10 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     """The memory that `fit` takes on this backend, as it is set up."""
     N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
     kept = min(fit.leaves[0], fit.most_leaves)
-    wanted = Wanted(fit.sampling, C, T, bounded=len(fit.rules.signs) > 0)
+    at_once = 1 if fit.reweighted else T
+    wanted = Wanted(fit.sampling, C, at_once, bounded=len(fit.rules.signs) > 0)
     n_workers, worker, size = backend.waves(wanted)
-    n_waves, at_once = -(-T // size), min(T, size * n_workers)
+    n_waves, at_once = -(-T // size), min(at_once, size * n_workers)
     nodes = 8 * (2 + fit.split_words[0]) * kept
     # rows of the leaf tables, of a wave
     rows = min(fit.leaf_rows(size), kept * size)
@@ -253,10 +261,10 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
         growing = max(growing - last, joining) if large else growing + joining
     return MemoryEstimate(
         codes=N * fit.n_features * fit.code_bytes,
-        target=N * fit.target_bytes,
+        target=N * (fit.target_bytes + WEIGHING * fit.reweighted),
         binning=binning_bytes(fit, backend.bytes_for(fit, size).edges),
         bags=at_once * (4 * N + 8 * R),
-        growing=math.ceil(max(growing, 4 * fit.scores_bytes * N)),
+        growing=math.ceil(max(growing, 4 * fit.scores_bytes * N, JUDGING * N * fit.reweighted)),
         forest=math.ceil(T * nodes + 8 * C * n_waves * rows),
     )
 

@@ -174,6 +174,14 @@ def test_estimates_are_right_and_limits_kept_where_trees_take_more(
     compare(name, "numba", n_rows, 10, n_classes, parameters | {"n_estimators": 20}, True)
 
 
+@pytest.mark.parametrize(
+    ("name", "n_classes"), [("AdaBoostClassifier", 2), ("AdaBoostRegressor", 0)]
+)
+def test_estimates_are_right_and_limits_kept_by_adaboost(name, n_classes):
+    pytest.importorskip("numba", reason="no numba here")
+    compare(name, "numba", 1_000_000, 10, n_classes, {"n_estimators": 3}, True)
+
+
 def test_estimates_are_right_with_numpy():
     few = {"n_estimators": 3, "max_depth": 7}
     compare("RandomForestClassifier", "numpy", 30_000, 20, 2, few, False)

@@ -20,6 +20,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import bin_matrix
 from gpuforest.common.progress import counting_on
+from gpuforest.common.sums import blocks
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import TreeSequence
@@ -120,7 +121,7 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
     def _settings(self, n_features: int) -> Settings:
         rounds = {"n_estimators": self.n_estimators, "class_weight": None}
         found = Settings.of(self._tree_params() | rounds)
-        return replace(found, bootstrap=self._draws, is_single=False)
+        return replace(found, bootstrap=self._draws, is_single=False, reweighted=True)
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         return super()._chosen(X) | {"name": self._of_both("backend")}
@@ -243,8 +244,10 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
             yield float(score(y, to_host(found), sample_weight=weight))
 
 
-def reached(tree: Forest, training: Training) -> np.ndarray:
-    """The row of the leaf table that each training row reaches in a single tree, i64[N]."""
+def reached(tree: Forest, training: Training) -> Iterator[tuple[slice, np.ndarray]]:
+    """Blocks of training rows, and the row of the leaf table that each of them reaches in a single
+    tree, i64[n]."""
     backend = training.backend
     leaf = backend.asnumpy(backend.apply(tree, training.matrix.codes))[:, 0]
-    return np.asarray(leaf_rows(tree.nodes[leaf]))
+    for rows in blocks(len(leaf)):
+        yield rows, np.asarray(leaf_rows(tree.nodes[leaf[rows]]))
