@@ -42,6 +42,7 @@ CHOOSING, LINKS = 70, 350
 # Bytes for a row of AdaBoost besides integer weights: its weight as a number, and whether it has
 # some; and after a tree has grown its leaf there, its error and what changes its weight
 WEIGHING, JUDGING = 9, 24
+WALKED = 32  # bytes of a row and a tree that are walked for unbiased importances
 CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
 
 
@@ -97,6 +98,7 @@ class Fit:
     most_leaves : of a tree, after pruning; infinite: not known, or not pruned
     prunes, links : trees are pruned, and that by `ccp_alpha`
     reweighted : trees grow one after another, each from other weights of the rows
+    walks : rows out of bag walk down the trees for unbiased importances
     """
 
     n_rows: int
@@ -115,6 +117,7 @@ class Fit:
     prunes: bool = False
     links: bool = False
     reweighted: bool = False
+    walks: bool = False
 
     @property
     def code_bytes(self) -> int:
@@ -216,6 +219,19 @@ class Fit:
         trees = n_trees * n_nodes * 8 + 8 * C * self.leaf_rows(n_trees)
         return trees + max(chosen, LINKS * n_nodes if self.links else 0)
 
+    def walking_bytes(self, budget: int) -> float:
+        """Bytes of the walk for unbiased importances, and of the sums of the trees' nodes."""
+        if not self.walks:
+            return 0
+        n_trees = min(self.n_trees, walked_at_once(self.n_rows, budget))
+        n_nodes = 2 * min(self.leaves[0], self.most_leaves)
+        return n_trees * (WALKED * self.n_rows + n_nodes * (40 + 32 * self.n_channels))
+
+
+def walked_at_once(n_rows: int, budget: int) -> int:
+    """The trees that so many rows walk down at a time, for unbiased importances."""
+    return max(1, budget // (WALKED * n_rows))
+
 
 def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
     """Leaves of a random binary search tree of so many, cut off at `max_depth`, and those there.
@@ -259,12 +275,15 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
         large = 8 * C * rows > LARGE
         last = 8 * C * rows * min(n_workers, n_waves)
         growing = max(growing - last, joining) if large else growing + joining
+    # what a fit does with the trees when they have grown
+    walking = fit.walking_bytes(backend.memory_budget)
+    after = 4 * fit.scores_bytes * N, JUDGING * N * fit.reweighted, walking
     return MemoryEstimate(
         codes=N * fit.n_features * fit.code_bytes,
         target=N * (fit.target_bytes + WEIGHING * fit.reweighted),
         binning=binning_bytes(fit, backend.bytes_for(fit, size).edges),
         bags=at_once * (4 * N + 8 * R),
-        growing=math.ceil(max(growing, 4 * fit.scores_bytes * N, JUDGING * N * fit.reweighted)),
+        growing=math.ceil(max(growing, *after)),
         forest=math.ceil(T * nodes + 8 * C * n_waves * rows),
     )
 

@@ -164,8 +164,16 @@ def test_estimates_are_right_with_numba(name, n_rows, n_features, n_classes, par
         ("RandomForestClassifier", 30_000, 10, {"class_weight": "balanced_subsample"}),
         ("RandomForestClassifier", 10_000, 1000, {}),
         ("RandomForestRegressor", 20_000, 0, {"criterion": "absolute_error", "max_depth": 8}),
+        ("RandomForestClassifier", 100_000, 2, {"unbiased_importances": True}),
     ],
-    ids=["max_leaf_nodes", "ccp_alpha", "balanced_subsample", "1000 classes", "absolute_error"],
+    ids=[
+        "max_leaf_nodes",
+        "ccp_alpha",
+        "balanced_subsample",
+        "1000 classes",
+        "absolute_error",
+        "unbiased",
+    ],
 )
 def test_estimates_are_right_and_limits_kept_where_trees_take_more(
     name, n_rows, n_classes, parameters

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import progress
 from gpuforest.data.validation import check_table
+from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.refit import as_it_is
 from gpuforest.inspection.shap import Explainer
 from gpuforest.inspection.shap_background import BackgroundExplainer, expected
@@ -209,7 +210,8 @@ class Explains:
                 if background is None:
                     return explain(Explainer.of(model.forest_, backend), table, backend)
                 rows = check_background(model, background, backend)
-                return BackgroundExplainer.of(model.forest_, rows, backend).values(table, backend)
+                beside = BackgroundExplainer.of(model.forest_, rows, backend, room_of(model))
+                return beside.values(table, backend)
 
         # whatever the number of rows: on NumPy even a few take long, and no GPU's time is known
         found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})

@@ -152,6 +152,7 @@ def fit_of(
         prunes=settings.prunes,
         links=settings.ccp_alpha > 0,
         reweighted=settings.reweighted,
+        walks=settings.unbiased_importances,
     )
 
 
@@ -206,6 +207,12 @@ def warn_of_little(found: MemoryEstimate, what: str) -> None:
             "free memory",
             found.total / 1e6, free / 1e6, what,
         )  # fmt: skip
+
+
+def room_of(estimator: Any) -> int | None:
+    """Bytes that work on a fitted estimator may take; None: unknown."""
+    limit = estimator.memory_limit
+    return available_bytes() if limit is None else int(limit)
 
 
 def available_bytes() -> int | None:

@@ -13,7 +13,7 @@ from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.memory import available_bytes
+from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.refit import as_it_is
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
@@ -157,14 +157,12 @@ class SureNumbers(Calibrated, Regressor):
                 "return_std compares trees that drew rows more or less often, with replacement: "
                 "fit with bootstrap=True"
             )
-        least, limit = products_bytes(self.forest_, sampling), self.memory_limit
-        most = available_bytes() if limit is None else limit
-        if most is not None and least > most:
+        needed, room = products_bytes(self.forest_, sampling), room_of(self)
+        if room is not None and needed > room:
             raise ValueError(
                 f"return_std draws the rows of all trees again, {self.forest_.n_trees} times "
-                f"{sampling.n_rows}, which takes about {least / 1e6:.0f} MB: more than the "
-                f"{most / 1e6:.0f} MB "
-                + ("of memory that are available" if limit is None else "of memory_limit")
+                f"{sampling.n_rows}, which takes {needed / 1e6:.0f} MB, and there are "
+                f"{room / 1e6:.0f} MB: raise memory_limit, or train on fewer rows"
             )
         return products(self.forest_, sampling)
 
