@@ -152,10 +152,16 @@ def _check_leaf_values(forest: Forest) -> None:
     need(type(forest.combine) is str and forest.combine in COMBINE, "trees that do not combine")
     is_classes = coding.is_classes or len(coding.several) > 0
     need(is_classes or forest.combine != "votes", "votes for numbers")
+    baseline = forest.baseline
+    boosted = baseline is not None
+    need(boosted == (forest.combine == "sum"), "a sum of trees that are not boosted, or none")
+    need(found is not None or not boosted, "boosted trees without values of their leaves")
     if found is not None:
         need(found.dtype == np.float64, "values of leaves that are no numbers")
         need(found.shape == (len(forest.leaf_sums), coding.n_values), "values that do not fit")
         need(bool(np.isfinite(found).all()), "a value of a leaf that is no finite number")
+        single = baseline is not None and coding.classes is not None and len(coding.classes) == 1
+        need(not single or found.max() <= 0, "a single class, but trees that predict another")
 
 
 def _check_medians(forest: Forest) -> None:

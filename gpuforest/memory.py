@@ -39,6 +39,10 @@ SHARED_WEIGHT = 16  # pure leaves of a lower weight share their sums while they 
 # Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
 # and of a tree whose links are Python's numbers
 CHOOSING, LINKS = 70, 350
+# Bytes for a row of AdaBoost besides integer weights: its weight as a number, and whether it has
+# some; and after a tree has grown its leaf there, its error and what changes its weight
+WEIGHING, JUDGING = 9, 24
+WALKED = 32  # bytes of a row and a tree that are walked for unbiased importances
 CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
 
 
@@ -93,6 +97,8 @@ class Fit:
     scores_bytes : of a row's out-of-bag prediction; 0: none is made
     most_leaves : of a tree, after pruning; infinite: not known, or not pruned
     prunes, links : trees are pruned, and that by `ccp_alpha`
+    reweighted : trees grow one after another, each from other weights of the rows
+    walks : rows out of bag walk down the trees for unbiased importances
     """
 
     n_rows: int
@@ -110,6 +116,8 @@ class Fit:
     most_leaves: float = math.inf
     prunes: bool = False
     links: bool = False
+    reweighted: bool = False
+    walks: bool = False
 
     @property
     def code_bytes(self) -> int:
@@ -159,6 +167,8 @@ class Fit:
     def many_weights(self) -> bool:
         """Whether hardly two rows add the same to a sum."""
         drawn, weights = self.sampling, self.sampling.weights
+        if self.reweighted:
+            return not drawn.n_draws
         if weights is None or (drawn.n_draws and not drawn.distinct):
             return False
         return len(np.unique(weights[:1000])) > SHARED_WEIGHT
@@ -181,7 +191,7 @@ class Fit:
         drawn = self.sampling
         own = None if drawn.n_draws and not drawn.distinct else drawn.weights
         heavy = any(w is not None and w.max() >= SHARED_WEIGHT for w in (own, drawn.factors))
-        if heavy or drawn.balance:
+        if heavy or drawn.balance or self.reweighted:
             return self.leaves[0] * n_trees
         return self.leaf_rows(n_trees)
 
@@ -208,6 +218,19 @@ class Fit:
         chosen = min(n_trees * n_nodes, max(n_nodes, CHOSEN_AT_ONCE / C)) * (CHOOSING + 8 * C)
         trees = n_trees * n_nodes * 8 + 8 * C * self.leaf_rows(n_trees)
         return trees + max(chosen, LINKS * n_nodes if self.links else 0)
+
+    def walking_bytes(self, budget: int) -> float:
+        """Bytes of the walk for unbiased importances, and of the sums of the trees' nodes."""
+        if not self.walks:
+            return 0
+        n_trees = min(self.n_trees, walked_at_once(self.n_rows, budget))
+        n_nodes = 2 * min(self.leaves[0], self.most_leaves)
+        return n_trees * (WALKED * self.n_rows + n_nodes * (40 + 32 * self.n_channels))
+
+
+def walked_at_once(n_rows: int, budget: int) -> int:
+    """The trees that so many rows walk down at a time, for unbiased importances."""
+    return max(1, budget // (WALKED * n_rows))
 
 
 def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
@@ -236,9 +259,10 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     """The memory that `fit` takes on this backend, as it is set up."""
     N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
     kept = min(fit.leaves[0], fit.most_leaves)
-    wanted = Wanted(fit.sampling, C, T, bounded=len(fit.rules.signs) > 0)
+    at_once = 1 if fit.reweighted else T
+    wanted = Wanted(fit.sampling, C, at_once, bounded=len(fit.rules.signs) > 0)
     n_workers, worker, size = backend.waves(wanted)
-    n_waves, at_once = -(-T // size), min(T, size * n_workers)
+    n_waves, at_once = -(-T // size), min(at_once, size * n_workers)
     nodes = 8 * (2 + fit.split_words[0]) * kept
     # rows of the leaf tables, of a wave
     rows = min(fit.leaf_rows(size), kept * size)
@@ -251,12 +275,15 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
         large = 8 * C * rows > LARGE
         last = 8 * C * rows * min(n_workers, n_waves)
         growing = max(growing - last, joining) if large else growing + joining
+    # what a fit does with the trees when they have grown
+    walking = fit.walking_bytes(backend.memory_budget)
+    after = 4 * fit.scores_bytes * N, JUDGING * N * fit.reweighted, walking
     return MemoryEstimate(
         codes=N * fit.n_features * fit.code_bytes,
-        target=N * fit.target_bytes,
+        target=N * (fit.target_bytes + WEIGHING * fit.reweighted),
         binning=binning_bytes(fit, backend.bytes_for(fit, size).edges),
         bags=at_once * (4 * N + 8 * R),
-        growing=math.ceil(max(growing, 4 * fit.scores_bytes * N)),
+        growing=math.ceil(max(growing, *after)),
         forest=math.ceil(T * nodes + 8 * C * n_waves * rows),
     )
 

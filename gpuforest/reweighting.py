@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+
+from gpuforest.common.sums import blocks, exact_sum
 
 # A row's share of all weight, at least: rows of less would be lost to rounding, and come back
 # as NaN (scikit-learn has the same bound)
@@ -28,12 +30,12 @@ class Round:
 
     weight : how much the tree counts in the ensemble
     error : its weighted error, from 0 to 1
-    factors : f64[N], by which the rows' weights are multiplied for the next round
+    factors : f64[N], by which the rows' weights are multiplied for the next round, or none
     """
 
     weight: float
     error: float
-    factors: np.ndarray
+    factors: np.ndarray = field(default_factory=lambda: np.ones(0))
 
 
 def boost(
@@ -46,22 +48,24 @@ def boost(
 
     Parameters
     ----------
-    weights : f64[N] >= 0, of the rows in the first round
+    weights : f64[N] >= 0, of the rows in the first round; changed from round to round
     grow_round : takes the number of a round and the weights, which add up to one; grows the tree
     """
     rounds: list[Round] = []
     counted, total = weights > 0, sum_of(weights)
     for t in range(n_rounds):
         # a row that counts has LEAST_SHARE at least
-        weights = np.where(counted, np.maximum(weights / total, LEAST_SHARE), 0.0)
+        weights /= total
+        np.maximum(weights, LEAST_SHARE, out=weights, where=counted)
         found = grow_round(t, weights)
         if found is None:
             break
-        rounds.append(found)
+        rounds.append(Round(found.weight, found.error))
         if found.error <= 0 or t == n_rounds - 1:
             break
         with np.errstate(over="ignore"):
-            weights = np.where(counted, weights * found.factors, 0.0)
+            np.multiply(weights, found.factors, out=weights, where=counted)
+        del found
         total = sum_of(weights)
         if not math.isfinite(total):
             warnings.warn(
@@ -77,7 +81,7 @@ def boost(
 def sum_of(numbers: np.ndarray) -> float:
     """The sum of numbers f64[N] >= 0, rounded once; infinity if it is too large for a float64."""
     try:
-        return math.fsum(numbers.tolist())  # a list is summed several times as fast as an array
+        return exact_sum(numbers[rows] for rows in blocks(len(numbers)))
     except OverflowError:
         return math.inf
 
@@ -113,20 +117,27 @@ def r2(residuals: np.ndarray, weights: np.ndarray, loss: str, learning_rate: flo
     weights : f64[N], the rows' weights in this round, which add up to one
     loss : "linear", "square" or "exponential", of residuals divided by their maximum
     """
-    largest = float(residuals[weights > 0].max())
-    # rows of no weight may be off by more than all others
-    lost = np.minimum(residuals, largest) / (largest or 1.0)
-    if loss == "square":
-        lost = lost * lost
-    elif loss == "exponential":
-        lost = 1.0 - power_of_two(lost / -LN2)
-    error = sum_of(weights * lost)
+    largest = float(residuals.max(where=weights > 0, initial=0.0))
+
+    def lost_by(rows: slice) -> np.ndarray:
+        # rows of no weight may be off by more than all others
+        lost: np.ndarray = np.minimum(residuals[rows], largest) / (largest or 1.0)
+        if loss == "square":
+            lost = lost * lost
+        elif loss == "exponential":
+            lost = 1.0 - power_of_two(lost / -LN2)
+        return lost
+
+    N = len(weights)
+    error = exact_sum(weights[rows] * lost_by(rows) for rows in blocks(N))
     if error <= 0:
         return Round(1.0, 0.0, np.ones(len(weights)))
     if error >= 0.5:
         return None
     beta = error / (1.0 - error)
-    factors = power_of_two(math.log2(beta) * learning_rate * (1.0 - lost))
+    factors = np.empty(N)
+    for rows in blocks(N):
+        factors[rows] = power_of_two(math.log2(beta) * learning_rate * (1.0 - lost_by(rows)))
     return Round(learning_rate * math.log(1.0 / beta), error, factors)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
+from gpuforest.common.sums import blocks, exact_sum
 from gpuforest.criteria import Criterion
 
 if TYPE_CHECKING:
@@ -262,13 +263,16 @@ def integer_weights(weights: np.ndarray) -> np.ndarray:
     ValueError : their total is no float64
     """
     try:
-        total = math.fsum(weights.tolist())  # correctly rounded, so free of any order
+        total = exact_sum(weights[rows] for rows in blocks(len(weights)))
     except OverflowError as error:
         raise ValueError(
             "the weights of the rows add up to infinity: divide them by the largest"
         ) from error
-    if total <= MAX_TOTAL_WEIGHT and bool(np.all(weights == np.round(weights))):
+    parts = [weights[rows] for rows in blocks(len(weights))]
+    if total <= MAX_TOTAL_WEIGHT and all(np.array_equal(part, np.round(part)) for part in parts):
         return weights.astype(WEIGHT)
     # rounding adds at most one a row to a total below 2**30
-    scaled = np.round(np.ldexp(weights, 30 - math.frexp(total)[1]))
-    return np.where(weights > 0, np.maximum(scaled, 1), 0).astype(WEIGHT)
+    found, bits = np.empty(len(weights), WEIGHT), 30 - math.frexp(total)[1]
+    for rows, part in zip(blocks(len(weights)), parts, strict=True):
+        found[rows] = np.where(part > 0, np.maximum(np.round(np.ldexp(part, bits)), 1), 0)
+    return found

@@ -130,6 +130,28 @@ def boosted_forests(forest):
         yield "a leaf of two trees", replace(forest, nodes=change(nodes, leaf, nodes[-1]))
 
 
+@pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
+def test_gradient_boosting_that_cannot_have_been_trained(kind, tmp_path):
+    boosting = getattr(gpuforest, f"HistGradientBoosting{kind}")
+    model = boosting(max_iter=3, min_samples_leaf=3, random_state=0, backend="numpy")
+    X = np.arange(24.0)[:, None]
+    path = tmp_path / "model"
+    model.fit(X, X[:, 0] > 11).save(path)
+    text, arrays = container.read(path, model_file.ARRAYS)
+    one_class = {"classes": np.zeros(1)} if kind == "Classifier" else {}
+    values = arrays["leaf_values"]
+    for changes in ({"leaf_values": None}, {"leaf_values": -values, "units": None}, one_class):
+        if changes:
+            changed = {n: a for n, a in (arrays | changes).items() if a is not None}
+            container.write(path, text, changed)
+            assert refuses(gpuforest.load, path), changes
+    model.save(path)
+    save_tampered(model, path, combine="mean")
+    assert refuses(gpuforest.load, path)
+    model.fit(X, np.zeros(24)).save(path)  # a single class is allowed
+    assert np.array_equal(gpuforest.load(path).predict(X), model.predict(X))
+
+
 @pytest.mark.parametrize("kind", [gpuforest.AdaBoostClassifier, gpuforest.AdaBoostRegressor])
 def test_boosted_forests_that_cannot_have_been_grown(kind, tmp_path):
     model, X = fitted(kind, n_estimators=4)

@@ -14,11 +14,11 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # from the ground up: a module imports from lower layers, or from its own package
 LAYERS = [
-    {"common", "impurity", "reweighting"},
+    {"common", "impurity"},
     {"criteria", "nodes"},
     {"combinations"},
     {"kernels"},
-    {"binning", "frontier", "sampling", "target"},
+    {"binning", "frontier", "reweighting", "sampling", "target"},
     {"forest_check", "leaf_rows", "memory", "slots"},
     {"levels"},
     {"wave_nodes"},
@@ -47,6 +47,7 @@ LONG: dict[str, str] = {}  # a module's path in the package: why it is longer
 TESTED_IN = {
     "common/dtypes": "test_layering.py",  # names alone; mypy and the kernels hold them
     "common/arguments": "estimators/test_like_sklearn.py",  # n_jobs and random_state there
+    "common/sums": "test_reweighting.py",  # and test_target.py
     "data/infinities": "data/test_validation.py",  # and in the tables of robustness
     "data/passes": "data/test_binned.py",  # what makes binned data
     "data/tallies": "data/test_categories.py",  # the lists of categories that come of them

@@ -164,14 +164,30 @@ def test_estimates_are_right_with_numba(name, n_rows, n_features, n_classes, par
         ("RandomForestClassifier", 30_000, 10, {"class_weight": "balanced_subsample"}),
         ("RandomForestClassifier", 10_000, 1000, {}),
         ("RandomForestRegressor", 20_000, 0, {"criterion": "absolute_error", "max_depth": 8}),
+        ("RandomForestClassifier", 100_000, 2, {"unbiased_importances": True}),
     ],
-    ids=["max_leaf_nodes", "ccp_alpha", "balanced_subsample", "1000 classes", "absolute_error"],
+    ids=[
+        "max_leaf_nodes",
+        "ccp_alpha",
+        "balanced_subsample",
+        "1000 classes",
+        "absolute_error",
+        "unbiased",
+    ],
 )
 def test_estimates_are_right_and_limits_kept_where_trees_take_more(
     name, n_rows, n_classes, parameters
 ):
     pytest.importorskip("numba", reason="no numba here")
     compare(name, "numba", n_rows, 10, n_classes, parameters | {"n_estimators": 20}, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_classes"), [("AdaBoostClassifier", 2), ("AdaBoostRegressor", 0)]
+)
+def test_estimates_are_right_and_limits_kept_by_adaboost(name, n_classes):
+    pytest.importorskip("numba", reason="no numba here")
+    compare(name, "numba", 1_000_000, 10, n_classes, {"n_estimators": 3}, True)
 
 
 def test_estimates_are_right_with_numpy():

@@ -168,6 +168,21 @@ def _as_numpy(X: Any, name: str) -> np.ndarray:
     raise ValueError(_unreadable(X, name, "as a NumPy array", reason)) from reason
 
 
+def host_array(X: Any, name: str) -> np.ndarray:
+    """X, which is on the host, as a NumPy array.
+
+    Raises
+    ------
+    TypeError, ValueError : it is none
+    """
+    try:
+        return np.asarray(X)
+    except (TypeError, ValueError, MemoryError):
+        raise
+    except Exception as error:  # of the library whose array it is
+        raise ValueError(_unreadable(X, name, "as a NumPy array", error)) from error
+
+
 def _unreadable(X: Any, name: str, how: str, error: Exception) -> str:
     kind, dtype = type(X), getattr(X, "dtype", "?")
     return (

@@ -216,7 +216,7 @@ class Backend(OnCpu, ABC):
         By default, edges are chosen on the host, and a level takes the budget, the rows in two
         halves, and the nodes.
         """
-        edges = self.n_threads * fit.sample_rows * (fit.value_bytes + 80)
+        edges = min(self.n_threads, fit.n_features) * fit.sample_rows * (fit.value_bytes + 80)
         rows = n_trees * fit.bag_rows * (48 + 12 * fit.n_channels)
         return WorkingMemory(edges, self.memory_budget + rows)
 

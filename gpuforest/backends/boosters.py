@@ -204,7 +204,10 @@ class NumbaBooster(Booster):
         super().__init__(*arguments)
         self.rooms: SimpleQueue[Room] = SimpleQueue()
         self.columns = columns_of(self.matrix, self.kinds, self.stats[0])
-        self.team = Team(self.n_threads)
+        K, N, _ = self.stats.shape
+        work = max(len(self.columns.codes), K, N * K // LEAST_GRADIENTS)
+        self.team = Team(min(self.n_threads, work))
+        self.n_threads = self.team.n_threads
 
     def close(self) -> None:
         self.team.close()

@@ -34,7 +34,7 @@ def edge_bytes(fit: Fit, n_threads: int, memory_budget: int) -> int:
     n = fit.sample_rows
     column = n * fit.value_bytes + 8 * min(fit.max_bins, n)
     n_columns = min(fit.n_features, max(1, memory_budget // column))
-    return n_columns * column + n_threads * 32 * n
+    return n_columns * column + min(n_threads, fit.n_features) * 32 * n
 
 
 def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:

@@ -147,7 +147,7 @@ class NumbaBackend(ThreadedQuantiles, ShapOnCpu):
         size = max(1, self.memory_budget // each)
         columns = np.empty((min(size, X.shape[1]), n), dtype)
         spare: SimpleQueue[Array] = SimpleQueue()  # scratch arrays, one for each thread
-        for _ in range(self.n_threads):
+        for _ in range(min(self.n_threads, X.shape[1])):
             spare.put(np.empty((4, n + 1)))
         found = []
         for f in range(0, X.shape[1], size):

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -24,6 +26,9 @@ CAN_MOVE = hasattr(os, "sched_setaffinity") and hasattr(ctypes.pythonapi, "sched
 T = TypeVar("T")
 R = TypeVar("R")
 
+logger = logging.getLogger("gpuforest")
+_warned: set[str] = set()  # the warnings that this process has given
+
 _thread = threading.local()  # .stopped: set when the result of a pool's thread is not wanted
 
 
@@ -32,6 +37,21 @@ def check_wanted() -> None:
     stopped = getattr(_thread, "stopped", None)
     if stopped is not None and stopped.is_set():
         raise CancelledError
+
+
+def start(work: Callable[[int], None], n: int) -> int:
+    """Start daemons that call work(0), ..., work(n - 1): fewer, with one record of the log in a
+    process, where the system starts no more. Their number is returned."""
+    for i in range(n):
+        try:
+            threading.Thread(target=work, args=(i,), daemon=True).start()
+        except RuntimeError as error:
+            if "threads" not in _warned:
+                _warned.add("threads")
+                what = "going on with fewer threads: lower n_jobs, or allow this process more"
+                logger.warning("%s, %s", error, what)
+            return i
+    return n
 
 
 def parallel_map(
@@ -59,7 +79,7 @@ def parallel_map(
     for i in range(len(items)):
         waiting.put(i)
 
-    def work() -> None:
+    def work(_: int) -> None:
         _thread.stopped = stopped
         with contextlib.suppress(Empty):
             while not stopped.is_set():
@@ -71,8 +91,8 @@ def parallel_map(
 
     results = [None] * len(items)
     try:
-        for _ in range(min(n_threads, len(items))):
-            threading.Thread(target=work, daemon=True).start()
+        if not start(work, min(n_threads, len(items))):
+            return parallel_map(function, items, 1, done)
         for n in range(1, len(items) + 1):
             i, results[i], error = finished.get()
             if error is not None:
@@ -91,14 +111,17 @@ class Team:
 
     Parameters
     ----------
-    n_threads : int
+    n_threads : int, at most: they are fewer where the system starts no more
     """
 
     def __init__(self, n_threads: int) -> None:
-        self.n_threads = n_threads
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
-        for i in range(n_threads - 1):
-            threading.Thread(target=_serve, args=(self._tasks, i), daemon=True).start()
+        self.n_threads = n_threads
+        try:
+            self.n_threads = 1 + start(partial(_serve, self._tasks), n_threads - 1)
+        except BaseException:  # an interrupt: those that have started must not wait for ever
+            self.close()
+            raise
 
     def run(self, function: Callable[[int], Any], n: int) -> None:
         """Call function(0), ..., function(n - 1); after an error those that have not begun are

@@ -35,8 +35,8 @@ def listening(listener: Listener | None = None) -> Iterator[dict[str, float]]:
 def stage(name: str) -> Iterator[None]:
     """Name the work inside, and measure its time for the listener."""
     token, start = _stage.set(name), time.perf_counter()
-    report(0, 1)
     try:
+        report(0, 1)
         yield
     finally:
         _stage.reset(token)

@@ -17,6 +17,7 @@ from gpuforest.common.arguments import draw_seed
 from gpuforest.dask import training
 from gpuforest.dask.partitions import delayed_blocks, is_collection
 from gpuforest.data.blocks import named
+from gpuforest.estimators.refit import replacing
 
 OWN = ("client", "strategy")  # the parameters that the local estimators do not have
 
@@ -61,9 +62,8 @@ class OnDask:
             blocks = delayed_blocks(X, y, sample_weight)
             verbose = getattr(local, "verbose", 0)
             found = training.fit(self._client(), local, blocks, self.strategy, verbose)
-        for name in [n for n in vars(self) if n.endswith("_")]:
-            delattr(self, name)
-        self.__dict__.update({n: v for n, v in vars(found).items() if n.endswith("_")})
+        with replacing(self) as fitted:
+            fitted.__dict__.update({n: v for n, v in vars(found).items() if n.endswith("_")})
         return self
 
     def _client(self) -> Any:

@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from gpuforest.backends.arrays import bring, is_on_device, stack_columns, to_host
+from gpuforest.backends.arrays import bring, host_array, is_on_device, stack_columns, to_host
 from gpuforest.backends.base import Backend
 from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
@@ -259,7 +259,7 @@ def _targets(y: Any, backend: Backend) -> Array:
     y = bring(y, backend, "y")
     _refuse_masked(y, "y")
     on_device = is_on_device(y)
-    y = y if on_device else np.asarray(y)
+    y = y if on_device else host_array(y, "y")
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold labels or real numbers")
     several = y.ndim == 2 and y.shape[1] > 1
@@ -368,7 +368,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
         return None
     weights = to_host(sample_weight, "sample_weight")
     _refuse_masked(weights, "sample_weight")
-    weights = np.asarray(weights)
+    weights = host_array(weights, "sample_weight")
     if isinstance(sample_weight, Number):
         weights = np.full(n_rows, weights)
     if weights.dtype.kind == "c":

@@ -128,7 +128,9 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         codes, n_classes = to_host(checked.values[0]), len(checked.classes[0])
 
         def judge(tree: Forest, weights: np.ndarray) -> Round | None:
-            wrong = tree.values.argmax(axis=1)[reached(tree, training)] != codes
+            labels, wrong = tree.values.argmax(axis=1), np.empty(len(codes), bool)
+            for rows, at in reached(tree, training):
+                wrong[rows] = labels[at] != codes[rows]
             return samme(wrong, weights, n_classes, float(self.learning_rate))
 
         return judge
@@ -326,10 +328,12 @@ class AdaBoostRegressor(AdaBoost, Regressor):
     def _judge(self, training: Training, checked: CheckedTarget) -> Judge:
         y = np.asarray(to_host(checked.values), np.float64)
         # trees hold targets as multiples of a unit: errors within it are none
-        unit = 1 / training.target.coding.scale + float(np.spacing(np.abs(y).max()))
+        unit = 1 / training.target.coding.scale + float(np.spacing(max(y.max(), -y.min())))
 
         def judge(tree: Forest, weights: np.ndarray) -> Round | None:
-            residuals = np.abs(tree.values[reached(tree, training), 0] - y)
+            residuals = np.empty(len(y))
+            for rows, at in reached(tree, training):
+                residuals[rows] = np.abs(tree.values[at, 0] - y[rows])
             residuals[residuals <= unit] = 0.0
             return r2(residuals, weights, self.loss, float(self.learning_rate))
 

@@ -4,6 +4,7 @@ that are not trees of this package."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
+from gpuforest.estimators.refit import replacing
 from gpuforest.estimators.settings import FOREST_CONSTRAINTS, VOTING, Settings, keep
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.sampling import tree_features
@@ -77,16 +79,17 @@ class Bagging(AroundAnEstimator):
                 "voting='hard' is for bags of gpuforest's trees: set voting='soft', or use an "
                 "estimator without predict_proba, which votes"
             )
-        if not self._is_theirs:
-            self._forget()
-        self.__dict__.setdefault("estimator_params", ())  # which its constructor sets
-        theirs, given = self._theirs(), vars(self)["max_samples"]
-        if given is None and None not in type(theirs)._parameter_constraints["max_samples"]:
-            self.max_samples = 1.0  # what None means, which scikit-learn takes from 1.9 on
-        try:
+        given = self.max_samples
+        with replacing(self) as fitted:
+            if self._is_theirs and self.warm_start:
+                for name, known in vars(self).items():  # lists are added to in place
+                    fitted.__dict__[name] = copy(known) if isinstance(known, list) else known
+            fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
+            theirs = fitted._theirs()
+            if given is None and None not in type(theirs)._parameter_constraints["max_samples"]:
+                theirs.max_samples = 1.0  # what None means, which scikit-learn takes from 1.9 on
             theirs.fit(X, y, sample_weight, **fit_params)
-        finally:
-            self.max_samples = given
+            theirs.max_samples = given
         return self
 
     def __len__(self) -> int:

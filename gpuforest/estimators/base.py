@@ -29,6 +29,7 @@ from gpuforest.estimators.exporting import Exports
 from gpuforest.estimators.growing import Growth, growth_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.recording import recorded
+from gpuforest.estimators.refit import as_it_is, replacing
 from gpuforest.estimators.settings import (
     Settings,
     bin_weights,
@@ -48,7 +49,7 @@ from gpuforest.target import CheckedTarget, Target, TargetCoding
 from gpuforest.training import Training
 
 Array = Any
-DERIVED = ("tree_", "estimators_", "_products_", "_converted_")  # not pickled
+NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,23 +138,13 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
             if self._has_out_of_bag():
                 return self
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
-        fitted = self._forget()  # a fit that fails must leave no half of an earlier one
-        try:
-            n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
-            given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            with progress.printing(self.verbose), notified(self, n_new, **given), recorded(self, X):
-                work = partial(self._fit, FitData(X, y, sample_weight, seed, earlier, self._grown))
-                run_on_backend(work, **self._chosen(X))
-        except BaseException:
-            if earlier is not None:  # nor lose the trees that it was to add to
-                self._forget()
-                self.__dict__.update(fitted)
-            raise
+        n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
+        given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        data = FitData(X, y, sample_weight, seed, earlier, self._grown)
+        printing, notifying = progress.printing(self.verbose), notified(self, n_new, **given)
+        with printing, notifying, replacing(self) as fitted, recorded(fitted, X):
+            run_on_backend(partial(fitted._fit, data), **self._chosen(X))
         return self
-
-    def _forget(self) -> dict[str, Any]:
-        """Drop what fits set, and return it."""
-        return {n: self.__dict__.pop(n) for n in list(vars(self)) if n.endswith("_")}
 
     @property
     def _most_trees(self) -> int:
@@ -295,11 +286,12 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
     def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
         """The result of a stage of `predict` for X's rows, in the kind of array that X is."""
         check_is_fitted(self)
+        model = as_it_is(self)  # a fit in another thread may replace the forest
 
         def work(backend: Backend) -> Any:
-            table = check_table(self, X, backend)
+            table = check_table(model, X, backend)
             with progress.stage("predicting"):
-                return in_kind_of(X, stage(self.forest_, table, backend))
+                return in_kind_of(X, stage(model.forest_, table, backend))
 
         return run_on_backend(work, **self._chosen(X))
 
@@ -359,8 +351,9 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
         return partial_dependence(getattr(self, "estimators_", [self]), grid, target_features)
 
     def __getstate__(self) -> Any:
-        """The state without what follows from it, such as the trees that scikit-learn shows."""
-        return {n: v for n, v in super().__getstate__().items() if n not in DERIVED}
+        """The state without what follows from it, such as the trees that scikit-learn shows, and
+        without what differs between equal fits."""
+        return {n: v for n, v in super().__getstate__().items() if n not in NOT_PICKLED}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

@@ -30,6 +30,7 @@ from gpuforest.estimators.converted import Converted
 from gpuforest.estimators.interactions import groups_of
 from gpuforest.estimators.memory import boosting_fitted_to_memory
 from gpuforest.estimators.recording import recorded
+from gpuforest.estimators.refit import as_it_is, replacing
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.estimators.watch import Rows, Watch
 from gpuforest.forest import Forest
@@ -121,19 +122,12 @@ class HistGradientBoosting(Converted, BaseTrees):
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
         kept = (self.train_score_.tolist(), self.validation_score_.tolist()) if earlier else None
-        fitted = self._forget()
-        try:
-            given_val = None if X_val is None else (X_val, y_val, sample_weight_val)
-            passed = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            printing = progress.printing(self.verbose)
-            with printing, notified(self, n_new, **passed), recorded(self, X):
-                work = partial(self._boost, (X, y, sample_weight), given_val, seed, earlier, kept)
-                run_on_backend(work, **self._chosen(X))
-        except BaseException:
-            self._forget()
-            if earlier is not None:
-                self.__dict__.update(fitted)
-            raise
+        given_val = None if X_val is None else (X_val, y_val, sample_weight_val)
+        passed = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        printing, notifying = progress.printing(self.verbose), notified(self, n_new, **passed)
+        with printing, notifying, replacing(self) as fitted, recorded(fitted, X):
+            work = partial(fitted._boost, (X, y, sample_weight), given_val, seed, earlier, kept)
+            run_on_backend(work, **self._chosen(X))
         return self
 
     def _earlier(self) -> Forest | None:
@@ -375,10 +369,11 @@ class HistGradientBoosting(Converted, BaseTrees):
         yield from run_on_backend(partial(self._stages, X), **self._chosen(X))
 
     def _stages(self, X: Any, backend: Backend) -> Iterator[np.ndarray]:
-        forest: Any = self.forest_
-        codes = bin_matrix(check_table(self, X, backend), forest.edges, backend).codes
+        model = as_it_is(self)
+        forest: Any = model.forest_
+        codes = bin_matrix(check_table(model, X, backend), forest.edges, backend).codes
         N, K = codes.shape[0], len(forest.baseline)
         total = backend.asarray(np.tile(forest.baseline, (N, 1)))
-        for i in range(self.n_iter_):
+        for i in range(model.n_iter_):
             total = backend.accumulate(forest, codes, range(i * K, (i + 1) * K), None, total)
             yield backend.asnumpy(total).copy()

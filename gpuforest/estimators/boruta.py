@@ -23,6 +23,7 @@ from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.permutation import oob_impurity_importance, oob_permutation_importance
+from gpuforest.estimators.refit import replacing
 from gpuforest.inspection.boruta import decided, round_key, with_shadows
 
 OUT_OF_BAG = {
@@ -148,11 +149,15 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
                 f"Found array with {data.shape[0]} sample(s) (shape={data.shape}) while a minimum "
                 "of 2 is required by BorutaSelector."
             )
+        with replacing(self) as fitted:
+            fitted._select(forest, data, y, seed)
+        return self
+
+    def _select(self, forest: Any, data: BinnedData, y: Any, seed: int) -> None:
+        """Set what a fit finds."""
         self.n_features_in_ = data.shape[1]
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         confirmed, rejected = self._run(forest, data, y, seed)
         self.support_, self.support_weak_ = confirmed, ~(confirmed | rejected)
         self.n_features_, self.n_iter_ = int(confirmed.sum()), len(self.shadow_max_)
@@ -160,7 +165,6 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         if rejected.any():
             means = np.nanmean(self.importance_history_[:, rejected], axis=0)
             self.ranking_[rejected] = 2 + rankdata(-means, method="min")
-        return self
 
     def _run(
         self, forest: Any, data: BinnedData, y: Any, seed: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import progress
 from gpuforest.data.validation import check_table
+from gpuforest.estimators.memory import room_of
+from gpuforest.estimators.refit import as_it_is
 from gpuforest.inspection.shap import Explainer
 from gpuforest.inspection.shap_background import BackgroundExplainer, expected
 
@@ -187,10 +189,10 @@ class Explains:
             As of `shap_values`.
         """
         check_explained(self)
-        estimator: Any = self
+        model: Any = as_it_is(self)
 
         def work(backend: Any) -> np.ndarray:
-            return expected(estimator.forest_, check_background(self, background, backend), backend)
+            return expected(model.forest_, check_background(model, background, backend), backend)
 
         found = run_on_backend(work, **self._chosen(background))
         return float(found[0]) if len(found) == 1 else found
@@ -200,15 +202,16 @@ class Explains:
     ) -> np.ndarray:
         """What a method of `Explainer` says of X's rows; without an axis for a single output."""
         check_explained(self)
-        forest = cast(Any, self).forest_
+        model: Any = as_it_is(self)
 
         def work(backend: Any) -> np.ndarray:
-            table = check_table(self, X, backend)
+            table = check_table(model, X, backend)
             with progress.stage("explaining"):
                 if background is None:
-                    return explain(Explainer.of(forest, backend), table, backend)
-                rows = check_background(self, background, backend)
-                return BackgroundExplainer.of(forest, rows, backend).values(table, backend)
+                    return explain(Explainer.of(model.forest_, backend), table, backend)
+                rows = check_background(model, background, backend)
+                beside = BackgroundExplainer.of(model.forest_, rows, backend, room_of(model))
+                return beside.values(table, backend)
 
         # whatever the number of rows: on NumPy even a few take long, and no GPU's time is known
         found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})

@@ -134,7 +134,7 @@ def fit_of(
     max_bins = FEW_VALUES if settings.max_bins == "auto" else int(settings.max_bins)
     labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
     coded = 4 if coding.is_classes else 8 * len(coding.centre)
-    weights = 0 if sampling.weights is None else 12
+    weights = 0 if sampling.weights is None and not settings.reweighted else 12
     return Fit(
         n_rows=X.shape[0],
         n_features=X.shape[1],
@@ -151,6 +151,8 @@ def fit_of(
         most_leaves=_most_leaves(settings, coding),
         prunes=settings.prunes,
         links=settings.ccp_alpha > 0,
+        reweighted=settings.reweighted,
+        walks=settings.unbiased_importances,
     )
 
 
@@ -205,6 +207,12 @@ def warn_of_little(found: MemoryEstimate, what: str) -> None:
             "free memory",
             found.total / 1e6, free / 1e6, what,
         )  # fmt: skip
+
+
+def room_of(estimator: Any) -> int | None:
+    """Bytes that work on a fitted estimator may take; None: unknown."""
+    limit = estimator.memory_limit
+    return available_bytes() if limit is None else int(limit)
 
 
 def available_bytes() -> int | None:

@@ -141,12 +141,8 @@ class PrunedTree(BaseTrees):
         if self.ccp_alpha != CV:
             return
         weights = check_weights(data.sample_weight, self._sampling_.n_rows)
-        try:
-            w = None if weights is None else weights[0]
-            self._cross_validate(data.X, data.y, w, data.seed, backend)
-        except BaseException:
-            self._forget()  # the whole tree is not what was asked for
-            raise
+        w = None if weights is None else weights[0]
+        self._cross_validate(data.X, data.y, w, data.seed, backend)
 
     def _cross_validate(
         self, X: Any, y: Any, weights: np.ndarray | None, seed: int, backend: Backend
@@ -186,17 +182,19 @@ class PrunedTree(BaseTrees):
         splits = np.sort(alphas[~is_leaf(self.forest_.nodes)])
         n_leaves = len(splits) - np.searchsorted(splits, ccp_alphas, side="right") + 1
         errors, std_errors = curve
-        self.ccp_alpha_ = float(ccp_alphas[choose(errors, std_errors, rule)])
-        self.pruning_curve_ = Bunch(
+        alpha = float(ccp_alphas[choose(errors, std_errors, rule)])
+        curve_ = Bunch(
             ccp_alphas=ccp_alphas, n_leaves=n_leaves, errors=errors, std_errors=std_errors
         )
-        self._cut(alphas > self.ccp_alpha_)
+        self._cut(alphas > alpha, ccp_alpha_=alpha, pruning_curve_=curve_)
 
-    def _cut(self, keep: np.ndarray) -> None:
-        """Keep some splits, bool[m], and forget what followed from the others."""
-        self.forest_ = cut(self.forest_, keep, self._criterion, self._signs())
-        for name in ("tree_", "feature_importances_"):
-            self.__dict__.pop(name, None)
+    def _cut(self, keep: np.ndarray, **learned: Any) -> None:
+        """Keep some splits, bool[m], and what was learned; forget what followed from the others.
+        All at once, because an interrupt may come."""
+        learned["forest_"] = cut(self.forest_, keep, self._criterion, self._signs())
+        before = vars(self).items()
+        followed = ("tree_", "feature_importances_")
+        self.__dict__ = {n: v for n, v in before if n not in followed} | learned
 
     def _leaves(self, X: Any) -> np.ndarray:
         """The leaf that each row reaches, i64[N], on the host."""

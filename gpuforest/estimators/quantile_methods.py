@@ -18,6 +18,7 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.criteria import CRITERIA
 from gpuforest.data.validation import check_numbers, check_table
 from gpuforest.estimators.ensembles import ForestRegressor
+from gpuforest.estimators.refit import as_it_is
 from gpuforest.forest import Forest
 from gpuforest.inspection.quantile_forest import (
     WAYS,
@@ -146,6 +147,7 @@ class QuantileForest(ForestRegressor):
         q = _asked(self.default_quantiles if quantiles is None else quantiles)
         if interpolation not in WAYS:
             raise ValueError(f"interpolation={interpolation!r} is unknown; there are {[*WAYS]}")
+        self = as_it_is(self)
         by_tree, by_leaf = not aggregate_leaves_first, weighted_quantile and weighted_leaves
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
@@ -206,6 +208,7 @@ class QuantileForest(ForestRegressor):
         check_is_fitted(self)
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown; there are {[*KINDS]}")
+        self = as_it_is(self)
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
             known = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)
@@ -251,6 +254,7 @@ class QuantileForest(ForestRegressor):
             not isinstance(max_proximities, Integral) or max_proximities < 1
         ):
             raise ValueError(f"max_proximities={max_proximities!r} must be an integer from 1 on")
+        self = as_it_is(self)
 
         def work(backend: Backend) -> list[Any]:
             table = check_table(self, X, backend)

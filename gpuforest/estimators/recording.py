@@ -13,18 +13,13 @@ from gpuforest.backends.arrays import count_rows
 
 @contextmanager
 def recorded(estimator: Any, X: Any) -> Iterator[None]:
-    """Keep facts about the fit inside as the estimator's `_training_`.
-
-    rows : int, those of X
-    version : str, that of gpuforest
-    seconds : float, of this fit, unless it is one of several that grew the trees; a model file
-        leaves them out, so that equal models are equal files
-    """
-    in_part, start = (
-        getattr(estimator, "warm_start", False) or estimator._grown,
-        time.perf_counter(),
-    )
+    """Keep facts about the fit inside: the number of X's rows and gpuforest's version as the
+    estimator's `_training_`, and as `_seconds_` how long it took, unless it is one of several that
+    grew the trees. No model file or pickle has the seconds, so that those of equal fits are
+    equal."""
+    in_part = getattr(estimator, "warm_start", False) or estimator._grown
+    start = time.perf_counter()
     yield
     estimator._training_ = {"rows": count_rows(X), "version": version("gpuforest")}
     if not in_part:
-        estimator._training_["seconds"] = time.perf_counter() - start
+        estimator._seconds_ = time.perf_counter() - start

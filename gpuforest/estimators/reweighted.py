@@ -20,10 +20,12 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import bin_matrix
 from gpuforest.common.progress import counting_on
+from gpuforest.common.sums import blocks
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import TreeSequence
 from gpuforest.estimators.growing import Growth, growth_of
+from gpuforest.estimators.refit import as_it_is, replacing
 from gpuforest.estimators.settings import TREE_CONSTRAINTS, Settings, rules_of
 from gpuforest.forest import Forest, joined
 from gpuforest.grow import grow_waves, merged
@@ -84,14 +86,15 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
         """
         if self._grows_trees:
             return super().fit(X, y, sample_weight)
-        if not self._is_theirs:
-            self._forget()
         self._check_other()
-        theirs = self._theirs()
-        for name, parameter in signature(type(theirs)).parameters.items():
-            self.__dict__.setdefault(name, parameter.default)  # releases before 1.8 have others
-        self.__dict__.setdefault("estimator_params", ())  # which its constructor sets
-        theirs.fit(X, y, sample_weight)
+        with replacing(self) as fitted:
+            theirs = fitted._theirs()
+            for name, parameter in signature(type(theirs)).parameters.items():
+                fitted.__dict__.setdefault(
+                    name, parameter.default
+                )  # releases before 1.8 have others
+            fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
+            theirs.fit(X, y, sample_weight)
         return self
 
     def _check_other(self) -> None:
@@ -118,7 +121,7 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
     def _settings(self, n_features: int) -> Settings:
         rounds = {"n_estimators": self.n_estimators, "class_weight": None}
         found = Settings.of(self._tree_params() | rounds)
-        return replace(found, bootstrap=self._draws, is_single=False)
+        return replace(found, bootstrap=self._draws, is_single=False, reweighted=True)
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         return super()._chosen(X) | {"name": self._of_both("backend")}
@@ -211,13 +214,14 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
         """What the first tree predicts, what the first two do, and so on: of classes their shares
         of the votes, f64[N, n_values]. X is checked and binned once."""
         check_is_fitted(self)
+        model = as_it_is(self)
 
         def work(backend: Backend) -> tuple[Any, Backend]:
-            table = check_table(self, X, backend)
-            return bin_matrix(table, self.forest_.edges, backend).codes, backend
+            table = check_table(model, X, backend)
+            return bin_matrix(table, model.forest_.edges, backend).codes, backend
 
         codes, backend = run_on_backend(work, **self._chosen(X))
-        for found in prediction.staged(self.forest_, codes, backend):
+        for found in prediction.staged(model.forest_, codes, backend):
             own = found if is_on_device(X) else backend.asnumpy(found)
             yield in_kind_of(X, own)
 
@@ -240,8 +244,10 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
             yield float(score(y, to_host(found), sample_weight=weight))
 
 
-def reached(tree: Forest, training: Training) -> np.ndarray:
-    """The row of the leaf table that each training row reaches in a single tree, i64[N]."""
+def reached(tree: Forest, training: Training) -> Iterator[tuple[slice, np.ndarray]]:
+    """Blocks of training rows, and the row of the leaf table that each of them reaches in a single
+    tree, i64[n]."""
     backend = training.backend
     leaf = backend.asnumpy(backend.apply(tree, training.matrix.codes))[:, 0]
-    return np.asarray(leaf_rows(tree.nodes[leaf]))
+    for rows in blocks(len(leaf)):
+        yield rows, np.asarray(leaf_rows(tree.nodes[leaf[rows]]))

@@ -109,13 +109,14 @@ def current_criterion(criterion: str) -> str:
 class Settings:
     """An estimator's parameters as the engine takes them, under scikit-learn's names.
 
-    A parameter that an estimator does not have keeps its default here. Four are not
+    A parameter that an estimator does not have keeps its default here. Five are not
     scikit-learn's:
 
     features_drawn : features drawn for each tree, of which it tries some; 0: it has all
     without_replacement : the rows of a bag are drawn without replacement
     balanced_by_weight : class weights "balanced" add up sample weights instead of counting rows
     is_single : a tree by itself, not one of many
+    reweighted : trees grow one after another, each from other weights of the rows
     """
 
     criterion: str
@@ -146,6 +147,7 @@ class Settings:
     without_replacement: bool = False
     balanced_by_weight: bool = False
     is_single: bool = True
+    reweighted: bool = False
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Settings:

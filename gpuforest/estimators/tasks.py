@@ -17,6 +17,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.criteria import CRITERIA
 from gpuforest.data.validation import check_labels, check_numbers
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.refit import as_it_is
 from gpuforest.forest import Forest
 from gpuforest.sampling import Sampling
 from gpuforest.target import (
@@ -81,7 +82,8 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
             Other features than in training, infinities, no numbers; X on another GPU
             than the current one.
         """
-        found, coding = self._walk(X, prediction.predict), self.forest_.coding
+        model = as_it_is(self)
+        found, coding = model._walk(X, prediction.predict), model.forest_.coding
         return coding.split(found) if coding.several else found
 
     def predict_log_proba(self, X: Any) -> Any:

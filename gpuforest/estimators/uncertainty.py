@@ -13,6 +13,8 @@ from gpuforest import predict as prediction
 from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.memory import room_of
+from gpuforest.estimators.refit import as_it_is
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.inspection.conformal import (
@@ -22,7 +24,7 @@ from gpuforest.inspection.conformal import (
     sets,
     with_squares,
 )
-from gpuforest.inspection.jackknife import products, standard_errors
+from gpuforest.inspection.jackknife import products, products_bytes, standard_errors
 
 
 class Calibrated(BaseTrees):
@@ -122,7 +124,8 @@ class SureNumbers(Calibrated, Regressor):
         ------
         ValueError
             Other features than in training, infinities, no numbers; X on another GPU
-            than the current one; return_std without bootstrap.
+            than the current one; return_std without bootstrap, or where it takes more memory
+            than `memory_limit` allows or the machine has.
 
         Notes
         -----
@@ -132,16 +135,16 @@ class SureNumbers(Calibrated, Regressor):
         takes away noise in the mean only: take hundreds of trees, and more for more rows; 0 is
         returned where less than nothing was left.
         """
-        found = super().predict(X)
         if not return_std:
-            return found
+            return super().predict(X)
+        model = as_it_is(self)
+        found, products_ = model.predict(X), model._products_
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
-            return standard_errors(forest, self._sampling_, self._products_, table, backend)
+            return standard_errors(forest, model._sampling_, products_, table, backend)
 
-        self._products_  # noqa: B018 - refuses before rows walk
-        errors = to_host(self._walk(X, stage))
-        return found, errors[:, 0] if self.n_outputs_ == 1 else errors
+        errors = to_host(model._walk(X, stage))
+        return found, errors[:, 0] if model.n_outputs_ == 1 else errors
 
     @cached_property
     def _products_(self) -> np.ndarray:
@@ -153,6 +156,13 @@ class SureNumbers(Calibrated, Regressor):
             raise ValueError(
                 "return_std compares trees that drew rows more or less often, with replacement: "
                 "fit with bootstrap=True"
+            )
+        needed, room = products_bytes(self.forest_, sampling), room_of(self)
+        if room is not None and needed > room:
+            raise ValueError(
+                f"return_std draws the rows of all trees again, {self.forest_.n_trees} times "
+                f"{sampling.n_rows}, which takes {needed / 1e6:.0f} MB, and there are "
+                f"{room / 1e6:.0f} MB: raise memory_limit, or train on fewer rows"
             )
         return products(self.forest_, sampling)
 

@@ -12,17 +12,13 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
+from gpuforest.export.c_names import is_free
 from gpuforest.export.c_sums import OF_SUM, PLACES, constant, heads, sums_of
 from gpuforest.export.model_tables import Tables, tables_of
 from gpuforest.export.replacing import replaced
 
 LN2 = LN2_HIGH + LN2_LOW
 WIDTH = 96  # of the lines of tables
-KEYWORDS = (
-    " auto break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while main node walk exp_of place find_places sum_goes_left "
-)
 NUMBERS = {"float64": ("double", np.float64), "float32": ("float", np.float32)}
 
 HEAD = """\
@@ -170,7 +166,7 @@ def export_c(
     """
     if dtype not in NUMBERS:
         raise ValueError(f'dtype={dtype!r} is unknown: pass "float64" or "float32"')
-    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or f" {name} " in KEYWORDS:
+    if not is_free(name):
         raise ValueError(f"name={name!r} is no name of a function in C: pass another")
     source = "".join(_parts(tables_of(estimator, "C", feature_names), type(estimator), dtype, name))
     if path is not None:
@@ -390,4 +386,5 @@ def _in_comment(text: str) -> str:
     """Text that neither ends a comment nor begins another."""
     shown = text.encode("ascii", "backslashreplace").decode()
     shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
-    return shown.replace("*/", "* /").replace("/*", "/ *").rstrip("\\").replace("??", "? ?")
+    shown = shown.replace("*/", "* /").replace("/*", "/ *").rstrip("\\")
+    return re.sub(r"\?(?=\?)", "? ", shown)  # no trigraphs

@@ -38,7 +38,7 @@ def kept_of(estimator: Any) -> dict[str, dict[str, Any]]:
             if name in CURVES:
                 kept = {column: kept[column].tolist() for column in CURVES[name]}
             elif name == "training":
-                kept = {fact: kept[fact] for fact in TRAINING}
+                kept = {fact: kept[fact] for fact in TRAINING}  # there are more in old pickles
             found[name] = kept
     return found
 

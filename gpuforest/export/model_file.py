@@ -277,7 +277,9 @@ def _header(estimator: Any) -> dict[str, Any]:
         header["ccp_alpha"] = estimator.ccp_alpha_
     header |= kept_of(estimator)
     coding, combine = estimator.forest_.coding, estimator.forest_.combine
-    header |= {} if combine == "mean" else {"combine": combine}
+    # a file without it means votes where this parameter says so, which may be newer than the trees
+    votes = header["parameters"].get("voting") == "hard"
+    header |= {} if combine == "mean" and not votes else {"combine": combine}
     if estimator.forest_.oblique:
         header["oblique"] = True
     if coding.several:
@@ -361,6 +363,7 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
     if (names := header.get("feature_names")) is not None:
         need(len(names) == forest.edges.n_features, "feature names that do not fit")
         need(all(isinstance(n, str) for n in names), "feature names that are no strings")
+        need(len({*names}) == len(names), "a feature name that comes twice")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if "oob_score" in header:
         estimator.oob_score_ = header["oob_score"]

@@ -28,6 +28,8 @@ from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.nodes import combined, has_set, is_leaf, leaf_rows, unpack
 
+OF_TEXT = ("C", "ONNX")  # what holds classes as text
+
 
 @dataclass(frozen=True, eq=False)
 class Tables:
@@ -153,6 +155,8 @@ def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = N
     threshold[[node for node, codes in sets.items() if not len(codes)]] = -1.0
     coding: Any = forest.coding
     classes = coding.several or (() if coding.classes is None else (coding.classes,))
+    if form in OF_TEXT:
+        _refuse_surrogates([label for labels in classes for label in labels.tolist()], form)
     return Tables(
         names=[str(name) for name in feature_names],
         categories=forest.edges.categories,
@@ -173,6 +177,16 @@ def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = N
         edges=forest.edges,
         length=length,
     )
+
+
+def _refuse_surrogates(labels: list[Any], form: str) -> None:
+    """Refuse labels that are no text of Unicode."""
+    for label in labels:
+        if isinstance(label, str) and any("\ud800" <= c <= "\udfff" for c in label):
+            raise ValueError(
+                f"the class {label!r} has a lone surrogate, which is no character of Unicode, and "
+                f"{form} holds classes as UTF-8: train with other labels"
+            )
 
 
 def category_codes(estimator: Any, X: Any) -> np.ndarray:

@@ -43,6 +43,12 @@ def products(forest: Forest, sampling: Sampling) -> np.ndarray:
     return np.asarray(total - sampling.n_draws**2 / n)
 
 
+def products_bytes(forest: Forest, sampling: Sampling) -> int:
+    """The memory that `products` takes."""
+    T, n = forest.n_trees, sampling.n_rows
+    return 4 * T * n + 8 * T * min(n, ROWS) + 16 * T * T
+
+
 def draws_variance(sampling: Sampling) -> float:
     """v: the sum over rows of the variance of their draws, of a multinomial distribution."""
     if sampling.weights is None:

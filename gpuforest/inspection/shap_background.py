@@ -38,20 +38,30 @@ class BackgroundExplainer:
     weights: np.ndarray
 
     @classmethod
-    def of(cls, forest: Forest, background: Array, backend: Backend) -> BackgroundExplainer:
+    def of(
+        cls, forest: Forest, background: Array, backend: Backend, limit: int | None = None
+    ) -> BackgroundExplainer:
         """
         Parameters
         ----------
         background : [Z, F]
+        limit : bytes that the weights may take; None: any
 
         Raises
         ------
-        ValueError : a forest whose predictions SHAP values of trees do not add up to
+        ValueError : a forest whose predictions SHAP values of trees do not add up to; the limit
+            is too little
         """
         refuse(forest)
         _, shape = backend.covers(forest, np.ones(len(forest.values)))
         codes = backend.asnumpy(bin_matrix(background, forest.edges, backend).codes)
         widest = int(shape[:, 0].max())
+        if limit is not None and (needed := 8 * (widest + 1) ** 2) > limit:
+            raise ValueError(
+                f"SHAP values beside a background take {needed / 1e6:.3g} MB for paths of "
+                f"{widest} features, and there are {limit / 1e6:.3g} MB: raise memory_limit, leave "
+                "background out, or train with a lower max_depth"
+            )
         return cls(forest, codes, shape, columns_of(forest), weights_for(widest))
 
     def values(self, X: Array, backend: Backend) -> np.ndarray:

@@ -16,14 +16,13 @@ from gpuforest.combinations import all_terms
 from gpuforest.common.progress import report
 from gpuforest.forest import Forest, tree_groups
 from gpuforest.inspection.views import some_trees
+from gpuforest.memory import walked_at_once
 from gpuforest.nodes import is_leaf, unpack
 from gpuforest.sampling import Sampling, draw_bags
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.binning import BinnedMatrix
-
-PAIRS_AT_ONCE = 2**20  # of trees and rows walked at once: some 24 MiB
 
 
 def unbiased_importances(
@@ -41,7 +40,7 @@ def unbiased_importances(
     counts = np.ones(sampling.n_rows, bool) if sampling.weights is None else sampling.weights > 0
     found = np.zeros((forest.edges.n_features, T))
     for begin, end in tree_groups(forest):
-        step = max(1, PAIRS_AT_ONCE // sampling.n_rows)
+        step = walked_at_once(sampling.n_rows, backend.memory_budget)
         for first in range(begin, end, step):
             last = min(first + step, end)
             bags = to_host(draw_bags(sampling, forest.seed, first, last, backend))

@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from joblib import cpu_count
 
-from gpuforest import RandomForestClassifier
+from gpuforest import HistGradientBoostingClassifier, RandomForestClassifier
 from gpuforest.common import parallel
+from gpuforest.common.arguments import MOST_THREADS, thread_count
 from gpuforest.common.parallel import Team, cut_evenly, parallel_map
 from gpuforest.inspection.paths import decision_paths
 
@@ -58,10 +60,7 @@ def test_threads_end_soon_after_their_call():
     fitted(0)
     before = threading.active_count()
     fitted(1, 4).predict(data()[0])
-    patience = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < patience:
-        time.sleep(0.01)
-    assert threading.active_count() <= before
+    assert ended_soon(before)
 
 
 # interrupts
@@ -240,6 +239,70 @@ def test_a_team_does_all_work_and_raises_an_error_of_it(n_threads):
     team.close()
     while threading.active_count() > before - (n_threads - 1):
         time.sleep(0.01)
+
+
+def ended_soon(before):
+    patience = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < patience:
+        time.sleep(0.01)
+    return threading.active_count() <= before
+
+
+def starting(monkeypatch, n, error):
+    """After n threads, the start of another raises the error."""
+    begin, left = threading.Thread.start, [None] * n
+
+    def start(thread):
+        if not left:
+            raise error
+        left.pop()
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(parallel, "_warned", set())
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_fewer_threads_where_the_system_starts_no_more(n, monkeypatch, caplog):
+    before = threading.active_count()
+    starting(monkeypatch, n, RuntimeError("can't start new thread"))
+    team, done = Team(200), []
+    assert team.n_threads == n + 1
+    team.run(done.append, 50)
+    assert sorted(done) == list(range(50))
+    assert parallel_map(lambda i: -i, range(50), 4) == [-i for i in range(50)]
+    team.close()
+    assert ended_soon(before)
+    (record,) = caplog.records
+    assert record.message.startswith("can't start new thread, going on with fewer threads: ")
+
+
+def test_an_interrupt_while_threads_start_leaves_none(monkeypatch):
+    before = threading.active_count()
+    starting(monkeypatch, 3, KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        Team(200)
+    assert ended_soon(before)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_the_same_models_by_fewer_threads(n, monkeypatch):
+    X, y = data()
+    boosting = HistGradientBoostingClassifier(max_iter=5, backend="numba", n_jobs=3)
+    expected = boosting.fit(X, y).predict_proba(X), fitted(0, 1).predict_proba(X)
+    starting(monkeypatch, n, RuntimeError("can't start new thread"))
+    found = boosting.fit(X, y).predict_proba(X), fitted(0, 3).predict_proba(X)
+    assert np.array_equal(found, expected)
+
+
+def test_threads_are_bounded_by_the_work_and_the_processors(monkeypatch):
+    assert thread_count(10**6) == MOST_THREADS * cpu_count()
+    assert [thread_count(n) for n in (1, 2, 4)] == [1, 2, 4]
+    made, real = [], parallel.start
+    monkeypatch.setattr(parallel, "start", lambda work, n: made.append(n) or real(work, n))
+    X, y = data(300)
+    HistGradientBoostingClassifier(max_iter=1, backend="numba", n_jobs=4).fit(X[:, :2], y)
+    assert max(made) == 2  # as many as features
 
 
 @pytest.mark.skipif(not parallel.CAN_MOVE, reason="this system does not move threads")

@@ -38,6 +38,18 @@ def test_one_more_listener_takes_nothing_from_the_first():
     assert first == [*ALL, ("", 5, 6)]
 
 
+def test_an_interrupt_as_a_stage_begins_ends_it():
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), also(stop):
+        work()
+    recorded = []
+    with listening(lambda *r: recorded.append(r)):
+        report(5, 6)
+    assert recorded == [("", 5, 6)]
+
+
 def test_seconds_add_up_by_stage():
     with listening() as seconds:
         for _ in range(2):

@@ -128,6 +128,15 @@ def test_labels(kind, y, message):
         kind().fit(X, y)
 
 
+@pytest.mark.skipif(not hasattr(pl, "Int128"), reason="polars before 1.18")
+@pytest.mark.parametrize("kind", ALL)
+def test_integers_that_numpy_lacks(kind):
+    wide = pl.Series(Y.tolist(), dtype=pl.Int128)
+    for name, given in (("y", (wide,)), ("sample_weight", (Y, wide))):
+        with pytest.raises(ValueError, match=rf"^{name} \(polars.*Int128\) cannot be read"):
+            kind().fit(X, *given)
+
+
 @pytest.mark.parametrize("kind", [DecisionTreeRegressor, RandomForestRegressor])
 def test_targets(kind):
     with pytest.raises(ValueError, match="y must hold real numbers"):

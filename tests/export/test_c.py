@@ -142,7 +142,7 @@ def test_codes_that_no_category_has_are_others(build):
 
 @compiled
 def test_names_of_any_kind_and_tables_of_labels(build):
-    names = ["*/ int x;", 'a "b" \\', "??/", "größe\n"]
+    names = ["*/ int x;", 'a "b" \\', "???/", "größe\n"]
     fitted = gf.RandomForestClassifier(2, max_depth=2, random_state=0, backend="numpy")
     labels = np.array(['"', "\\", "é1", "??)", "a\nb"])[np.arange(150) % 5]
     fitted.fit(ROWS[:, :4], labels)
@@ -171,3 +171,10 @@ def test_a_file_is_whole_or_not_there(tmp_path):
     with pytest.raises(OSError, match="absent"):
         gf.export_c(model("tree"), tmp_path / "absent" / "model.c")
     assert [file.name for file in tmp_path.iterdir()] == ["model.c"]
+
+
+def test_labels_that_are_no_text():
+    fitted = gf.DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], ["a", "b\ud800"])
+    for export in (gf.export_c, lambda tree: pytest.importorskip("onnx") and tree.to_onnx()):
+        with pytest.raises(ValueError, match=r"the class 'b\\ud800' has a lone surrogate"):
+            export(fitted)

@@ -30,6 +30,8 @@ from gpuforest.export import container, model_file
         {"feature_names": ["a"]},
         {"feature_names": [1, 2, 3, 4]},
         {"feature_names": 4},
+        {"feature_names": ["a", "b", "c", "a"]},
+        {"combine": "sum"},
         {"classes": ["a", "b"], "classes_dtype": "str"},
         {"classes": [1, 2, 3], "classes_dtype": "object"},
         {"classes": "abc", "classes_dtype": "str"},
@@ -83,6 +85,16 @@ def test_a_header_key_that_is_missing_or_comes_twice(key, tmp_path):
         container.write(tmp_path / "changed", changed, arrays)
         with pytest.raises(ModelFormatError, match=f"no header key '{key}'|twice"):
             gpuforest.load(tmp_path / "changed")
+
+
+def test_trees_vote_as_they_were_trained_to(tmp_path):
+    model, X = fitted(max_depth=2)
+    model.set_params(voting="hard").save(tmp_path / "model")  # of the next fit
+    loaded = gpuforest.load(tmp_path / "model")
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert not np.array_equal(
+        loaded.fit(X, model.predict(X)).predict_proba(X), model.predict_proba(X)
+    )
 
 
 def test_errors_where_no_row_is_out_of_bag(tmp_path):

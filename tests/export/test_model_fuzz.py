@@ -5,6 +5,7 @@ crash, a hang or a file that asks for too much memory fails one test instead of 
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gpuforest
-from gpuforest import DecisionTreeRegressor, ModelFormatError, RandomForestClassifier
+from gpuforest import (
+    DecisionTreeRegressor,
+    HistGradientBoostingClassifier,
+    ModelFormatError,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from gpuforest.export import container
 from gpuforest.export.model_file import ARRAYS, HEADER
 from gpuforest.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT
@@ -47,7 +54,8 @@ values = st.recursive(
     max_leaves=8,
 )
 indices = st.integers(0, 2**16)  # of whatever there is, modulo how many there are
-models = st.sampled_from(["classifier", "tree", "categories"])
+MODELS = ("classifier", "tree", "categories", "boosting", "draws")
+models = st.sampled_from(MODELS)
 
 
 @cache
@@ -59,6 +67,12 @@ def whole(model):
         fitted.fit(X, X[:, 1] * 2.5)
     elif model == "categories":
         fitted = DecisionTreeRegressor(categorical_features=[1], max_depth=3, backend="numpy")
+        fitted.fit(X, X[:, 1] * 2.5)
+    elif model == "boosting":
+        fitted = HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=4, backend="numpy")
+        fitted.set_params(min_samples_leaf=2, random_state=0).fit(X, X[:, 1] > 5)
+    elif model == "draws":
+        fitted = RandomForestRegressor(3, max_depth=3, random_state=0, backend="numpy")
         fitted.fit(X, X[:, 1] * 2.5)
     else:
         fitted = RandomForestClassifier(3, max_depth=3, random_state=0, backend="numpy")
@@ -82,6 +96,12 @@ def loads(content):
     seen[True] += 1
     found = model.set_params(backend="numpy").predict(X[:, : model.n_features_in_])
     assert found.shape == (len(X),)
+    if hasattr(model, "_sampling_") and not hasattr(model, "classes_"):
+        try:
+            model.set_params(memory_limit=2**28).predict(X[:, : model.n_features_in_], True)
+        except ValueError as error:
+            if not re.search("memory_limit|bootstrap=True", str(error)):
+                raise
     return True
 
 
@@ -94,7 +114,7 @@ def written(text, arrays):
 
 def cuts():
     """The file ends early, anywhere, or goes on after its end."""
-    for model in ("classifier", "tree", "categories"):
+    for model in MODELS[:3]:
         content = whole(model)[0]
         assert not any(loads(content[:size]) for size in range(len(content)))
         assert not loads(content + b"\0")

@@ -138,7 +138,7 @@ def test_a_fit_says_more_than_a_file(tmp_path):
 
 def test_what_is_not_recorded_is_said_to_be_so():
     model = fitted("RandomForestRegressor")
-    del model._training_, model.backend_
+    del model._training_, model._seconds_, model.backend_
     told = Page(model.report()).after("not recorded")
     assert told.startswith("training rows, seconds of training, memory of training, trained on")
 

@@ -1,14 +1,20 @@
 """Standard errors by the infinitesimal jackknife, beside its formula row by row."""
 
+import json
+
 import numpy as np
 import pytest
 
+import gpuforest
 from gpuforest import (
     BaggingRegressor,
     DecisionTreeRegressor,
     ExtraTreesRegressor,
     RandomForestRegressor,
 )
+from gpuforest.estimators import memory
+from gpuforest.export import container
+from gpuforest.export.model_file import ARRAYS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
@@ -59,6 +65,26 @@ def test_several_outputs():
     assert mean.shape == found.shape == (7, 2)
     assert (found >= 0).all()
     assert found.any()
+
+
+def test_more_memory_than_there_is(tmp_path, monkeypatch):
+    """A file of few bytes may have been trained on many rows, whose draws take memory."""
+    path = tmp_path / "model"
+    model = RandomForestRegressor(3, random_state=0, backend="numpy").fit(X, Y)
+    model.save(path)
+    text, arrays = container.read(path, ARRAYS)
+    header = json.loads(text)
+    header["draws"]["n_rows"] = 2**31 - 1
+    container.write(path, json.dumps(header), arrays)
+    loaded = gpuforest.load(path)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 10**9)
+    words = "3 times 2147483647, which takes 2577. MB, and there are "
+    with pytest.raises(ValueError, match=words + "8000 MB"):
+        loaded.predict(X, return_std=True)
+    with pytest.raises(ValueError, match=words + "90 MB"):
+        loaded.set_params(memory_limit=90 * 10**6).predict(X, return_std=True)
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    model.set_params(memory_limit=90 * 10**6).predict(X, return_std=True)
 
 
 def test_forests_that_do_not_draw_are_refused():

@@ -110,6 +110,12 @@ def test_paths_of_many_features():
     np.testing.assert_allclose(values.sum(axis=1) + y.mean(), y[:5], rtol=0, atol=1e-9)
     tree.set_params(backend="numba")
     assert np.array_equal(tree.shap_values(X[:5], background=X), values)
+    # the weights of 39 features take 12,800 bytes
+    tree.set_params(memory_limit=13_000)
+    assert np.array_equal(tree.shap_values(X[:5], background=X), values)
+    with pytest.raises(ValueError, match=r"take 0\.0128 MB for paths of 39 .* raise memory_"):
+        tree.set_params(memory_limit=12_000).shap_values(X[:5], background=X)
+    assert tree.shap_values(X[:5]).shape == values.shape
 
 
 def test_small_trees():

@@ -76,7 +76,7 @@ def test_names():
         categorical("forest").to_onnx(feature_names=["label", "a", "b", "c"])
 
 
-@pytest.mark.parametrize("name", ["int", "", "2nd", "a-b", "é", "a b", "walk"])
+@pytest.mark.parametrize("name", ["int", "", "2nd", "a-b", "é", "a b", "walk", "main"])
 def test_names_that_c_does_not_have(name):
     words = f"name={name!r} is no name of a function in C: pass another"
     with refused(words) if name == "int" else pytest.raises(ValueError, match=re.escape(words)):

@@ -67,7 +67,7 @@ def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
     known = getattr(estimator, "_training_", {})
     source, names = getattr(estimator, "source_", {}), feature_names(estimator)
     edges, F = estimator.forest_.edges, estimator.n_features_in_
-    rows, seconds = known.get("rows"), known.get("seconds")
+    rows, seconds = known.get("rows"), getattr(estimator, "_seconds_", None)
     n_kinds = len(edges.categories)
     facts: list[tuple[str, Any]] = [
         ("training rows", None if rows is None else f"{rows:,}"),

@@ -1,0 +1,27 @@
+"""Work on many numbers in blocks, which take little memory and stay in a cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import numpy as np
+
+BLOCK = 2**14
+
+
+def blocks(n: int) -> Iterator[slice]:
+    """Slices that cover n numbers."""
+    return (slice(i, i + BLOCK) for i in range(0, n, BLOCK))
+
+
+def exact_sum(parts: Iterable[np.ndarray]) -> float:
+    """The sum of all numbers of some arrays, rounded once, and so free of any order.
+
+    Raises
+    ------
+    OverflowError : it is no float64
+    """
+    # a list is summed several times as fast as an array
+    return math.fsum(chain.from_iterable(part.tolist() for part in parts))
