@@ -26,6 +26,7 @@ from gpuforest.kernels.gradients.records import (
     LossNumbers,
     Units,
 )
+from gpuforest.nodes import unpack
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -170,7 +171,9 @@ def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Ro
             tree = trees[k] = trees[k]._replace(values=trees[k].values / (units.g * rules[k].g))
             steps = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
         values = np.minimum(np.maximum(steps, -MOST_STEP), MOST_STEP)
-        diverges |= bool((values != steps).any())
+        if b.loss.by_order:
+            values = in_monotonic_order(tree, b.signs, values)
+        diverges |= bool((np.abs(values) >= MOST_STEP).any())
         found.append(values)
     booster.add_values(raw, trees, found)
     return Round(trees, found, [(1.0 / units.g, r.h) for r in rules], diverges=diverges)
@@ -268,6 +271,34 @@ def leaf_values(
         if b.loss.number == HUBER and len(own):
             found[leaf] += huber_step(rest - found[leaf], weight, loss.delta)
     return found
+
+
+def in_monotonic_order(tree: GrownTree, signs: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The leaves' values f64[L], cut off where the two sides of a split break its constraint: both
+    at the middle between the leaves that break it most.
+
+    Medians need it: the bounds within which trees grow are those of mean gradients.
+    """
+    if not signs.any():
+        return values
+    values = values.copy()
+    feature, _, _, child = unpack(np, tree.nodes)
+    leaves: list[slice] = [slice(0, 0)] * len(feature)  # below each node
+    for node in range(len(feature) - 1, -1, -1):  # children come after their parents
+        at = int(child[node])
+        if feature[node] < 0:
+            leaves[node] = slice(at, at + 1)
+            continue
+        left, right = leaves[at], leaves[at + 1]
+        leaves[node] = slice(left.start, right.stop)
+        if sign := signs[feature[node]]:
+            low, high = (values[side] for side in (left, right)[:: int(sign)])
+            most, least = low.max(), high.min()
+            if most > least:
+                middle = (most + least) * 0.5
+                np.minimum(low, middle, out=low)
+                np.maximum(high, middle, out=high)
+    return values
 
 
 def huber_step(rest: np.ndarray, weight: np.ndarray | None, delta: float) -> float:
