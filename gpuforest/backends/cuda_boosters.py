@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
 from gpuforest.boosting.losses import exact_sum
-from gpuforest.boosting.rounds import SUM_BITS, Round, in_monotonic_order, room_of
+from gpuforest.boosting.rounds import SUM_BITS, Round, has_rests, in_monotonic_order, room_of
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
@@ -309,10 +309,15 @@ class CudaBooster:
             out = self._new_out(int(self._states()["n_nodes"].max()))
         arguments: tuple[Any, ...] = self.table, self.rules, b.learning_rate, out
         backend.launch("boosted_tree", "finish", (s.K,), arguments, macros=macros)
+        blocks = (backend.blocks((out.M + 1) // 2),)
+        if has_rests(b):
+            arguments = (
+                loss, self.rows, out, self.largest.scale, b.l2, b.loss.most_value, b.learning_rate,
+            )  # fmt: skip
+            backend.launch("gradients", "with_rests", blocks, arguments)
         if b.loss.by_order:
             share = b.loss.quantile if b.loss.number == QUANTILE else 0.5
             arguments = loss, self.rows, out, share, b.learning_rate, self.residuals, self.weights
-            blocks = (backend.blocks((out.M + 1) // 2),)
             backend.launch("boosted_tree", "leaf_values", blocks, arguments, macros=macros)
             if b.signs.any():
                 self._put_in_order(out)

@@ -23,6 +23,7 @@ from gpuforest.kernels.gradients.records import (
     MOST_GRADIENT,
     MOST_STEP,
     QUANTILE,
+    REST_BITS,
     LossNumbers,
     Units,
 )
@@ -168,7 +169,10 @@ def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Ro
     for k in range(K):
         with np.errstate(over="ignore"):
             # trees grow from gradients of size one, see `rules_of`
-            tree = trees[k] = trees[k]._replace(values=trees[k].values / (units.g * rules[k].g))
+            tree = trees[k]
+            if has_rests(b):
+                tree = with_rests(tree, booster.rests(loss, raw, units, tree.ranges), rules[k])
+            tree = trees[k] = tree._replace(values=tree.values / (units.g * rules[k].g))
             steps = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
         values = np.minimum(np.maximum(steps, -MOST_STEP), MOST_STEP)
         if b.loss.by_order:
@@ -251,6 +255,20 @@ def most_value(b: Boosting, unit: float) -> float:
     """The largest size of what a node predicts, if gradients are multiplied by `unit`, and then
     count as of size one."""
     return b.loss.most_value * unit * 2.0 ** -room_of(b)
+
+
+def has_rests(b: Boosting) -> bool:
+    """Whether leaves' values need what rounding left of gradients and hessians, see
+    kernels/gradients. Within monotonic bounds values follow from the sums that the splits had."""
+    return b.loss.is_log and not b.signs.any()
+
+
+def with_rests(tree: GrownTree, rests: np.ndarray, rules: BoostRules) -> GrownTree:
+    """The tree with leaves' values from all digits of their sums; rests i64[L, 2]."""
+    g, h = (tree.sums[:, i] + rests[:, i] * 2.0 ** (rules.n_bits - REST_BITS) for i in (0, 1))
+    bottom = h * rules.h + rules.l2
+    values = np.where(bottom > 0, -(g * rules.g) / np.where(bottom > 0, bottom, 1.0), 0.0)
+    return tree._replace(values=np.minimum(np.maximum(values, -rules.most), rules.most))
 
 
 def leaf_values(
