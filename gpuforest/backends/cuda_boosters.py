@@ -14,7 +14,15 @@ import numpy as np
 
 from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
 from gpuforest.boosting.losses import exact_sum
-from gpuforest.boosting.rounds import SUM_BITS, Round, has_rests, in_monotonic_order, room_of
+from gpuforest.boosting.rounds import (
+    ENOUGH_BITS,
+    SUM_BITS,
+    Round,
+    digits_of_hessians,
+    has_rests,
+    in_monotonic_order,
+    room_of,
+)
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
@@ -313,6 +321,7 @@ class CudaBooster:
         if has_rests(b):
             arguments = (
                 loss, self.rows, out, self.largest.scale, b.l2, b.loss.most_value, b.learning_rate,
+                digits_of_hessians(b), ENOUGH_BITS,
             )  # fmt: skip
             backend.launch("gradients", "with_rests", blocks, arguments)
         if b.loss.by_order:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62
+ENOUGH_BITS = 29  # of a row's part in a sum: a leaf's value is then right to 1e-9
 KEYS_AT_ONCE = 256  # keys of trees: one takes as long as all of these
 
 
@@ -170,8 +171,9 @@ def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Ro
         with np.errstate(over="ignore"):
             # trees grow from gradients of size one, see `rules_of`
             tree = trees[k]
-            if has_rests(b):
-                tree = with_rests(tree, booster.rests(loss, raw, units, tree.ranges), rules[k])
+            if len(few := with_few_digits(b, tree)):
+                rests = booster.rests(loss, raw, units, tree.ranges[few])
+                tree = with_rests(tree, few, rests, rules[k])
             tree = trees[k] = tree._replace(values=tree.values / (units.g * rules[k].g))
             steps = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
         values = np.minimum(np.maximum(steps, -MOST_STEP), MOST_STEP)
@@ -263,12 +265,28 @@ def has_rests(b: Boosting) -> bool:
     return b.loss.is_log and not b.signs.any()
 
 
-def with_rests(tree: GrownTree, rests: np.ndarray, rules: BoostRules) -> GrownTree:
-    """The tree with leaves' values from all digits of their sums; rests i64[L, 2]."""
-    g, h = (tree.sums[:, i] + rests[:, i] * 2.0 ** (rules.n_bits - REST_BITS) for i in (0, 1))
+def digits_of_hessians(b: Boosting) -> int:
+    """The bits that hessians of a leaf's rows need in the mean, or the leaf looks for more; where
+    many rows leave fewer, 8 less than the largest hessian has."""
+    return max(0, min(ENOUGH_BITS, SUM_BITS - 2 * b.n_bits - 8))
+
+
+def with_few_digits(b: Boosting, tree: GrownTree) -> np.ndarray:
+    """The numbers i64[...] of the leaves whose hessians, or gradients, have too few digits."""
+    if not has_rests(b):
+        return np.zeros(0, np.int64)
+    g, h, n = tree.sums.T
+    return np.flatnonzero((h < n << digits_of_hessians(b)) | (np.abs(g) < n << ENOUGH_BITS))
+
+
+def with_rests(tree: GrownTree, few: np.ndarray, rests: np.ndarray, rules: BoostRules) -> GrownTree:
+    """The tree with values of a few leaves from all digits of their sums; rests i64[n, 2]."""
+    finer = 2.0 ** (rules.n_bits - REST_BITS)
+    g, h = (tree.sums[few, i] + rests[:, i] * finer for i in (0, 1))
     bottom = h * rules.h + rules.l2
     values = np.where(bottom > 0, -(g * rules.g) / np.where(bottom > 0, bottom, 1.0), 0.0)
-    return tree._replace(values=np.minimum(np.maximum(values, -rules.most), rules.most))
+    tree.values[few] = np.minimum(np.maximum(values, -rules.most), rules.most)
+    return tree
 
 
 def leaf_values(

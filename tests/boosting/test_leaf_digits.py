@@ -51,7 +51,7 @@ def worst(fit: Fit, backend: Backend) -> float:
 @pytest.mark.parametrize("name", ["poisson", "gamma"])
 def test_values_of_leaves_have_all_their_digits(name: str, kind: type[Backend]) -> None:
     for seed in range(3 if kind is NumpyBackend else 25):
-        assert worst(spread(name, seed), kind()) < 1e-11
+        assert worst(spread(name, seed), kind()) < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_rows_that_come_as_a_surprise_leave_the_others_alone(
         """The mean deviance of the rows that are not far."""
         model = HistGradientBoostingRegressor(
             loss, learning_rate=rate, max_iter=20, min_samples_leaf=10, early_stopping=False,
-            random_state=0, n_jobs=1,
+            random_state=0, backend="numba", n_jobs=1,
         )  # fmt: skip
         p, own = model.fit(X, target).predict(X)[~far], y[~far]
         if loss == "gamma":

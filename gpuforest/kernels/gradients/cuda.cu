@@ -147,11 +147,11 @@ __device__ __forceinline__ i64 rest_of(double x, double finer) {
   return (i64)floor((x - floor(x + 0.5)) * finer + 0.5);
 }
 
-// Sets the values of leaves of the one tree, and what they add, from all digits of their sums: as
-// with_rests in boosting/rounds.py. A block for each leaf.
+// Sets the values of leaves of the one tree, and what they add, from all digits of their sums where
+// these have too few: as with_rests in boosting/rounds.py. A block for each leaf.
 extern "C" __global__ void __launch_bounds__(THREADS)
 with_rests(LossOf loss, TreeRows rows, TreesOut out, const double* scale, double l2, double most,
-           double rate) {
+           double rate, i64 h_bits, i64 g_bits) {
   __shared__ i64 shared[THREADS / 32];
   i64 L = (out.M + 1) / 2, n = ((i64)out.at[0] + 1) / 2;
   u64* leaves = out.at + 4 + out.M;
@@ -159,6 +159,8 @@ with_rests(LossOf loss, TreeRows rows, TreesOut out, const double* scale, double
   most = most * scale[0] * scale[2];
   for (i64 leaf = blockIdx.x; leaf < n; leaf += gridDim.x) {
     const i64 *sums = (i64*)leaves + 3 * leaf, *own = (i64*)leaves + 5 * L + 5 * leaf;
+    i64 size = sums[0] < 0 ? -sums[0] : sums[0];
+    if (sums[1] >= sums[2] << h_bits && size >= sums[2] << g_bits) continue;
     const i32* order = rows.order + (own[4] & 1) * rows.N;
     i64 g = 0, h = 0;
     for (i64 i = own[0] + threadIdx.x; i < own[1]; i += blockDim.x) {

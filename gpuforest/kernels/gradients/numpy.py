@@ -12,8 +12,8 @@ so that one addition adds two numbers. `n_bits` is wide enough for the number of
 units leave room for the sums of all rows, so no carry reaches the other number.
 
 What rounding leaves of a number is a whole number as well, of a finer unit: 2**(REST_BITS - n_bits)
-of it are one of the first. Leaves of losses with a log link add these up too, because their rows'
-hessians may be so much smaller than the largest that few digits of them are in the first.
+of it are one of the first. Leaves of losses with a log link add these up too, where hessians of
+their rows are so much smaller than the largest that few digits of them are in the first.
 """
 
 from __future__ import annotations
