@@ -37,7 +37,7 @@ from gpuforest.kernels.boosted_tree.records import (
 )
 from gpuforest.kernels.decorators import PreparedCall
 from gpuforest.kernels.gradients import numba as compiled_gradients
-from gpuforest.kernels.gradients.numpy import gradients, largest
+from gpuforest.kernels.gradients.numpy import gradients, largest, rests
 from gpuforest.kernels.gradients.records import LossNumbers, Units
 
 if TYPE_CHECKING:
@@ -115,6 +115,12 @@ class Booster:
     def gradients(self, loss: LossNumbers, raw: Array, units: Units) -> None:
         """Compute the stats of all rows from raw f64[K, N]."""
         gradients(loss, self.y, raw, self.weight, units, self.stats)
+
+    def rests(self, loss: LossNumbers, raw: Array, units: Units, ranges: Array) -> Array:
+        """The sums i64[L, 2] of what rounding left of the gradients and hessians of each leaf's
+        rows; ranges i64[L, 4] of the round's one tree."""
+        found = rests(loss, self.y, raw, self.weight, units)[0][self.rows[0]]
+        return np.stack([found[begin:end].sum(axis=0) for begin, end in ranges[:, :2]])
 
     def trees(self, rules: list[BoostRules], rows: Array, others: Array) -> list[GrownTree]:
         """The K trees of a round, grown from the rows i32[R]; others i32[...] are only divided
@@ -240,6 +246,19 @@ class NumbaBooster(Booster):
 
         blocks = self._blocks()
         self.team.run(lambda i: part(blocks[i]), len(blocks))
+
+    def rests(self, loss: LossNumbers, raw: Array, units: Units, ranges: Array) -> Array:
+        out, n = np.empty((len(ranges), 2), np.int64), min(len(self._blocks()), len(ranges))
+
+        def part(i: int) -> None:
+            begin, end = len(ranges) * i // n, len(ranges) * (i + 1) // n
+            compiled_gradients.rests(
+                loss, self.y, raw, self.weight, units, self.rows[0], ranges, begin, end, out,
+                np.empty((7, compiled_gradients.BLOCK)),
+            )  # fmt: skip
+
+        self.team.run(part, n)
+        return out
 
     def trees(self, rules: list[BoostRules], rows: Array, others: Array) -> list[GrownTree]:
         """Each thread grows trees of its own, and all share the work on those that are left over,

@@ -14,7 +14,15 @@ import numpy as np
 
 from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
 from gpuforest.boosting.losses import exact_sum
-from gpuforest.boosting.rounds import SUM_BITS, Round, most_value, power_of_two, room_of
+from gpuforest.boosting.rounds import (
+    ENOUGH_BITS,
+    SUM_BITS,
+    Round,
+    digits_of_hessians,
+    has_rests,
+    in_monotonic_order,
+    room_of,
+)
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
@@ -139,10 +147,8 @@ class CudaBooster:
         if b.loss.is_bounded:  # see `units_of` in boosting/rounds.py
             most[:] = 1.0 if b.weight is None else b.weight.max()
             most[1] *= b.loss.most_hessian
-        room = room_of(b)
-        self.most_value = most_value(b, power_of_two(room, most[0]))
         self.largest = Largest(
-            backend.asarray(most.view(np.uint64)), backend.empty(7, xp.float64), room,
+            backend.asarray(most.view(np.uint64)), backend.empty(7, xp.float64), room_of(b),
             SUM_BITS - 2 * b.n_bits, s.words == 1, b.loss.is_bounded,
         )  # fmt: skip
 
@@ -179,7 +185,7 @@ class CudaBooster:
             backend.asarray(n_bins), backend.asarray(kinds), backend.asarray(signs),
             backend.asarray(groups) if s.n_groups else None, self.largest.scale, s.n_groups,
             b.min_rows, b.max_depth, s.leaves, b.max_leaves < s.drawn, b.l2,
-            self.most_value, b.share,
+            b.loss.most_value, b.share,
         )  # fmt: skip
         self.out = self._new_out(M) if s.leaves - 1 <= STEPS_AT_ONCE else None
 
@@ -319,15 +325,31 @@ class CudaBooster:
             out = self._new_out(int(self._states()["n_nodes"].max()))
         arguments: tuple[Any, ...] = self.table, self.rules, b.learning_rate, out
         backend.launch("boosted_tree", "finish", (s.K,), arguments, macros=macros)
+        blocks = (backend.blocks((out.M + 1) // 2),)
+        if has_rests(b):
+            arguments = (
+                loss, self.rows, out, self.largest.scale, b.l2, b.loss.most_value, b.learning_rate,
+                digits_of_hessians(b), ENOUGH_BITS,
+            )  # fmt: skip
+            backend.launch("gradients", "with_rests", blocks, arguments)
         if b.loss.by_order:
             share = b.loss.quantile if b.loss.number == QUANTILE else 0.5
             arguments = loss, self.rows, out, share, b.learning_rate, self.residuals, self.weights
-            blocks = (backend.blocks((out.M + 1) // 2),)
             backend.launch("boosted_tree", "leaf_values", blocks, arguments, macros=macros)
+            if b.signs.any():
+                self._put_in_order(out)
         grid = self._shares(s.N, THREADS, s.K), s.K
         arguments = self.rows, out, self.raw
         backend.launch("boosted_tree", "add_values", grid, arguments, macros=macros)
         return out
+
+    def _put_in_order(self, out: TreesOut) -> None:
+        """Have what leaves of the one tree add respect monotonic constraints; the host waits."""
+        tree, added = self._tree(self.backend.asnumpy(out.at)[0], out.M)
+        values = in_monotonic_order(tree, self.boosting.signs, added)
+        first = HEAD + out.M + 4 * ((out.M + 1) // 2)
+        there = self.backend.asarray(values.view(np.uint64))
+        out.at[0, first : first + len(values)] = there
 
     def _fetched(self, out: TreesOut) -> Round | None:
         """The finished trees; None: gradients were too large for float64."""

@@ -15,10 +15,12 @@ log_loss, K = 1   logit       ln(1 + exp(raw)) - y raw                       exp
 log_loss, K > 2   softmax     ln(sum_k exp(raw_k)) - raw_y                   softmax_k - [y = k]
 ================  ==========  =============================================  =====================
 
-Hessians are second derivatives; those of absolute_error, quantile and huber are one. Of log_loss a
-leaf adds at most 30 before the learning rate. Where rows of a class come as a surprise, hessians
-are so small that a Newton step is far too long. LogitBoost cuts off the responses of single rows
-at 4 to 8 (Friedman, Hastie and Tibshirani, "Additive logistic regression", 2000).
+Hessians are second derivatives; those of absolute_error, quantile and huber are one. Before the
+learning rate, a leaf adds at most 30 of log_loss, and at most 3 where the link is log. Where rows
+come as a surprise, hessians are so small that a Newton step is far too long: of "gamma" it is
+1 - 1/r where targets are r times the predictions, and ln(r) would be the best. LogitBoost cuts off
+the responses of single rows at 4 to 8 (Friedman, Hastie and Tibshirani, "Additive logistic
+regression", 2000); LightGBM and XGBoost have max_delta_step.
 
 Sources: Friedman, "Greedy function approximation: a gradient boosting machine", Annals of
 Statistics 29(5), 2001; Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning",
@@ -53,6 +55,7 @@ NUMBERS = {
 }
 HUBER_QUANTILE = 0.9  # of the absolute residuals: beyond it a row is an outlier
 MOST_VALUE_OF_CLASSES = 30.0
+MOST_VALUE_OF_LOGS = 3.0
 LEAST_SHARE = 1e-15  # of a class: its logarithm is finite
 
 
@@ -107,6 +110,8 @@ class Loss:
     @property
     def most_value(self) -> float:
         """The largest size of what a leaf adds, before the learning rate."""
+        if self.is_log:
+            return MOST_VALUE_OF_LOGS
         return MOST_VALUE_OF_CLASSES if self.is_classes else float("inf")
 
     @property

@@ -23,9 +23,11 @@ from gpuforest.kernels.gradients.records import (
     MOST_GRADIENT,
     MOST_STEP,
     QUANTILE,
+    REST_BITS,
     LossNumbers,
     Units,
 )
+from gpuforest.nodes import unpack
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62
+ENOUGH_BITS = 29  # of a row's part in a sum: a leaf's value is then right to 1e-9
 KEYS_AT_ONCE = 256  # keys of trees: one takes as long as all of these
 
 
@@ -167,10 +170,16 @@ def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Ro
     for k in range(K):
         with np.errstate(over="ignore"):
             # trees grow from gradients of size one, see `rules_of`
-            tree = trees[k] = trees[k]._replace(values=trees[k].values / (units.g * rules[k].g))
+            tree = trees[k]
+            if len(few := with_few_digits(b, tree)):
+                rests = booster.rests(loss, raw, units, tree.ranges[few])
+                tree = with_rests(tree, few, rests, rules[k])
+            tree = trees[k] = tree._replace(values=tree.values / (units.g * rules[k].g))
             steps = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
         values = np.minimum(np.maximum(steps, -MOST_STEP), MOST_STEP)
-        diverges |= bool((values != steps).any())
+        if b.loss.by_order:
+            values = in_monotonic_order(tree, b.signs, values)
+        diverges |= bool((np.abs(values) >= MOST_STEP).any())
         found.append(values)
     booster.add_values(raw, trees, found)
     return Round(trees, found, [(1.0 / units.g, r.h) for r in rules], diverges=diverges)
@@ -250,6 +259,36 @@ def most_value(b: Boosting, unit: float) -> float:
     return b.loss.most_value * unit * 2.0 ** -room_of(b)
 
 
+def has_rests(b: Boosting) -> bool:
+    """Whether leaves' values need what rounding left of gradients and hessians, see
+    kernels/gradients. Within monotonic bounds values follow from the sums that the splits had."""
+    return b.loss.is_log and not b.signs.any()
+
+
+def digits_of_hessians(b: Boosting) -> int:
+    """The bits that hessians of a leaf's rows need in the mean, or the leaf looks for more; where
+    many rows leave fewer, 8 less than the largest hessian has."""
+    return max(0, min(ENOUGH_BITS, SUM_BITS - 2 * b.n_bits - 8))
+
+
+def with_few_digits(b: Boosting, tree: GrownTree) -> np.ndarray:
+    """The numbers i64[...] of the leaves whose hessians, or gradients, have too few digits."""
+    if not has_rests(b):
+        return np.zeros(0, np.int64)
+    g, h, n = tree.sums.T
+    return np.flatnonzero((h < n << digits_of_hessians(b)) | (np.abs(g) < n << ENOUGH_BITS))
+
+
+def with_rests(tree: GrownTree, few: np.ndarray, rests: np.ndarray, rules: BoostRules) -> GrownTree:
+    """The tree with values of a few leaves from all digits of their sums; rests i64[n, 2]."""
+    finer = 2.0 ** (rules.n_bits - REST_BITS)
+    g, h = (tree.sums[few, i] + rests[:, i] * finer for i in (0, 1))
+    bottom = h * rules.h + rules.l2
+    values = np.where(bottom > 0, -(g * rules.g) / np.where(bottom > 0, bottom, 1.0), 0.0)
+    tree.values[few] = np.minimum(np.maximum(values, -rules.most), rules.most)
+    return tree
+
+
 def leaf_values(
     b: Boosting, loss: LossNumbers, tree: GrownTree, raw: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
@@ -268,6 +307,34 @@ def leaf_values(
         if b.loss.number == HUBER and len(own):
             found[leaf] += huber_step(rest - found[leaf], weight, loss.delta)
     return found
+
+
+def in_monotonic_order(tree: GrownTree, signs: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The leaves' values f64[L], cut off where the two sides of a split break its constraint: both
+    at the middle between the leaves that break it most.
+
+    Medians need it: the bounds within which trees grow are those of mean gradients.
+    """
+    if not signs.any():
+        return values
+    values = values.copy()
+    feature, _, _, child = unpack(np, tree.nodes)
+    leaves: list[slice] = [slice(0, 0)] * len(feature)  # below each node
+    for node in range(len(feature) - 1, -1, -1):  # children come after their parents
+        at = int(child[node])
+        if feature[node] < 0:
+            leaves[node] = slice(at, at + 1)
+            continue
+        left, right = leaves[at], leaves[at + 1]
+        leaves[node] = slice(left.start, right.stop)
+        if sign := signs[feature[node]]:
+            low, high = (values[side] for side in (left, right)[:: int(sign)])
+            most, least = low.max(), high.min()
+            if most > least:
+                middle = (most + least) * 0.5
+                np.minimum(low, middle, out=low)
+                np.maximum(high, middle, out=high)
+    return values
 
 
 def huber_step(rest: np.ndarray, weight: np.ndarray | None, delta: float) -> float:

@@ -37,7 +37,8 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         elementary: "LN2_HIGH LN2_LOW LOG2_E FACTORIALS MOST",
         boosted_tree: "MIN_HESSIAN CATEGORY_ROWS",
         category_order: "MOST_TRIED ITERATIONS",
-        gradients: "SQUARED ABSOLUTE QUANTILE HUBER COUNTS GAMMA BINARY MOST_STEP MOST_GRADIENT",
+        gradients: "SQUARED ABSOLUTE QUANTILE HUBER COUNTS GAMMA BINARY MOST_STEP MOST_GRADIENT "
+        "REST_BITS",
         constants: " ".join(name for name in vars(constants) if name.isupper()),
     }.items()
     for name in names.split()

@@ -117,6 +117,17 @@ def test_leaves_of_rare_classes_are_cut_off(cuda, name):
     assert max(np.abs(values).max() for values in found[0].values) == 0.3 * 30.0
 
 
+@pytest.mark.parametrize("weight", ["none", "real"])
+@pytest.mark.parametrize("name", ["poisson", "gamma"])
+def test_steps_of_log_links_are_cut_off(cuda, name, weight):
+    fit = thousands(name, weight, n_rows=1000, min_rows=5)
+    far = fit.codes[:, 3] < 4
+    fit = replace(fit, y=np.where(far, fit.y * (1e4 if name == "poisson" else 1e-4), fit.y))
+    with cuda.order(2):
+        found = check(fit, NumbaBackend(), cuda.backend())
+    assert max(np.abs(values).max() for values in found[0].values) == 0.3 * 3.0
+
+
 @pytest.mark.parametrize(("name", "size"), [("squared_error", 1e300), ("quantile", 1e302)])
 @pytest.mark.parametrize("rate", [1.0, 1e5, 1e12])
 def test_a_fit_that_diverges_ends_as_on_the_cpu(cuda, name, size, rate):

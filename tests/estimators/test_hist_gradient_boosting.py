@@ -231,6 +231,27 @@ def test_monotonic_predictions():
         assert (sign * np.diff(model.predict(rows)) >= 0).all()
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_random_models_respect_monotonic_constraints(loss):
+    n, grid = 120, np.linspace(-3, 3, 40)
+    for seed in range(4):
+        own = np.random.default_rng(seed)
+        X = own.normal(size=(n, 3)).round(1)
+        y = X[:, 0] + np.sin(3 * X[:, 1]) + own.standard_t(2, n)
+        y = np.exp(np.clip(y, -4, 4)) if loss in ("poisson", "gamma") else y
+        weight = own.integers(1, 4, n) if seed % 2 else None
+        model = HistGradientBoostingRegressor(
+            loss, quantile=0.3 if loss == "quantile" else None, monotonic_cst=[1, -1, 0],
+            max_iter=10, min_samples_leaf=3, learning_rate=0.5, random_state=0,
+        ).fit(X, y, weight)  # fmt: skip
+        for f, sign in ((0, 1), (1, -1)):
+            rows = np.repeat(X[:20, None], len(grid), axis=1)
+            rows[:, :, f] = grid
+            steps = np.diff(model.predict(rows.reshape(-1, 3)).reshape(20, -1), axis=1)
+            assert (sign * steps >= 0).all()
+            assert (sign * steps > 0).any()
+
+
 @pytest.mark.parametrize(("options", "y", "message"), [
     ({"loss": "gamma"}, np.zeros(20), "loss='gamma' requires strictly positive y"),
     ({"loss": "poisson"}, -np.ones(20), "loss='poisson' requires non-negative y"),

@@ -45,8 +45,8 @@ __device__ __forceinline__ void make_root(const Own& own, TreeState& s, const Tr
                                           const TreeRules& rules, i64 P) {
   TreeNode& root = own.nodes[0];
   i64 last = WORDS == 2 ? s.sum_last : s.sum_first;
-  make_node(root, s.key, 0, unpacked(s.sum_first, last, rows.n_bits), -rules.most,
-            rules.most);
+  double most = rules.most * rules.scale[0] * rules.scale[2];  // as most_value in boosting/rounds.py
+  make_node(root, s.key, 0, unpacked(s.sum_first, last, rows.n_bits), -most, most);
   root.begin = 0;
   root.end = root.other_begin = rows.R;
   root.other_end = rows.N;

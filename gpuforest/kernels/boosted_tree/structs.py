@@ -172,8 +172,8 @@ class HistPool(NamedTuple):
 
 
 class TreeRules(NamedTuple):
-    """The rules of growing, see `BoostRules`; scale as in `Largest`; limited: leaves are so few
-    that it matters which node is split next."""
+    """The rules of growing, see `BoostRules`; scale as in `Largest`; most: before it is
+    scaled; limited: leaves are so few that it matters which node is split next."""
 
     n_bins: I32s
     kinds: Kinds

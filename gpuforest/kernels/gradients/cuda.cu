@@ -1,7 +1,10 @@
 // Gradients on the device. The specification is numpy.py beside this file.
 #include "shared/cuda.cuh"
+#include "shared/scans.cuh"
 #include "generated/Largest.cuh"
 #include "generated/LossOf.cuh"
+#include "generated/TreeRows.cuh"
+#include "generated/TreesOut.cuh"
 
 // A gradient and a hessian.
 struct Derivatives {
@@ -136,6 +139,47 @@ gradients(LossOf loss, const double* scale, i64 bits, i64 words, i64* stats) {
     for (i64 k = 0; k < loss.K; k++)
       write_stats(weighted(loss, r, some_class(loss, r, k, top, total)), scale, bits, words,
                   stats + (k * loss.N + r) * words);
+  }
+}
+
+// What rounding leaves of a number, in a finer unit.
+__device__ __forceinline__ i64 rest_of(double x, double finer) {
+  return (i64)floor((x - floor(x + 0.5)) * finer + 0.5);
+}
+
+// Sets the values of leaves of the one tree, and what they add, from all digits of their sums where
+// these have too few: as with_rests in boosting/rounds.py. A block for each leaf.
+extern "C" __global__ void __launch_bounds__(THREADS)
+with_rests(LossOf loss, TreeRows rows, TreesOut out, const double* scale, double l2, double most,
+           double rate, i64 h_bits, i64 g_bits) {
+  __shared__ i64 shared[THREADS / 32];
+  i64 L = (out.M + 1) / 2, n = ((i64)out.at[0] + 1) / 2;
+  u64* leaves = out.at + 4 + out.M;
+  double finer = (double)(1ll << (REST_BITS - rows.n_bits));
+  most = most * scale[0] * scale[2];
+  for (i64 leaf = blockIdx.x; leaf < n; leaf += gridDim.x) {
+    const i64 *sums = (i64*)leaves + 3 * leaf, *own = (i64*)leaves + 5 * L + 5 * leaf;
+    i64 size = sums[0] < 0 ? -sums[0] : sums[0];
+    if (sums[1] >= sums[2] << h_bits && size >= sums[2] << g_bits) continue;
+    const i32* order = rows.order + (own[4] & 1) * rows.N;
+    i64 g = 0, h = 0;
+    for (i64 i = own[0] + threadIdx.x; i < own[1]; i += blockDim.x) {
+      Derivatives d = weighted(loss, order[i], one_class(loss, order[i]));
+      g += rest_of(d.g * scale[0], finer);
+      h += rest_of(d.h * scale[1], finer);
+    }
+    g = block_sum(g, shared);
+    h = block_sum(h, shared);
+    if (threadIdx.x > 0) continue;
+    double top = (double)sums[0] + (double)g / finer;
+    double bottom = ((double)sums[1] + (double)h / finer) * scale[3] + l2;
+    double value = bottom > 0.0 ? -(top * scale[2]) / bottom : 0.0;
+    value = value < -most ? -most : value > most ? most : value;
+    value *= scale[6];
+    double added = value * rate;
+    added = added < -MOST_STEP ? -MOST_STEP : added > MOST_STEP ? MOST_STEP : added;
+    leaves[3 * L + leaf] = (u64)__double_as_longlong(value);
+    leaves[4 * L + leaf] = (u64)__double_as_longlong(added);
   }
 }
 

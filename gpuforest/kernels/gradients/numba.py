@@ -13,11 +13,12 @@ from gpuforest.kernels.gradients.records import (
     GAMMA,
     HUBER,
     QUANTILE,
+    REST_BITS,
     SQUARED,
     LossNumbers,
     Units,
 )
-from gpuforest.kernels.types import I64, F64s, F64s2, I64s3
+from gpuforest.kernels.types import I64, F64s, F64s2, I32s, I64s2, I64s3
 
 BLOCK = 1024  # rows at once, whose numbers stay in the first-level cache
 LOG2_E, MOST = elementary.LOG2_E, elementary.MOST
@@ -160,3 +161,34 @@ def gradients(
                     own[first + i, 0] = np.int64(math.floor(scratch[0, i] * units.g + 0.5))
                     whole = np.int64(math.floor(scratch[1, i] * units.h + 0.5))
                     own[first + i, 1] = (whole << bits) + 1
+
+
+@device
+def rest_of(x, finer):
+    """What rounding leaves of a number, in a finer unit."""
+    return np.int64(math.floor((x - math.floor(x + 0.5)) * finer + 0.5))
+
+
+@kernel
+def rests(
+    loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, units: Units, rows: I32s, ranges: I64s2,
+    begin: I64, end: I64, out: I64s2, scratch: F64s2,
+):  # fmt: skip
+    """The sums i64[L, 2] of numpy.py's over the rows of the leaves begin .. end - 1, of a loss with
+    one raw prediction a row; scratch f64[7, BLOCK]."""
+    finer = 2.0 ** (REST_BITS - units.n_bits)
+    own_y, own_raw, own_weight = scratch[4], scratch[5:6], scratch[6, : min(len(weight), BLOCK)]
+    for leaf in range(begin, end):
+        g, h = np.int64(0), np.int64(0)
+        for first in range(ranges[leaf, 0], ranges[leaf, 1], BLOCK):
+            n = min(BLOCK, ranges[leaf, 1] - first)
+            for i in range(n):
+                r = rows[first + i]
+                own_y[i], own_raw[0, i] = y[r], raw[0, r]
+                if len(weight) > 0:
+                    own_weight[i] = weight[r]
+            derive(loss, own_y, own_raw, own_weight, 0, 0, n, scratch)
+            for i in range(n):
+                g += rest_of(scratch[0, i] * units.g, finer)
+                h += rest_of(scratch[1, i] * units.h, finer)
+        out[leaf, 0], out[leaf, 1] = g, h

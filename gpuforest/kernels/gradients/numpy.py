@@ -10,6 +10,10 @@ and free of any order. They share words with a 1 that counts the row:
 
 so that one addition adds two numbers. `n_bits` is wide enough for the number of all rows, and the
 units leave room for the sums of all rows, so no carry reaches the other number.
+
+What rounding leaves of a number is a whole number as well, of a finer unit: 2**(REST_BITS - n_bits)
+of it are one of the first. Leaves of losses with a log link add these up too, where hessians of
+their rows are so much smaller than the largest that few digits of them are in the first.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from gpuforest.kernels.gradients.records import (
     GAMMA,
     HUBER,
     QUANTILE,
+    REST_BITS,
     SQUARED,
     LossNumbers,
     Units,
@@ -93,3 +98,14 @@ def gradients(
         return
     stats[:, :, 0] = whole
     stats[:, :, 1] = (np.floor(h * units.h + 0.5).astype(np.int64) << units.n_bits) + 1
+
+
+def rests(
+    loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: np.ndarray, units: Units
+) -> np.ndarray:
+    """What rounding leaves of each row's gradient and hessian, i64[K, N, 2]."""
+    g, h = derivatives(loss, y, raw, weight)
+    finer = 2.0 ** (REST_BITS - units.n_bits)
+    scaled = np.stack([g * units.g, h * units.h], axis=2)
+    left = scaled - np.floor(scaled + 0.5)
+    return np.asarray(np.floor(left * finer + 0.5).astype(np.int64))

@@ -11,6 +11,8 @@ SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, BINARY, MULTICLASS = range(8)
 
 MOST_STEP, MOST_GRADIENT = 1e304, 1e307  # beyond these a fit diverges; sums of some stay finite
 
+REST_BITS = 62  # of sums of what rounding leaves of gradients, see numpy.py
+
 
 class LossNumbers(NamedTuple):
     """A loss as kernels take it.
