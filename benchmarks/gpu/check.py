@@ -54,6 +54,7 @@ def parity_holds(run: Run, part: str = "first", seconds: float = FIRST_SECONDS) 
         limit = max(min(seconds + LAST_TEST, run.left()), 1)
         with suppress(subprocess.TimeoutExpired):  # what has ended by then is in the log
             environment = {**os.environ, **own}
+            environment.pop("PYTEST_XDIST_WORKER", None)  # where a worker of pytest runs this
             status = subprocess.run(command, cwd=ROOT, env=environment, timeout=limit).returncode
         lines = [json.loads(x) for x in log.read_text().splitlines()] if log.exists() else []
     counts = Counter(line["outcome"] for line in lines)

@@ -177,15 +177,11 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaShap, CudaOblique):
         plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
         fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS)
         first = self.sums_before(f.end, f.begin)
-        # as many rows as fit a block, or fewer, so that there is work for all blocks
-        share = f.n_held // (2 * self.n_processors * plan.blocks)
-        share = max(1, min(share, plan.layout.rows))
         sparse = self.zeros(2 * f.n_held, xp.uint64)
         sparse_sums = self.empty((f.n_held, C), xp.int64)
         counts = self.empty((D, 2), xp.int64)
         categories = self.categories(training, plan, f.n_held)
-        if categories.scatter is not None:
-            share = max(share, -(-f.n_held // self.most_blocks(plan)))
+        share = self.rows_of_block(plan, categories, f.n_held)
         signs = bounds = None
         if f.bounds is not None:
             signs, bounds = self.asarray(rules.signs), self.empty((f.n_held, 2), xp.float64)
@@ -232,6 +228,13 @@ class CudaBackend(CudaLevels, CudaAssembly, CudaShap, CudaOblique):
         )  # fmt: skip
         sets = xp.reshape(categories.sets, (-1,)) if W else None
         return Subtrees(offsets, nodes, leaf_offsets[:-1], leaf_sums, set_at, sets)
+
+    def rows_of_block(self, plan: DeepPlan, categories: Categories, n_held: int) -> int:
+        """As many rows as fit a block of the deep phase, or fewer, so that all blocks have work."""
+        share = max(1, min(n_held // (2 * self.n_processors * plan.blocks), plan.layout.rows))
+        if categories.scatter is not None:
+            share = max(share, -(-n_held // self.most_blocks(plan)))
+        return share
 
     def most_blocks(self, plan: DeepPlan) -> int:
         """Blocks of the deep phase at the most, where each needs scratch of its own."""

@@ -23,6 +23,7 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
     binning,
+    target,
 )
 from gpuforest.backends import arrays, gpu
 from gpuforest.data import infinities
@@ -216,6 +217,7 @@ def test_only_the_sample_leaves_the_device(fake, monkeypatch):
         **binning.fit_edges.__kwdefaults__, "sample_rows": 100,
     })  # fmt: skip
     monkeypatch.setattr(binning, "LOOK_ROWS", 100)
+    monkeypatch.setattr(target, "LOOK_ROWS", 100)
     X, y = data(DecisionTreeRegressor, 5000)
     there = fake.asarray(X), fake.asarray(y)
     fake.TRANSFERS.clear()

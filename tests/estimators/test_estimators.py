@@ -310,11 +310,15 @@ def test_stages_are_reported(backend):
 
 def test_a_failed_fit_leaves_no_half_model(backend):
     X, y = load_iris(return_X_y=True)
-    model = DecisionTreeClassifier(backend=backend).fit(X, y)
-    with pytest.raises(ValueError, match="sample_weight"):
-        model.fit(X[:, :2], y, -np.ones(150))
-    with pytest.raises(ValueError, match="not fitted"):
-        model.predict(X[:, :2])
+    model = DecisionTreeClassifier(backend=backend)
+    for fitted in (False, True):
+        with pytest.raises(ValueError, match="sample_weight"):
+            model.fit(X[:, :2], y, -np.ones(150))
+        if fitted:  # the model before is whole
+            assert model.predict(X).shape == (150,)
+        with pytest.raises(ValueError, match="4 features" if fitted else "not fitted"):
+            model.predict(X[:, :2])
+        model.fit(X, y)
 
 
 def test_arguments_are_not_changed(backend):
