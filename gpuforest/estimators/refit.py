@@ -18,7 +18,15 @@ def unfitted(estimator: Any) -> dict[str, Any]:
 def replacing(estimator: T) -> Iterator[T]:
     """A copy of the estimator without what earlier fits set, for a fit inside; the estimator then
     gets all that the copy has, at once. Until then, and after an error or an interrupt, it keeps
-    its model, with which other threads may predict meanwhile."""
+    its model, with which other threads may predict meanwhile. An estimator without a model is
+    fitted itself, and an error leaves it without one."""
+    if len(unfitted(estimator)) == len(vars(estimator)):
+        try:
+            yield estimator
+        except BaseException:
+            estimator.__dict__ = unfitted(estimator)
+            raise
+        return
     fitted = object.__new__(type(estimator))
     fitted.__dict__ = unfitted(estimator)
     yield fitted

@@ -56,6 +56,11 @@ FIXTURES = """import numpy, pytest
 def global_random_seed(): return 42
 @pytest.fixture
 def global_dtype(): return numpy.float64
+@pytest.fixture
+def pyplot():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    yield pyplot
+    pyplot.close("all")
 """
 
 
