@@ -19,12 +19,13 @@ def replacing(estimator: T) -> Iterator[T]:
     """A copy of the estimator without what earlier fits set, for a fit inside; the estimator then
     gets all that the copy has, at once. Until then, and after an error or an interrupt, it keeps
     its model, with which other threads may predict meanwhile. An estimator without a model is
-    fitted itself, and an error leaves it without one."""
-    if len(unfitted(estimator)) == len(vars(estimator)):
+    fitted itself, and an error leaves it as it was."""
+    before = dict(vars(estimator))
+    if len(before) == len(unfitted(estimator)):
         try:
             yield estimator
         except BaseException:
-            estimator.__dict__ = unfitted(estimator)
+            estimator.__dict__ = before
             raise
         return
     fitted = object.__new__(type(estimator))

@@ -40,12 +40,12 @@ def to_sklearn(estimator: Any) -> Any:
     forest = estimator.forest_
     if why_not := unlike_sklearn(forest):
         raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
-    found = _with_known(import_module("sklearn.ensemble").IsolationForest, estimator)
+    found = _with_known(import_module("sklearn.ensemble._iforest").IsolationForest, estimator)
     for name in ("n_features_in_", "feature_names_in_", "max_samples_", "offset_"):
         if hasattr(estimator, name):
             setattr(found, name, getattr(estimator, name))
     n_trees, features = forest.n_trees, np.arange(estimator.n_features_in_)
-    kind = import_module("sklearn.tree").ExtraTreeRegressor
+    kind = import_module("sklearn.tree._classes").ExtraTreeRegressor
     found.estimator_ = kind(max_features=1)
     found.estimators_ = [_member(kind(max_features=1), forest, t) for t in range(n_trees)]
     found.estimators_features_ = [features.copy() for _ in range(n_trees)]

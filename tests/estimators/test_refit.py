@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 import gpuforest as gf
 from gpuforest.common import progress
 from gpuforest.estimators import base, pruned
+from gpuforest.estimators.refit import replacing
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -138,6 +139,21 @@ def test_other_estimators_are_kept_too(model, monkeypatch):
     model.fit(X, Y)
     assert vars(model).keys() == kept.keys()
     assert held(model) != before
+
+
+def test_a_first_fit_that_fails_leaves_the_parameters():
+    model = gf.BaggingClassifier(max_samples=None)
+    given = dict(vars(model))
+
+    def fails_half_way():
+        with replacing(model) as fitted:
+            # as where scikit-learn's bags before 1.9 get what None means
+            fitted.max_samples, fitted.forest_ = 1.0, None
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fails_half_way()
+    assert vars(model) == given
 
 
 def test_an_interrupted_warm_start_of_others_adds_nothing():

@@ -96,6 +96,7 @@ def test_we_predict_what_scikit_learn_does(backend, name, criterion, y, weighed)
         ("ExtraTreesClassifier", {"n_estimators": 2}),
         ("AdaBoostClassifier", {"n_estimators": 2}),
         ("HistGradientBoostingClassifier", {"max_iter": 2}),
+        ("IsolationForest", {"n_estimators": 2}),
     ],
 )
 def test_scikit_learns_own_is_given_where_ours_stand_in_its_place(name, params, monkeypatch):
