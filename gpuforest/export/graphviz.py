@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from gpuforest.common.text import one_line
 from gpuforest.criteria import CRITERIA
-from gpuforest.export.conditions import one_line
 from gpuforest.export.walker import (
     BoostedNode,
     Node,

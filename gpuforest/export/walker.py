@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from gpuforest.common.text import one_line
 from gpuforest.export import conditions
-from gpuforest.export.conditions import Branch, Condition, Number, TreeSplits, one_line
+from gpuforest.export.conditions import Branch, Condition, Number, TreeSplits
 from gpuforest.forest import Forest
 from gpuforest.inspection.views import BoostedView, TreeView
 

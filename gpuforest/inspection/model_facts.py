@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
-from gpuforest.export.conditions import one_line
+from gpuforest.common.text import one_line
 from gpuforest.forest import Forest
 from gpuforest.inspection.paths import tree_depths
 from gpuforest.nodes import is_leaf

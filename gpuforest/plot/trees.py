@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.export.conditions import one_line
+from gpuforest.common.text import one_line
 from gpuforest.export.graphviz import ELLIPSIS, Show, check_not_negative, node_colours, node_lines
 from gpuforest.export.walker import Node, leaf_labels, tree_nodes
 from gpuforest.plot.style import (
