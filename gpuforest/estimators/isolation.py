@@ -33,7 +33,7 @@ from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.estimators.tasks import Numbers
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
-from gpuforest.inspection.path_lengths import average_path_length, with_path_lengths
+from gpuforest.inspection.paths import average_path_length, with_path_lengths
 from gpuforest.sampling import tree_features
 from gpuforest.target import CheckedTarget, Target
 from gpuforest.training import Training

@@ -16,7 +16,7 @@ from gpuforest.boosting.losses import NUMBERS, Loss
 from gpuforest.boosting.model import BoostedCoding
 from gpuforest.common.errors import need
 from gpuforest.forest import Forest
-from gpuforest.inspection.round_facts import scorer_name
+from gpuforest.inspection.model_facts import scorer_name
 
 ARRAYS = {
     **dict.fromkeys(("baseline", "train_score", "validation_score"), (("F64",), 1)),
