@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.export.conditions import one_line
+from gpuforest.common.text import one_line
 from gpuforest.inspection.report.intervals import Score
 
 LONGEST = 60  # letters of a name; a longer one is cut

@@ -11,7 +11,6 @@ from sklearn.base import is_classifier, is_regressor
 
 from gpuforest.common.errors import BackendError
 from gpuforest.estimators.memory import estimate_memory
-from gpuforest.export.notebook import n_bytes
 from gpuforest.export.report.charts import bar_cell
 from gpuforest.export.report.html import (
     Html,
@@ -27,17 +26,20 @@ from gpuforest.export.report.html import (
 )
 from gpuforest.export.report.pictures import error_picture, histogram_picture
 from gpuforest.export.report.trees import tree_details
-from gpuforest.inspection.model_facts import changed_settings, feature_names, forest_digest
-from gpuforest.inspection.report.effects import PERMUTED_FEATURES, REPEATS
-from gpuforest.inspection.report.results import Results
-from gpuforest.inspection.round_facts import (
+from gpuforest.inspection.model_facts import (
+    changed_settings,
+    feature_names,
+    forest_digest,
     kept_curves,
     measure_of,
+    n_bytes,
     rounds_facts,
     rounds_rows,
     tree_leaves,
 )
-from gpuforest.inspection.shape import tree_depths
+from gpuforest.inspection.paths import tree_depths
+from gpuforest.inspection.report.effects import PERMUTED_FEATURES, REPEATS
+from gpuforest.inspection.report.results import Results
 from gpuforest.nodes import is_leaf
 
 SHOWN_FEATURES = 20

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from gpuforest.export.replacing import replaced
+from gpuforest.export.container import replaced
 from gpuforest.export.report import model_part, rows_part
 from gpuforest.export.report.checks import checks
 from gpuforest.export.report.html import Html, h, interval, name, scored, section

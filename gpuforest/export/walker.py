@@ -1,26 +1,51 @@
-"""A tree as its nodes: small objects for reading and for export."""
+"""The walk over a tree's nodes that texts, rules, Python, Graphviz, pictures and reports share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.export.conditions import (
-    Branch,
-    Condition,
-    Number,
-    TreeSplits,
-    all_of,
-    narrowed,
-    one_line,
-)
+from gpuforest.common.text import one_line
+from gpuforest.export import conditions
+from gpuforest.export.conditions import Branch, Condition, Number, TreeSplits
 from gpuforest.forest import Forest
-from gpuforest.inspection.boosted_view import BoostedView
-from gpuforest.inspection.views import TreeView
+from gpuforest.inspection.views import BoostedView, TreeView
+
+
+class Step(NamedTuple):
+    """A node at which the walk arrives.
+
+    parent, way : the node above and the branch that leads here; None at the root
+    branches : the ways out; () at a leaf
+    """
+
+    number: int
+    depth: int
+    parent: int | None
+    way: Branch | None
+    branches: tuple[Branch, ...]
+
+
+def walk(
+    splits: TreeSplits,
+    max_depth: float = inf,
+    order: Callable[[Iterable[Branch]], Iterable[Branch]] = tuple,
+) -> Iterator[Step]:
+    """Walk over the nodes of a tree down to `max_depth`: each before all below it, those below its
+    first branch first. `order` sorts the branches of a node."""
+    pending: list[tuple[int, int | None, Branch | None]] = [(0, None, None)]
+    while pending:
+        depth, parent, way = pending.pop()
+        number = 0 if way is None else way.child
+        branches = splits.branches(number)
+        yield Step(number, depth, parent, way, branches)
+        if depth < max_depth:
+            pending += [(depth + 1, number, b) for b in reversed([*order(branches)])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +84,7 @@ class Node:
     @property
     def path(self) -> str:
         """The conditions that lead here from the root, in words; "": the root."""
-        return all_of(self.conditions)
+        return conditions.all_of(self.conditions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,26 +143,32 @@ def tree_nodes(
     >>> nodes[1].rule, nodes[1].prediction, nodes[1].n_samples
     ('x <= 1.5 or missing', 'a', 2)
     """
+    return nodes_of(estimator, tree, feature_names, class_names)
+
+
+def nodes_of(
+    estimator: Any,
+    tree: int,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+    max_depth: float = inf,
+) -> dict[int, Node]:
+    """`tree_nodes`, of the upper levels of a tree alone."""
     forest, splits = opened(estimator, tree, feature_names)
-    make = _boosted if forest.baseline is not None else _plain
+    make = _plain if forest.baseline is None else _boosted
     node_of = make(estimator, forest, tree, class_names)
     nodes: dict[int, Node] = {}
-    pending: list[tuple[Branch | None, int | None]] = [(None, None)]  # ways in, and from where
-    while pending:
-        way, parent = pending.pop()
-        number, condition = (0, None) if way is None else (way.child, way.condition)
-        branches = splits.branches(number)
-        above = () if parent is None else nodes[parent].conditions
+    for number, depth, parent, way, branches in walk(splits, max_depth):
+        path = () if parent is None else nodes[parent].conditions
         nodes[number] = node_of(
             number=number,
-            depth=0 if parent is None else nodes[parent].depth + 1,
+            depth=depth,
             parent=parent,
             children=tuple(branch.child for branch in branches),
-            rule="" if condition is None else condition.words(),
-            conditions=above if condition is None else narrowed(above, condition),
+            rule="" if way is None else way.condition.words(),
+            conditions=path if way is None else conditions.narrowed(path, way.condition),
             branches=branches,
         )
-        pending += [(branch, number) for branch in reversed(branches)]
     return nodes
 
 
@@ -168,20 +199,20 @@ def _boosted(
     estimator: Any, forest: Forest, tree: int, class_names: Sequence[Any] | None
 ) -> Callable[..., Node]:
     """What makes a node from its number and place, of a tree of a boosted model."""
-    found, adds_to = BoostedView.of(forest, tree), raw_words(forest, tree, class_names)
+    view, adds_to = BoostedView.of(forest, tree), raw_words(forest, tree, class_names)
 
     def node_of(number: int, branches: tuple[Branch, ...], **place: Any) -> Node:
-        value = float(found.value[number])
+        value = float(view.value[number])
         return BoostedNode(
             number=number,
-            n_samples=int(found.n_samples[number]),
+            n_samples=int(view.n_samples[number]),
             impurity=None,
             value=np.array([[value]]),
             prediction=value,
-            gain=float(found.gain[number]) if branches else None,
-            gradients=float(found.gradients[number]),
-            hessians=float(found.hessians[number]),
-            round=found.round,
+            gain=float(view.gain[number]) if branches else None,
+            gradients=float(view.gradients[number]),
+            hessians=float(view.hessians[number]),
+            round=view.round,
             adds_to=adds_to,
             branches=branches,
             **place,
@@ -221,28 +252,27 @@ def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[lis
     ValueError : a wrong number of names; names for numbers
     """
     coding = forest.coding
-    known = [c.tolist() for c in coding.several]
+    classes = [c.tolist() for c in coding.several]
     if coding.classes is not None:
-        known = [coding.classes.tolist()]
+        classes = [coding.classes.tolist()]
     if names is None:
-        return known
-    if not known:
+        return classes
+    if not classes:
         raise ValueError("class_names are for classes, and this tree predicts numbers: drop them")
-    given = [list(own) for own in names] if coding.several else [list(names)]
-    found, expected = [len(own) for own in given], [len(own) for own in known]
-    if found != expected:
+    labels = [list(of_output) for of_output in names] if coding.several else [list(names)]
+    n_labels, n_classes = [*map(len, labels)], [*map(len, classes)]
+    if n_labels != n_classes:
         raise ValueError(
-            f"class_names has {', '.join(map(str, found))} names, the tree "
-            f"{', '.join(map(str, expected))} classes: pass a name for each"
+            f"class_names has {', '.join(map(str, n_labels))} names, the tree "
+            f"{', '.join(map(str, n_classes))} classes: pass a name for each"
         )
-    return given
+    return labels
 
 
 def leaf_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
-    """The classes of each output as `class_labels` has them, if a leaf predicts one of them; []
-    for numbers, as the leaves of boosted trees add."""
-    found = class_labels(forest, names)
-    return found if forest.baseline is None else []
+    """`class_labels`, if a leaf predicts a class; [] if leaves are numbers, as in boosting."""
+    labels = class_labels(forest, names)
+    return labels if forest.baseline is None else []
 
 
 def raw_words(forest: Forest, tree: int, class_names: Sequence[Any] | None = None) -> str:
@@ -260,8 +290,8 @@ def raw_words(forest: Forest, tree: int, class_names: Sequence[Any] | None = Non
 def tree_title(forest: Forest, tree: int, class_names: Sequence[Any] | None = None) -> str:
     """The round of a tree of a boosted model, and what it adds to, on one line."""
     n_rounds, number = forest.n_trees // forest.coding.n_values, tree // forest.coding.n_values
-    said = raw_words(forest, tree, class_names)
-    return f"round {number + 1} of {n_rounds}: leaves add to {said}"
+    adds_to = raw_words(forest, tree, class_names)
+    return f"round {number + 1} of {n_rounds}: leaves add to {adds_to}"
 
 
 def written(prediction: Any, number: Number = repr) -> str:
@@ -275,7 +305,7 @@ def _predictions(value: np.ndarray, labels: list[list[Any]]) -> list[Any]:
     """The prediction of each node, from shares or means f64[m, n_outputs, max_n_classes]."""
     if labels:
         best = value.argmax(axis=2).T.tolist()  # the first among equals
-        columns = [[own[i] for i in at] for own, at in zip(labels, best, strict=True)]
+        columns = [[own[i] for i in numbers] for own, numbers in zip(labels, best, strict=True)]
     else:
         columns = value[:, :, 0].T.tolist()
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
