@@ -18,12 +18,12 @@ from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numba_oblique import project_slots, sums_of
-from gpuforest.backends.numba_quantiles import ThreadedQuantiles
-from gpuforest.backends.numba_shap import ShapOnCpu
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.records import (
     columns_of,
     data_of,
     found_of,
+    host_trees,
     no_splits,
     numbers_of,
     part_of,
@@ -44,7 +44,6 @@ from gpuforest.kernels.grow_subtrees.scratch import SPARSE
 from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.level.numba import level, level_arrays
 from gpuforest.kernels.partition.numba import partition
-from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.totals.numba import differs, totals
 from gpuforest.kernels.traverse.numba import accumulate, apply, new_group
 from gpuforest.memory import WorkingMemory
@@ -77,7 +76,7 @@ NONE_LEFT_OUT = np.zeros((0, 0), np.bool_)
 ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
 
-class NumbaBackend(ThreadedQuantiles, ShapOnCpu):
+class NumbaBackend(NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
     name = "numba"
@@ -335,7 +334,7 @@ class NumbaBackend(ThreadedQuantiles, ShapOnCpu):
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         out = np.empty((len(codes), forest.n_trees), np.int64)
-        trees = numba_trees(forest, range(forest.n_trees))
+        trees = host_trees(forest)
 
         def part(rows: slice) -> None:
             columns, words = in_words(codes[rows])
@@ -348,7 +347,7 @@ class NumbaBackend(ThreadedQuantiles, ShapOnCpu):
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own = numba_trees(forest, trees)
+        own = host_trees(forest, trees)
         mostly_zero = forest.coding.is_classes or forest.baseline is not None
         if mostly_zero and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
@@ -385,9 +384,3 @@ def in_words(codes: Array) -> tuple[Array, Array]:
     columns = words.view(codes.dtype)[: codes.size].reshape(codes.shape[::-1])
     columns[...] = codes.T
     return columns, words
-
-
-def numba_trees(forest: Forest, trees: range) -> Trees:
-    """Some of its trees."""
-    offsets = forest.tree_offsets[trees.start : trees.stop + 1]
-    return Trees(forest.nodes, offsets, forest.edges.missing_code, forest.set_at, forest.sets)

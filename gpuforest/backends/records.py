@@ -90,3 +90,11 @@ def trees_of(backend: Backend, forest: Forest, trees: range | None = None) -> Tr
     arrays = forest.nodes, offsets, forest.set_at, forest.sets
     nodes, offsets, set_at, sets = arrays if backend.on_host else map(backend.asarray, arrays)
     return Trees(nodes, offsets, forest.edges.missing_code, set_at, sets)
+
+
+def host_trees(forest: Forest, trees: range | None = None) -> Trees:
+    """As `trees_of`, of arrays on the host."""
+    offsets = forest.tree_offsets
+    if trees is not None:
+        offsets = offsets[trees.start : trees.stop + 1]
+    return Trees(forest.nodes, offsets, forest.edges.missing_code, forest.set_at, forest.sets)

@@ -12,13 +12,17 @@ from typing import Any
 import gpuforest
 from gpuforest.cli import options, output
 from gpuforest.export.c import export_c
+from gpuforest.export.container import replaced
 from gpuforest.export.graphviz import export_graphviz
 from gpuforest.export.python import export_python
-from gpuforest.export.replacing import replaced
 from gpuforest.export.rules import export_rules
 from gpuforest.export.text import tree_lines
-from gpuforest.inspection.model_facts import changed_settings, feature_names, model_facts
-from gpuforest.inspection.round_facts import rounds_rows
+from gpuforest.inspection.model_facts import (
+    changed_settings,
+    feature_names,
+    model_facts,
+    rounds_rows,
+)
 
 TREE = "--tree N  tree N (default: 0, the first)"
 DEPTH = "--max-depth D  levels to write (default: all)"

@@ -14,7 +14,7 @@ from gpuforest import plot
 from gpuforest.cli import files, options, output
 from gpuforest.cli.predict import BACKGROUND, permutation_importances
 from gpuforest.data.columns import Table, require_column
-from gpuforest.export.replacing import replaced
+from gpuforest.export.container import replaced
 from gpuforest.plot.explained import labels_of
 from gpuforest.plot.style import DPI, SIZE, STYLE, require_matplotlib
 

@@ -16,7 +16,7 @@ from gpuforest.common.progress import report, stage
 from gpuforest.data.columns import Table, find_columns
 from gpuforest.data.frames import listed
 from gpuforest.inspection.model_facts import finite
-from gpuforest.inspection.report.labels import aligned
+from gpuforest.tools.report.rows import aligned
 
 EXPECTED = "expected_value"
 ERRORS = ("mean_absolute_error", "root_mean_squared_error")  # in units of the target

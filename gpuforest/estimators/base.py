@@ -330,7 +330,7 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
 
     def _html_repr(self) -> str:
         """The text that notebooks show: scikit-learn's diagram, and a summary of fitted trees."""
-        from gpuforest.export.notebook import summary_html
+        from gpuforest.inspection.model_facts import summary_html
 
         diagram: str = super()._html_repr()
         return diagram + summary_html(self) if hasattr(self, "forest_") else diagram

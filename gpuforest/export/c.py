@@ -14,8 +14,8 @@ import numpy as np
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
 from gpuforest.export.c_names import is_free
 from gpuforest.export.c_sums import OF_SUM, PLACES, constant, heads, sums_of
+from gpuforest.export.container import replaced
 from gpuforest.export.model_tables import Tables, tables_of
-from gpuforest.export.replacing import replaced
 
 LN2 = LN2_HIGH + LN2_LOW
 WIDTH = 96  # of the lines of tables

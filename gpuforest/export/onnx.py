@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.export.container import replaced
 from gpuforest.export.model_tables import Tables, is_text, tables_of
 from gpuforest.export.onnx_graph import ML, Graph, Tensor
 from gpuforest.export.onnx_trees import add_trees
-from gpuforest.export.replacing import replaced
 
 OPSETS = {3: {"": 13, ML: 3}, 5: {"": 13, ML: 5}}
 IR_VERSION = 8  # of files, which all of these runtimes read

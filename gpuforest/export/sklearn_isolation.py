@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.criteria import CRITERIA
 from gpuforest.export.sklearn import BAG_UNKNOWN, _tree
 from gpuforest.export.sklearn_adaboost import _with_known
-from gpuforest.inspection.path_lengths import average_path_length
+from gpuforest.inspection.paths import average_path_length
 from gpuforest.inspection.views import TreeView
 
 

@@ -14,7 +14,7 @@ from gpuforest.backends.arrays import to_host
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.reweighted import AdaBoost
 from gpuforest.estimators.watch import replace_predictions
-from gpuforest.inspection.round_facts import best_round, kept_curves, measure_of
+from gpuforest.inspection.model_facts import best_round, kept_curves, measure_of
 from gpuforest.plot.style import INK, LINES, PALETTE, drawing, plain
 
 if TYPE_CHECKING:

@@ -99,7 +99,6 @@ REGISTERS = {
     "rows_below": (32, 32),  # a hash
     "scales": (24, 24),  # one thread
     "search": (120, 128),  # both sides of a cut, sums up to it and the best one so far
-    "shap_values": (96, 96),  # both edges below a node, and addresses of nine arrays
     "share_gaps": (64, 64),  # blocks of 1,024 threads
     "sort_columns": (64, 64),  # values and their places, of several at once
     "subtree_sizes": (40, 32),  # waits for memory

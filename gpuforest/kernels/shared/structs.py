@@ -280,38 +280,11 @@ class Trees(NamedTuple):
     T: I64
 
 
-class Points(NamedTuple):
-    """n points at which SHAP values are computed: of which tree and output; where, and of which
-    weight; and whether it is the first of these."""
-
-    tree: I32s
-    column: I32s
-    at: F64s
-    weight: F64s
-    is_first: Bools
-    n: I64
-
-
-class Paths(NamedTuple):
-    """Scratch of threads that walk trees for SHAP values, [levels, threads], and for `share` and
-    `along` [F, threads]; see kernels/shap."""
-
-    product: F64sOut
-    sums: F64sOut
-    before: F64sOut
-    gain: F64sOut
-    node: I32sOut
-    side: I8sOut
-    state: I8sOut
-    share: F64sOut
-    along: BoolsOut
-
-
 ALL = {
     record.__name__: record
     for record in (
         Codes, Columns, Targets, Slots, Fields, LevelSlots, Levels, Positions, Kinds, Ends, Tiles,
-        Histograms, Above, Draws, Nodes, CutRules, Splits, Sides, Combined, Trees, Points, Paths,
+        Histograms, Above, Draws, Nodes, CutRules, Splits, Sides, Combined, Trees,
     )
 }  # fmt: skip
 
