@@ -149,7 +149,7 @@ class Explains:
         OSError
             The file cannot be written.
         """
-        from gpuforest.export.report.page import write_report
+        from gpuforest.tools.report.page import write_report
 
         return write_report(self, X, y, path)
 

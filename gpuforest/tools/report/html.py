@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.text import one_line
-from gpuforest.inspection.report.intervals import Score
+from gpuforest.tools.report.scores import Score
 
 LONGEST = 60  # letters of a name; a longer one is cut
-VOID = ("meta", "line", "rect", "circle", "path", "polygon")  # elements without content
+VOID = ("meta",)  # elements without content
 
 
 class Html(str):
@@ -24,14 +24,14 @@ def h(element: str, *children: Any, **attributes: Any) -> Html:
 
     Names of attributes are written with _ for -, and may end in _ (class_).
     """
-    given = "".join(
+    written = "".join(
         f' {name.removesuffix("_").replace("_", "-")}="{escape(_plain(value))}"'
         for name, value in attributes.items()
         if value is not None
     )
     if element in VOID:
-        return Html(f"<{element}{given}/>")
-    return Html(f"<{element}{given}>{joined(children)}</{element}>")
+        return Html(f"<{element}{written}/>")
+    return Html(f"<{element}{written}>{joined(children)}</{element}>")
 
 
 def joined(children: Iterable[Any]) -> Html:
@@ -67,8 +67,8 @@ def name(text: Any, most: int = LONGEST) -> Html:
 def listed(names: Sequence[Any], most: int = 20) -> Html:
     """Names with commas between them, the first of many."""
     parts: list[Any] = []
-    for i, each in enumerate(names[:most]):
-        parts += [", " if i else "", name(each, 40)]
+    for i, text in enumerate(names[:most]):
+        parts += [", " if i else "", name(text, 40)]
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return joined([*parts, more])
 
@@ -128,11 +128,6 @@ def table(
 def section(key: str, title: str, *children: Any) -> Html:
     """A part of the page."""
     return h("section", h("h2", title), *children, id=key)
-
-
-def picture(title: Any, chart: Any, caption: Any, legend: Any = None) -> Html:
-    """A picture with its title, its legend and what to see in it."""
-    return h("figure", h("h3", title), chart, legend, h("figcaption", caption))
 
 
 def figures(*parts: Html | None) -> Html:

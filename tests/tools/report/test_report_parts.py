@@ -1,13 +1,13 @@
 """The parts of a report's page: escaped elements, numbers, axes, and what is told to check."""
 
+import re
+
 import numpy as np
 import pytest
 from hostile import Page
 
 import gpuforest
-from gpuforest.export.report import charts
-from gpuforest.export.report.checks import checks
-from gpuforest.export.report.html import (
+from gpuforest.tools.report.html import (
     Html,
     figure,
     h,
@@ -18,8 +18,10 @@ from gpuforest.export.report.html import (
     share,
     table,
 )
-from gpuforest.inspection.report.intervals import Score
-from gpuforest.inspection.report.results import Results
+from gpuforest.tools.report.page import checks
+from gpuforest.tools.report.pictures import picture
+from gpuforest.tools.report.results import Results
+from gpuforest.tools.report.scores import Score
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -36,7 +38,7 @@ def test_only_html_is_html():
     assert h("p", title='"><script>', class_="a", aria_label=None) == (
         '<p title="&quot;&gt;&lt;script&gt;" class="a"></p>'
     )
-    assert h("rect", x=1.0, stroke_width="2") == '<rect x="1" stroke-width="2"/>'
+    assert h("meta", x=1.0, stroke_width="2") == '<meta x="1" stroke-width="2"/>'
     assert listed(["<a>", "b", "c"], 2) == "<bdi>&lt;a&gt;</bdi>, <bdi>b</bdi> and 1 more"
 
 
@@ -71,40 +73,24 @@ def test_tables_have_headers():
     assert page.all("td") == [{"class": "n"}]
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [
-        (0, 1, ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
-        (-3, 12, ["0", "5", "10"]),
-        (0.24, 0.25, ["0.240", "0.242", "0.244", "0.246", "0.248", "0.250"]),
-        (0, 4e7, ["0", "1e7", "2e7", "3e7", "4e7"]),
-    ],
-)
-def test_ticks_are_round(low, high, words):
-    found = charts.ticks(low, high)
-    assert [word for _, word in found] == words
-    assert all(low - 1e-9 <= value <= high + 1e-9 for value, _ in found)
+def test_a_picture_has_the_colours_of_the_page_and_nothing_of_a_file():
+    def draw(ax):
+        ax.plot([0, 1], [0, 1], color="#b45309", label="<b>")
+        ax.set(xlabel="x", ylabel="y")
+
+    html = picture("T", "a & b", draw, "caption")
+    assert html == picture("T", "a & b", draw, "caption")
+    assert "<title>T</title><desc>a &amp; b</desc>" in html
+    assert "stroke: var(--c1)" in html
+    assert not re.search('#[0-9a-f]{6}|clip|http|metadata| id="(axes|figure)', html)
+    assert "&lt;b&gt;" in html
+    assert html.endswith("</svg><figcaption>caption</figcaption></figure>")
 
 
-def test_ticks_of_counts_are_whole():
-    assert [word for _, word in charts.ticks(0, 3, whole=True)] == ["0", "1", "2", "3"]
-
-
-def test_a_plot_puts_points_where_they_belong():
-    plot = charts.Plot("t", "d", charts.Axis("x", 0, 10), charts.Axis("y", 0, 1))
-    (left, right), (low, high) = plot.at([0, 10], [0, 1])
-    assert right == charts.WIDTH - charts.RIGHT
-    assert (left < right, high) == (True, charts.TOP)
-    assert low == charts.HEIGHT - charts.BOTTOM
-    drawn = plot.points([0], [0]).points([0], [0], 1).points([0], [0], 2).points([0], [0], 3).svg()
-    marks = [
-        (tag, a["class"])
-        for tag, a in Page(drawn).elements
-        if (a.get("class") or "").startswith("p ")
-    ]
-    assert marks == [("circle", "p s0"), ("path", "p s1"), ("path", "p s2"), ("path", "p s3")]
-    forms = {a["d"] for a in Page(drawn).all("path") if a["class"].startswith("p ")}
-    assert len(forms) == 3  # they differ without colour
+def test_a_report_without_matplotlib_names_the_extra(monkeypatch):
+    monkeypatch.setattr("gpuforest.plot.style.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'gpuforest\[plot\]'"):
+        forest().fit(X, Y).report()
 
 
 def told(model, *rows) -> str:

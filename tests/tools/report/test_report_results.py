@@ -7,13 +7,10 @@ from sklearn import metrics
 from sklearn.inspection import partial_dependence
 
 import gpuforest
-from gpuforest.inspection.report import drift, effects
-from gpuforest.inspection.report.classes import class_results
-from gpuforest.inspection.report.intervals import samples, wilson
-from gpuforest.inspection.report.labels import aligned
-from gpuforest.inspection.report.numbers import number_results
-from gpuforest.inspection.report.results import Results
-from gpuforest.inspection.report.rows import Rows
+from gpuforest.tools.report import effects
+from gpuforest.tools.report.results import Results
+from gpuforest.tools.report.rows import Rows, aligned, alone, drift
+from gpuforest.tools.report.scores import class_results, number_results, samples, wilson
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -196,11 +193,11 @@ def test_a_median_of_trees_has_no_stages():
 def test_training_rows_are_not_beyond_their_bins(values):
     rows = X[np.arange(N) % values]
     model = forest("RandomForestRegressor", max_bins=255 if values < 200 else 60).fit(rows, NUMBERS)
-    found = drift.drift(Rows.read(model, rows, NUMBERS))
+    found = drift(Rows.read(model, rows, NUMBERS))
     assert (found.beyond == 0).all() if values < 200 else (found.beyond < 0.05).all()
     moved = rows.copy()
     moved[:30, 2], moved[:60, 3] = 1e9, np.nan
-    found = drift.drift(Rows.read(model, moved, NUMBERS))
+    found = drift(Rows.read(model, moved, NUMBERS))
     assert found.beyond[2] == pytest.approx(0.1, abs=0.03)  # some others may be, too
     assert found.missing.tolist() == [0, 0, 0, 0.2]
 
@@ -210,7 +207,7 @@ def test_unknown_categories():
     frame = pd.DataFrame({"kind": np.where(X[:, 0] > 0, "p", "q"), "x": X[:, 1]})
     model = forest().fit(frame, CLASSES)
     frame.loc[:29, "kind"] = "new"
-    found = drift.drift(Rows.read(model, frame, None))
+    found = drift(Rows.read(model, frame, None))
     assert found.unknown[0] == 0.1
     assert np.isnan(found.unknown[1])
     assert np.isnan(found.beyond[0])
@@ -222,11 +219,11 @@ def test_a_feature_that_alone_predicts_all_is_found(classes):
     leaky = X.copy()
     leaky[:, 2] = np.unique(CLASSES, return_inverse=True)[1] if classes else NUMBERS
     model = forest("RandomForestClassifier" if classes else "RandomForestRegressor").fit(leaky, y)
-    score, base = drift.alone(Rows.read(model, leaky, y))
+    score, base = alone(Rows.read(model, leaky, y))
     assert score.argmax() == 2
     assert 1 - score[2] < 0.02 * (1 - base)
     assert (1 - np.delete(score, 2) > 0.1 * (1 - base)).all()
-    assert drift.alone(Rows.read(model, leaky[:40], y[:40])) is None
+    assert alone(Rows.read(model, leaky[:40], y[:40])) is None
 
 
 def test_work_is_bounded_for_many_trees():

@@ -17,7 +17,7 @@ from gpuforest.common.progress import report, stage
 from gpuforest.forest import tree_groups
 from gpuforest.inspection.importances import tree_gains
 from gpuforest.inspection.oob import curve_points
-from gpuforest.inspection.report.rows import SEED, Rows
+from gpuforest.tools.report.rows import SEED, Rows
 
 REPEATS = 5  # orders of each feature
 PERMUTED_FEATURES = 20
@@ -72,11 +72,11 @@ def score_of(rows: Rows) -> Callable[[Any], float]:
     """A function that scores predictions: accuracy, of several outputs the share of the rows that
     are right in all of them, or R², NaN where numbers do not vary."""
     if rows.labels is not None:
-        truth = np.stack([own.names[own.codes].astype(object) for own in rows.labels], axis=1)
+        truth = np.stack([o.names[o.codes].astype(object) for o in rows.labels], axis=1)
 
-        def accuracy(found: Any) -> float:
-            found = np.asarray(found, object).reshape(len(truth), -1)
-            return float((found == truth).all(axis=1).mean())
+        def accuracy(predicted: Any) -> float:
+            predicted = np.asarray(predicted, object).reshape(len(truth), -1)
+            return float((predicted == truth).all(axis=1).mean())
 
         return accuracy
     assert rows.numbers is not None
@@ -84,10 +84,10 @@ def score_of(rows: Rows) -> Callable[[Any], float]:
     y = rows.numbers / unit
     spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
 
-    def r2(found: Any) -> float:
-        left = ((y - np.asarray(found).reshape(y.shape) / unit) ** 2).sum(axis=0)
-        some = spread > 0
-        return float(np.mean(1 - left[some] / spread[some])) if some.any() else np.nan
+    def r2(predicted: Any) -> float:
+        errors = ((y - np.asarray(predicted).reshape(y.shape) / unit) ** 2).sum(axis=0)
+        varies = spread > 0
+        return float(np.mean(1 - errors[varies] / spread[varies])) if varies.any() else np.nan
 
     return r2
 
@@ -104,7 +104,7 @@ def permuted(rows: Rows, importances: np.ndarray) -> Permuted | None:
     keys = hashing.hash_at(np.full(1, SEED, np.uint64), np.arange(REPEATS, dtype=np.uint64))
     at = np.arange(rows.n, dtype=np.uint64)[None]
     orders = hashing.permute(np, keys[:, None], at, rows.n).astype(np.int64)
-    before, found = score(model.predict(table)), np.zeros((len(features), REPEATS))
+    before, falls = score(model.predict(table)), np.zeros((len(features), REPEATS))
     if rows.n < 2 or np.isnan(before):
         return None
     with stage("permuting"):
@@ -112,11 +112,11 @@ def permuted(rows: Rows, importances: np.ndarray) -> Permuted | None:
             column = table[:, f].copy()
             for j, moved in enumerate(orders):
                 table[:, f] = column[moved]
-                found[i, j] = before - score(model.predict(table))
+                falls[i, j] = before - score(model.predict(table))
             table[:, f] = column
             report(i + 1, len(features))
-    best = np.argsort(-found.mean(axis=1), kind="stable")
-    mean, std = found.mean(axis=1), found.std(axis=1)
+    mean, std = falls.mean(axis=1), falls.std(axis=1)
+    best = np.argsort(-mean, kind="stable")
     return Permuted(features[best], mean[best], std[best], before, rows.n)
 
 
@@ -140,8 +140,8 @@ def importance_spread(estimator: Any) -> np.ndarray | None:
             tree_gains(forest, leaf_sums, criterion, first, last, backend)
             for first, last in tree_groups(forest)
         ]
-        each = np.concatenate(gains)
-        return np.asarray(each / np.maximum(each.sum(axis=1, keepdims=True), 1))
+        of_trees = np.concatenate(gains)
+        return np.asarray(of_trees / np.maximum(of_trees.sum(axis=1, keepdims=True), 1))
 
     return np.asarray(run_on_backend(work, "numpy").std(axis=0))
 
@@ -169,8 +169,8 @@ def dependence(rows: Rows, feature: int) -> Dependence | None:
     table, model = np.tile(sample.dense, (len(values), 1)), rows.predictor()
     table[:, feature] = np.repeat(values, sample.n)
     predict = model.predict_proba if is_classifier(model) else model.predict
-    found = np.asarray(predict(table)).reshape(len(values), sample.n, -1)
-    return Dependence(feature, values, shares, found.mean(axis=1), sample.n, deciles)
+    predicted = np.asarray(predict(table)).reshape(len(values), sample.n, -1)
+    return Dependence(feature, values, shares, predicted.mean(axis=1), sample.n, deciles)
 
 
 def staged_error(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
@@ -196,13 +196,13 @@ def staged_error(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
         for n in points:
             total = backend.accumulate(forest, codes, range(done * K, n * K), None, total)
             combined, done = backend.asnumpy(forest.combined(total, n)) + 0.0, n
-            model.__dict__["_walk"] = lambda table, stage, known=combined: known
-            model.__dict__["_raw_predict"] = lambda X, known=combined: known
+            model.__dict__["_walk"] = lambda table, stage, total=combined: total
+            model.__dict__["_raw_predict"] = lambda X, total=combined: total
             if is_classifier(model):
-                found = model.classes_[model.predict_proba(rows.table).argmax(axis=1)]
+                predicted = model.classes_[model.predict_proba(rows.table).argmax(axis=1)]
             else:
-                found = model.predict(rows.table)
-            errors.append(1 - score(found))
+                predicted = model.predict(rows.table)
+            errors.append(1 - score(predicted))
         return errors
 
     with stage("predicting"):

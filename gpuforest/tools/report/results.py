@@ -11,26 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.forest import Forest
 from gpuforest.inspection.model_facts import finite
-from gpuforest.inspection.report.classes import ClassResults, class_results
-from gpuforest.inspection.report.drift import Drift, alone, drift
-from gpuforest.inspection.report.effects import (
-    Dependence,
-    Permuted,
-    dependence,
-    importance_spread,
-    permuted,
-    staged_error,
-)
-from gpuforest.inspection.report.intervals import Score, wilson
-from gpuforest.inspection.report.numbers import NumberResults, number_results, number_scores
-from gpuforest.inspection.report.rows import Rows
+from gpuforest.tools.report import effects, scores
+from gpuforest.tools.report.rows import Drift, Rows, alone, drift
+from gpuforest.tools.report.scores import ClassResults, NumberResults, Score
 
 SHOWN_DEPENDENCES = 6
 
 
 @dataclass(eq=False)
 class Results:
-    """What is known of a model and of rows; None: nothing.
+    """What is known of a model and of rows; None where nothing is known.
 
     oob : the out-of-bag score
     importances, spread : impurity importances f64[F], and their deviations over the trees
@@ -39,7 +29,7 @@ class Results:
     outputs : the scores of each of several outputs
     anomalies : f64[N], of an isolation forest
     staged : numbers of trees, and the error of the first so many
-    alone : see `drift.alone`
+    alone : see `rows.alone`
     """
 
     estimator: Any
@@ -52,9 +42,9 @@ class Results:
     numbers: NumberResults | None = None
     outputs: list[list[Score]] = field(default_factory=list)
     anomalies: np.ndarray | None = None
-    permuted: Permuted | None = None
+    permuted: effects.Permuted | None = None
     staged: tuple[np.ndarray, np.ndarray] | None = None
-    dependences: list[Dependence] = field(default_factory=list)
+    dependences: list[effects.Dependence] = field(default_factory=list)
     drift: Drift | None = None
     alone: tuple[np.ndarray, float] | None = None
 
@@ -68,44 +58,42 @@ class Results:
         ValueError : y without X; rows that do not fit, as in `Rows.read`
         """
         _check(estimator, X, y)
-        found = cls(estimator, rows=None if X is None else Rows.read(estimator, X, y))
-        found.oob = _oob_score(estimator)
-        found.importances = getattr(estimator, "feature_importances_", None)
-        if found.importances is not None:
-            found.spread = importance_spread(estimator)
+        results = cls(estimator, rows=None if X is None else Rows.read(estimator, X, y))
+        results.oob = _oob_score(estimator)
+        results.importances = getattr(estimator, "feature_importances_", None)
+        if results.importances is not None:
+            results.spread = effects.importance_spread(estimator)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of huge targets
-            if found.rows is not None:
-                found._score(found.rows)
-                found._explain(found.rows)
-        return found
+            if results.rows is not None:
+                results._score(results.rows)
+                results._explain(results.rows)
+        return results
 
     def _score(self, rows: Rows) -> None:
         """Compare predictions with targets."""
         model, table = rows.predictor(), rows.table
         if rows.labels is not None:
             proba = model.predict_proba(table)
-            each = [proba] if len(rows.labels) == 1 else proba
-            found = [class_results(*pair) for pair in zip(rows.labels, each, strict=True)]
-            if len(found) == 1:
-                self.classes, self.scores = found[0], found[0].scores
+            outputs = [*zip(rows.labels, [proba] if len(rows.labels) == 1 else proba, strict=True)]
+            results = [scores.class_results(*output) for output in outputs]
+            if len(results) == 1:
+                self.classes, self.scores = results[0], results[0].scores
                 return
-            right = [
-                p.codes == p.known[q.argmax(axis=1)] for p, q in zip(rows.labels, each, strict=True)
-            ]
+            right = [labels.codes == labels.known[p.argmax(axis=1)] for labels, p in outputs]
             n_right = int(np.all(right, axis=0).sum())
-            ends = wilson(n_right, rows.n)
+            ends = scores.wilson(n_right, rows.n)
             self.scores = [Score("accuracy, all outputs right", n_right / rows.n, *ends, "Wilson")]
-            self.outputs = [own.scores[:2] for own in found]
+            self.outputs = [output.scores[:2] for output in results]
         elif rows.numbers is not None:
             y = rows.numbers
             predicted = np.asarray(model.predict(table), np.float64).reshape(y.shape)
             if y.shape[1] == 1:
-                self.numbers = number_results(y[:, 0], predicted[:, 0])
+                self.numbers = scores.number_results(y[:, 0], predicted[:, 0])
                 self.scores = self.numbers.scores
                 return
             pairs = zip(y.T, predicted.T, strict=True)
-            self.outputs = [number_scores(*pair) for pair in pairs]
-            mean = float(np.mean([own[0].value for own in self.outputs]))
+            self.outputs = [scores.number_scores(*pair) for pair in pairs]
+            mean = float(np.mean([output[0].value for output in self.outputs]))
             self.scores = [Score("R², mean of the outputs", mean)]
         elif hasattr(self.estimator, "score_samples"):
             self.anomalies = np.asarray(model.score_samples(table))
@@ -119,12 +107,13 @@ class Results:
         order = np.argsort(-importances, kind="stable")
         order = order[importances[order] > 0]
         if rows.has_targets:
-            self.staged, self.permuted = staged_error(rows), permuted(rows, importances)
+            self.staged = effects.staged_error(rows)
+            self.permuted = effects.permuted(rows, importances)
             if self.permuted is not None:
                 order = self.permuted.features
         if self.estimator.n_outputs_ == 1:
-            found = [dependence(rows, int(f)) for f in order[:SHOWN_DEPENDENCES]]
-            self.dependences = [each for each in found if each is not None]
+            shown = (effects.dependence(rows, int(f)) for f in order[:SHOWN_DEPENDENCES])
+            self.dependences = [dependence for dependence in shown if dependence is not None]
 
 
 def _check(estimator: Any, X: Any, y: Any) -> None:
@@ -156,4 +145,4 @@ def _oob_score(estimator: Any) -> Score | None:
         n = int((~np.isnan(means.reshape(len(means), -1)[:, 0])).sum())
     if not n:
         return Score("out-of-bag accuracy", value)
-    return Score("out-of-bag accuracy", value, *wilson(round(value * n), n), "Wilson")
+    return Score("out-of-bag accuracy", value, *scores.wilson(round(value * n), n), "Wilson")
