@@ -89,8 +89,6 @@ class Frontier:
     pending : i32[S], the feature whose multiway split goes on in the slot, or -1; None: there
         are no multiway splits
     used : bool[S, F], categorical features split on above; None: there are no multiway splits
-    above : a list of what the backend has kept of the slots above, which is empty as soon as the
-        backend has taken it, to make room; None: nothing is kept
     """
 
     tree: Array
@@ -108,7 +106,6 @@ class Frontier:
     allowed: Array | None = None
     pending: Array | None = None
     used: Array | None = None
-    above: list[Any] | None = None
 
     @property
     def n_slots(self) -> int:

@@ -35,7 +35,7 @@ CASES = [  # (classes; 0: regression, columns, parameters)
     (60, 6, {"bootstrap": False, "max_depth": 6}),
     (3, 6, {"max_bins": 1000, "max_depth": 4}),
     (2, 300, {"max_depth": 3}),
-    (2, 2, {"max_features": None, "max_bins": 7}),  # larger siblings by subtraction
+    (2, 2, {"max_features": None, "max_bins": 7}),
     (0, 6, {"min_samples_leaf": 2, "max_features": 1.0}),
     (0, 6, {"criterion": "poisson", "max_depth": 8}),
     (0, 6, {"outputs": 2}),

@@ -8,7 +8,6 @@ import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.backends.cuda_histograms import (
-    NOT_KEPT,
     cell_type,
     histogram_group,
     histograms_of,
@@ -201,10 +200,8 @@ class CudaKernels(CudaLaunches):
         features: Array,
         need: Array | None,
         best: Splits,
-        above: structs.Above = NOT_KEPT,
-    ) -> Array:
-        """Write the best splits by these features to `best`; `need` None: by all that vary. It
-        returns what it has found of each feature, i32[S, k]."""
+    ) -> None:
+        """Write the best splits by these features to `best`; `need` None: by all that vary."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
@@ -213,7 +210,7 @@ class CudaKernels(CudaLaunches):
         nodes = structs.Nodes(slots.sums, slots.n_rows, slots.key, slots.bounds)
         signs = None if slots.bounds is None else self.asarray(rules.signs)
         hists, cut_rules = histograms_of(training, hist), self.cut_rules(training, signs)
-        arguments: tuple[Any, ...] = hists, above, features, nodes, cut_rules, score, found
+        arguments: tuple[Any, ...] = hists, features, nodes, cut_rules, score, found
         self.launch(
             "best_split", "best_cut", (self.blocks(S * k, warps),), arguments,
             macros=macros, threads=32 * warps, shared=8 * CUT_SUMS * C * warps,
@@ -223,7 +220,6 @@ class CudaKernels(CudaLaunches):
             "best_split", "best_split", (self.blocks(S, SPLIT_THREADS // 32),), arguments,
             macros=macros, threads=SPLIT_THREADS,
         )  # fmt: skip
-        return found
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits

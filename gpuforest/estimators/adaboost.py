@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 from sklearn.utils.validation import has_fit_parameter
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import in_kind_of, to_host
+from gpuforest.data.arrays import in_kind_of, to_host
 from gpuforest.estimators import params
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of
 from gpuforest.estimators.reweighted import AdaBoost, Judge, reached

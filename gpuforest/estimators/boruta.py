@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing, progress
 from gpuforest.common.arguments import draw_seed
+from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData

@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
 from gpuforest.assembly import WaveTrees
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import progress
 from gpuforest.common.progress import report
+from gpuforest.data.arrays import to_host
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (

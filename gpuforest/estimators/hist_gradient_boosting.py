@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.criteria import CRITERIA
+from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_labels, check_numbers
 from gpuforest.estimators import params
 from gpuforest.estimators.boosting import HistGradientBoosting

@@ -15,12 +15,12 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import bin_matrix, draw_rows
 from gpuforest.common import hashing, progress
 from gpuforest.common.dtypes import CATEGORICAL, VALUE
+from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators import params
@@ -148,10 +148,10 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
         return float(average_path_length(np.array(self.max_samples_)))
 
     def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_isolation`."""
-        from gpuforest.export.sklearn_isolation import to_sklearn
+        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn`."""
+        from gpuforest.export.sklearn import isolation_to_sklearn
 
-        return to_sklearn(self)
+        return isolation_to_sklearn(self)
 
     @property
     def max_samples_(self) -> int:

@@ -13,9 +13,9 @@ from sklearn.utils import Bunch, _safe_indexing, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import bring, is_on_device, to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
+from gpuforest.data.arrays import bring, is_on_device, to_host
 from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.data.validation import check_weights
 from gpuforest.estimators.base import BaseTrees, FitData

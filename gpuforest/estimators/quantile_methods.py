@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.criteria import CRITERIA
+from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_numbers, check_table
 from gpuforest.estimators.ensembles import ForestRegressor
 from gpuforest.estimators.refit import as_it_is

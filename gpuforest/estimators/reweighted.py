@@ -13,12 +13,12 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import bin_matrix
 from gpuforest.common.progress import counting_on
 from gpuforest.common.sums import blocks
+from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import TreeSequence
@@ -176,10 +176,10 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
         self.estimator_errors_ = np.append(errors, np.ones(left))
 
     def to_sklearn(self) -> Any:
-        """The same model as scikit-learn's, see `gpuforest.export.sklearn_adaboost`."""
-        from gpuforest.export.sklearn_adaboost import to_sklearn
+        """The same model as scikit-learn's, see `gpuforest.export.sklearn`."""
+        from gpuforest.export.sklearn import adaboost_to_sklearn
 
-        return to_sklearn(self)
+        return adaboost_to_sklearn(self)
 
     def __len__(self) -> int:
         """Estimators."""

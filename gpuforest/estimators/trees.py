@@ -9,7 +9,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import to_host
+from gpuforest.data.arrays import to_host
 from gpuforest.estimators import params
 from gpuforest.estimators.pruned import PrunedTree
 from gpuforest.estimators.tasks import Classifier, Regressor

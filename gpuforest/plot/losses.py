@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.arrays import to_host
+from gpuforest.data.arrays import to_host
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.reweighted import AdaBoost
 from gpuforest.estimators.watch import replace_predictions

@@ -181,27 +181,6 @@ class Histograms(NamedTuple):
     channels: I64
 
 
-class Above(NamedTuple):
-    """The histograms of the P slots above, where they are kept: slot s is `number[s]` of the 2 P
-    slots below them. None everywhere: they are not.
-
-    cells SUM[P, k, B, channels]; features, found i32[P, k], the numbers of the features and what
-    their search has found; n_rows i64[P]; column i32[S, k], the histogram above of a feature. The
-    rows at begin[s] .. end[s] - 1 are added to the histograms of slot s; where rest_of[s] is not
-    -1, these are then the ones above less those of slot rest_of[s].
-    """
-
-    cells: Sums
-    features: I32s
-    found: I32s
-    n_rows: I64s
-    number: I64s
-    column: I32sOut
-    rest_of: I32sOut
-    begin: I64sOut
-    end: I64sOut
-
-
 class Draws(NamedTuple):
     """How S slots draw k of F features. varies i32[S, F]: 1 if a feature is known to vary,
     else 0; `allowed` bool[T, F] holds the features that the trees drew, None: they have all."""
@@ -284,7 +263,7 @@ ALL = {
     record.__name__: record
     for record in (
         Codes, Columns, Targets, Slots, Fields, LevelSlots, Levels, Positions, Kinds, Ends, Tiles,
-        Histograms, Above, Draws, Nodes, CutRules, Splits, Sides, Combined, Trees,
+        Histograms, Draws, Nodes, CutRules, Splits, Sides, Combined, Trees,
     )
 }  # fmt: skip
 

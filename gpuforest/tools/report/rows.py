@@ -13,11 +13,11 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import BinEdges, bin_matrix, draw_rows
 from gpuforest.criteria import CRITERIA
+from gpuforest.data.arrays import to_host
 from gpuforest.data.frames import listed
 from gpuforest.data.validation import check_labels, check_numbers, check_table
 
