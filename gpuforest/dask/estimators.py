@@ -17,7 +17,7 @@ from gpuforest.dask import training
 from gpuforest.dask.partitions import delayed_blocks, is_collection
 from gpuforest.data.arrays import to_host
 from gpuforest.data.blocks import named
-from gpuforest.estimators.refit import replacing
+from gpuforest.estimators.fits import replacing
 
 OWN = ("client", "strategy")  # the parameters that the local estimators do not have
 

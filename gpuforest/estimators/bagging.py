@@ -16,7 +16,7 @@ from gpuforest.common import hashing
 from gpuforest.estimators import params
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.refit import replacing
+from gpuforest.estimators.fits import replacing
 from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.sampling import tree_features

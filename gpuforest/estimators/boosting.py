@@ -27,11 +27,9 @@ from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_settings import fit_of, most_leaves, stops_early
 from gpuforest.estimators.callbacks import notified, with_callbacks
 from gpuforest.estimators.converted import Converted
+from gpuforest.estimators.fits import as_it_is, check_same, recorded, replacing
 from gpuforest.estimators.interactions import groups_of
 from gpuforest.estimators.memory import boosting_fitted_to_memory
-from gpuforest.estimators.recording import recorded
-from gpuforest.estimators.refit import as_it_is, replacing
-from gpuforest.estimators.warm_start import check_same
 from gpuforest.estimators.watch import Rows, Watch
 from gpuforest.forest import Forest
 from gpuforest.predict import predict

@@ -27,11 +27,11 @@ from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ManyTrees
 from gpuforest.estimators.even_bins import EVEN_BINS, even_edges
+from gpuforest.estimators.fits import check_same
 from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.estimators.tasks import Numbers
-from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
 from gpuforest.inspection.paths import average_path_length, with_path_lengths
 from gpuforest.sampling import tree_features

@@ -17,7 +17,7 @@ from gpuforest.criteria import CRITERIA
 from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_numbers, check_table
 from gpuforest.estimators.ensembles import ForestRegressor
-from gpuforest.estimators.refit import as_it_is
+from gpuforest.estimators.fits import as_it_is
 from gpuforest.forest import Forest
 from gpuforest.inspection.quantile_forest import (
     WAYS,

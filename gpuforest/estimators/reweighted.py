@@ -22,8 +22,8 @@ from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import TreeSequence
+from gpuforest.estimators.fits import as_it_is, replacing
 from gpuforest.estimators.growing import Growth, growth_of
-from gpuforest.estimators.refit import as_it_is, replacing
 from gpuforest.estimators.settings import Settings, rules_of
 from gpuforest.forest import Forest, joined
 from gpuforest.grow import grow_waves, merged

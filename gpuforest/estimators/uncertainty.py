@@ -13,8 +13,8 @@ from gpuforest import predict as prediction
 from gpuforest.backends.base import Backend
 from gpuforest.data.arrays import to_host
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
-from gpuforest.estimators.refit import as_it_is
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.forest import Forest
 from gpuforest.inspection.conformal import (
