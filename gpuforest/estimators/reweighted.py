@@ -20,8 +20,7 @@ from gpuforest.common.progress import counting_on
 from gpuforest.common.sums import blocks
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.validation import check_table
-from gpuforest.estimators.around import AroundAnEstimator, of_tree
-from gpuforest.estimators.ensembles import TreeSequence
+from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree
 from gpuforest.estimators.fits import as_it_is, replacing
 from gpuforest.estimators.growing import Growth, growth_of
 from gpuforest.estimators.settings import Settings, rules_of
@@ -36,7 +35,7 @@ Judge = Callable[[Forest, np.ndarray], Round | None]
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
 
 
-class AdaBoost(AroundAnEstimator, TreeSequence):
+class AdaBoost(BaseForest):
     """Both AdaBoost estimators: the rounds, and what they are asked for afterwards."""
 
     _home, _mark = "_weight_boosting", "estimator_"
@@ -45,7 +44,12 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
     estimator_errors_: np.ndarray
     n_estimators: int
     learning_rate: float
-    criterion = of_tree("criterion")
+    estimator: Any = None
+    estimator_params: Any = ()
+    estimator_ = property(described_tree)
+    criterion, class_weight, categorical_features, min_category_frequency = map(
+        of_tree, ("criterion", "class_weight", "categorical_features", "min_category_frequency")
+    )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Grow trees one after another, each from the rows' weights after the one before.
