@@ -15,8 +15,8 @@ from gpuforest.backends.cuda_histograms import (
 from gpuforest.backends.cuda_launches import CudaLaunches
 from gpuforest.backends.cuda_targets import own_targets, target_macros, targets_of
 from gpuforest.common.dtypes import MAX_ROWS
-from gpuforest.criteria import xlogx
-from gpuforest.frontier import Frontier, Splits
+from gpuforest.engine.criteria import xlogx
+from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
@@ -29,8 +29,8 @@ from gpuforest.kernels.shared.constants import (
 from gpuforest.kernels.shared.structs import Tiles
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges, BinnedMatrix
-    from gpuforest.training import Training
+    from gpuforest.engine.binning import BinEdges, BinnedMatrix
+    from gpuforest.engine.training import Training
 
 Array = Any
 

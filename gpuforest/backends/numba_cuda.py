@@ -16,7 +16,7 @@ from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
 from gpuforest.backends.records import data_of, found_of, numbers_of, slots_of, trees_of
 from gpuforest.common.errors import BackendError
-from gpuforest.frontier import Frontier, Splits
+from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode
@@ -26,9 +26,9 @@ from gpuforest.kernels.totals.numba_cuda import differs, totals
 from gpuforest.kernels.traverse.numba_cuda import accumulate, apply
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges
-    from gpuforest.forest import Forest
-    from gpuforest.training import Training
+    from gpuforest.engine.binning import BinEdges
+    from gpuforest.engine.forest import Forest
+    from gpuforest.engine.training import Training
 
 Array = Any
 

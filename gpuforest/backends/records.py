@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.frontier import Frontier, Rules, Splits
+from gpuforest.engine.frontier import Frontier, Rules, Splits
 from gpuforest.kernels.shared.records import Data, Found, RuleNumbers, Slots, Trees
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.forest import Forest
-    from gpuforest.training import Training
+    from gpuforest.engine.forest import Forest
+    from gpuforest.engine.training import Training
 
 Array = Any
 

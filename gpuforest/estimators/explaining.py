@@ -14,8 +14,8 @@ from gpuforest.common import progress
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
-from gpuforest.inspection.shap import Explainer
-from gpuforest.inspection.shap_background import BackgroundExplainer, expected
+from gpuforest.explain.shap import Explainer
+from gpuforest.explain.shap_background import BackgroundExplainer, expected
 
 
 def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpuforest.binning import BinEdges
 from gpuforest.data.arrays import count_rows
-from gpuforest.forest import Forest
-from gpuforest.target import TargetCoding
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.target import TargetCoding
 
 T = TypeVar("T")
 

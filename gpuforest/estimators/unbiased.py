@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.common import progress
-from gpuforest.inspection.unbiased import unbiased_importances
-from gpuforest.training import Training
+from gpuforest.engine.training import Training
+from gpuforest.explain.unbiased import unbiased_importances
 
 
 def unbiased_feature_importances_(self: Any) -> Any:

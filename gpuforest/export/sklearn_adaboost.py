@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.criteria import CRITERIA
+from gpuforest.engine.criteria import CRITERIA
 from gpuforest.export.sklearn import HOMES, SOURCES
 
 

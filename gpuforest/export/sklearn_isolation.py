@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.criteria import CRITERIA
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.explain.paths import average_path_length
+from gpuforest.explain.views import TreeView
 from gpuforest.export.sklearn import BAG_UNKNOWN, _tree
 from gpuforest.export.sklearn_adaboost import _with_known
-from gpuforest.inspection.paths import average_path_length
-from gpuforest.inspection.views import TreeView
 
 
 def to_sklearn(estimator: Any) -> Any:
@@ -34,7 +34,7 @@ def to_sklearn(estimator: Any) -> Any:
     ------
     ValueError : an estimator that is not fitted, or has categorical features
     """
-    from gpuforest.inspection.sklearn_tree import unlike_sklearn
+    from gpuforest.explain.sklearn_tree import unlike_sklearn
 
     check_is_fitted(estimator)
     forest = estimator.forest_

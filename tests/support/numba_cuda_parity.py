@@ -19,6 +19,7 @@ from gpuforest.backends import get_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numba_cuda import NumbaCudaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.engine.predict import apply, predict
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode
@@ -26,7 +27,6 @@ from gpuforest.kernels.histogram.numba_cuda import histogram
 from gpuforest.kernels.partition.numba_cuda import partition
 from gpuforest.kernels.shared.records import Data, Found, RuleNumbers, Slots
 from gpuforest.kernels.totals.numba_cuda import differs, totals
-from gpuforest.predict import apply, predict
 
 CLASSES = ("gini", "entropy", "misclassification")
 MOMENTS = ("squared_error", "poisson")

@@ -3,6 +3,9 @@
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import I32s2, I64s, I64s3
+from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.limits import (
     feature_of,
     left_of,
@@ -12,7 +15,6 @@ from gpuforest.kernels.best_split.limits import (
 )
 from gpuforest.kernels.best_split.scan import Scan, best_of_bins
 from gpuforest.kernels.best_split.sets import best_set, compact_bins, set_sums, write_set
-from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.records import (
     NO_BIN,
@@ -23,8 +25,6 @@ from gpuforest.kernels.shared.records import (
     Slots,
     Split,
 )
-from gpuforest.kernels.types import I32s2, I64s, I64s3
-from gpuforest.nodes import SET_BIN
 
 
 @device

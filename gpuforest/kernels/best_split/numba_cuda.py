@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
+from gpuforest.compiler.decorators import rare
 from gpuforest.kernels.best_split.limits import (
     feature_of,
     left_of,
@@ -16,7 +17,6 @@ from gpuforest.kernels.best_split.limits import (
     random_of_bins,
     slot_at,
 )
-from gpuforest.kernels.decorators import rare
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.numba_cuda import cuda
 from gpuforest.kernels.shared.records import NO_BIN, Cuts, Found, Split

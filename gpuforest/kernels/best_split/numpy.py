@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
 from gpuforest.common.hashing import CUT, hash_at
-from gpuforest.criteria import Criterion
+from gpuforest.engine.criteria import Criterion
 from gpuforest.kernels.shared.records import Data, Found, RuleNumbers, Slots
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.types import (
+from gpuforest.compiler.types import (
     F64,
     I64,
     Bool,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from gpuforest.criteria import SQUARED_ERROR
+from gpuforest.engine.criteria import SQUARED_ERROR
 
 Array = Any
 
