@@ -149,10 +149,10 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
         return float(average_path_length(np.array(self.max_samples_)))
 
     def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_isolation`."""
-        from gpuforest.export.sklearn_isolation import to_sklearn
+        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn`."""
+        from gpuforest.export.sklearn import isolation_to_sklearn
 
-        return to_sklearn(self)
+        return isolation_to_sklearn(self)
 
     @property
     def max_samples_(self) -> int:

@@ -180,10 +180,10 @@ class AdaBoost(BaseForest):
         self.estimator_errors_ = np.append(errors, np.ones(left))
 
     def to_sklearn(self) -> Any:
-        """The same model as scikit-learn's, see `gpuforest.export.sklearn_adaboost`."""
-        from gpuforest.export.sklearn_adaboost import to_sklearn
+        """The same model as scikit-learn's, see `gpuforest.export.sklearn`."""
+        from gpuforest.export.sklearn import adaboost_to_sklearn
 
-        return to_sklearn(self)
+        return adaboost_to_sklearn(self)
 
     def __len__(self) -> int:
         """Estimators."""

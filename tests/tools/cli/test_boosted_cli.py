@@ -20,7 +20,7 @@ from gpuforest import (
 from gpuforest.data.columns import Table
 from gpuforest.explain.model_facts import rounds_facts, rounds_rows
 from gpuforest.tools.cli import main
-from gpuforest.tools.cli.permutation import REPEATS, permutation_importances
+from gpuforest.tools.cli.predict import REPEATS, permutation_importances
 
 RNG = np.random.default_rng(5)
 N = 240

@@ -19,7 +19,7 @@ import gpuforest
 from gpuforest.data import files
 from gpuforest.data.frames import read_frame
 from gpuforest.tools.cli import main
-from gpuforest.tools.cli.file_options import names_of
+from gpuforest.tools.cli.files import names_of
 
 N = 60
 

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from gpuforest import RandomTreesEmbedding
 from gpuforest.tools.cli import main
-from gpuforest.tools.cli.show import printable
+from gpuforest.tools.cli.output import printable
 
 COMMAND = [sys.executable, "-m", "gpuforest.cli"]
 QUICK = ["--backend", "numpy", "--random-state", "0"]
