@@ -92,7 +92,7 @@ class NumbaBackend(NumpyBackend):
         return criterion.number is not None
 
     def booster(self, boosting: Boosting) -> Booster:
-        return NumbaBooster.of(boosting)
+        return NumbaBooster(boosting)
 
     def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
         """Many trees are divided into waves, one for each thread, so that no thread waits."""
