@@ -75,7 +75,6 @@ REGISTERS = {
     "grow_subtrees": (128, 128),  # two blocks of 256 threads
     "histogram": (64, 64),  # two blocks of 512 threads, or four of 256
     "histogram_direct": (48, 32),  # waits for memory
-    "huber_delta": (64, 64),  # four blocks of 256 threads
     "in_bag": (56, 40),  # loads of several rounds under way
     "join_slots": (32, 32),  # waits for memory
     "largest": (32, 64),  # the same for several rows at once
