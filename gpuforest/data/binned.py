@@ -237,12 +237,8 @@ def edges_of(
 
 
 class Folder:
-    """Where data are written: a folder of another name, until all is there.
-
-    Raises
-    ------
-    FileExistsError : the folder is there already
-    """
+    """Where data are written: a folder of another name, until all is there; one that exists is
+    refused."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

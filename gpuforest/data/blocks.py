@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.data.files import PARQUET, named_files, partition_of
+from gpuforest.data.files import PARQUET, named_files, partition_of, require_pyarrow
 from gpuforest.data.frames import listed, require_unique
-from gpuforest.data.libraries import require_pyarrow
 from gpuforest.data.tables import is_frame, open_frame
-from gpuforest.data.values import Reading, typed
+from gpuforest.data.text import Reading, typed
 
 ROWS = 65_536  # of a block of a file
 CSV_BYTES = 2**24  # of a block of a CSV file

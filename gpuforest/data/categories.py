@@ -11,15 +11,127 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.data.libraries import is_object_column, native_dtypes
-from gpuforest.data.tallies import Tally
-from gpuforest.engine.binning import CATEGORY_TYPES
+from gpuforest.data.tables import is_object_column, native_dtypes
+from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES
+
+ALWAYS_KEPT = 10  # so many categories of a feature, or fewer, are all listed
+IDENTIFIER = 0.9  # a column of more different values a row is taken for an identifier
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """The values of a column.
+
+    values : the distinct ones, as plain Python values
+    rows : f64[n], the rows of positive weight that hold each
+    weights : f64[n], their total weight
+    whole : whether all weights are whole numbers
+    order : all values that the column's dtype lists, in its order; None: there is no such list, or
+        blocks have different ones
+    """
+
+    values: list[Any]
+    rows: np.ndarray
+    weights: np.ndarray
+    whole: bool
+    order: tuple[Any, ...] | None
+
+    @classmethod
+    def of(
+        cls,
+        codes: np.ndarray,
+        values: list[Any],
+        order: tuple[Any, ...] | None,
+        weights: np.ndarray | None,
+    ) -> Tally:
+        """That of codes int[N], positions in `values`, where -1 means missing; and of the rows'
+        weights f64[N], or None: all are one."""
+
+        def each(of_rows: np.ndarray | None) -> np.ndarray:
+            found = np.bincount(codes + 1, of_rows, len(values) + 1)[1:]
+            return found.astype(np.float64)
+
+        if weights is None:
+            return cls(values, rows := each(None), rows, True, order)
+        whole = bool((weights == np.floor(weights)).all())
+        return cls(values, each((weights != 0) * 1.0), each(weights), whole, order)
+
+    def __add__(self, other: Tally) -> Tally:
+        """That of both columns, one below the other."""
+        position = {value: i for i, value in enumerate(self.values)}
+        moved = [position.setdefault(value, len(position)) for value in other.values]
+
+        def both(own: np.ndarray, others: np.ndarray) -> np.ndarray:
+            total = np.zeros(len(position))
+            total[: len(own)] = own
+            total[moved] += others
+            return total
+
+        return Tally(
+            list(position),
+            both(self.rows, other.rows),
+            both(self.weights, other.weights),
+            self.whole and other.whole,
+            self.order if self.order == other.order else None,
+        )
+
+    def categories(self, name: str, fewest: int) -> tuple[Any, ...]:
+        """The categories of the feature, sorted or in the order of the dtype, of a column of this
+        name.
+
+        Where there are more than `ALWAYS_KEPT`, those of fewer rows than `fewest` are not listed,
+        and never those whose rows all have the weight zero. A row counts as often as its weight
+        says if all weights are whole numbers, else once. Too many categories, and strings among
+        numbers, are errors; a column that looks like one of identifiers gives a warning.
+        """
+        if len({isinstance(value, str) for value in self.values}) > 1:
+            raise ValueError(
+                f"{name} mixes strings and numbers as categories: make all of them strings"
+            )
+        counts = self.weights if self.whole else self.rows
+        different = int(np.count_nonzero(counts))
+        least = max(fewest, 1) if different > ALWAYS_KEPT else 1
+        values = [value for value, n in zip(self.values, counts, strict=True) if n >= least]
+        if len(values) > MAX_CATEGORIES:
+            raise ValueError(
+                f"{name} has {len(values)} categories; at most {MAX_CATEGORIES} are supported: "
+                "raise min_category_frequency, or drop it"
+            )
+        _warn_of_identifiers(different, int(self.rows.sum()), name)
+        return tuple(sorted(values, key=self._place))
+
+    @property
+    def _place(self) -> Any:
+        """The key by which values are sorted."""
+        if self.order is None:
+            return None
+        return {value: i for i, value in enumerate(self.order)}.__getitem__
+
+
+def total(tallies: Sequence[Tally]) -> Tally:
+    """That of all columns, one below the other; a column without values says nothing about the
+    order."""
+    some = [tally for tally in tallies if tally.values] or tallies[:1]
+    return sum(some[1:], some[0])
+
+
+def _warn_of_identifiers(different: int, n: int, name: str) -> None:
+    if different > max(ALWAYS_KEPT, IDENTIFIER * n):
+        warnings.warn(
+            f"{name} has {different:,} different values in {n:,} rows: as categories, identifiers "
+            "and dates teach nothing. Drop the column, or make numbers of it (of a date the "
+            "year, month or weekday)",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 class Factor(NamedTuple):
@@ -33,17 +145,10 @@ class Factor(NamedTuple):
 class CategoryReader:
     """Turns columns into category codes, and learns the categories where they are not known.
 
-    Parameters
-    ----------
-    wanted : what a user passes as `categorical_features`
-    known : the categories of a fitted forest, by feature; then `wanted` is ignored
-    fewest : rows of a category that is learned, see `Tally.categories`
-    weights : array-like [N] or None, what the user passes
-
-    Attributes
-    ----------
-    features : the categorical ones
-    categories : of the features that have been read, or that were known
+    `wanted` is what a user passes as `categorical_features`, and is ignored where the categories of
+    a fitted forest are known; `fewest` is of `Tally.categories`, `weights` [N] or None what the
+    user passes. `features` are the categorical ones, `categories` those of the features that were
+    read.
     """
 
     def __init__(
@@ -59,12 +164,7 @@ class CategoryReader:
         self.features = frozenset(self.categories)
 
     def choose(self, n_features: int, frame: Any = None) -> None:
-        """Decide in a fit which features are categorical, of a frame of narwhals or an array.
-
-        Raises
-        ------
-        ValueError : names, indices or a mask that do not fit
-        """
+        """Decide in a fit which features are categorical, of a frame of narwhals or an array."""
         if self.is_learning:
             names = None if frame is None else list(frame.columns)
             if isinstance(self.wanted, str) and self.wanted == "from_dtype":
@@ -73,17 +173,8 @@ class CategoryReader:
                 self.features = frozenset(chosen_features(self.wanted, n_features, names))
 
     def codes(self, feature: int, column: Any, name: str) -> np.ndarray:
-        """Category codes f32[N] of a column's values.
-
-        Parameters
-        ----------
-        column : array [N], or series of narwhals
-        name : what it is called in messages
-
-        Raises
-        ------
-        ValueError : values that cannot be categories, too many, or all of another type
-        """
+        """Category codes f32[N] of a column (an array [N], or a series of narwhals) that messages
+        call by its `name`."""
         factor = factorize(column, name)
         if self.is_learning:
             weights = _numbers(self.weights, len(factor.codes))
@@ -162,17 +253,9 @@ def _named(wanted: list[str], names: list[Any] | None) -> list[int]:
 
 
 def factorize(column: Any, name: str) -> Factor:
-    """A column's distinct values; no row becomes a Python object but of object arrays.
-
-    Parameters
-    ----------
-    column : array [N], or series of narwhals
-    name : what it is called in messages
-
-    Raises
-    ------
-    ValueError, TypeError : a value that is no string, number or truth value, or is infinite
-    """
+    """A column's distinct values (an array [N], or a series of narwhals); no row becomes a Python
+    object but of object arrays. A value that is no string, finite number or truth value is refused
+    under the column's `name`."""
     is_array = isinstance(column, np.ndarray)
     try:
         if not is_array and column.implementation.is_pandas():
@@ -309,12 +392,8 @@ def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
 
 
 def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
-    """Category codes f32[N] of a column's values.
-
-    Raises
-    ------
-    ValueError : none is there, and all are of another type
-    """
+    """Category codes f32[N] of a column's values; an error if none is there, and all are of another
+    type."""
     n, position = len(categories), {value: i for i, value in enumerate(categories)}
     found = [position.get(value, n) for value in factor.values]
     if n and found and min(found) == n:

@@ -17,7 +17,7 @@ from gpuforest.common.progress import stage
 from gpuforest.data.binned import Labels
 from gpuforest.data.frames import listed, read_frame
 from gpuforest.data.tables import is_number
-from gpuforest.data.values import Reading
+from gpuforest.data.text import Reading
 
 UNNAMED = "Unnamed: 0"  # an index that pandas wrote
 MAX_CLASSES = 20  # an integer target with more distinct values is a quantity
@@ -62,21 +62,9 @@ def load_table(
     text: Collection[str] = (),
     **parts: Any,
 ) -> Table:
-    """Read a file to train on, or to test with.
-
-    Parameters
-    ----------
-    path : CSV (also compressed) with a header line, or Parquet; "-" is standard input
-    target : name of the column to predict
-    reading, text : as in `read_frame`
-    **parts : weight, drop, features and drop_missing_target, as in `split_columns`
-
-    Raises
-    ------
-    OSError : the file cannot be read
-    ValueError : the file is no table, or a column is absent or not fit for its part
-    ImportError : what the file needs is not installed
-    """
+    """Read a file to train on, or to test with: `path`, `reading` and `text` as in `read_frame`,
+    the name of the `target`, and `parts` as in `split_columns`. Errors say what is wrong with the
+    file, or which column is absent or not fit for its part."""
     other = {target: "the target", parts.get("weight"): "the weight"}
     other |= dict.fromkeys(parts.get("drop", ()), "dropped")
     dates = reading.dates if reading else ()
@@ -126,12 +114,8 @@ def split_columns(
 
 
 def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
-    """The columns that a model was trained on, in its order, and those that it ignores.
-
-    Raises
-    ------
-    ValueError : columns that are absent, by name, or neither numbers nor categories
-    """
+    """The columns that a model was trained on, in its order, and those that it ignores; an error
+    names columns that are absent, or neither numbers nor categories."""
     # a reader of files leaves out blanks around names, and pandas, by which a model may have been
     # trained, does not
     there = set(frame.columns)
@@ -165,12 +149,8 @@ def is_class_target(y: np.ndarray | Labels) -> bool:
 
 
 def find_columns(frame: Any, names: Sequence[str]) -> list[str]:
-    """The columns of these names, which may have blanks around them here.
-
-    Raises
-    ------
-    ValueError : there is no such column, with the names that it may have meant
-    """
+    """The columns of these names, which may have blanks around them here; the error of an absent
+    one has names that it may have meant."""
     columns = set(frame.columns)
     found = [name if name in columns else name.strip() for name in names]
     for name in found:

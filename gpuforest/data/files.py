@@ -1,4 +1,4 @@
-"""Files: what a path names, opened once and decompressed."""
+"""Files: what a path names, opened once and decompressed, and the library that reads it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from glob import glob, has_magic
+from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -32,12 +34,7 @@ DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
 def named_files(path: str) -> list[str]:
     """The files that a path, a folder of Parquet files or a pattern such as "part-*.parquet" names.
-
-    Raises
-    ------
-    OSError : there is none
-    ValueError : a pattern that names files that are not Parquet
-    """
+    That there is none, or that a pattern names files that are not Parquet, is an error."""
     if path == STDIN:
         return [path]
     if Path(path).is_dir():
@@ -59,15 +56,9 @@ def named_files(path: str) -> list[str]:
 
 
 def partition_of(file: str, path: str) -> dict[str, str]:
-    """The columns that folders give a file: {"year": "2020"} of year=2020/part-1.parquet.
-
-    Only folders that are found count, not those that the path spells out.
-
-    Parameters
-    ----------
-    file : one of the files that the path names
-    path : a folder, or a pattern
-    """
+    """The columns that folders give one of the files that a folder or pattern names: {"year":
+    "2020"} of year=2020/part-1.parquet. Only folders that are found count, not those that the path
+    spells out."""
     given = Path(path).parts
     if not Path(path).is_dir():
         given = tuple(takewhile(lambda part: not has_magic(part), given))
@@ -82,15 +73,8 @@ def hidden(path: Path) -> bool:
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """The bytes of a file, of a pipe, or of standard input ("-"), decompressed and seekable.
-
-    The path is opened once, because a pipe gives its bytes once.
-
-    Raises
-    ------
-    OSError : it cannot be read
-    ValueError : its name says that it is compressed, and it is not; a closed standard input
-    """
+    """The bytes of a file, of a pipe, or of standard input ("-"), decompressed and seekable. The
+    path is opened once, because a pipe gives its bytes once."""
     with ExitStack() as stack:
         if path != STDIN:
             raw: IO[bytes] = stack.enter_context(Path(path).open("rb"))
@@ -132,8 +116,6 @@ def _zstd(raw: IO[bytes]) -> Any:
         from compression.zstd import ZstdFile
 
         return ZstdFile(raw)
-    from gpuforest.data.libraries import require_pyarrow
-
     require_pyarrow(".zst files")
     import pyarrow as pa
 
@@ -150,3 +132,35 @@ def _copied(stream: Any) -> IO[bytes]:
         raise
     copy.seek(0)
     return copy
+
+
+OLDEST_PYARROW = 24  # 17, 20 and 22 changed the last byte of text beside missing values
+
+
+def has_pyarrow() -> bool:
+    """Whether pyarrow is installed, and so new that it keeps text whole."""
+    return find_spec("pyarrow") is not None and (
+        int(version("pyarrow").partition(".")[0]) >= OLDEST_PYARROW
+    )
+
+
+def frame_engine() -> str:
+    """The library that holds frames: "pyarrow" if it is installed, else "pandas"; an ImportError
+    without both."""
+    if has_pyarrow():
+        return "pyarrow"
+    if find_spec("pandas") is not None:
+        return "pandas"
+    raise ImportError(
+        f"files need pyarrow {OLDEST_PYARROW} or newer (CSV: or pandas): "
+        "pip install 'gpuforest[files]'"
+    )
+
+
+def require_pyarrow(what: str = "Parquet files") -> None:
+    """Raise an ImportError that names the extra if pyarrow is absent or too old."""
+    if not has_pyarrow():
+        raise ImportError(
+            f"{what} need pyarrow {OLDEST_PYARROW} or newer, an extra: "
+            "pip install 'gpuforest[files]'"
+        )

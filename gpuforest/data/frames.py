@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from gpuforest.common.progress import stage
-from gpuforest.data.csv_text import read_text
-from gpuforest.data.dates import with_date_parts
-from gpuforest.data.files import DAMAGED, PARQUET, named_files, opened, partition_of
-from gpuforest.data.libraries import frame_engine, require_pyarrow
-from gpuforest.data.values import Reading, typed
+from gpuforest.data.files import (
+    DAMAGED,
+    PARQUET,
+    frame_engine,
+    named_files,
+    opened,
+    partition_of,
+    require_pyarrow,
+)
+from gpuforest.data.text import Reading, read_text, typed
 
 PARQUET_START = b"PAR1"
 
 
 def read_frame(path: str | Path, reading: Reading | None = None, text: Collection[str] = ()) -> Any:
-    """Read a CSV or Parquet file; errors as in `load_table`.
-
-    Parameters
-    ----------
-    path : file, a folder of Parquet files, a pattern that names some, or "-", standard input
-    reading : how numbers and missing values are written, and which columns are dates
-    text : names of columns that hold strings though they may look like numbers
-
-    Returns
-    -------
-    frame of narwhals
-    """
+    """Read a CSV or Parquet file, a folder of Parquet files, a pattern that names some, or "-",
+    standard input, as a frame of narwhals. `reading` says how it is written, and `text` names
+    columns that hold strings though they may look like numbers."""
     name, reading = str(path), reading or Reading()
     with stage("load"):
         found = named_files(name)
@@ -141,3 +138,64 @@ def listed(names: Sequence[str], most: int = 10) -> str:
     """Names in quotes, the first few of many."""
     text = ", ".join(repr(n) for n in names[:most])
     return text if len(names) <= most else f"{text} and {len(names) - most} more"
+
+
+PARTS = ("year", "month", "weekday", "seconds")
+EXAMPLE = "2020-12-31 or 2020-12-31T23:59:59"
+
+
+def with_date_parts(frame: Any, names: Sequence[str], form: str = "") -> Any:
+    """The frame of narwhals with numbers instead of the dates in the columns of these names.
+
+    A column `when` becomes `when_year`, `when_month` (1 to 12), `when_weekday` (0 is Monday) and
+    `when_seconds` (since 1970, in UTC where the date has no zone); missing dates become NaN. Text
+    is written in the `form` that `datetime.strptime` takes; "" is ISO 8601.
+    """
+    import narwhals.stable.v2 as nw
+
+    if not names:
+        return frame
+    columns = []
+    for name in frame.columns:
+        if name not in names:
+            columns.append(frame[name])
+            continue
+        numbers = _parts(frame[name], form)
+        for part, values in zip(PARTS, numbers.T, strict=True):
+            if f"{name}_{part}" in frame.columns:
+                raise ValueError(f"--dates {name}: there is a column {name}_{part} already")
+            backend = frame.implementation
+            columns.append(nw.new_series(f"{name}_{part}", np.array(values), backend=backend))
+    return columns[0].to_frame().with_columns(*columns)
+
+
+def _parts(column: Any, form: str) -> np.ndarray:
+    """The parts f64[N, 4] of each date."""
+    known: dict[Any, tuple[float, ...]] = {None: (np.nan,) * len(PARTS)}
+    missing = column.is_null().to_list()
+    values = [None if m else v for v, m in zip(column.to_list(), missing, strict=True)]
+    for value in dict.fromkeys(v for v in values if v is not None):
+        known[value] = _parts_of(_moment(value, form, column.name))
+    return np.array([known[value] for value in values])
+
+
+def _parts_of(when: datetime) -> tuple[float, ...]:
+    zoned = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return when.year, when.month, when.weekday(), zoned.timestamp()
+
+
+def _moment(value: Any, form: str, name: str) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
+    text = str(value).strip()
+    try:
+        return datetime.strptime(text, form) if form else datetime.fromisoformat(text)
+    except ValueError as error:
+        hint = (
+            f"it is not of the form {form!r}"
+            if form
+            else f"write it as {EXAMPLE}, or say its form: --date-format '%d/%m/%Y'"
+        )
+        raise ValueError(f"--dates {name}: {text!r} is no date; {hint}") from error

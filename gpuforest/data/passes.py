@@ -132,12 +132,8 @@ class Rows:
         self._label_type: Any = None
 
     def add(self, block: Block) -> np.ndarray | None:
-        """The weights of a block, once its y and weights are kept.
-
-        Raises
-        ------
-        ValueError : they do not fit X, or earlier blocks; missing targets; negative weights
-        """
+        """The weights of a block, once its y and weights are kept; an error if they do not fit X or
+        earlier blocks, targets are missing or weights negative."""
         n = len(block.X)
         for values, kept, name in (
             (block.y, self._targets, "y"),
@@ -159,12 +155,8 @@ class Rows:
         return self._weights[-1]
 
     def extend(self, other: Rows) -> None:
-        """Add the rows that another collected.
-
-        Raises
-        ------
-        ValueError : only one of them has y or weights, or labels
-        """
+        """Add the rows that another collected; an error if only one of them has y or weights, or
+        labels."""
         for own, others, name in (
             (self._targets, other._targets, "y"),
             (self._weights, other._weights, "sample_weight"),

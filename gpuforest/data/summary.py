@@ -14,9 +14,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from gpuforest.data.categories import CategoryReader, factorize
+from gpuforest.data.categories import CategoryReader, Tally, factorize
 from gpuforest.data.tables import is_frame
-from gpuforest.data.tallies import Tally
 from gpuforest.data.validation import read_table
 from gpuforest.engine.binning import (
     LOOK_ROWS,

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.data.libraries import is_numbered, is_object_column, is_sparse, native_dtypes
-
 if TYPE_CHECKING:
     from gpuforest.data.categories import CategoryReader
 
@@ -31,13 +29,8 @@ def is_frame(X: Any) -> bool:
 
 
 def open_frame(X: Any) -> Any:
-    """A frame as narwhals sees it, of whatever columns; Arrow's record batches as a table.
-
-    Raises
-    ------
-    TypeError : no frame in memory
-    ValueError : several columns of one name
-    """
+    """A frame in memory as narwhals sees it, of whatever columns; Arrow's record batches as a
+    table. Several columns of one name are an error."""
     import narwhals.stable.v2 as nw
     from narwhals.exceptions import DuplicateError
 
@@ -65,19 +58,10 @@ def open_frame(X: Any) -> Any:
 def frame_to_array(
     X: Any, categories: CategoryReader | None = None
 ) -> tuple[np.ndarray, list[Any]]:
-    """Numbers f32 or f64 [N, F] of a frame, what is missing as NaN, and its column names.
+    """Numbers f32 or f64 [N, F] of a frame, what is missing as NaN, and its column names;
+    `categories` turns the columns of categories into codes, if there are some.
 
     A pandas frame of one float dtype is not copied where pandas holds it in one block.
-
-    Parameters
-    ----------
-    X : frame
-    categories : what turns columns of categories into codes; None: there are none
-
-    Raises
-    ------
-    ValueError, TypeError : as `open_frame` and `frame_dtype` do, or a column of objects that
-        are no numbers, or of what cannot be categories
     """
     frame, some = open_frame(X), frozenset() if categories is None else categories.features
     names, dtype = list(frame.columns), frame_dtype(frame, some)
@@ -111,11 +95,7 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
     """The dtype of a frame's numbers: float32 where every column fits it exactly.
 
     Columns are categorical (whose codes fit it), numeric or boolean, of pandas' categories that are
-    numbers, empty, or hold objects (which may prove no numbers).
-
-    Raises
-    ------
-    ValueError : any other column, named
+    numbers, empty, or hold objects (which may prove no numbers); the error of any other names it.
     """
     import narwhals.stable.v2 as nw
 
@@ -145,18 +125,9 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
 
 
 def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndarray:
-    """Numbers f64[N] of Python objects; None and pandas' NA as NaN.
-
-    Parameters
-    ----------
-    column : object[N]
-    name : what it is called in messages
-    text : whether strings that hold a number count as that
-
-    Raises
-    ------
-    ValueError, TypeError : an object that is no real number, such as a string or NaT
-    """
+    """Numbers f64[N] of Python objects [N]; None and pandas' NA as NaN. An object that is no real
+    number is an error of the column's `name`; with `text` strings that hold a number count as
+    that."""
     NA = getattr(sys.modules.get("pandas"), "NA", None)  # without pandas there is none
     types = set(map(type, column))
     try:
@@ -180,3 +151,28 @@ def is_number(text: str | bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def native_dtypes(frame: Any) -> list[Any]:
+    """The columns' dtypes in pandas; None for columns of other frames."""
+    if frame.implementation.is_pandas():
+        return list(frame.to_native().dtypes)
+    return [None] * frame.shape[1]
+
+
+def is_object_column(dtype: Any, native: Any) -> bool:
+    """Whether a column holds Python objects; of pandas' narwhals may say what they are."""
+    import narwhals.stable.v2 as nw
+
+    return isinstance(dtype, nw.Object) if native is None else bool(native == np.dtype(object))
+
+
+def is_sparse(native: Any) -> bool:
+    """Whether a dtype is pandas' for sparse columns, which narwhals does not know."""
+    return hasattr(native, "subtype") and hasattr(native, "fill_value")
+
+
+def is_numbered(native: Any) -> bool:
+    """Whether a dtype is pandas' for categories, and these are numbers or truth values."""
+    categories = getattr(native, "categories", None)
+    return getattr(getattr(categories, "dtype", None), "kind", "") in {"b", "i", "u", "f"}

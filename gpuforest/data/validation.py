@@ -17,7 +17,6 @@ from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
 from gpuforest.data.arrays import bring, host_array, is_on_device, stack_columns, to_host
 from gpuforest.data.binned import BinnedData, Labels
 from gpuforest.data.categories import CategoryReader
-from gpuforest.data.infinities import column_name, without_infinities, without_infinities_in_sparse
 from gpuforest.data.tables import (
     DATES,
     frame_dtype,
@@ -26,7 +25,7 @@ from gpuforest.data.tables import (
     object_numbers,
     open_frame,
 )
-from gpuforest.engine.binning import value_dtype
+from gpuforest.engine.binning import DEVICE_VALUES, value_dtype
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.target import CheckedTarget, integer_weights
 
@@ -38,21 +37,11 @@ LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
 def learn_table(
     estimator: Any, X: Any, backend: Backend, weights: Any = None
 ) -> tuple[Array, dict[int, tuple[Any, ...]]]:
-    """`check_table` in a fit: sets what that one checks, and learns the features' categories.
+    """`check_table` in a fit: X, and the features' categories as `binning.BinEdges` has them, which
+    it learns; sets what `check_table` checks.
 
-    Parameters
-    ----------
-    weights : array-like [N], on the host, not checked yet: rows of weight zero add no category;
-        None: all equal
-
-    Returns
-    -------
-    X : as of `check_table`
-    categories : as `binning.BinEdges` has them
-
-    Raises
-    ------
-    ValueError : as `check_table`; `categorical_features` that do not fit, or are constrained
+    Rows whose weight [N], on the host and not checked yet, is zero add no category.
+    `categorical_features` that do not fit, or are constrained, are an error.
     """
     if isinstance(X, BinnedData):
         learn_binned(estimator, X)
@@ -85,12 +74,8 @@ def check_table(estimator: Any, X: Any, backend: Backend) -> Array:
 
 
 def learn_binned(estimator: Any, data: BinnedData) -> None:
-    """`learn_table` of binned data: sets the number and names of features.
-
-    Raises
-    ------
-    ValueError : the data were binned by other parameters than the estimator's
-    """
+    """`learn_table` of binned data: sets the number and names of features; an error if the data
+    were binned by other parameters than the estimator's."""
     of_categories = ("categorical_features", "min_category_frequency")
     for name in ("max_bins", *(of_categories if data.edges.categories else ())):
         own, theirs = getattr(estimator, name), getattr(data, name)
@@ -395,3 +380,56 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     if not (weights > 0).any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return weights, integer_weights(weights)
+
+
+BLOCK_VALUES = 2**22  # values that are checked at once; a copy of so many stays small
+
+
+def without_infinities(estimator: Any, X: Array, names: list[Any] | None, xp: Any) -> Array:
+    """X real [N, F] itself, or a copy if there are infinities, and the estimator takes them; else
+    an error with the name of the column. `xp` is the library of X's device."""
+    on_host = isinstance(X, np.ndarray)
+    xp = np if on_host else xp
+    size = max(1, (BLOCK_VALUES if on_host else DEVICE_VALUES) // X.shape[1])
+    for begin in range(0, X.shape[0], size) if X.dtype.kind == "f" else ():
+        block = X[begin : begin + size]
+        if on_host and _sum_is_finite(block):
+            continue
+        infinite = xp.isinf(block)
+        if bool(xp.any(infinite)):
+            row, column = (int(indices[0]) for indices in xp.nonzero(infinite))
+            where = f"{column_name(column, names)}, row {begin + row}"
+            most = _most(estimator, X.dtype, where)
+            return xp.clip(X, -most, most)
+    return X
+
+
+def without_infinities_in_sparse(estimator: Any, X: Any) -> Any:
+    """The same of a sparse X by rows."""
+    if X.dtype.kind != "f" or not (infinite := np.isinf(X.data)).any():
+        return X
+    most = _most(estimator, X.dtype, column_name(int(X.indices[infinite.argmax()]), None))
+    X = X.copy()  # the user's stays as it is
+    np.clip(X.data, -most, most, out=X.data)
+    return X
+
+
+def column_name(i: int, names: list[Any] | None) -> str:
+    """How errors name a column."""
+    return f"column {i}" if names is None else f"column {names[i]!r}"
+
+
+def _most(estimator: Any, dtype: Any, where: str) -> Any:
+    """The largest number."""
+    if not getattr(estimator, "_takes_infinities", False):
+        raise ValueError(
+            f"Input X contains infinity: {where}; NaN means missing, infinities must be replaced"
+        )
+    return np.finfo(dtype).max
+
+
+def _sum_is_finite(block: np.ndarray) -> bool:
+    """Then its terms are too; the quickest look at many."""
+    wide = np.float32 if block.dtype == np.float16 else None  # float16 soon overflows
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(block.sum(dtype=wide)))

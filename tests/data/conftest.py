@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpuforest.data import libraries
+from gpuforest.data import files
 
 
 @pytest.fixture
@@ -12,8 +12,6 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Makes an engine the only one that is installed."""
 
     def hide(name: str) -> None:
-        monkeypatch.setattr(
-            libraries, "find_spec", lambda other: object() if other == name else None
-        )
+        monkeypatch.setattr(files, "find_spec", lambda other: object() if other == name else None)
 
     return hide

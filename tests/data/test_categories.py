@@ -27,7 +27,7 @@ from gpuforest import (
     DecisionTreeRegressor,
 )
 from gpuforest.backends import get_backend
-from gpuforest.data import tallies
+from gpuforest.data import categories
 from gpuforest.data.categories import factorize
 from gpuforest.data.validation import check_table
 
@@ -194,7 +194,7 @@ def test_intervals_are_told_apart_from_numbers():
 
 
 def test_too_many_categories_are_named(monkeypatch):
-    monkeypatch.setattr(tallies, "MAX_CATEGORIES", 3)
+    monkeypatch.setattr(categories, "MAX_CATEGORIES", 3)
     assert read(frame_of(pd.Series(COLOURS)))[1] == {0: SORTED}
     tree = DecisionTreeClassifier(categorical_features=["a", "b"], min_category_frequency=1)
     with pytest.raises(ValueError, match="column 'b' has 24 categories; at most 3 are supported"):
@@ -202,7 +202,7 @@ def test_too_many_categories_are_named(monkeypatch):
 
 
 def test_as_many_categories_as_there_may_be(backend):
-    rows = np.repeat(np.arange(tallies.MAX_CATEGORIES), 2)
+    rows = np.repeat(np.arange(categories.MAX_CATEGORIES), 2)
     given = {"categorical_features": [0], "min_category_frequency": 2}
     model = DecisionTreeRegressor(max_depth=2, backend=backend, **given)
     model.fit(rows[:, None], rows % 7)

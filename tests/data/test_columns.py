@@ -16,7 +16,7 @@ from gpuforest.data.columns import (
     string_columns,
 )
 from gpuforest.data.frames import read_frame
-from gpuforest.data.values import Reading
+from gpuforest.data.text import Reading
 
 
 def test_columns_go_to_their_parts(tmp_path):

@@ -24,7 +24,7 @@ from gpuforest import (
     RandomForestRegressor,
 )
 from gpuforest.backends import gpu
-from gpuforest.data import arrays, infinities
+from gpuforest.data import arrays, validation
 from gpuforest.engine import binning, target
 
 ALL = [
@@ -185,7 +185,7 @@ def test_every_layout(device):
 
 
 def test_blocks_of_rows(device, monkeypatch):
-    for module in (binning, infinities):
+    for module in (binning, validation):
         monkeypatch.setattr(module, "DEVICE_VALUES", 64)
     X, y = data(DecisionTreeClassifier)
     reference = DecisionTreeClassifier(backend="numpy").fit(X, y)

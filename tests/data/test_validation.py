@@ -13,7 +13,7 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from gpuforest.data import infinities, validation
+from gpuforest.data import validation
 
 ALL = [
     DecisionTreeClassifier,
@@ -88,7 +88,7 @@ def test_too_many_rows(monkeypatch):
 
 
 def test_infinity_in_a_later_block(monkeypatch):
-    monkeypatch.setattr(infinities, "BLOCK_VALUES", 12)
+    monkeypatch.setattr(validation, "BLOCK_VALUES", 12)
     with pytest.raises(ValueError, match="column 1, row 17"):
         DecisionTreeClassifier().fit(with_value(np.inf), Y)
 

@@ -7,7 +7,7 @@ import narwhals.stable.v2 as nw
 from gpuforest.data.columns import (
     is_missing,
 )
-from gpuforest.data.values import Reading
+from gpuforest.data.text import Reading
 
 ENGINES = ("pyarrow", "pandas")
 TEXT = "text"

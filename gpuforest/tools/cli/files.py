@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 import gpuforest
 from gpuforest.data.binned import BinnedData
@@ -21,12 +21,10 @@ from gpuforest.data.columns import (
     split_columns,
     string_columns,
 )
-from gpuforest.data.dates import with_date_parts
-from gpuforest.data.files import PARQUET, named_files
-from gpuforest.data.frames import listed, read_frame
-from gpuforest.data.libraries import has_pyarrow
+from gpuforest.data.files import PARQUET, has_pyarrow, named_files
+from gpuforest.data.frames import listed, read_frame, with_date_parts
 from gpuforest.data.tables import frame_to_array
-from gpuforest.data.values import Reading
+from gpuforest.data.text import Reading
 from gpuforest.tools.cli import options
 
 LISTS = ("missing", "dates")
@@ -234,28 +232,12 @@ class TableBlocks(Blocks):
         return self._first
 
 
-@dataclass(frozen=True, eq=False)
-class BinnedTable:
-    """What `train` needs of data that were binned by blocks, named as in `columns.Table`; the
-    frame is that of the first block."""
-
-    X: BinnedData
-    frame: Any
-
-    @property
-    def y(self) -> Any:
-        return self.X.y
-
-    @property
-    def weight(self) -> Any:
-        return self.X.sample_weight
-
-
 def binned(
     blocks: TableBlocks, estimator: Any, given: dict[str, Any], folder: Path | None
-) -> BinnedTable:
-    """The blocks' data, binned as the estimator will need them, with the codes in memory or in a
-    folder. `given`, the parameters, gets the seed of the bins."""
+) -> Bunch:
+    """What `train` needs of a table, with the blocks' data binned as the estimator will need them,
+    codes in memory or in a folder, and the frame of the first block. `given`, the parameters, gets
+    the seed of the bins."""
     names = ("max_bins", "categorical_features", "min_category_frequency", "random_state")
     data = BinnedData.from_blocks(
         blocks,
@@ -264,4 +246,5 @@ def binned(
         path=None if folder is None else folder / "binned",
     )
     given["random_state"] = data.seed
-    return BinnedTable(data, blocks.first.frame)
+    first = blocks.first.frame
+    return Bunch(X=data, y=data.y, weight=data.sample_weight, frame=first)

@@ -15,8 +15,7 @@ from typing import Any, Protocol, TextIO
 import numpy as np
 
 from gpuforest.common.progress import listening
-from gpuforest.data.files import PARQUET, named_files
-from gpuforest.data.libraries import require_pyarrow
+from gpuforest.data.files import PARQUET, named_files, require_pyarrow
 from gpuforest.export.container import is_stream, replaced
 
 # control characters, and those that change the direction of text

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.utils import Bunch
 
 from gpuforest import estimate_memory
 from gpuforest.common.progress import stage
-from gpuforest.data.advice import nearly_numbers
 from gpuforest.data.binned import Labels
 from gpuforest.data.columns import MAX_CLASSES, Table, is_class_target, load_table, string_columns
 from gpuforest.data.frames import listed
-from gpuforest.data.values import Reading
+from gpuforest.data.text import Reading, nearly_numbers
 from gpuforest.explain.model_facts import finite, model_facts
 from gpuforest.tools.cli import files, options, output
 
@@ -165,7 +165,7 @@ def require_dates(table: Table, reading: Reading) -> None:
         raise ValueError(f"--dates: no feature of the name {listed(other)}")
 
 
-def describe(estimator: Any, table: Table | files.BinnedTable) -> dict[str, Any]:
+def describe(estimator: Any, table: Table | Bunch) -> dict[str, Any]:
     """Facts about the training, for a script."""
     return {
         "version": version("gpuforest"),
@@ -176,7 +176,7 @@ def describe(estimator: Any, table: Table | files.BinnedTable) -> dict[str, Any]
     }
 
 
-def memory_of(estimator: Any, table: Table | files.BinnedTable) -> dict[str, int]:
+def memory_of(estimator: Any, table: Table | Bunch) -> dict[str, int]:
     """The memory that training will take, in bytes."""
     y = table.y.codes if isinstance(table.y, Labels) else table.y
     n_classes = len(np.unique(y)) if is_classifier(estimator) else 1

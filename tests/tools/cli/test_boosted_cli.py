@@ -2,15 +2,14 @@
 
 import json
 import re
-import sys
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import pytest
+from commands import refused
 from sklearn.metrics import accuracy_score, r2_score
 
-import gpuforest
 from gpuforest import (
     AdaBoostClassifier,
     HistGradientBoostingClassifier,
@@ -63,19 +62,6 @@ def test_inspect_says_what_the_rounds_are(models, capsys, name):
     assert facts["boosting"] == rounds_facts(model)
     expected = dict(zip(FRAME.columns, model.feature_importances_.tolist(), strict=True))
     assert facts["importances"] == expected
-
-
-def test_one_tree_in_each_form(models, capsys):
-    model = models["classes"]
-    for form, expected in (
-        ("text", gpuforest.export_text(model, 4)),
-        ("rules", gpuforest.export_rules(model, 4)),
-        ("python", gpuforest.export_python(model, 4)),
-        ("dot", gpuforest.export_graphviz(model, 4)),
-    ):
-        assert main(["inspect", "classes", "--tree", "4", "--as", form]) == 0
-        assert capsys.readouterr().out == expected
-    assert expected.count("round 2 of 12: leaves add to the raw prediction of ") == 1
 
 
 def test_a_whole_model_as_python(models, capsys):
@@ -190,14 +176,4 @@ def test_pictures(models, capsys, arguments):
 )
 def test_errors_are_one_line(models, capsys, arguments, message):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    assert main(["plot", *arguments, "--out", "x.png"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert message in err
-
-
-def test_pictures_stand_alone(models, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["plot", "loss", "numbers", "--out", "x.png"]) == 2
-    assert "pip install 'gpuforest[plot]'" in capsys.readouterr().err
+    assert message in refused(capsys, "plot", *arguments, "--out", "x.png")

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from commands import refused
 from sklearn.datasets import load_diabetes, load_iris
 
 from gpuforest import (
@@ -127,15 +128,7 @@ def test_the_tree_stands_beside_the_forest(models):
     ],
 )
 def test_errors_are_one_line(models, capsys, arguments, error):
-    try:
-        status = main(["plot", *arguments])
-    except SystemExit as exit:  # of the parser
-        status = exit.code
-    assert status == 2
-    said = capsys.readouterr().err
-    assert said.startswith("gpuforest: ")
-    assert error in said
-    assert said.count("\n") == 1
+    assert error in refused(capsys, "plot", *arguments)
     assert not (models / "x.png").exists()
 
 

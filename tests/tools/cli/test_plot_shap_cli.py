@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from commands import refused
 from sklearn.datasets import load_diabetes, load_iris
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
@@ -77,15 +78,7 @@ def test_each_kind_is_written_the_same_twice(folder, capsys, arguments, ending):
     ],
 )
 def test_errors_are_one_line(folder, capsys, arguments, error):
-    try:
-        status = main(["plot", *arguments, "--out", "x.png"])
-    except SystemExit as exit:  # of the parser
-        status = exit.code
-    assert status == 2
-    said = capsys.readouterr().err
-    assert said.startswith("gpuforest: ")
-    assert error in said
-    assert said.count("\n") == 1
+    assert error in refused(capsys, "plot", *arguments, "--out", "x.png")
     assert not (folder / "x.png").exists()
 
 

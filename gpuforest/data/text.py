@@ -1,4 +1,9 @@
-"""Columns of text become numbers, truth values or strings; by pyarrow and by Python alike.
+"""Text of CSV files: bytes become columns of text, one way by pyarrow and one by Python alone, and
+columns of text become numbers, truth values or strings.
+
+Python's way is the definition. pyarrow's is some ten times as fast and takes the files that it
+finds no fault with; the others go to Python's, so what is refused, and in which words, does not
+depend on what is installed.
 
     text                          becomes
     "1", "-7", "", "4"            float64: 1, -7, NaN, 4 (int64 where none is missing)
@@ -12,12 +17,17 @@ takes them, in ASCII and without underscores; blanks may stand around them.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import IO, Any
 
 import numpy as np
+
+from gpuforest.data.files import frame_engine
 
 MISSING = (  # pandas' markers, and the one of the UCI sets
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
@@ -39,7 +49,7 @@ class Reading:
     thousands : the mark between groups of digits, or "" for none
     missing : markers of missing values beside `MISSING`
     units : characters that may stand around a number, such as "$%"
-    dates : columns of dates, which become numbers (see `data.dates`)
+    dates : columns of dates, which become numbers (see `data.frames`)
     date_format : how dates are written, as `datetime.strptime` takes it; "" is ISO 8601
     """
 
@@ -82,19 +92,11 @@ class Reading:
 
 
 def typed(columns: list[Any], reading: Reading, as_text: list[bool]) -> list[Any]:
-    """Columns of text as what they hold.
+    """Columns of text [N] (pyarrow.ChunkedArrays of strings, or arrays of NumPy's StringDType) as
+    what they hold, except those that are to stay text. The list is emptied, so that memory is free.
 
-    Parameters
-    ----------
-    columns : pyarrow.ChunkedArrays of strings, or arrays of NumPy's StringDType, each [N];
-        emptied as they are read, so that their memory is free
-    reading : marks of numbers and of missing values
-    as_text : of each column, whether it holds strings though they may look like numbers
-
-    Returns
-    -------
-    pyarrow arrays: float64 with NaN, int64, bool with nulls, or a dictionary of strings with
-    nulls; or NumPy's: f64 with NaN, i64, bool, or objects (str or bool, None where missing)
+    The results are pyarrow's arrays: float64 with NaN, int64, bool with nulls, or a dictionary of
+    strings with nulls; or NumPy's: f64 with NaN, i64, bool, or objects, None where missing.
     """
     if not columns or isinstance(columns[0], np.ndarray):
         found = []
@@ -224,3 +226,166 @@ def _plain_numbers(bare: list[str], reading: Reading, exact: bool) -> np.ndarray
         except (ValueError, OverflowError):  # no number, or too large a whole one
             continue
     return None
+
+
+SEPARATORS = ",;\t"
+BLOCK_ROWS = 20_000  # rows that are Python objects at once
+BLOCK_BYTES = 2**24  # of a block of pyarrow's, in which a row must fit
+
+
+def read_text(file: IO[bytes], name: str) -> tuple[list[str], list[Any]]:
+    """The header of a CSV file in UTF-8, and its columns as text, each of as many rows:
+    pyarrow.ChunkedArrays of strings, or arrays of NumPy's StringDType. A row with more or fewer
+    fields than the header is an error."""
+    first = file.readline()
+    file.seek(0)
+    if not first.strip():
+        raise ValueError(f"{name} is empty, or its first line is")
+    if b"\0" in first:
+        raise ValueError(f"{name} is no CSV or Parquet file: it holds binary data")
+    separator = max(SEPARATORS, key=lambda s: first.count(s.encode()))
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        names = next(_rows(file, separator, name))
+        columns = None
+        if frame_engine() == "pyarrow":
+            file.seek(0)
+            columns = _arrow_columns(file, separator, len(names))
+        if columns is None:
+            file.seek(0)
+            columns = list(_plain_columns(file, separator, name))
+        _check_end(file, columns, name)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is no CSV file in UTF-8: {error.reason}") from error
+    except csv.Error as error:
+        raise ValueError(f"{name} is no CSV file: {error}") from error
+    finally:
+        csv.field_size_limit(limit)
+    return names, columns
+
+
+def _arrow_columns(file: IO[bytes], separator: str, n: int) -> list[Any] | None:
+    """The columns as pyarrow reads them; None if it finds a fault."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
+    names = [str(i) for i in range(n)]
+    try:
+        table = arrow.read_csv(
+            pa.PythonFile(file, "r"),  # which leaves the file open
+            read_options=arrow.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
+            parse_options=arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
+            convert_options=arrow.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    return [column.slice(1) for column in table.columns]
+
+
+def _plain_columns(file: IO[bytes], separator: str, name: str) -> Iterator[np.ndarray]:
+    """The columns as Python's csv module reads them."""
+    rows = _rows(file, separator, name)
+    blocks: list[list[Any]] = []
+    n = len(next(rows))
+    while block := list(islice(rows, BLOCK_ROWS)):
+        texts: list[Any] = [np.array(c, np.dtypes.StringDType()) for c in zip(*block, strict=True)]
+        blocks.append(texts)
+    for i in range(n):
+        parts = [block[i] for block in blocks]
+        yield np.concatenate(parts) if parts else np.zeros(0, np.dtypes.StringDType())
+        for texts in blocks:
+            texts[i] = None  # its memory is free
+
+
+def _rows(file: IO[bytes], separator: str, name: str) -> Iterator[list[str]]:
+    """The rows that are not blank, all as long as the first."""
+    text, n = io.TextIOWrapper(file, "utf-8-sig", newline=""), 0
+    try:
+        reader = csv.reader(text, delimiter=separator)
+        for row in reader:
+            if not row or (len(row) == 1 < n and not row[0].strip()):
+                continue
+            if n and len(row) != n:
+                more = "more" if len(row) > n else "fewer"
+                raise ValueError(
+                    f"{name} is no CSV file: line {reader.line_num} has {more} fields than its "
+                    f"first line, {len(row)} and not {n}"
+                )
+            n = len(row)
+            yield row
+    finally:
+        text.detach()  # the file stays open
+
+
+def _check_end(file: IO[bytes], columns: list[Any], name: str) -> None:
+    """A quotation mark that is never closed takes the rest of the file into the last value."""
+    last = str(columns[-1][-1]) if len(columns[-1]) else ""
+    if "\n" in last or "\r" in last:
+        file.seek(0, io.SEEK_END)
+        file.seek(max(0, file.tell() - len(last.encode()) - 4))
+        if not file.read().rstrip().endswith(b'"'):
+            raise ValueError(f"{name} is no CSV file: a quotation mark is never closed")
+
+
+NEARLY = 0.9  # of the rows hold numbers
+HALF, FEW = 0.5, 3  # of the rows do, and the others hold few values
+LOOKED_AT = 10_000  # distinct values
+SIGNS = "$€£¥%"
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+|[+-]?[0-9]{1,3}(\.[0-9]{3})+,[0-9]+")
+THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
+
+
+def nearly_numbers(frame: Any, names: list[str], reading: Reading) -> list[str]:
+    """A line for each of these columns of text of a frame of narwhals that is nearly all
+    numbers."""
+    found = [_advice(frame[name], reading) for name in names]
+    return [
+        f"column {name!r} is nearly all numbers, but read as categories because of {advice}"
+        for name, advice in zip(names, found, strict=True)
+        if advice
+    ]
+
+
+def _advice(column: Any, reading: Reading) -> str:
+    """The values that are no numbers and what helps; nothing where that is not the case."""
+    counts = column.drop_nulls().value_counts(sort=True, name="rows").head(LOOKED_AT)
+    rows = dict(zip(map(str, counts[column.name].to_list()), counts["rows"].to_list(), strict=True))
+    total = sum(rows.values())
+    others = [value for value in rows if not _is_number(value.strip(reading.around), reading)]
+    bare = {value: value.strip(SIGNS + reading.around) for value in rows}
+    mended = [value for value in others if _options(value, bare[value], reading)]
+    wrong = [value for value in others if value not in mended]
+    share = 1 - sum(rows[value] for value in wrong) / max(1, total)
+    if not others or share < HALF or (share < NEARLY and len(wrong) > FEW):
+        return ""
+    options = dict.fromkeys(o for value in mended for o in _options(value, bare[value], reading))
+    if wrong and len(wrong) <= FEW:
+        options[f"--missing={','.join(value.strip(BLANKS) for value in wrong)!r}"] = None
+    shown = ", ".join(repr(value) for value in [*mended[:FEW], *wrong[:FEW]])
+    help = " ".join(options) or "remove them from the data"
+    return f"{shown}; if it is a number: {help}"
+
+
+def _options(value: str, bare: str, reading: Reading) -> list[str]:
+    """The options by which a value would be a number; none if it would not."""
+    found = []
+    if signs := "".join(c for c in dict.fromkeys(value) if c in SIGNS and c not in reading.units):
+        found.append(f"--units {signs!r}")
+    if not _is_number(bare, reading):
+        if THOUSANDS.fullmatch(bare) and reading.decimal == ".":
+            found.append("--thousands ,")
+        elif DECIMAL_COMMA.fullmatch(bare) and reading.decimal == ".":
+            found.append("--decimal ,")
+            if "." in bare:
+                found.append("--thousands .")
+        else:
+            return []
+    return found
+
+
+def _is_number(text: str, reading: Reading) -> bool:
+    if reading.no_number and re.search(reading.no_number, text):
+        return False
+    return re.fullmatch(NUMBER, reading.in_python(text)) is not None

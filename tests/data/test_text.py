@@ -1,0 +1,152 @@
+"""What CSV text is read as, whichever engine reads it: numbers, truth values, strings and gaps."""
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from tables_on_disk import BATTERY, CSV, ENGINES, READINGS, TEXT, column, plain, write
+
+from gpuforest.data import files
+from gpuforest.data.columns import (
+    select_features,
+)
+from gpuforest.data.frames import read_frame
+from gpuforest.data.text import Reading, nearly_numbers
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_separator_is_read_off_the_header(tmp_path, separator):
+    assert read_frame(write(tmp_path, CSV.replace(",", separator))).shape == (3, 4)
+
+
+@pytest.mark.parametrize("case", [*BATTERY, *READINGS])
+def test_the_table_is_the_same_whichever_engine_reads_it(tmp_path, only, case):
+    content, reading = READINGS.get(case) or (BATTERY[case], None)
+    path, found = write(tmp_path, content), []
+    for name in ENGINES:
+        only(name)
+        frame = read_frame(path, reading)
+        assert str(frame.implementation) == name
+        found.append(plain(frame))
+    assert found[0] == found[1]
+    assert list(found[0]) == list(found[1])
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.parquet"])
+def test_names_have_no_blanks_around_them(tmp_path, name):
+    parquet.write_table(pa.table({" a": ["007"], "b ": ["2020-12-31"]}), tmp_path / "data.parquet")
+    write(tmp_path, " a,b \n007,2020-12-31\n")
+    frame = read_frame(tmp_path / name, Reading(dates=("b",)), text=[" a"])
+    assert frame.columns == [
+        "a",
+        *(f"b_{part}" for part in ("year", "month", "weekday", "seconds")),
+    ]
+    assert column(frame, "a") == ["007"]
+    # a model that was trained by pandas knows the names with their blanks
+    assert select_features(frame, [" a"])[0].columns == [" a"]
+
+
+NO = 'say "no"'
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("missing markers", [("Float64", [None, 1, None, 2])] * 1),
+        ("whole numbers with gaps", [("Float64", [1, None, 3]), ("Float64", [None, 2, 2.0**53])]),
+        ("large whole numbers", [("Int64", [2**53 + 1, -1]), ("Int64", [2**63 - 1, -(2**63)])]),
+        ("too large whole numbers", [("Float64", [1, 2.0**63])]),
+        ("booleans", [("Boolean", [True, False]), ("Boolean", [False, None])]),
+        ("leading zeros", [("Int64", [7, 12]), ("Float64", [0, 0.1])]),
+        ("no numbers", [(TEXT, ["0x1F", "1"]), (TEXT, ["1_000", "1"])]),
+        ("quotes", [("Int64", [1, 2]), (TEXT, ["x, y", "z"]), (TEXT, [NO, "line\nbreak"])]),
+        (
+            "blanks around",
+            [("Int64", [1, 3, 5]), ("Float64", [2, 4, None]), (TEXT, [" x", "x ", None])],
+        ),
+        ("one column", [("Float64", [1, 2, None])]),
+        (
+            "decimal commas",
+            [("Float64", [1.5, 2]), (TEXT, ["1.5", "2"]), ("Float64", [-0.5, 1500])],
+        ),
+        ("thousands", [("Float64", [1234, -12345678.5]), (TEXT, ["1", "1,0"])]),
+        ("both", [("Float64", [1234.5, 2]), ("Int64", [1000, 2000]), (TEXT, ["x", "1.5"])]),
+        ("markers", [("Float64", [None, 1, -2]), (TEXT, [None, None, "x"])]),
+    ],
+)
+def test_what_text_is_read_as(tmp_path, case, expected):
+    content, reading = READINGS.get(case) or (BATTERY[case], None)
+    found = plain(read_frame(write(tmp_path, content), reading))
+    assert list(found.values())[: len(expected)] == expected
+
+
+def test_many_columns_of_all_kinds_are_read_alike(tmp_path, only):
+    rng = np.random.default_rng(0)
+    kinds = ["%d", "%.3f", "x%d", "", "%e", "T"]
+    rows = [[kind % rng.normal() if "%" in kind else "true"[: len(kind) * 4] for kind in kinds * 50]
+            for _ in range(7)]  # fmt: skip
+    lines = [",".join(f"c{i}" for i in range(300)), *(",".join(row) for row in rows)]
+    path, found = write(tmp_path, "\n".join(lines)), []
+    for name in ENGINES:
+        only(name)
+        found.append(plain(read_frame(path)))
+    assert found[0] == found[1]
+    assert {kind for kind, _ in found[0].values()} == {"Int64", "Float64", "text", "Boolean"}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_columns_that_are_to_be_text(tmp_path, only, name):
+    only(name)
+    frame = read_frame(write(tmp_path, "zip,n\n007,1\n?,2\n1.50,3\n"), text=["zip"])
+    assert plain(frame) == {"zip": (TEXT, ["007", None, "1.50"]), "n": ("Int64", [1, 2, 3])}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_zeros_beside_gaps_keep_their_sign(tmp_path, only, name):
+    only(name)
+    found = read_frame(write(tmp_path, "a,b\n-0,-0\n,0\n"))
+    assert np.signbit(found["a"].to_numpy()).tolist() == [True, False]
+    assert found["b"].to_list() == [0, 0]
+
+
+@pytest.mark.parametrize("units", ["1", "-", "e", "$.", " ,", "'"])
+def test_units_that_are_part_of_numbers(units):
+    with pytest.raises(ValueError, match="may be part of a number"):
+        Reading(decimal=",", thousands="'", units=units)
+
+
+@pytest.mark.parametrize(
+    ("values", "advice"),
+    [
+        (["1", "2", "-"], "'-'; if it is a number: --missing='-'"),
+        (["$1,200", "$3", "1"], "'$1,200', '$3'; if it is a number: --units '$' --thousands ,"),
+        (["12 %", "13 %"], "'12 %', '13 %'; if it is a number: --units '%'"),
+        (["1,5", "2,25"], "'1,5', '2,25'; if it is a number: --decimal ,"),
+        (["1.000,5", "2"], "'1.000,5'; if it is a number: --decimal , --thousands ."),
+        (["1,200", "3"], "'1,200'; if it is a number: --thousands ,"),
+        (["1", "2", "x"] * 2 + ["3x", "5y", "7z"], None),
+        (["a", "b", "1"], None),
+    ],
+)
+def test_columns_that_are_nearly_numbers(values, advice):
+    frame = nw.from_native(pa.table({"c": values}))
+    found = nearly_numbers(frame, ["c"], Reading())
+    begin = "column 'c' is nearly all numbers, but read as categories because of "
+    assert found == ([] if advice is None else [begin + advice])
+
+
+def test_what_is_not_installed_is_named_with_its_extra(tmp_path, only):
+    only("pandas")
+    with pytest.raises(ImportError, match=r"Parquet .* need pyarrow.*'gpuforest\[files\]'"):
+        read_frame(write(tmp_path, "", "data.parquet"))
+    only(None)
+    with pytest.raises(ImportError, match=r"pip install 'gpuforest\[files\]'"):
+        read_frame(write(tmp_path, CSV))
+
+
+def test_a_pyarrow_that_damages_text_is_not_used(monkeypatch):
+    monkeypatch.setattr(files, "version", lambda name: "22.0.0")
+    assert files.frame_engine() == "pandas"
+    with pytest.raises(ImportError, match="need pyarrow 24 or newer"):
+        files.require_pyarrow()
