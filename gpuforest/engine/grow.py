@@ -27,7 +27,7 @@ from gpuforest.engine.assembly import WaveTrees, assemble, merge_waves
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits, bounds_below
 from gpuforest.engine.levels import Level
-from gpuforest.engine.sampling import Wanted, tree_features, tree_weights
+from gpuforest.engine.sampling import WaveRequest, tree_features, tree_weights
 from gpuforest.kernels.absolute_split.medians import slot_medians
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ def grow_waves(
     if not n_new:  # max_features="oob" may have grown all of them
         return []
     bounded = len(training.rules.signs) > 0
-    wanted = Wanted(training.sampling, training.n_channels, n_new, training.node_words, bounded)
+    wanted = WaveRequest(
+        training.sampling, training.n_channels, n_new, training.node_words, bounded
+    )
     n_workers, worker, size = training.backend.waves(wanted)
     return parallel_map(
         partial(grow_wave, training.on(worker), n_trees, size, prune),

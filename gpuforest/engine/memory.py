@@ -24,7 +24,7 @@ from gpuforest.combinations import chances, words_for
 from gpuforest.engine.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
 from gpuforest.engine.frontier import Rules
 from gpuforest.engine.nodes import MOST_COMBINED
-from gpuforest.engine.sampling import Sampling, Wanted
+from gpuforest.engine.sampling import Sampling, WaveRequest
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -260,7 +260,7 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
     kept = min(fit.leaves[0], fit.most_leaves)
     at_once = 1 if fit.reweighted else T
-    wanted = Wanted(fit.sampling, C, at_once, bounded=len(fit.rules.signs) > 0)
+    wanted = WaveRequest(fit.sampling, C, at_once, bounded=len(fit.rules.signs) > 0)
     n_workers, worker, size = backend.waves(wanted)
     n_waves, at_once = -(-T // size), min(at_once, size * n_workers)
     nodes = 8 * (2 + fit.split_words[0]) * kept

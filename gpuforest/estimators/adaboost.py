@@ -31,7 +31,7 @@ from gpuforest.estimators import params
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of
 from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree
 from gpuforest.estimators.fits import as_it_is, replacing
-from gpuforest.estimators.growing import Growth, growth_of
+from gpuforest.estimators.growing import TrainingPlan, plan_of
 from gpuforest.estimators.settings import Settings, rules_of
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -123,9 +123,9 @@ class AdaBoost(BaseForest):
     def _chosen(self, X: Any) -> dict[str, Any]:
         return super()._chosen(X) | {"name": self._of_both("backend")}
 
-    def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:
+    def _grow(self, plan: TrainingPlan, checked: CheckedTarget, earlier: Forest | None) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
-        training = growth.training.on(growth.training.backend.for_one_fit())
+        training = plan.training.on(plan.training.backend.for_one_fit())
         settings, sampling = self._settings(training.n_features), training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
         factors, judge = self._class_factors(checked, first), self._judge(training, checked)
@@ -150,10 +150,10 @@ class AdaBoost(BaseForest):
         coding, has_sets = training.target.coding, training.n_words > 0
         rules = rules_of(settings, training.n_features, training.sampling, coding, has_sets)
         training = replace(training, rules=rules)
-        growth = growth_of(training, settings, checked, "mean")
+        plan = plan_of(training, settings, checked, "mean")
         with counting_on(t, self._most_trees):
-            waves = grow_waves(training, t, t + 1, growth.prune)
-        return growth.finish(merged(waves, training), t)
+            waves = grow_waves(training, t, t + 1, plan.prune)
+        return plan.finish(merged(waves, training), t)
 
     def _class_factors(self, checked: CheckedTarget, weights: np.ndarray) -> np.ndarray | None:
         """What class weights multiply the rows' weights by, f64[N]; None: by one."""

@@ -34,7 +34,7 @@ from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
     FIRST_TREES,
-    Growth,
+    TrainingPlan,
     as_bunch,
     grow_until_converged,
     tune_features,
@@ -220,30 +220,30 @@ class BaseForest(BaseTrees):
         tried = self.oob_max_features_
         return int(tried.max_features[np.argmin(tried.error)])
 
-    def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:
+    def _grow(self, plan: TrainingPlan, checked: CheckedTarget, earlier: Forest | None) -> Forest:
         """Grow the trees. Out-of-bag errors may choose their number and that of features tried."""
         if earlier is not None and earlier.n_trees == self.n_estimators:
             return earlier  # only their out-of-bag errors are asked for
         by_error = getattr(self, "max_features", None) == "oob"
         if not by_error and self.n_estimators != "auto":
             n_trees = int(self.n_estimators)
-            return growth.finish(grow(growth.training, n_trees, earlier, growth.prune), 0)
-        training = growth.training
-        growth = replace(growth, training=training.on(training.backend.for_one_fit()))
-        error = self._oob_error(checked, growth.sample())
-        begun: list[WaveTrees] = []
+            return plan.finish(grow(plan.training, n_trees, earlier, plan.prune), 0)
+        training = plan.training
+        plan = replace(plan, training=training.on(training.backend.for_one_fit()))
+        error = self._oob_error(checked, plan.sample())
+        first_waves: list[WaveTrees] = []
         if by_error:
-            growth, begun, tried = tune_features(growth, error)
+            plan, first_waves, tried = tune_features(plan, error)
             self.oob_max_features_ = as_bunch(tried, "max_features")
         if self.n_estimators == "auto":
             limits = self.oob_tol, self.max_estimators
-            forest, curve = grow_until_converged(growth, error, *limits, begun)
+            forest, curve = grow_until_converged(plan, error, *limits, first_waves)
             self.oob_curve_ = as_bunch(curve, "n_estimators")
-            return growth.finish(forest, 0)
+            return plan.finish(forest, 0)
         n_trees = int(self.n_estimators)
-        if earlier is None and begun and n_trees >= FIRST_TREES:
-            earlier = merged(begun, growth.training)
-        return growth.finish(grow(growth.training, n_trees, earlier, growth.prune), 0)
+        if earlier is None and first_waves and n_trees >= FIRST_TREES:
+            earlier = merged(first_waves, plan.training)
+        return plan.finish(grow(plan.training, n_trees, earlier, plan.prune), 0)
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
         """A function that takes predictions for these rows (None: all), and gives 1 - score."""
