@@ -1,4 +1,4 @@
-"""TrainingPlan by several participants that each hold some rows: the forest of one process, ==."""
+"""Growth by several participants that each hold some rows: the forest of one process, ==."""
 
 import threading
 from dataclasses import replace
