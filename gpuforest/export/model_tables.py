@@ -16,7 +16,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.combinations import terms_of
 from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import BinEdges
@@ -27,6 +26,7 @@ from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.isolation import IsolationForest
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.splits.oblique.terms import terms_of
 
 OF_TEXT = ("C", "ONNX")  # what holds classes as text
 
@@ -123,15 +123,8 @@ def is_text(categories: tuple[Any, ...]) -> bool:
 def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = None) -> Tables:
     """The tables of a fitted estimator.
 
-    Parameters
-    ----------
     form : str, what is written, for error messages
     feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
-
-    Raises
-    ------
-    ValueError : not fitted, a wrong number of names, or trees that are not exported whole
-    TypeError : no estimator of gpuforest, or one of another kind
     """
     forest = _forest_of(estimator, form)
     F = forest.edges.n_features
