@@ -26,12 +26,7 @@ from gpuforest.engine.assembly import WaveTrees, assemble, merge_waves
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits, bounds_below
 from gpuforest.engine.levels import Level
-<<<<<<< HEAD
 from gpuforest.engine.sampling import WaveRequest, tree_features, tree_weights
-from gpuforest.kernels.absolute_split.medians import slot_medians
-=======
-from gpuforest.engine.sampling import Wanted, tree_features, tree_weights
->>>>>>> main
 
 if TYPE_CHECKING:
     from gpuforest.engine.training import Training

@@ -22,13 +22,8 @@ import numpy as np
 
 from gpuforest.engine.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
 from gpuforest.engine.frontier import Rules
-<<<<<<< HEAD
-from gpuforest.engine.nodes import MOST_COMBINED
 from gpuforest.engine.sampling import Sampling, WaveRequest
-=======
-from gpuforest.engine.sampling import Sampling, Wanted
 from gpuforest.splits.base import NUMERIC, Kind
->>>>>>> main
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
