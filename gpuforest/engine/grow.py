@@ -26,7 +26,7 @@ from gpuforest.engine.assembly import WaveTrees, assemble, merge_waves
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits, bounds_below
 from gpuforest.engine.levels import Level
-from gpuforest.engine.sampling import Wanted, tree_features, tree_weights
+from gpuforest.engine.sampling import WaveRequest, tree_features, tree_weights
 
 if TYPE_CHECKING:
     from gpuforest.engine.training import Training
@@ -65,7 +65,9 @@ def grow_waves(
     if not n_new:  # max_features="oob" may have grown all of them
         return []
     bounded = len(training.rules.signs) > 0
-    wanted = Wanted(training.sampling, training.n_channels, n_new, training.node_words, bounded)
+    wanted = WaveRequest(
+        training.sampling, training.n_channels, n_new, training.node_words, bounded
+    )
     n_workers, worker, size = training.backend.waves(wanted)
     return parallel_map(
         partial(grow_wave, training.on(worker), n_trees, size, prune),

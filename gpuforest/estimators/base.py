@@ -31,7 +31,7 @@ from gpuforest.engine.training import Training
 from gpuforest.estimators import explaining
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
 from gpuforest.estimators.fits import as_it_is, check_same, recorded, replacing
-from gpuforest.estimators.growing import Growth, growth_of
+from gpuforest.estimators.growing import TrainingPlan, plan_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
     Settings,
@@ -168,12 +168,12 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     def _fit(self, data: FitData, backend: Backend) -> None:
         training, settings, checked = self._prepared(data, backend)
         with progress.stage("growing"):
-            growth = growth_of(training, settings, checked, self._combine())
+            plan = plan_of(training, settings, checked, self._combine())
             criterion = training.rules.criterion
             if data.grown:
-                forest = growth.finish(joined(data.grown, data.earlier, training), 0)
+                forest = plan.finish(joined(data.grown, data.earlier, training), 0)
             else:
-                forest = self._grow(growth, checked, data.earlier)
+                forest = self._grow(plan, checked, data.earlier)
             coding = training.target.coding
             by_mean = not (coding.is_classes or coding.several or criterion.medians)
             if settings.is_single and by_mean:
@@ -216,9 +216,9 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         training = Training(matrix, target, sampling, rules, data.seed, backend)
         return training, settings, checked
 
-    def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:
+    def _grow(self, plan: TrainingPlan, checked: CheckedTarget, earlier: Forest | None) -> Forest:
         """The trees; `checked`: the target before it was encoded."""
-        return growth.finish(grow(growth.training, 1, prune=growth.prune), 0)
+        return plan.finish(grow(plan.training, 1, prune=plan.prune), 0)
 
     def _keep(self, forest: Forest) -> None:
         self.forest_, self.seed_ = forest, forest.seed
