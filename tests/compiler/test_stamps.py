@@ -52,7 +52,10 @@ CODES = EVERY - {
         ("kernels/edges/numpy.py", {"kernels.edges."}),  # its constants
         ("splits/multiway/branches.py", {"splits.multiway."}),
         ("kernels/shared/scoring/numba.py", GROWING),
-        ("kernels/shared/goes_left/numba.py", {*WALKING, "kernels.boosted_tree."}),
+        (
+            "kernels/shared/goes_left/numba.py",
+            {*WALKING, "kernels.boosted_tree.", "splits.multiway."},
+        ),
         ("kernels/shared/hashing/numba.py", CODES),
         ("common/elementary.py", {"kernels.gradients."}),
         ("splits/oblique/terms.py", {"kernels.grow_subtrees.numba.", "kernels.traverse."}),
