@@ -13,7 +13,6 @@ from importlib.resources import files
 
 from gpuforest.common import dtypes, elementary, hashing
 from gpuforest.engine import criteria, nodes
-from gpuforest.kernels.best_split import category_order
 from gpuforest.kernels.boosted_tree import records as boosted_tree
 from gpuforest.kernels.boosted_tree import structs as boosted_structs
 from gpuforest.kernels.edges import numpy as edges
@@ -21,6 +20,7 @@ from gpuforest.kernels.gradients import numpy as gradients
 from gpuforest.kernels.grow_subtrees import structs as deep_structs
 from gpuforest.kernels.shared import constants, structs
 from gpuforest.splits.oblique import terms
+from gpuforest.splits.sets import order as category_order
 
 # no contraction: a * b + c rounded once would differ from the other backends' bits
 OPTIONS = ("--std=c++17", "--fmad=false")

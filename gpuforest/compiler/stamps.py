@@ -16,8 +16,8 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).parents[1]
 # those that take longest to compile first, so that no process waits for one of them at the end
 MODULES = [
-    "kernels.grow_subtrees.numba", "kernels.grow_subtrees.multiway", "kernels.level.numba",
-    "kernels.absolute_split.numba", "kernels.best_split.numba", "kernels.edges.numba",
+    "kernels.grow_subtrees.numba", "splits.multiway.numba", "kernels.level.numba",
+    "splits.absolute.numba", "kernels.best_split.numba", "kernels.edges.numba",
     "kernels.encode.numba", "kernels.traverse.numba", "kernels.partition.numba",
     "kernels.histogram.numba", "kernels.totals.numba", "kernels.bag.numba",
     "kernels.boosted_tree.numba", "kernels.gradients.numba", "kernels.project.numba",

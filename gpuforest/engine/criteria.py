@@ -26,7 +26,7 @@ With several class outputs, each class has a moment, 1 where a row has the class
 error is then the Gini impurity of all outputs together, and their information the entropy.
 
 An absolute error cannot be computed from channel sums: its splits are found from the rows, see
-kernels/absolute_split, and their score is the whole gain.
+splits/absolute, and their score is the whole gain.
 
 Everything else that depends on the criterion is a field of `Criterion`. A new criterion needs an
 entry of `CRITERIA` here, and for compiled backends a number and a formula in
@@ -94,7 +94,7 @@ class Criterion:
     centred : whether moments are measured from the middle of the targets; else from zero
     scale_power : score differences grow with this power of the scale of the moments
     medians : whether impurities are measured around medians, which need the rows themselves
-    by_ratio : whether features are chosen by gain over split information, see multiway.py
+    by_ratio : whether features are chosen by gain over split information, see splits/multiway
     several : the criterion of several class outputs; None: there is none
     label : the name of its impurity, if different; sklearn : the nearest criterion of
         scikit-learn, if its name is different

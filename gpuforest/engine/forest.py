@@ -39,7 +39,7 @@ class Forest:
     node_errors : f64[M] or None, given with node_values: the sum of w |q - median| over each
         node's rows and all outputs, where q are moments (times `TargetCoding.error_factors`)
     sets : u64[...], the categories that go left at splits by a set, see nodes.py
-    multiway : whether such splits are links of chains, see multiway.py
+    multiway : whether such splits are links of chains, see splits/multiway
     oblique : whether splits may be by combinations of features, whose words then lie among the
         sets, see combinations.py
     combine : how the forest combines the trees' predictions: their "mean", their "sum", the

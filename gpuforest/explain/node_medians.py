@@ -18,7 +18,7 @@ from gpuforest.engine.forest import Forest
 from gpuforest.engine.sampling import tree_weights
 from gpuforest.explain.paths import parents_of
 from gpuforest.explain.views import one_tree
-from gpuforest.kernels.absolute_split.medians import halves
+from gpuforest.splits.absolute.medians import halves
 
 if TYPE_CHECKING:
     from gpuforest.engine.training import Training

@@ -34,7 +34,8 @@ def all_stamps():
 
 
 EVERY = {f"{module}." for module in stamps.MODULES}
-GROWING = {f"kernels.{n}." for n in ("grow_subtrees", "level", "best_split", "absolute_split")}
+GROWING = {f"kernels.{n}." for n in ("grow_subtrees", "level", "best_split")}
+GROWING |= {"splits.absolute.", "splits.multiway."}
 WALKING = {
     f"kernels.{n}." for n in ("traverse", "partition", "shap", "shap_background", "grow_subtrees")
 }
@@ -49,9 +50,12 @@ CODES = EVERY - {
     [
         ("kernels/encode/numba.py", {"kernels.encode."}),
         ("kernels/edges/numpy.py", {"kernels.edges."}),  # its constants
-        ("kernels/grow_subtrees/branches.py", {"kernels.grow_subtrees.multiway."}),
+        ("splits/multiway/branches.py", {"splits.multiway."}),
         ("kernels/shared/scoring/numba.py", GROWING),
-        ("kernels/shared/goes_left/numba.py", {*WALKING, "kernels.boosted_tree."}),
+        (
+            "kernels/shared/goes_left/numba.py",
+            {*WALKING, "kernels.boosted_tree.", "splits.multiway."},
+        ),
         ("kernels/shared/hashing/numba.py", CODES),
         ("common/elementary.py", {"kernels.gradients."}),
         ("splits/oblique/terms.py", {"kernels.grow_subtrees.numba.", "kernels.traverse."}),

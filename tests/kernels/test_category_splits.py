@@ -21,7 +21,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.grow import roots
 from gpuforest.engine.nodes import SET_BIN, has_set, unpack
 from gpuforest.engine.predict import apply
-from gpuforest.kernels.best_split.category_order import MOST_TRIED
+from gpuforest.splits.sets.order import MOST_TRIED
 
 NUMPY = NumpyBackend()
 

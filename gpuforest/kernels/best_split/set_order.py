@@ -1,5 +1,5 @@
 """The order of a node's categories in which their best set is a cut, compiled. The specification
-is category_order.py beside this file."""
+is splits/sets/order.py."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.types import F64s, F64s2, I64s, I64s2
-from gpuforest.kernels.best_split.category_order import ITERATIONS
+from gpuforest.splits.sets.order import ITERATIONS
 
 POSITION = 32  # a position is packed so many bits above a code
 SHORT, MANY = 24, 512  # the most keys that are sorted by insertion, and in buckets

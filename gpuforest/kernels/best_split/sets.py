@@ -1,5 +1,5 @@
 """The best set of a categorical feature, compiled: bins that hold rows are put in order, and the
-cuts between them are scored. The specification is category_order.py beside this file."""
+cuts between them are scored. The specification is splits/sets/order.py."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,6 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.types import U8s
-from gpuforest.kernels.best_split.category_order import MOST_TRIED
 from gpuforest.kernels.best_split.limits import left_of, may_part, random_of_bins, weight_of
 from gpuforest.kernels.best_split.scan import best_of_bins, best_pair
 from gpuforest.kernels.best_split.set_order import POSITION, CategoryWork, along, sort_codes
@@ -22,6 +21,7 @@ from gpuforest.kernels.shared.scoring.loops import (
     needs_some,
 )
 from gpuforest.kernels.shared.scoring.numba import node_score, pair_side
+from gpuforest.splits.sets.order import MOST_TRIED
 
 CODE_BITS = 0xFFFFFFFF
 U11 = U(11)

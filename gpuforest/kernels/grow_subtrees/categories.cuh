@@ -1,6 +1,6 @@
 // Splits by sets of categories. A warp puts the rows of a node in the order of their categories in
 // which the best set is a cut, and gives each category its place in that order as its code; then
-// the feature is cut as one of numbers. The specification is best_split/category_order.py.
+// the feature is cut as one of numbers. The specification is splits/sets/order.py.
 //
 // The rows are sorted by code first, so those of a category are a run of neighbours.
 #include "grow_subtrees/node.cuh"

@@ -13,10 +13,10 @@ import numpy as np
 from gpuforest.backends.records import columns_of, numbers_of, slots_of
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.frontier import Frontier, Splits
-from gpuforest.kernels.absolute_split.medians import slot_medians
-from gpuforest.kernels.absolute_split.numba import absolute_split
-from gpuforest.kernels.absolute_split.scratch import absolute_arrays
 from gpuforest.kernels.shared.records import Cuts
+from gpuforest.splits.absolute.medians import slot_medians
+from gpuforest.splits.absolute.numba import absolute_split
+from gpuforest.splits.absolute.scratch import absolute_arrays
 from gpuforest.splits.base import Kind
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpuforest.kernels.grow_subtrees.multiway import grow_multiway, multiway_scratch
+from gpuforest.splits.multiway.numba import grow_multiway, multiway_scratch
 from gpuforest.splits.sets.kind import Sets
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.engine.frontier import Frontier, Splits
-from gpuforest.kernels.best_split.category_order import as_sets, in_order
 from gpuforest.splits.base import Kind
+from gpuforest.splits.sets.order import as_sets, in_order
 
 if TYPE_CHECKING:
     from gpuforest.engine.training import Training

@@ -17,7 +17,6 @@ from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.compiler.types import Bool, Bools, F64s, F64s2, I64s, I64s2, U64s
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.limits import feature_of, limits_of, weight_of
-from gpuforest.kernels.grow_subtrees.branches import Branches, link_set, sort_rows
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,
     compact_set,
@@ -38,6 +37,7 @@ from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import domain, hash_at, order_of, permute
 from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Data, RuleNumbers, Slot, Slots, Split
 from gpuforest.kernels.shared.scoring.numba import node_score, xlogx
+from gpuforest.splits.multiway.branches import Branches, link_set, sort_rows
 
 ROUNDING = 1e-9  # relative; a gain that is below the mean by less equals it
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.compiler.types import F64s, I32s2, I64s2
-from gpuforest.kernels.absolute_split.scratch import AbsoluteScratch, Held, Way
 from gpuforest.kernels.best_split.limits import draw_cut
 from gpuforest.kernels.best_split.set_order import merge_sort
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import Cuts, Data, Limits, RuleNumbers, Slots
+from gpuforest.splits.absolute.scratch import AbsoluteScratch, Held, Way
 
 WEIGHT, MOMENT = 0, 1  # columns of the tree
 
