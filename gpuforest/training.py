@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuforest.combinations import Combining, words_for
+from gpuforest.frontier import Data, Rules
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.binning import BinnedMatrix
-    from gpuforest.frontier import Rules
     from gpuforest.sampling import Sampling
     from gpuforest.target import Target
 
@@ -64,6 +66,18 @@ class Training:
         """What combinations of features are drawn from."""
         rules, edges = self.rules, self.matrix.edges
         return Combining.of(edges, rules.combined, rules.heaviest, self.backend.asarray)
+
+    @property
+    def data(self) -> Data:
+        """The rows as kernels read them that take codes [N, F]."""
+        matrix = self.matrix
+        return Data(matrix.codes, self.target.y, matrix.n_bins, self.n_codes, self.n_channels)
+
+    @property
+    def columns(self) -> Data:
+        """The rows with codes [F, N], one feature after another; codes that lie otherwise are
+        copied."""
+        return replace(self.data, codes=np.ascontiguousarray(self.matrix.codes.T))
 
     @property
     def node_words(self) -> int:

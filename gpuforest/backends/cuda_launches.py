@@ -16,6 +16,7 @@ from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles
 from gpuforest.kernels.source import parameters
+from gpuforest.kernels.types import is_record
 
 Array = Any
 
@@ -88,7 +89,7 @@ class CudaLaunches(Backend):
         macros, declared = macros or {}, parameters(operation)[name]
         values = []
         for value, (kind, parameter) in zip(arguments, declared, strict=True):
-            if isinstance(value, tuple):
+            if is_record(value):
                 value = structs.packed(value, macros, self.address)
             elif kind[-1] == "*" and value is not None:
                 structs.refuse_other(value, structs.pointed(kind, macros), name, parameter)

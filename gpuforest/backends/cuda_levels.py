@@ -18,11 +18,11 @@ from gpuforest.backends.cuda_histograms import (
     histograms_of,
     slot_bytes,
 )
-from gpuforest.backends.cuda_kernels import codes_of, rows_of
+from gpuforest.backends.cuda_kernels import codes_of
 from gpuforest.backends.cuda_nodes import CudaNodes
 from gpuforest.frontier import Frontier, Rules, Splits
 from gpuforest.kernels.shared.constants import THREADS
-from gpuforest.kernels.shared.structs import Above, Draws, Tiles
+from gpuforest.kernels.shared.structs import Above, Tiles
 from gpuforest.slots import Sorted
 
 if TYPE_CHECKING:
@@ -99,15 +99,15 @@ class CudaLevels(CudaNodes):
         tiles = Tiles(all_tiles.first[chunk.start : chunk.stop + 1], all_tiles.size, some.n_slots)
         (S, k), F = hist.shape[:2], training.n_features
         varies, features = (self.empty((S, n), self.xp.int32) for n in (F, k))
-        codes, rows = codes_of(training), rows_of(some)
-        draws = Draws(some.key, some.tree, some.allowed, varies, F, k)
+        codes = codes_of(training)
         macros, grid = self.level_macros(training), (self.blocks(S * F, THREADS),)
-        arguments: tuple[Any, ...] = codes, rows, S, varies
+        arguments: tuple[Any, ...] = codes, some, S, varies
         self.launch("level", "compare_samples", grid, arguments, macros=macros)
-        arguments, grid = (codes, rows, tiles, draws), (self.blocks(n_tiles),)
+        arguments, grid = (codes, some, tiles, k, varies), (self.blocks(n_tiles),)
         self.launch("level", "compare_rows", grid, arguments, macros=macros)
         always = int(self.histogram_group(training, k)[0] == 0)
-        arguments = histograms_of(training, hist), draws, tiles, always, features
+        hists = histograms_of(training, hist)
+        arguments = hists, some, F, varies, tiles, always, features
         self.launch("level", "draw_features", (self.blocks(S),), arguments, macros=macros)
         self.add_rows(training, some, features, tiles, n_tiles, hist)
         return features
@@ -118,8 +118,8 @@ class CudaLevels(CudaNodes):
         S, k = hist.shape[:2]
         features, size = self.empty((S, k), self.xp.int32), self.slot_tiles(slots)[0].size
         always = int(self.histogram_group(training, k)[0] == 0)
-        hists, rows = histograms_of(training, hist), rows_of(slots)
-        arguments: tuple[Any, ...] = hists, above, rows, size, always, features
+        hists = histograms_of(training, hist)
+        arguments: tuple[Any, ...] = hists, above, slots, size, always, features
         macros, grid = self.level_macros(training), (self.blocks(S),)
         self.launch("level", "keep_features", grid, arguments, macros=macros)
         some = replace(slots, begin=above.begin, end=above.end)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.records import columns_of, numbers_of, slots_of
 from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.frontier import Frontier
 from gpuforest.kernels.absolute_split.numba import absolute_split
@@ -23,7 +22,7 @@ TASK_ROWS = 2**12  # rows of slots that one task takes: some milliseconds of wor
 
 
 def best_cuts(
-    backend: Backend, training: Training, frontier: Frontier, features: Array, pieces: Array
+    backend: Backend, training: Training, slots: Frontier, features: Array, pieces: Array
 ) -> Cuts:
     """See `Backend.absolute_split`.
 
@@ -31,8 +30,7 @@ def best_cuts(
     """
     (S, k), factors = features.shape, training.target.coding.error_factors
     features = np.ascontiguousarray(features)
-    data, slots = columns_of(training), slots_of(backend, frontier)
-    rules = numbers_of(backend, training.rules)
+    data, rules = training.columns, training.rules
     cuts = Cuts(
         np.full((S, k), -np.inf),
         np.zeros((S, k), np.bool_),
@@ -42,7 +40,7 @@ def best_cuts(
     )
 
     def part(own: slice) -> None:
-        most = int(frontier.n_stored[pieces[own, 0]].max())
+        most = int(slots.n_stored[pieces[own, 0]].max())
         scratch = absolute_arrays(most, data.y.shape[1], data.n_codes)
         absolute_split(data, slots, features, rules, factors, pieces[own], cuts, scratch)
 

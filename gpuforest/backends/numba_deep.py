@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.records import columns_of, numbers_of, slots_of
 from gpuforest.common.parallel import parallel_map
 from gpuforest.frontier import Frontier, Subtrees
 from gpuforest.kernels.grow_subtrees.multiway import chain_arrays, grow_multiway
@@ -32,9 +31,8 @@ def grow_parts(
     kept: Kept,
 ) -> Subtrees:
     """The subtrees of all slots; each task of a thread takes some slots."""
-    data = columns_of(training)
-    rules, width, n_rows = training.rules, training.hist_channels, frontier.n_stored
-    numbers, n_codes = numbers_of(backend, rules), data.n_codes
+    data, rules, width = training.columns, training.rules, training.hist_channels
+    n_rows, n_codes = frontier.n_stored, data.n_codes
     if rules.oblique:
         n_codes = training.combining.n_bins + 1
 
@@ -56,9 +54,9 @@ def grow_parts(
         most = int(n_rows[s].max())
         scratch, sets, oblique = scratch_for(most, int(n_rows[s].sum()))
         offsets = np.zeros(s.stop - s.start + 1, np.int64)
-        slots, random = slots_of(backend, frontier.part(s)), True if rules.random else None
+        slots, random = frontier.part(s), True if rules.random else None
         written = np.zeros(2, np.int64)
-        arguments = data, slots, numbers, scratch, offsets, written, random, sets
+        arguments = data, slots, rules, scratch, offsets, written, random, sets
         if rules.multiway:
             grow_multiway(*arguments, chain_arrays(most, training.n_features))
         elif rules.oblique:

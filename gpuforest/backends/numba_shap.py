@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.records import trees_of
 from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.shap.edges import new_work
 from gpuforest.kernels.shap.numba import covers, shap_interactions, shap_values
@@ -35,7 +34,7 @@ class ShapOnCpu(NumpyBackend):
         shape = np.empty((forest.n_trees, 2), np.int64)
 
         def part(t: slice) -> None:
-            trees = trees_of(self, forest, range(t.start, t.stop))
+            trees = forest.walked(range(t.start, t.stop))
             covers(trees, leaf_cover, cover, shape[t], parent, np.zeros(F, np.int64))
 
         parallel_map(part, blocks(forest.n_trees, self.n_threads, forest.n_trees), self.n_threads)
@@ -56,7 +55,7 @@ class ShapOnCpu(NumpyBackend):
         self, kernel: Callable[..., None], width: int, e: Explainer, codes: Array
     ) -> Array:
         """What a kernel adds for all rows, f64[N, width, K]."""
-        (N, F), trees, values = codes.shape, trees_of(self, e.forest), e.forest.values
+        (N, F), trees, values = codes.shape, e.forest.walked(), e.forest.values
         out = np.zeros((N, width, values.shape[1]))
         lines = np.ascontiguousarray(codes.T, np.uint16)
         depth, count = int(e.shape[:, 1].max()), int(e.points.count.max())
@@ -69,7 +68,7 @@ class ShapOnCpu(NumpyBackend):
         return out
 
     def background_values(self, e: BackgroundExplainer, codes: Array) -> Array:
-        (N, F), trees, values = codes.shape, trees_of(self, e.forest), e.forest.values
+        (N, F), trees, values = codes.shape, e.forest.walked(), e.forest.values
         out = np.zeros((N, F, values.shape[1]))
         lines, background = (np.ascontiguousarray(rows.T, np.uint16) for rows in (codes, e.codes))
         depth, most_nodes = int(e.shape[:, 1].max()), int(np.diff(trees.offsets).max())

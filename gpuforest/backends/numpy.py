@@ -10,7 +10,6 @@ import numpy as np
 from gpuforest.backends.base import Backend
 from gpuforest.backends.boosters import Booster
 from gpuforest.backends.host_memory import level_wave_bytes
-from gpuforest.backends.records import data_of, found_of, numbers_of, slots_of, trees_of
 from gpuforest.criteria import Criterion
 from gpuforest.frontier import Frontier, Splits
 from gpuforest.kernels.absolute_split.numpy import absolute_split
@@ -78,37 +77,32 @@ class NumpyBackend(Backend):
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         count_rows = training.rules.count_rows
-        return histogram(data_of(training), slots_of(self, slots), features, count_rows)
+        return histogram(training.data, slots, features, count_rows)
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
-        data, frontier = data_of(training), slots_of(self, slots)
-        rules = numbers_of(self, training.rules)._replace(criterion=training.rules.criterion)
-        return Splits(*best_split(data, frontier, hist, features, need, rules))
+        return best_split(training.data, slots, hist, features, need, training.rules)
 
     def absolute_split(
         self, training: Training, slots: Frontier, features: Array
     ) -> tuple[Array, ...]:
-        factors, rules = training.target.coding.error_factors, numbers_of(self, training.rules)
-        return absolute_split(
-            data_of(training), slots_of(self, slots), features, rules, factors
-        )  # fmt: skip
+        factors = training.target.coding.error_factors
+        return absolute_split(training.data, slots, features, training.rules, factors)
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        frontier, found = slots_of(self, slots), found_of(splits)
-        return partition(data_of(training), frontier, found)
+        return partition(training.data, slots, splits)
 
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        data, c = data_of(training), training.combining
-        return project(data, slots_of(self, slots), features, weights, c.coordinates, c.n_bins)
+        c = training.combining
+        return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        trees = trees_of(self, forest)
+        trees = forest.walked()
         if forest.oblique:
             return apply_sums(trees, codes, forest.edges.coordinates)
         return apply(trees, codes)
@@ -116,7 +110,7 @@ class NumpyBackend(Backend):
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own = trees_of(self, forest, trees)
+        own = forest.walked(trees)
         if forest.oblique:
             leaves = apply_sums(own, codes, forest.edges.coordinates)
             return add_leaves(own, forest.values, leaves, skip, total)
@@ -129,16 +123,16 @@ class NumpyBackend(Backend):
         return weights_below(members, leaves, low, high)
 
     def covers(self, forest: Forest, leaf_cover: Array) -> tuple[Array, Array]:
-        return covers(trees_of(self, forest), leaf_cover)
+        return covers(forest.walked(), leaf_cover)
 
     def shap_values(self, e: Explainer, codes: Array) -> Array:
-        trees = trees_of(self, e.forest)
+        trees = e.forest.walked()
         return shap_values(trees, e.cover, e.forest.values, e.columns, e.points, codes)
 
     def shap_interactions(self, e: Explainer, codes: Array) -> Array:
-        trees = trees_of(self, e.forest)
+        trees = e.forest.walked()
         return shap_interactions(trees, e.cover, e.forest.values, e.columns, e.points, codes)
 
     def background_values(self, e: BackgroundExplainer, codes: Array) -> Array:
-        trees = trees_of(self, e.forest)
+        trees = e.forest.walked()
         return background_values(trees, e.forest.values, e.columns, e.weights, codes, e.codes)

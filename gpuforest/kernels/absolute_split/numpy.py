@@ -7,15 +7,16 @@ import numpy as np
 
 from gpuforest.common.dtypes import SCORE, STAT
 from gpuforest.common.hashing import CUT, hash_at
+from gpuforest.frontier import Data, Frontier, Rules
 from gpuforest.kernels.shared.goes_left.numpy import goes_left
-from gpuforest.kernels.shared.records import Cuts, Data, RuleNumbers, Slots, Split
+from gpuforest.kernels.shared.records import Cuts, Split
 
 NO_SETS = np.zeros(0, np.uint64)
 AT_ONCE = 2**18  # pairs of a cut and a row that are computed at once
 
 
 def absolute_split(
-    data: Data, slots: Slots, features: np.ndarray, rules: RuleNumbers, factors: np.ndarray
+    data: Data, slots: Frontier, features: np.ndarray, rules: Rules, factors: np.ndarray
 ) -> Cuts:
     """The best cut of every slot by each of the features tried there.
 
@@ -54,10 +55,10 @@ def absolute_split(
         out.varies[s, j] = True
         # 1. the cuts, in the order in which equal ones win
         rows = _Rows(data.codes[own, f].astype(np.int64), slots.weights[held].astype(STAT))
-        y, key = data.y[own], np.uint64(slots.key[s]) if rules.is_random else None
+        y, key = data.y[own], np.uint64(slots.key[s]) if rules.random else None
         cuts = _cuts(rows.code, missing, key, f)
         # 2. and 3. the best that is allowed
-        bounds = slots.bounds[s] if len(rules.signs) and rules.signs[f] else None
+        bounds = slots.bounds[s] if slots.bounds is not None and rules.signs[f] else None
         gain, w_left = _scores(rows, y, cuts, missing, factors, rules, f, bounds)
         best = int(np.argmax(gain))
         if gain[best] == -np.inf:
@@ -89,7 +90,7 @@ def _scores(
     cuts: tuple[np.ndarray, np.ndarray, np.ndarray],
     missing: int,
     factors: np.ndarray,
-    rules: RuleNumbers,
+    rules: Rules,
     f: int,
     bounds: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -107,7 +108,7 @@ def _scores(
         n_left, w_left[some] = is_left.sum(axis=1), [w[left].sum() for left in is_left]
         fewer = np.minimum(n_left, len(w) - n_left)
         lighter = np.minimum(w_left[some], w.sum() - w_left[some])
-        allowed = (fewer >= rules.min_rows) & (lighter >= rules.min_weight)
+        allowed = (fewer >= rules.min_rows_leaf) & (lighter >= rules.min_weight_leaf)
         # 3. errors of both sides, and their medians
         gain[some], middle = _gains(is_left, y, w, factors)
         if bounds is not None:

@@ -147,7 +147,7 @@ def best_cut(column, feature, slot, order, rules, work, hist, is_filled):
     column : the feature's codes in the block
     hist : scratch, unless it is filled
     """
-    limits, own, criterion = by_rows(rules), order.own, rules.criterion
+    limits, own, criterion = by_rows(rules), order.own, rules.criterion.number
     if is_filled or fills(slot, feature):
         histogram_of(column, feature, slot, order, hist, is_filled)
         return best_of_bins(hist, feature, slot, criterion, limits, work.scan)
@@ -187,7 +187,14 @@ def set_of_rows(column, feature, slot, rules, scratch, hist, is_filled, best, ra
     if m < 2:
         return False, Split(-np.inf, feature.number, np.int64(SET_BIN), False, NO_BIN)
     found = best_set(
-        m, feature, slot, rules.criterion, by_rows(rules), random is not None, work.scan, sets.work
+        m,
+        feature,
+        slot,
+        rules.criterion.number,
+        by_rows(rules),
+        random is not None,
+        work.scan,
+        sets.work,
     )
     side = False
     if found.score > best:
@@ -293,9 +300,9 @@ def random_cut(column, feature, slot, order, rules, work):
     cut, side = draw_cut(slot.key, f, lowest, highest, feature.bins)
     side &= some_missing
     drawn = Split(-np.inf, f, cut, side, NO_BIN)
-    rows_left = sum_left(code, order.own, slot, drawn, missing, rules.min_rows > 1, left)
+    rows_left = sum_left(code, order.own, slot, drawn, missing, rules.min_rows_leaf > 1, left)
     n_left = weight_of(left, feature.is_classes)
     sums_left = Bin(n_left, left[len(left) - 1], rows_left)
-    score = score_parts(left, n_left, rows_left, slot, rules.criterion, by_rows(rules))
+    score = score_parts(left, n_left, rows_left, slot, rules.criterion.number, by_rows(rules))
     heavier = n_left > slot.weight - n_left
     return True, Split(score, f, cut, side if some_missing else heavier, sums_left)

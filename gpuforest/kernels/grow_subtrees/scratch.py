@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.frontier import Data
 from gpuforest.kernels.best_split.scan import Scan, scan_arrays
 from gpuforest.kernels.best_split.set_order import CategoryWork, category_arrays
 from gpuforest.kernels.grow_subtrees.sorting import MOST_SORTED, RANK_ROWS
-from gpuforest.kernels.shared.records import Data
 from gpuforest.kernels.types import (
     Bools,
     Codes,

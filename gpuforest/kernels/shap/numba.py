@@ -7,6 +7,7 @@ fill vectors.
 
 import numpy as np
 
+from gpuforest.frontier import Trees
 from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.lanes import LANES
 from gpuforest.kernels.shap.edges import (
@@ -30,7 +31,7 @@ from gpuforest.kernels.shap.edges import (
     weigh,
 )
 from gpuforest.kernels.shap.pairs import Pairs, add_pairs, know, leave, meet
-from gpuforest.kernels.shared.records import Points, Trees
+from gpuforest.kernels.shared.records import Points
 from gpuforest.kernels.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2
 
 

@@ -29,8 +29,9 @@ from typing import Any, NamedTuple
 import array_api_compat.numpy as xp
 import numpy as np
 
+from gpuforest.frontier import Trees
 from gpuforest.kernels.shared.goes_left.numpy import goes_left
-from gpuforest.kernels.shared.records import Points, Split, Trees
+from gpuforest.kernels.shared.records import Points, Split
 from gpuforest.nodes import is_leaf, leaf_rows, unpack
 
 APART, LEFT, RIGHT = 0, 1, 2  # of a row at a node: it has left the path by this feature above

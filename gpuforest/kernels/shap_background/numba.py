@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuforest.frontier import Trees
 from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.shap.edges import (
     BIN_BITS,
@@ -20,7 +21,6 @@ from gpuforest.kernels.shap.edges import (
 )
 from gpuforest.kernels.shared.goes_left.numba import has_code
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2, U8s, U64s
 
 BLOCK = 64  # rows of the background

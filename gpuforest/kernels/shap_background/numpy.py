@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.frontier import Trees
 from gpuforest.kernels.shap.numpy import LEFT, child_of, states, sum_up
-from gpuforest.kernels.shared.records import Trees
 from gpuforest.nodes import is_leaf, leaf_rows
 
 BLOCK = 64  # rows of the background whose sums are added up before those of the next

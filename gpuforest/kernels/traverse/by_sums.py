@@ -4,8 +4,9 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.combinations import unpack as unpack_terms
+from gpuforest.frontier import Trees
 from gpuforest.kernels.shared.goes_left.numpy import goes_left
-from gpuforest.kernels.shared.records import Split, Trees
+from gpuforest.kernels.shared.records import Split
 from gpuforest.nodes import LEAF_MASK, MOST_COMBINED, combined, unpack
 
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuforest.frontier import Trees
 from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.prefetch import prefetch
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U
-from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.traverse.oblique import Sums, fill_columns, walk_sums
 from gpuforest.kernels.types import (
     Bools2,
