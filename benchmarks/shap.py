@@ -1,10 +1,11 @@
 """SHAP values beside the package shap's TreeExplainer, which must be installed.
 
 `python -m benchmarks.shap`: 100 trees on the data of A (see works.py), of depth 16 and of unlimited
-depth; path-dependent values, those of pairs of features, and values beside a background of
-training rows. Ours explains a few hundred rows; shap, which has one thread, explains a few of the
-same trees, through `to_sklearn`. Times are in milliseconds a row, runs alternate, and the log has
-the largest differences. Processor time counts all threads, and other programs change it little.
+depth; path-dependent values, those of pairs of features, and interventional values, whose
+background is training rows. Ours explains a few hundred rows; shap, which has one thread, explains
+a few of the same trees, through `to_sklearn`. Times are in milliseconds a row, runs alternate, and
+the log has the largest differences. Processor time counts all threads, and other programs change it
+little.
 
 Beside a background shap 0.51 is not asked about trees of unlimited depth: it ends the process there
 (a segmentation fault).
@@ -80,7 +81,7 @@ def compare(depth: int | None, options: argparse.Namespace) -> dict[str, Any]:
         "background_rows": len(background),
         **times,
         "difference": largest(found["ours"][: len(few)], found["shap"]),
-        # shap has weights of 32 bits beside a background
+        # shap has weights of 32 bits with a background
         "difference_background": None
         if expected is None
         else largest(found["background"][: len(few)], expected),
@@ -112,7 +113,7 @@ def main() -> None:
             ratios = (theirs / ours, theirs / both, theirs_beside / beside)
             rows.append([f"{depth or 'unlimited'}, {clock}"] + [f"{x:.3g}" for x in (*ms, *ratios)])
     head = ["depth", "values, ms a row", "interactions", "shap's values"]
-    head += ["beside a background", "shap's", "shap's / ours", "shap's values / interactions"]
+    head += ["with a background", "shap's", "shap's / ours", "shap's values / interactions"]
     print(table([*head, "shap's / ours, background"], rows))
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gpuforest.export.rules import export_rules
     from gpuforest.export.sklearn import from_sklearn
     from gpuforest.export.text import export_text
-    from gpuforest.export.tree_nodes import tree_nodes
+    from gpuforest.export.walker import tree_nodes
     from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
     from gpuforest.inspection.proximities import class_prototypes, proximity_outliers
     from gpuforest.memory import MemoryEstimate
@@ -112,7 +112,7 @@ _homes = {
     "export_python": "export.python",
     "export_rules": "export.rules",
     "export_text": "export.text",
-    "tree_nodes": "export.tree_nodes",
+    "tree_nodes": "export.walker",
     "from_sklearn": "export.sklearn",
     "load": "export.model_file",
     "class_prototypes": "inspection.proximities",

@@ -112,8 +112,6 @@ class Frontier:
     # features split on above; None: there are no multiway splits
     pending: Array | None = None
     used: Array | None = None
-    # what the backend has kept of the slots above: emptied as soon as the backend has taken it
-    above: list[Any] | None = None
 
     @classmethod
     def of_rows(cls, rows: Array, weights: Array | None, begin: Array, end: Array) -> Frontier:

@@ -200,7 +200,6 @@ def _gathered(training: Training, slots: Frontier) -> tuple[Frontier, Array]:
         end=end,
         n_held=int(position.shape[0]),
         allowed=None,
-        above=None,
     )
     return own, xp.take(training.target.y, xp.take(slots.rows, position), axis=0)
 

@@ -259,7 +259,7 @@ NUMBER_NAMES = {
 OTHER_NAMES = dict.fromkeys(
     (
         "boosting/losses.py",
-        "export/boosted_file.py",
+        "export/model_file.py",
         "export/sklearn_boosting.py",
         "inspection/bias_variance.py",
     ),

@@ -51,14 +51,7 @@ TESTED_IN = {
     "data/infinities": "data/test_validation.py",  # and in the tables of robustness
     "data/passes": "data/test_binned.py",  # what makes binned data
     "data/tallies": "data/test_categories.py",  # the lists of categories that come of them
-    "export/boosted_file": "estimators/test_hist_gradient_boosting.py",  # files of whole models
-    "export/c_sums": "export/test_c.py",  # a part of what is compiled there
-    "export/onnx_graph": "export/test_onnx.py",  # what graphs are made of
-    "export/onnx_pipeline": "estimators/test_ecosystem.py",  # beside skl2onnx
-    "export/onnx_trees": "export/test_onnx.py",  # trees decoded and compared
-    "export/packing": "export/test_model_file.py",  # the same
     "inspection/node_medians": "kernels/test_absolute_split.py",  # beside scikit-learn's
-    "inspection/shape": "estimators/test_like_sklearn.py",  # beside scikit-learn's
     "kernels/gradients": "boosting/test_losses.py",  # beside the losses
     "kernels/grow_subtrees": "kernels/test_small_nodes.py",  # and test_grow.py, test_parity.py
     "kernels/level": "backends/test_parity.py",  # the same as its default, in every forest

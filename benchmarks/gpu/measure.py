@@ -28,7 +28,6 @@ PIECE = 20_000  # rows of a forest that is compared with the reference's
 SERIES = 15.0  # seconds of repeats, at most
 CPU_LIMIT = 60.0  # estimated seconds of a fit on the CPU, at most
 FIRST_ROWS = 50_000
-SHAP_ROWS = 2_000
 
 
 def data_of(run: Run, work: Work, given: tuple[np.ndarray, ...] | None) -> Data:
@@ -252,19 +251,12 @@ def on_cpu(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) ->
 
 
 def extras(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
-    """What no other part times: combinations of features, and SHAP values beside the CPU's."""
-    X, y, X_test, _ = data_of(run, work, given)
+    """What no other part times: combinations of features."""
+    X, y, _, _ = data_of(run, work, given)
     model = model_of(work, run.device.name, n_estimators=10, feature_combinations=2.0)
     warm, _ = timed(run.device, lambda: model.fit(X, y))
     seconds, _ = series(run, lambda: model.fit(X, y), 3)
     run.add("combinations", work, few=10, warm_up=warm, seconds=seconds)
-    model = model_of(work, run.device.name, n_estimators=10, max_depth=8).fit(X, y)
-    rows, found = run.device.get(X_test[:SHAP_ROWS]), {}
-    for backend in (run.device.name, "numba"):
-        model.set_params(backend=backend).shap_values(rows[:10])  # kernels are compiled
-        seconds, found[backend] = series(run, lambda: model.shap_values(rows), 3)
-        run.add("shap", work, source=backend, few=10, test_rows=len(rows), seconds=seconds)
-    run.add("shap", work, same=bool(np.array_equal(*found.values())))
 
 
 def cuml_of(work: Work) -> Any:

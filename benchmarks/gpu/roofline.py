@@ -81,7 +81,7 @@ STAGES = {
     "edges": ["sort_columns", "find_gaps", "share_gaps", "edges"],
     "codes": ["encode"],
     "bags": ["bag", "count_in_bag", "in_bag", "totals"],
-    "features": ["compare_samples", "compare_rows", "draw_features", "keep_features"],
+    "features": ["compare_samples", "compare_rows", "draw_features"],
     "histogram": ["histogram", "histogram_direct"],
     "cuts": ["best_cut", "best_split"],
     "mark": ["mark"],

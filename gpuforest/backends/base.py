@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest import binning
-from gpuforest.backends.on_cpu import OnCpu
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
 from gpuforest.kernels.best_split.category_order import as_sets, in_order
@@ -39,7 +38,7 @@ Array = Any
 IN_ORDER = 8  # putting bins of categories in order takes so many times a histogram's memory
 
 
-class Backend(OnCpu, ABC):
+class Backend(ABC):
     """Kernels on one kind of array.
 
     Parameters

@@ -18,8 +18,8 @@ from gpuforest.backends.cuda_boosters import CudaBooster
 from gpuforest.backends.cuda_kernels import codes_of
 from gpuforest.backends.cuda_levels import CudaLevels
 from gpuforest.backends.cuda_oblique import CudaOblique
-from gpuforest.backends.cuda_shap import CudaShap
 from gpuforest.backends.cuda_targets import target_type, targets_of
+from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.binning import value_dtype
 from gpuforest.common import hashing
@@ -48,7 +48,7 @@ Array = Any
 LAUNCH_ROWS = 2**22
 
 
-class CudaBackend(CudaLevels, CudaAssembly, CudaShap, CudaOblique):
+class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse, CudaOblique):
     """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
 
     deep_limits = True

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 Array = Any
 
-NOT_KEPT = structs.Above(*[None] * len(structs.Above._fields))
-
 
 def cell_type(xp: Any, training: Training) -> Any:
     """The dtype of a cell, SUM in kernels. The weights of classes add up to less than 2**31."""
@@ -25,16 +23,12 @@ def histograms_of(training: Training, hist: Array) -> structs.Histograms:
     return structs.Histograms(hist, S, k, B, training.n_channels, channels)
 
 
-def cells_of(training: Training) -> int:
-    """The number of cells of a histogram."""
-    return training.n_codes * training.hist_channels
-
-
 def slot_bytes(training: Training) -> int:
     """Bytes of a slot's histograms, and of what else its search takes."""
     k, cell = training.rules.n_tried, 4 if training.target.coding.is_classes else 8
-    # a score, a cut, a feature's number and its column above; and whether each feature varies
-    return k * (cell * cells_of(training) + 20) + 4 * training.n_features
+    cells = training.n_codes * training.hist_channels
+    # a score, a cut and a feature's number; and whether each feature varies
+    return k * (cell * cells + 16) + 4 * training.n_features
 
 
 def histogram_group(training: Training, k: int, share: int, most: int) -> tuple[int, int, int]:

@@ -9,7 +9,6 @@ import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.backends.cuda_histograms import (
-    NOT_KEPT,
     cell_type,
     histogram_group,
     histograms_of,
@@ -187,10 +186,8 @@ class CudaKernels(CudaLaunches):
         features: Array,
         need: Array | None,
         best: Splits,
-        above: structs.Above = NOT_KEPT,
-    ) -> Array:
-        """Write the best splits by these features to `best`; `need` None: by all that vary. It
-        returns what it has found of each feature, i32[S, k]."""
+    ) -> None:
+        """Write the best splits by these features to `best`; `need` None: by all that vary."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
@@ -198,7 +195,7 @@ class CudaKernels(CudaLaunches):
         macros = {"CRITERION": str(rules.criterion.number), "SPECIAL": str(int(special))}
         hists, n_bins = histograms_of(training, hist), training.matrix.n_bins
         arguments: tuple[Any, ...] = (
-            hists, above, features, slots, self.rules_of(training), n_bins, self.table(), score,
+            hists, features, slots, self.rules_of(training), n_bins, self.table(), score,
             found,
         )  # fmt: skip
         self.launch(
@@ -210,7 +207,6 @@ class CudaKernels(CudaLaunches):
             "best_split", "best_split", (self.blocks(S, SPLIT_THREADS // 32),), arguments,
             macros=macros, threads=SPLIT_THREADS,
         )  # fmt: skip
-        return found
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits

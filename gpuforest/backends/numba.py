@@ -19,8 +19,7 @@ from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numba_oblique import project_slots, sums_of
-from gpuforest.backends.numba_quantiles import ThreadedQuantiles
-from gpuforest.backends.numba_shap import ShapOnCpu
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import value_dtype
 from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.criteria import Criterion
@@ -68,7 +67,7 @@ NONE_LEFT_OUT = np.zeros((0, 0), np.bool_)
 ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
 
-class NumbaBackend(ThreadedQuantiles, ShapOnCpu):
+class NumbaBackend(NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
     name = "numba"

@@ -19,10 +19,6 @@ from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.project.numpy import project
-from gpuforest.kernels.quantiles.members import Members
-from gpuforest.kernels.quantiles.numpy import quantiles, weights_below
-from gpuforest.kernels.shap.numpy import covers, shap_interactions, shap_values
-from gpuforest.kernels.shap_background.numpy import background_values
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 from gpuforest.kernels.traverse.numpy import accumulate, apply
@@ -31,8 +27,6 @@ if TYPE_CHECKING:
     from gpuforest.binning import BinEdges
     from gpuforest.boosting.rounds import Boosting
     from gpuforest.forest import Forest
-    from gpuforest.inspection.shap import Explainer
-    from gpuforest.inspection.shap_background import BackgroundExplainer
     from gpuforest.memory import Fit, WorkingMemory
     from gpuforest.training import Training
 
@@ -115,24 +109,3 @@ class NumpyBackend(Backend):
             leaves = apply_sums(own, codes, forest.edges.coordinates)
             return add_leaves(own, forest.values, leaves, skip, total)
         return accumulate(own, forest.values, codes, skip, total)
-
-    def quantiles(self, members: Members, leaves: Array, y: Array, q: Array, how: int) -> Array:
-        return quantiles(members, leaves, y, q, how)
-
-    def weights_below(self, members: Members, leaves: Array, low: Array, high: Array) -> Array:
-        return weights_below(members, leaves, low, high)
-
-    def covers(self, forest: Forest, leaf_cover: Array) -> tuple[Array, Array]:
-        return covers(forest.walked(), leaf_cover)
-
-    def shap_values(self, e: Explainer, codes: Array) -> Array:
-        trees = e.forest.walked()
-        return shap_values(trees, e.cover, e.forest.values, e.columns, e.points, codes)
-
-    def shap_interactions(self, e: Explainer, codes: Array) -> Array:
-        trees = e.forest.walked()
-        return shap_interactions(trees, e.cover, e.forest.values, e.columns, e.points, codes)
-
-    def background_values(self, e: BackgroundExplainer, codes: Array) -> Array:
-        trees = e.forest.walked()
-        return background_values(trees, e.forest.values, e.columns, e.weights, codes, e.codes)

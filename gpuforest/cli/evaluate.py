@@ -25,7 +25,7 @@ from gpuforest.cli.predict import add_runtime_options, load_for, set_runtime
 from gpuforest.cli.show import print_rows, progress_bar, say
 from gpuforest.data.columns import Table
 from gpuforest.inspection.model_facts import finite
-from gpuforest.inspection.report.labels import aligned
+from gpuforest.tools.report.rows import aligned
 
 ERRORS = ("mean_absolute_error", "root_mean_squared_error")  # in units of the target
 SHOWN_CLASSES = 20  # rows of a confusion matrix in a summary; --json gives all

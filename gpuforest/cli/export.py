@@ -12,9 +12,9 @@ import gpuforest
 from gpuforest.cli.output import is_stdout, writable
 from gpuforest.cli.show import printable, progress_bar
 from gpuforest.export.c import export_c
+from gpuforest.export.container import replaced
 from gpuforest.export.graphviz import export_graphviz
 from gpuforest.export.python import export_python
-from gpuforest.export.replacing import replaced
 from gpuforest.export.rules import export_rules
 from gpuforest.export.text import tree_lines
 from gpuforest.inspection.model_facts import feature_names

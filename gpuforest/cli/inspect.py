@@ -18,8 +18,7 @@ from gpuforest.cli.facts import (
 )
 from gpuforest.cli.show import print_rows, printable
 from gpuforest.export.python import export_python
-from gpuforest.inspection.model_facts import changed_settings, model_facts
-from gpuforest.inspection.round_facts import rounds_rows
+from gpuforest.inspection.model_facts import changed_settings, model_facts, rounds_rows
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TextIO
 
 from gpuforest.data.files import PARQUET, named_files
 from gpuforest.data.libraries import require_pyarrow
-from gpuforest.export.replacing import is_stream, replaced
+from gpuforest.export.container import is_stream, replaced
 
 
 def writable(path: str, *inputs: str | None) -> Path:

@@ -17,7 +17,7 @@ from gpuforest.cli.predict import load_for, set_runtime, used
 from gpuforest.cli.show import printable, progress_bar
 from gpuforest.data.columns import Table, require_column
 from gpuforest.data.values import Reading
-from gpuforest.export.replacing import replaced
+from gpuforest.export.container import replaced
 from gpuforest.plot import (
     plot_boundaries,
     plot_importances,

@@ -236,7 +236,6 @@ class SharedRows(Backend):
             rows=np.arange(n, dtype=np.int32),
             weights=weights,
             n_held=n,
-            above=None,
         )
         matrix = training.matrix
         inside = self.inner.new_codes(n, matrix.n_features, codes.dtype)

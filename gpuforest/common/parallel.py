@@ -206,6 +206,12 @@ def leave(busy: int, i: int) -> None:
             os.sched_setaffinity(0, allowed)  # it is there now, and may be moved again
 
 
+def blocks(n: int, n_tasks: int, most: int, least: int = 1) -> list[slice]:
+    """Blocks of `least` to `most` of n things, about as many as tasks are wanted."""
+    size = max(least, min(most, -(-n // n_tasks)))
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
 def cut_evenly(sizes: np.ndarray, most: int) -> list[slice]:
     """Consecutive slices of items whose sizes add up to `most`, or of one item."""
     total = np.cumsum(sizes)

@@ -12,10 +12,10 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 
 import gpuforest
-from gpuforest.backends.arrays import to_host
 from gpuforest.common.arguments import draw_seed
 from gpuforest.dask import training
 from gpuforest.dask.partitions import delayed_blocks, is_collection
+from gpuforest.data.arrays import to_host
 from gpuforest.data.blocks import named
 from gpuforest.estimators.refit import replacing
 

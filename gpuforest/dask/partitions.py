@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.binning import BinEdges, bin_matrix
+from gpuforest.data.arrays import to_host
 from gpuforest.data.blocks import Block, named
 from gpuforest.data.passes import Rows
 from gpuforest.data.summary import Reader, Summary

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.binning import BinEdges, encode_blocks
 from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
+from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData, Folder, Labels
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import factorize

@@ -12,11 +12,11 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from gpuforest.backends.arrays import bring, host_array, is_on_device, stack_columns, to_host
 from gpuforest.backends.base import Backend
 from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
 from gpuforest.criteria import Criterion
+from gpuforest.data.arrays import bring, host_array, is_on_device, stack_columns, to_host
 from gpuforest.data.binned import BinnedData, Labels
 from gpuforest.data.categories import CategoryReader
 from gpuforest.data.infinities import column_name, without_infinities, without_infinities_in_sparse

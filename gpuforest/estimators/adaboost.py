@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import in_kind_of, to_host
+from gpuforest.data.arrays import in_kind_of, to_host
+from gpuforest.estimators import params
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of
-from gpuforest.estimators.reweighted import CONSTRAINTS, AdaBoost, Judge, reached
-from gpuforest.estimators.settings import keep
+from gpuforest.estimators.reweighted import AdaBoost, Judge, reached
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.forest import Forest
@@ -24,6 +23,7 @@ from gpuforest.target import CheckedTarget
 from gpuforest.training import Training
 
 
+@params.parameters(params.ADABOOST, {"loss": None}, params.OF_ADABOOST)
 class AdaBoostClassifier(AdaBoost, Classifier):
     """AdaBoost for classes: SAMME, with any number of classes.
 
@@ -31,28 +31,6 @@ class AdaBoostClassifier(AdaBoost, Classifier):
     more in the next round. The trees then vote, and the better ones count more. The same data
     and `random_state` give the same model, bit for bit, on every backend and with any number of
     threads: in each round, the rows' weights become integers of a total below 2**31.
-
-    Parameters
-    ----------
-    estimator : estimator or None, default=None
-        A `DecisionTreeClassifier` of gpuforest says how each tree is grown; its random_state is
-        ignored. None: `DecisionTreeClassifier(max_depth=1)`. Any other estimator whose `fit` takes
-        sample_weight, and a subclass, is boosted by `sklearn.ensemble.AdaBoostClassifier`.
-    n_estimators : int, default=50
-        Rounds, at most: boosting ends early with a tree that makes no error, or one that is no
-        better than chance.
-    learning_rate : float, default=1.0
-        What each tree's weight is multiplied by, from 1e-9 to 1e9. Below 1, more rounds are
-        needed.
-    random_state : int, RandomState or None, default=None
-        An int is the seed as it is; None draws one from NumPy's global state.
-    n_jobs : int or None, default=None
-        Threads on the CPU; None: one (or joblib's context), -1: all.
-    verbose : int, default=0
-        1: print the stages of a fit; 2: also how far they are.
-    max_bins, backend, memory_limit
-        As for `RandomForestClassifier`. Where one is left at its default, that of `estimator`
-        counts.
 
     Attributes
     ----------
@@ -88,22 +66,6 @@ class AdaBoostClassifier(AdaBoost, Classifier):
     """
 
     _tree, _kind, _draws = DecisionTreeClassifier, "AdaBoostClassifier", False
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_estimators: int = 50,
-        learning_rate: float = 1.0,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        max_bins: int | str = "auto",
-        backend: str = "auto",
-        memory_limit: int | None = None,
-    ) -> None:
-        keep(self, locals())
 
     def _default_tree(self) -> Any:
         return DecisionTreeClassifier(max_depth=1)
@@ -253,6 +215,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
             yield in_kind_of(X, self.classes_[np.argmax(to_host(shares), axis=1)])
 
 
+@params.parameters(params.ADABOOST, params.OF_ADABOOST)
 class AdaBoostRegressor(AdaBoost, Regressor):
     """AdaBoost for real numbers: AdaBoost.R2.
 
@@ -260,20 +223,6 @@ class AdaBoostRegressor(AdaBoost, Regressor):
     a tree from them, of depth 3 by default. Rows that it predicts well weigh less in the next
     round. The prediction is the weighted median of the trees'. The same data and `random_state`
     give the same model, bit for bit, on every backend and with any number of threads.
-
-    Parameters
-    ----------
-    estimator : estimator or None, default=None
-        A `DecisionTreeRegressor` of gpuforest says how each tree is grown; its random_state is
-        ignored. None: `DecisionTreeRegressor(max_depth=3)`. Any other, and a subclass, is boosted
-        by `sklearn.ensemble.AdaBoostRegressor`.
-    n_estimators : int, default=50
-        Rounds, at most: boosting ends early with a tree that makes no error, or one whose mean
-        loss is 1/2 or more.
-    loss : {"linear", "square", "exponential"}, default="linear"
-        What a row loses by its error e, divided by the largest error: e, e^2, or 1 - exp(-e).
-    learning_rate, random_state, n_jobs, verbose, max_bins, backend, memory_limit
-        As for `AdaBoostClassifier`.
 
     Attributes
     ----------
@@ -297,27 +246,7 @@ class AdaBoostRegressor(AdaBoost, Regressor):
     """
 
     _tree, _kind, _draws = DecisionTreeRegressor, "AdaBoostRegressor", True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CONSTRAINTS,
-        "loss": [StrOptions({"linear", "square", "exponential"})],
-    }
     class_weight = None  # which trees for numbers do not have
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_estimators: int = 50,
-        learning_rate: float = 1.0,
-        loss: str = "linear",
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        max_bins: int | str = "auto",
-        backend: str = "auto",
-        memory_limit: int | None = None,
-    ) -> None:
-        keep(self, locals())
 
     def _default_tree(self) -> Any:
         return DecisionTreeRegressor(max_depth=3)

@@ -3,35 +3,23 @@ that are not trees of this package."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 from sklearn.utils.metaestimators import available_if
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
+from gpuforest.estimators import params
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.refit import replacing
-from gpuforest.estimators.settings import FOREST_CONSTRAINTS, VOTING, Settings, keep
+from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.sampling import tree_features
-
-CONSTRAINTS: dict[str, list[Any]] = {
-    **FOREST_CONSTRAINTS,
-    "estimator": [HasMethods(["fit", "predict"]), None],
-    "max_features": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-    ],
-    "bootstrap_features": ["boolean"],
-    "random_state": ["random_state"],
-}
 
 
 def _has_decisions(bag: Any) -> bool:
@@ -171,28 +159,9 @@ class Bagging(AroundAnEstimator):
         return [np.flatnonzero(some) for some in allowed]
 
 
+@params.parameters(params.BAGGING, params.OF_BAGS)
 class BaggingClassifier(Bagging, ForestClassifier):
     """Bagged decision trees for classes, or other classifiers, bagged by scikit-learn.
-
-    Parameters
-    ----------
-    estimator : estimator or None, default=None
-        A `DecisionTreeClassifier` of gpuforest says how each tree is grown, on which backend, in
-        what memory; its random_state is ignored. None: `DecisionTreeClassifier()`. Any
-        other, and a subclass, is fitted and asked as by `sklearn.ensemble.BaggingClassifier`.
-    n_estimators : int or "auto", default=10
-        Trees; "auto": as many as it takes until the out-of-bag error has converged.
-    max_samples : int, float or None, default=None
-        Rows drawn for a tree; a float is a fraction of the total weight, or of the rows where
-        they are drawn without replacement; None: as many as there are rows.
-    max_features : int or float, default=1.0
-        Features drawn for a tree; a float is a fraction of them.
-    bootstrap : bool, default=True
-        Rows are drawn with replacement; False: without.
-    bootstrap_features : bool, default=False
-        Features are drawn with replacement.
-    voting, oob_score, oob_tol, max_estimators, warm_start, n_jobs, random_state, verbose
-        As for `RandomForestClassifier`.
 
     Attributes
     ----------
@@ -208,27 +177,6 @@ class BaggingClassifier(Bagging, ForestClassifier):
     """
 
     _tree, _kind = DecisionTreeClassifier, "BaggingClassifier"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**CONSTRAINTS, "voting": VOTING}
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int | str = 10,
-        *,
-        max_samples: int | float | None = None,
-        max_features: int | float = 1.0,
-        bootstrap: bool = True,
-        bootstrap_features: bool = False,
-        voting: str = "soft",
-        oob_score: bool | Callable[..., float] = False,
-        oob_tol: float = 0.005,
-        max_estimators: int = 1000,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        keep(self, locals())
 
     def predict_proba(self, X: Any, **params: Any) -> Any:
         """Class proportions as of a forest; other estimators give their mean, or shares of votes.
@@ -261,19 +209,9 @@ class BaggingClassifier(Bagging, ForestClassifier):
         return super().predict_log_proba(X)
 
 
+@params.parameters(params.BAGGING, params.OF_BAGS, params.NO_CLASSES)
 class BaggingRegressor(Bagging, ForestRegressor):  # type: ignore[misc]
     """Bagged decision trees for real numbers, or other regressors, bagged by scikit-learn.
-
-    Parameters
-    ----------
-    estimator : estimator or None, default=None
-        A `DecisionTreeRegressor` of gpuforest says how each tree is grown, on which backend, in
-        what memory; its random_state is ignored. None: `DecisionTreeRegressor()`. Any
-        other, and a subclass, is fitted and asked as by `sklearn.ensemble.BaggingRegressor`.
-    n_estimators, max_samples, max_features, bootstrap, bootstrap_features
-        As for `BaggingClassifier`.
-    oob_score, oob_tol, max_estimators, warm_start, n_jobs, random_state, verbose
-        As for `RandomForestRegressor`.
 
     Attributes
     ----------
@@ -283,23 +221,3 @@ class BaggingRegressor(Bagging, ForestRegressor):  # type: ignore[misc]
     """
 
     _tree, _kind = DecisionTreeRegressor, "BaggingRegressor"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int | str = 10,
-        *,
-        max_samples: int | float | None = None,
-        max_features: int | float = 1.0,
-        bootstrap: bool = True,
-        bootstrap_features: bool = False,
-        oob_score: bool | Callable[..., float] = False,
-        oob_tol: float = 0.005,
-        max_estimators: int = 1000,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        keep(self, locals())

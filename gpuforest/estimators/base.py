@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_criterion, run_on_backend
 from gpuforest.binning import bin_matrix, most_bins
@@ -21,6 +20,7 @@ from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.criteria import CRITERIA, Criterion
+from gpuforest.data.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
@@ -330,7 +330,7 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
 
     def _html_repr(self) -> str:
         """The text that notebooks show: scikit-learn's diagram, and a summary of fitted trees."""
-        from gpuforest.export.notebook import summary_html
+        from gpuforest.inspection.model_facts import summary_html
 
         diagram: str = super()._html_repr()
         return diagram + summary_html(self) if hasattr(self, "forest_") else diagram

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, run_on_backend
 from gpuforest.binning import BinnedMatrix, bin_matrix, on_host
@@ -21,6 +20,7 @@ from gpuforest.boosting.rounds import Boosting, Round, rounds
 from gpuforest.boosting.stopping import set_aside
 from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed
+from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table, table_as_fitted
 from gpuforest.estimators.base import BaseTrees

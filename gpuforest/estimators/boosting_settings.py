@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.memory import BoostedFit
@@ -20,36 +18,6 @@ from gpuforest.memory import Fit
 from gpuforest.sampling import Sampling
 
 MANY_ROWS = 10_000  # early_stopping="auto" stops early where there are more
-
-CONSTRAINTS: dict[str, list[Any]] = {
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
-    "l2_regularization": [Interval(Real, 0, None, closed="left")],
-    "max_features": [Interval(RealNotInt, 0, 1, closed="right")],
-    "subsample": [Interval(RealNotInt, 0, 1, closed="right")],
-    "max_bins": [Interval(Integral, 2, 255, closed="both")],
-    "monotonic_cst": ["array-like", dict, None],
-    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
-    "warm_start": ["boolean"],
-    "early_stopping": [StrOptions({"auto"}), "boolean"],
-    "scoring": [str, callable, None],
-    "validation_fraction": [
-        Interval(RealNotInt, 0, 1, closed="neither"),
-        Interval(Integral, 1, None, closed="left"),
-        None,
-    ],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "verbose": ["verbose"],
-    "random_state": [Interval(Integral, 0, 2**64 - 1, closed="both"), np.random.RandomState, None],
-    "backend": [str],
-    "n_jobs": [Integral, None],
-    "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
-}
 
 
 def stops_early(early_stopping: Any, n_rows: int) -> bool:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.random import RandomState
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing, progress
 from gpuforest.common.arguments import draw_seed
+from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData, target_and_weight
+from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.permutation import oob_impurity_importance, oob_permutation_importance
@@ -32,6 +30,7 @@ OUT_OF_BAG = {
 }
 
 
+@params.parameters(params.BORUTA, params.OF_BORUTA)
 class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Selects all features that say something about the target.
 
@@ -39,24 +38,6 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     random order. A feature that is more important than every shadow scores a hit. After each
     round features with more hits than chance gives are confirmed, and those with fewer are
     rejected and leave. Values are binned once; shadows are permuted bin codes.
-
-    Parameters
-    ----------
-    estimator : RandomForest*, ExtraTrees* or Bagging* of gpuforest
-        The forest to grow in each round, with its parameters but `random_state`. For classes or
-        numbers, as the target is. Its `categorical_features` and `max_bins` say how X is read.
-    importance : {"oob_impurity", "impurity", "oob_permutation"}, default="oob_impurity"
-        The means of `oob_impurity_importance`; `feature_importances_`, which are as quick, need no
-        bootstrap, and favour features of many values; or the means of
-        `oob_permutation_importance`, which take longer.
-    alpha : float, default=0.05
-        Level of the tests. Among confirmed (and among rejected) features the share of wrong ones
-        is kept below it by Benjamini and Hochberg's procedure, and a feature must also pass at
-        alpha / rounds, because it is tested after each round.
-    max_iter : int, default=100
-        At most so many rounds; fewer if all features are decided.
-    random_state : int, RandomState or None, default=None
-        Of shadows and forests: the same number gives the same selection on every backend.
 
     Attributes
     ----------
@@ -93,29 +74,6 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     >>> BorutaSelector(forest, random_state=0).fit(X, X[:, 1] + X[:, 4] > 0).get_support(True)
     array([1, 4])
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
-        "importance": [StrOptions({*OUT_OF_BAG, "impurity"})],
-        "alpha": [Interval(Real, 0, 1, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],
-    }
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        importance: str = "oob_impurity",
-        alpha: float = 0.05,
-        max_iter: int = 100,
-        random_state: int | RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.importance = importance
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> BorutaSelector:
         """Find the features that say something.

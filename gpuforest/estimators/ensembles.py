@@ -7,22 +7,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
 from gpuforest.assembly import WaveTrees
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import progress
 from gpuforest.common.progress import report
+from gpuforest.data.arrays import to_host
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
@@ -42,15 +41,7 @@ from gpuforest.estimators.oob_scores import (
     subset_accuracy,
 )
 from gpuforest.estimators.proximities import Proximities
-from gpuforest.estimators.settings import (
-    CLASS_WEIGHT,
-    FOREST_CONSTRAINTS,
-    TREE_CONSTRAINTS,
-    VOTING,
-    Settings,
-    check_out_of_bag,
-    criterion_constraint,
-)
+from gpuforest.estimators.settings import Settings, check_out_of_bag
 from gpuforest.estimators.unbiased import UnbiasedImportances
 from gpuforest.estimators.uncertainty import SureClasses, SureNumbers
 from gpuforest.forest import Forest
@@ -282,14 +273,6 @@ class ManyTrees(TreeSequence):
 class ForestClassifier(UnbiasedImportances, Proximities, ManyTrees, SureClasses):
     """Many trees for classes."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TREE_CONSTRAINTS,
-        **FOREST_CONSTRAINTS,
-        **criterion_constraint("classification"),
-        "class_weight": [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
-        "voting": VOTING,
-    }
-
     def _validate_y_class_weight(
         self, y: np.ndarray, sample_weight: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None]:
@@ -357,12 +340,6 @@ def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
 
 class ForestRegressor(UnbiasedImportances, Proximities, ManyTrees, SureNumbers):
     """Many trees for real numbers."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TREE_CONSTRAINTS,
-        **FOREST_CONSTRAINTS,
-        **criterion_constraint("regression"),
-    }
 
     def _oob_forest(self) -> Forest:
         return with_squares(self.forest_)

@@ -67,7 +67,7 @@ class Explains:
 
         The sum over one of the features is `shap_values`. What two features do together is shared
         equally by the items [f, g] and [g, f]; the items [f, f] are what is left for each feature.
-        They are path-dependent; there are none beside a background.
+        They are path-dependent; there are none with a background data set.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class Explains:
         OSError
             The file cannot be written.
         """
-        from gpuforest.export.report.page import write_report
+        from gpuforest.tools.report.page import write_report
 
         return write_report(self, X, y, path)
 
@@ -210,10 +210,10 @@ class Explains:
                 if background is None:
                     return explain(Explainer.of(model.forest_, backend), table, backend)
                 rows = check_background(model, background, backend)
-                beside = BackgroundExplainer.of(model.forest_, rows, backend, room_of(model))
-                return beside.values(table, backend)
+                explainer = BackgroundExplainer.of(model.forest_, rows, backend, room_of(model))
+                return explainer.values(table, backend)
 
-        # whatever the number of rows: on NumPy even a few take long, and no GPU's time is known
+        # n_rows=0: the CPU explains, so data on the host are binned there too
         found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
         return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
 

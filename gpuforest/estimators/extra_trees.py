@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from scipy.sparse import csr_matrix
 from sklearn.base import TransformerMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
+from gpuforest.data.arrays import to_host
+from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, ManyTrees
-from gpuforest.estimators.settings import (
-    FOREST_CONSTRAINTS,
-    TREE_CONSTRAINTS,
-    current_criterion,
-    keep,
-)
 from gpuforest.estimators.tasks import Numbers
 from gpuforest.nodes import is_leaf
 from gpuforest.target import CheckedTarget
 
 # parameters of forests that have no meaning without a target or bags
-BAGS = {"bootstrap", "max_samples", "oob_score", "unbiased_importances"}
-BAGS |= {"oob_tol", "max_estimators"}
-UNSUPERVISED = {"max_features", "ccp_alpha", "monotonic_cst", *BAGS}
 
 
+@params.parameters(params.FOREST, bootstrap=False)
 class ExtraTreesClassifier(ForestClassifier):
     """Extremely randomized trees for classes.
 
@@ -42,23 +32,6 @@ class ExtraTreesClassifier(ForestClassifier):
     the first to the last that hold rows of the node; the best of these cuts is taken. The
     same data and `random_state` give the same trees, bit for bit, on every backend and with
     any number of threads.
-
-    Parameters
-    ----------
-    bootstrap : bool, default=False
-        Each tree sees rows drawn with replacement; False: all rows.
-    n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf
-        As for `RandomForestClassifier`.
-    min_weight_fraction_leaf, max_features, max_leaf_nodes, min_impurity_decrease, ccp_alpha
-        As for `RandomForestClassifier`.
-    feature_combinations, combination_weights
-        As for `RandomForestClassifier`.
-    monotonic_cst, categorical_features, min_category_frequency, categorical_split, class_weight
-        As for `RandomForestClassifier`.
-    voting, max_samples, oob_score, unbiased_importances, oob_tol, max_estimators
-        As for `RandomForestClassifier`.
-    random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
-        As for `RandomForestClassifier`.
 
     Attributes
     ----------
@@ -73,68 +46,12 @@ class ExtraTreesClassifier(ForestClassifier):
 
     _splitter = "random"
 
-    def __init__(
-        self,
-        n_estimators: int | str = 100,
-        *,
-        criterion: str = "gini",
-        max_depth: int | None = None,
-        min_samples_split: int | float = 2,
-        min_samples_leaf: int | float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: str | int | float | None = "sqrt",
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0,
-        monotonic_cst: Any = None,
-        categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5,
-        categorical_split: str = "subset",
-        feature_combinations: float | None = None,
-        combination_weights: str = "binary",
-        bootstrap: bool = False,
-        max_samples: int | float | None = None,
-        oob_score: bool | Callable[..., float] = False,
-        unbiased_importances: bool = False,
-        oob_tol: float = 0.005,
-        max_estimators: int = 1000,
-        class_weight: dict[Any, float] | list[Any] | str | None = None,
-        voting: str = "soft",
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        max_bins: int | str = "auto",
-        backend: str = "auto",
-        memory_limit: int | None = None,
-    ) -> None:
-        keep(self, locals())
 
-
+@params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
 class ExtraTreesRegressor(ForestRegressor):
     """Extremely randomized trees for real numbers.
 
     Of each feature tried at a split one cut is drawn at random, see `ExtraTreesClassifier`.
-
-    Parameters
-    ----------
-    max_features : "sqrt", "log2", "oob", int, float or None, default=1.0
-        Features, among those that vary in the node, tried at a split; None: all; "oob": see
-        `RandomForestClassifier`.
-    bootstrap : bool, default=False
-        Each tree sees rows drawn with replacement; False: all rows.
-    criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
-        As for `RandomForestRegressor`.
-    max_leaf_nodes, min_impurity_decrease, ccp_alpha, monotonic_cst, categorical_features
-        As for `RandomForestRegressor`.
-    feature_combinations, combination_weights
-        As for `RandomForestRegressor`.
-    min_category_frequency, categorical_split, max_samples, oob_score, unbiased_importances
-        As for `RandomForestRegressor`.
-    n_estimators, oob_tol, max_estimators
-        As for `RandomForestClassifier`.
-    random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
-        As for `RandomForestClassifier`.
 
     Attributes
     ----------
@@ -143,64 +60,13 @@ class ExtraTreesRegressor(ForestRegressor):
 
     _splitter = "random"
 
-    def __init__(
-        self,
-        n_estimators: int | str = 100,
-        *,
-        criterion: str = "squared_error",
-        max_depth: int | None = None,
-        min_samples_split: int | float = 2,
-        min_samples_leaf: int | float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: str | int | float | None = 1.0,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0,
-        monotonic_cst: Any = None,
-        categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5,
-        categorical_split: str = "subset",
-        feature_combinations: float | None = None,
-        combination_weights: str = "binary",
-        bootstrap: bool = False,
-        max_samples: int | float | None = None,
-        oob_score: bool | Callable[..., float] = False,
-        unbiased_importances: bool = False,
-        oob_tol: float = 0.005,
-        max_estimators: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        max_bins: int | str = "auto",
-        backend: str = "auto",
-        memory_limit: int | None = None,
-    ) -> None:
-        keep(self, locals() | {"criterion": current_criterion(criterion)})
 
-
+@params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)
 class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignore[misc]
     """Rows as the leaves that they reach in completely random trees.
 
     Trees of one random cut a node are grown for a random target. A row becomes a vector of
     zeros with a one for its leaf in each tree.
-
-    Parameters
-    ----------
-    n_estimators : int, default=100
-        Trees.
-    max_depth : int or None, default=5
-        Levels below the root.
-    sparse_output : bool, default=True
-        A sparse matrix; False: an array.
-    min_samples_split, min_samples_leaf, min_weight_fraction_leaf
-        As for `RandomForestRegressor`.
-    max_leaf_nodes, min_impurity_decrease, categorical_features
-        As for `RandomForestRegressor`.
-    min_category_frequency, categorical_split, feature_combinations, combination_weights
-        As for `RandomForestRegressor`.
-    random_state, warm_start, n_jobs, verbose, max_bins, backend, memory_limit
-        As for `RandomForestClassifier`.
 
     Attributes
     ----------
@@ -219,42 +85,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
     """
 
     _splitter = "random"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: allowed
-            for name, allowed in (TREE_CONSTRAINTS | FOREST_CONSTRAINTS).items()
-            if name not in UNSUPERVISED
-        },
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "sparse_output": ["boolean"],
-    }
     criterion = "squared_error"
-
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        max_depth: int | None = 5,
-        min_samples_split: int | float = 2,
-        min_samples_leaf: int | float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5,
-        categorical_split: str = "subset",
-        feature_combinations: float | None = None,
-        combination_weights: str = "binary",
-        sparse_output: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        max_bins: int | str = "auto",
-        backend: str = "auto",
-        memory_limit: int | None = None,
-    ) -> None:
-        keep(self, locals())
 
     def _tree_params(self) -> dict[str, Any]:
         fixed = {"criterion": self.criterion, "max_features": 1, "ccp_alpha": 0.0}

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
-from gpuforest.boosting.losses import NUMBERS
 from gpuforest.criteria import CRITERIA
+from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_labels, check_numbers
+from gpuforest.estimators import params
 from gpuforest.estimators.boosting import HistGradientBoosting
-from gpuforest.estimators.boosting_settings import CONSTRAINTS
 from gpuforest.estimators.class_weights import class_weights_of
-from gpuforest.estimators.settings import keep
 from gpuforest.forest import Forest
 
 
+@params.parameters(params.BOOSTING, params.OF_BOOSTING)
 class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # type: ignore[misc]
     """Gradient boosting for classes, on histograms of integers.
 
@@ -29,58 +26,6 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     the log loss, and adds what their leaves predict (Friedman 2001). The same data and
     `random_state` give the same model, bit for bit, on every backend and with any number of
     threads. Parameters are those of scikit-learn's class of this name, and the last four.
-
-    Parameters
-    ----------
-    loss : {"log_loss"}, default="log_loss"
-    learning_rate : float, default=0.1
-        What the values of leaves are multiplied by; 1: no shrinkage.
-    max_iter : int, default=100
-        Rounds, at most.
-    max_leaf_nodes : int or None, default=31
-        Leaves of a tree, at most: of all nodes the one whose split gains most is split next.
-    max_depth : int or None, default=None
-        Levels below the root.
-    min_samples_leaf : int, default=20
-        Rows that either side of a split must have.
-    l2_regularization : float, default=0.0
-        Added to the sum of hessians of a node.
-    max_features : float, default=1.0
-        The part of the features that each node tries, drawn at random.
-    max_bins : int, default=255
-        Bins of a feature, at most, without the one for missing values.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Features whose values are categories: a mask of shape (n_features,), indices, or names of
-        columns. "from_dtype": columns of a frame that hold strings or are of a categorical
-        dtype. None: no feature is.
-    monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
-        1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either. A
-        dict has them by name. For two classes.
-    interaction_cst : {"pairwise", "no_interactions"}, list or tuple of sets, default=None
-        Sets of features that may meet on a path; features in none of them are one more set.
-    warm_start : bool, default=False
-        Whether `fit` adds rounds to those of the fit before.
-    early_stopping : "auto" or bool, default="auto"
-        Whether rounds end when scores no longer improve; "auto": from 10,001 rows on.
-    scoring : str, callable or None, default="loss"
-        What early stopping judges by.
-    validation_fraction : int, float or None, default=0.1
-        Rows that are set aside for early stopping; None: the rows that trees grow from serve.
-    n_iter_no_change : int, default=10
-        Rounds end when none of so many last ones has a better score than the one before them.
-    tol : float, default=1e-7
-        By how much a score must be higher to be better.
-    verbose : int, default=0
-    random_state : int, RandomState or None, default=None
-    class_weight : dict, "balanced" or None, default=None
-    subsample : float, default=1.0
-        The part of the rows that a round grows from, drawn without replacement (Friedman 2002).
-    backend : {"auto", "numpy", "numba"} or a registered name, default="auto"
-    n_jobs : int or None, default=-1
-        Threads; -1: all processors; None: 1.
-    memory_limit : int or None, default=None
-        Bytes that a fit may take, about, beside X and y: histograms have what is left of it, and
-        are computed again where that is little; the model is the same. None: they have 256 MiB.
 
     Attributes
     ----------
@@ -103,43 +48,6 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     29(5), 2001; "Stochastic gradient boosting", Computational Statistics and Data Analysis 38(4),
     2002. Ke et al., "LightGBM: a highly efficient gradient boosting decision tree", NIPS 2017.
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CONSTRAINTS,
-        "loss": [StrOptions({"log_loss"})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-    }
-
-    def __init__(
-        self,
-        loss: str = "log_loss",
-        *,
-        learning_rate: float = 0.1,
-        max_iter: int = 100,
-        max_leaf_nodes: int | None = 31,
-        max_depth: int | None = None,
-        min_samples_leaf: int = 20,
-        l2_regularization: float = 0.0,
-        max_features: float = 1.0,
-        max_bins: int = 255,
-        categorical_features: Any = "from_dtype",
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
-        warm_start: bool = False,
-        early_stopping: Any = "auto",
-        scoring: Any = "loss",
-        validation_fraction: Any = 0.1,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-7,
-        verbose: int = 0,
-        random_state: Any = None,
-        class_weight: Any = None,
-        subsample: float = 1.0,
-        backend: str = "auto",
-        n_jobs: int | None = -1,
-        memory_limit: int | None = None,
-    ) -> None:
-        keep(self, {k: v for k, v in locals().items() if k != "__class__"})
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class; the first among equals.
@@ -227,6 +135,11 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
         self.classes_ = coding.classes
 
 
+@params.parameters(
+    params.BOOSTING,
+    params.BOOSTING_OF_NUMBERS,
+    params.OF_BOOSTING,
+)
 class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # type: ignore[misc]
     """Gradient boosting for numbers, on histograms of integers.
 
@@ -234,20 +147,6 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
     (Friedman 2001). The same data and `random_state` give the same model, bit for bit, on every
     backend and with any number of threads. Parameters are those of scikit-learn's class of this
     name, and the last four.
-
-    Parameters
-    ----------
-    loss : {"squared_error", "absolute_error", "huber", "gamma", "poisson", "quantile"}, \
-            default="squared_error"
-        "gamma" needs y > 0, "poisson" y >= 0; both predict exp(raw prediction).
-    quantile : float, default=None
-        Of the loss "quantile"; and of the absolute residuals beyond which "huber" counts a row
-        as an outlier (None: 0.9).
-    learning_rate, max_iter, max_leaf_nodes, max_depth, min_samples_leaf, l2_regularization, \
-    max_features, max_bins, categorical_features, monotonic_cst, interaction_cst, warm_start, \
-    early_stopping, scoring, validation_fraction, n_iter_no_change, tol, verbose, random_state, \
-    subsample, backend, n_jobs, memory_limit
-        As of `HistGradientBoostingClassifier`.
 
     Attributes
     ----------
@@ -267,43 +166,6 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
     ----------
     As of `HistGradientBoostingClassifier`.
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CONSTRAINTS,
-        "loss": [StrOptions(set(NUMBERS))],
-        "quantile": [Interval(Real, 0, 1, closed="both"), None],
-    }
-
-    def __init__(
-        self,
-        loss: str = "squared_error",
-        *,
-        quantile: float | None = None,
-        learning_rate: float = 0.1,
-        max_iter: int = 100,
-        max_leaf_nodes: int | None = 31,
-        max_depth: int | None = None,
-        min_samples_leaf: int = 20,
-        l2_regularization: float = 0.0,
-        max_features: float = 1.0,
-        max_bins: int = 255,
-        categorical_features: Any = "from_dtype",
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
-        warm_start: bool = False,
-        early_stopping: Any = "auto",
-        scoring: Any = "loss",
-        validation_fraction: Any = 0.1,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-7,
-        verbose: int = 0,
-        random_state: Any = None,
-        subsample: float = 1.0,
-        backend: str = "auto",
-        n_jobs: int | None = -1,
-        memory_limit: int | None = None,
-    ) -> None:
-        keep(self, {k: v for k, v in locals().items() if k != "__class__"})
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions, float64 array of shape (n_samples,).

@@ -5,42 +5,35 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import bin_matrix, draw_rows
 from gpuforest.common import hashing, progress
 from gpuforest.common.dtypes import CATEGORICAL, VALUE
+from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.validation import check_table, check_weights, learn_table
+from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ManyTrees
 from gpuforest.estimators.even_bins import EVEN_BINS, even_edges
 from gpuforest.estimators.growing import Growth
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
-from gpuforest.estimators.settings import (
-    FOREST_CONSTRAINTS,
-    TREE_CONSTRAINTS,
-    Settings,
-    keep,
-    rules_of,
-    sampling_of,
-)
+from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.estimators.tasks import Numbers
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.forest import Forest
-from gpuforest.inspection.path_lengths import average_path_length, with_path_lengths
+from gpuforest.inspection.paths import average_path_length, with_path_lengths
 from gpuforest.sampling import tree_features
 from gpuforest.target import CheckedTarget, Target
 from gpuforest.training import Training
@@ -51,34 +44,13 @@ AUTO_SAMPLES = 256  # rows of a tree, of the paper: more make inliers hide anoma
 POOL_ROWS = 2**15
 
 
+@params.parameters(params.ISOLATION, params.OF_ISOLATION)
 class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
     """Anomalies are the rows that random cuts isolate soon.
 
     Each tree cuts a few rows at random, until each is by itself or the depth of a balanced tree
     is reached: a random feature, at a random value between the least and the largest of the
     node's rows. The fewer cuts it takes on average, the more abnormal is a row.
-
-    Parameters
-    ----------
-    n_estimators : int, default=100
-        Trees.
-    max_samples : "auto", int or float, default="auto"
-        Rows drawn for each tree; a float: a part of all rows; "auto": 256, or all if they are
-        fewer.
-    contamination : "auto" or float, default="auto"
-        The share of anomalies in the training rows, which sets `offset_`; "auto": the offset is
-        -0.5, as in the paper.
-    max_features : int or float, default=1.0
-        Features drawn for each tree; a float: a part of all.
-    bootstrap : bool, default=False
-        Rows are drawn with replacement.
-    categorical_features, min_category_frequency, categorical_split
-        As for `RandomForestRegressor`.
-    max_bins : int or "auto", default="auto"
-        Bins of equal width, at most, which are the resolution of the cuts; "auto": 1,023, and up
-        to 65,535 where a few values of a feature lie far beyond all others.
-    n_jobs, random_state, verbose, warm_start, backend, memory_limit
-        As for `RandomForestClassifier`.
 
     Attributes
     ----------
@@ -113,55 +85,7 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
     """
 
     _splitter = "random"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: TREE_CONSTRAINTS[name]
-            for name in (
-                "categorical_features",
-                "min_category_frequency",
-                "categorical_split",
-                "random_state",
-                "max_bins",
-                "backend",
-                "memory_limit",
-            )
-        },
-        **{name: FOREST_CONSTRAINTS[name] for name in ("bootstrap", "warm_start", "n_jobs")},
-        "verbose": ["verbose"],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "max_samples": [
-            StrOptions({"auto"}),
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0, 1, closed="right"),
-        ],
-        "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
-        "max_features": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0, 1, closed="right"),
-        ],
-    }
     criterion = "squared_error"
-
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        max_samples: str | int | float = "auto",
-        contamination: str | float = "auto",
-        max_features: int | float = 1.0,
-        bootstrap: bool = False,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5,
-        categorical_split: str = "subset",
-        max_bins: int | str = "auto",
-        backend: str = "auto",
-        memory_limit: int | None = None,
-    ) -> None:
-        keep(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored.
@@ -224,10 +148,10 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
         return float(average_path_length(np.array(self.max_samples_)))
 
     def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_isolation`."""
-        from gpuforest.export.sklearn_isolation import to_sklearn
+        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn`."""
+        from gpuforest.export.sklearn import isolation_to_sklearn
 
-        return to_sklearn(self)
+        return isolation_to_sklearn(self)
 
     @property
     def max_samples_(self) -> int:

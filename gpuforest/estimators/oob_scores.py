@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.arrays import to_host
+from gpuforest.data.arrays import to_host
 from gpuforest.target import CheckedTarget
 
 

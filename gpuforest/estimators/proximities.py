@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import clone
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.data.arrays import to_host
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.inspection.proximities import impute_step, nearest, proximity_matrix
 from gpuforest.sampling import draw_bags

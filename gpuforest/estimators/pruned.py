@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import Bunch, _safe_indexing, indexable
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import bring, is_on_device, to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
+from gpuforest.data.arrays import bring, is_on_device, to_host
 from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.data.validation import check_weights
 from gpuforest.estimators.base import BaseTrees, FitData
@@ -38,15 +36,6 @@ from gpuforest.pruning.selection import (
 
 CV = "cv"
 METHODS = ("cost_complexity", "reduced_error")
-PRUNING: dict[str, list[Any]] = {
-    "ccp_alpha": [Interval(Real, 0.0, None, closed="left"), StrOptions({CV})],
-    "ccp_cv": [
-        Interval(Integral, 2, None, closed="left"),
-        HasMethods(["split", "get_n_splits"]),
-        Iterable,
-    ],
-    "ccp_rule": [StrOptions(set(RULES))],
-}
 
 
 class PrunedTree(BaseTrees):

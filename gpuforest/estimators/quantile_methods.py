@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import r2_score
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.criteria import CRITERIA
+from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_numbers, check_table
 from gpuforest.estimators.ensembles import ForestRegressor
 from gpuforest.estimators.refit import as_it_is
@@ -41,21 +40,6 @@ class QuantileForest(ForestRegressor):
     max_samples_leaf: int | float | None
     monotonic_cst: Any
     _rows_: TrainingRows
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ForestRegressor._parameter_constraints,
-        "default_quantiles": [
-            Interval(Real, 0.0, 1.0, closed="both"),
-            "array-like",
-            StrOptions({"mean"}),
-            None,
-        ],
-        "max_samples_leaf": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-            None,
-        ],
-    }
 
     def _validate_params(self) -> None:
         super()._validate_params()

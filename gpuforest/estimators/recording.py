@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
-from gpuforest.backends.arrays import count_rows
+from gpuforest.data.arrays import count_rows
 
 
 @contextmanager

@@ -5,28 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from inspect import signature
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.binning import bin_matrix
 from gpuforest.common.progress import counting_on
 from gpuforest.common.sums import blocks
+from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import TreeSequence
 from gpuforest.estimators.growing import Growth, growth_of
 from gpuforest.estimators.refit import as_it_is, replacing
-from gpuforest.estimators.settings import TREE_CONSTRAINTS, Settings, rules_of
+from gpuforest.estimators.settings import Settings, rules_of
 from gpuforest.forest import Forest, joined
 from gpuforest.grow import grow_waves, merged
 from gpuforest.nodes import leaf_rows
@@ -34,16 +32,6 @@ from gpuforest.reweighting import Round, boost
 from gpuforest.target import CheckedTarget, integer_weights
 from gpuforest.training import Training
 
-CONSTRAINTS: dict[str, list[Any]] = {
-    **{name: TREE_CONSTRAINTS[name] for name in ("max_bins", "backend", "memory_limit")},
-    "estimator": [HasMethods(["fit", "predict"]), None],
-    "n_estimators": [Interval(Integral, 1, None, closed="left")],
-    # beyond these, weights of trees would become zero or infinite
-    "learning_rate": [Interval(Real, 1e-9, 1e9, closed="both")],
-    "random_state": TREE_CONSTRAINTS["random_state"],
-    "n_jobs": [Integral, None],
-    "verbose": ["verbose"],
-}
 Judge = Callable[[Forest, np.ndarray], Round | None]
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
 
@@ -188,10 +176,10 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
         self.estimator_errors_ = np.append(errors, np.ones(left))
 
     def to_sklearn(self) -> Any:
-        """The same model as scikit-learn's, see `gpuforest.export.sklearn_adaboost`."""
-        from gpuforest.export.sklearn_adaboost import to_sklearn
+        """The same model as scikit-learn's, see `gpuforest.export.sklearn`."""
+        from gpuforest.export.sklearn import adaboost_to_sklearn
 
-        return to_sklearn(self)
+        return adaboost_to_sklearn(self)
 
     def __len__(self) -> int:
         """Estimators."""

@@ -10,15 +10,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.random import RandomState
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from gpuforest.combinations import MOST_WEIGHT
-from gpuforest.common.dtypes import MAX_BINS, MAX_TOTAL_WEIGHT, WEIGHT
-from gpuforest.criteria import CRITERIA, CriterionNames
+from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
+from gpuforest.criteria import CRITERIA
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of, weigh_draws
 from gpuforest.frontier import Rules
-from gpuforest.nodes import MOST_COMBINED
 from gpuforest.sampling import Sampling
 from gpuforest.target import CheckedTarget, TargetCoding, integer_weights
 
@@ -26,83 +23,10 @@ UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
 EPSILON = np.finfo(np.float64).eps
 
-TREE_CONSTRAINTS: dict[str, list[Any]] = {
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "min_samples_split": [
-        Interval(Integral, 2, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-    ],
-    "min_samples_leaf": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
-    ],
-    "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
-    "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
-    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-    "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
-    "monotonic_cst": ["array-like", None],
-    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
-    "min_category_frequency": [Interval(Integral, 1, None, closed="left")],
-    "max_features": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        StrOptions({"sqrt", "log2"}),
-        None,
-    ],
-    "random_state": [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],
-    "max_bins": [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
-    "feature_combinations": [Interval(Real, 1, MOST_COMBINED, closed="both"), None],
-    "combination_weights": [StrOptions({"binary", "integer"})],
-    "categorical_split": [StrOptions({"subset", "multiway"})],
-    "backend": [str],
-    "memory_limit": [Interval(Integral, 1, None, closed="left"), None],
-}
-FOREST_CONSTRAINTS: dict[str, list[Any]] = {
-    "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-    "oob_tol": [Interval(Real, 0.0, None, closed="left")],
-    "max_estimators": [Interval(Integral, 1, None, closed="left")],
-    "max_features": [*TREE_CONSTRAINTS["max_features"], StrOptions({"oob"})],
-    "bootstrap": ["boolean"],
-    "max_samples": [
-        None,
-        Interval(RealNotInt, 0.0, None, closed="neither"),
-        Interval(Integral, 1, None, closed="left"),
-    ],
-    "oob_score": ["boolean", callable],
-    "unbiased_importances": ["boolean"],
-    "warm_start": ["boolean"],
-    "n_jobs": [Integral, None],
-    "verbose": ["verbose"],
-}
 HEAVIEST = {
     "binary": 1,
     "integer": MOST_WEIGHT,
 }  # the greatest weight of a feature in a combination
-VOTING = [StrOptions({"soft", "hard"})]
-SPLITTER = [StrOptions({"best", "random"})]
-
-CLASS_WEIGHT = [dict, list, None]
-
-
-def keep(estimator: Any, arguments: dict[str, Any]) -> None:
-    """Set a constructor's arguments, its `locals()`, as attributes of the same names."""
-    for name, value in arguments.items():
-        if name != "self":
-            setattr(estimator, name, value)
-
-
-def current_criterion(criterion: str) -> str:
-    """A regression's criterion, with scikit-learn's warning where it has another name now."""
-    if not isinstance(criterion, str) or criterion != "friedman_mse":
-        return criterion
-    warnings.warn(
-        'Value `"friedman_mse"` for `criterion` is deprecated and will be removed as in '
-        'scikit-learn 1.11. It maps to `"squared_error"` as both were always equivalent. Use '
-        '`criterion="squared_error"` to remove this warning.',
-        FutureWarning,
-        stacklevel=3,
-    )
-    return "squared_error"
 
 
 @dataclass(frozen=True)
@@ -173,11 +97,6 @@ def _plain_number(value: Any) -> Any:
     if isinstance(value, bool | int | float) or not isinstance(value, Real):
         return value
     return int(value) if isinstance(value, Integral) else float(value)
-
-
-def criterion_constraint(task: str) -> dict[str, list[Any]]:
-    """The criteria of a task, "classification" or "regression"."""
-    return {"criterion": [StrOptions(CriterionNames(task))]}
 
 
 def check_out_of_bag(params: Mapping[str, Any]) -> None:

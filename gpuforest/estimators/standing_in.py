@@ -101,7 +101,7 @@ def _register(module: ModuleType, kinds: list[Any]) -> None:
 def _register_converters(skl2onnx: ModuleType) -> None:
     """Ours, which say of their results what scikit-learn's estimators do."""
     known = import_module("skl2onnx.common._registration")
-    converters = import_module("gpuforest.export.onnx_pipeline")
+    converters = import_module("gpuforest.export.onnx")
     for kind in TREES + FORESTS + BOOSTING + OTHERS:
         alias = "Sklearn" + kind.__name__
         options = known.get_converter(alias).get_allowed_options()
@@ -109,6 +109,6 @@ def _register_converters(skl2onnx: ModuleType) -> None:
             kind,
             alias.replace("Sklearn", "Gpuforest"),
             known.get_shape_calculator(alias),
-            converters.convert,
+            converters.convert_in_pipeline,
             options=options if isinstance(options, dict) else None,
         )

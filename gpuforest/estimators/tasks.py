@@ -12,9 +12,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
 from gpuforest.criteria import CRITERIA
+from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_labels, check_numbers
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.refit import as_it_is

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import predict as prediction
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.base import Backend
+from gpuforest.data.arrays import to_host
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.refit import as_it_is

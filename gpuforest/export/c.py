@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
-from gpuforest.export.c_names import is_free
-from gpuforest.export.c_sums import OF_SUM, PLACES, constant, heads, sums_of
-from gpuforest.export.model_tables import Tables, tables_of
-from gpuforest.export.replacing import replaced
+from gpuforest.export.container import replaced
+from gpuforest.export.model_tables import Tables, rounded, tables_of
 
 LN2 = LN2_HIGH + LN2_LOW
 WIDTH = 96  # of the lines of tables
@@ -122,6 +121,90 @@ LINKS = {
     "logistic": "    out[1] = 1.0 / (1.0 + exp_of(-sum[0]));\n    out[0] = 1.0 - out[1];\n",
     "softmax": SOFTMAX,
 }
+# A row's places are found once: where the bin of each feature that is added up lies between the
+# feature's first and last bin, a whole number (`BinEdges.coordinates`). Sums of these are exact.
+PLACES = """\
+/* Where the bins of the features that are added up lie: UINT16_MAX for a missing value. */
+static void find_places(const {number} *x, uint16_t *place)
+{{
+    uint32_t i;
+    for (i = 0; i < {n}; i++) {{
+        uint32_t low = EDGES_AT[i], high = EDGES_AT[i + 1];
+        const {number} value = x[SUMMED[i]];
+        while (low < high) {{
+            const uint32_t middle = low + (high - low) / 2;
+            if (value <= EDGES[middle])
+                high = middle;
+            else
+                low = middle + 1;
+        }}
+        place[i] = (uint16_t)(value != value ? UINT16_MAX : BINS[low + i]);
+    }}
+}}
+
+/* Whether a row goes left at the split that begins at `sum`: the number of terms, the most that
+ * goes left, and a place and its weight for each term. With one missing, it is `missing`. */
+static int sum_goes_left(const int32_t *sum, const uint16_t *place, int missing)
+{{
+    int32_t i, total = 0;
+    int hole = 0;
+    for (i = 0; i < sum[0]; i++) {{
+        hole |= place[sum[2 + 2 * i]] == UINT16_MAX;
+        total += place[sum[2 + 2 * i]] * sum[3 + 2 * i];
+    }}
+    return hole ? missing : total <= sum[1];
+}}
+
+"""
+OF_SUM = """\
+        if (n->feature == {leaf} - 1) {{
+            left = sum_goes_left(SUMS + n->cut, place, (int)(n->next >> 31));
+            at = (n->next & 0x7fffffff) + (uint32_t)!left;
+            continue;
+        }}
+"""
+# names that a function of the file cannot have
+KEYWORDS = """
+auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void
+volatile while
+"""
+# of the file itself, and the function that begins a program
+FILE = """
+NODES ROOTS THRESHOLDS VALUES CATEGORIES SETS SUMS SUMMED EDGES EDGES_AT BINS node walk exp_of place
+find_places sum_goes_left main
+"""
+# functions of math.h and complex.h, which come in three types
+MATH = """
+acos acosh asin asinh atan atan2 atanh cabs cacos cacosh carg casin casinh catan catanh cbrt ccos
+ccosh ceil cexp cimag clog conj copysign cos cosh cpow cproj creal csin csinh csqrt ctan ctanh erf
+erfc exp exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround
+log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo
+rint round scalbln scalbn sin sinh sqrt tan tanh tgamma trunc
+"""
+# other functions and types of the standard library: a program has them once
+LIBRARY = """
+abort abs asctime assert atexit atof atoi atol atoll bsearch calloc clearerr clock ctime difftime
+div double_t errno exit fclose feof ferror fflush fgetc fgetpos fgets float_t fopen fpclassify
+fprintf fputc fputs fread free freopen fscanf fseek fsetpos ftell fwrite getc getchar getenv gets
+gmtime isalnum isalpha isblank iscntrl isdigit isfinite isgraph isgreater isgreaterequal isinf
+isless islessequal islessgreater islower isnan isnormal isprint ispunct isspace isunordered isupper
+iswalnum iswalpha iswblank iswcntrl iswdigit iswgraph iswlower iswprint iswpunct iswspace iswupper
+iswxdigit isxdigit labs ldiv llabs lldiv localeconv localtime longjmp malloc math_errhandling mblen
+mbstowcs mbtowc memchr memcmp memcpy memmove memset mktime perror printf putc putchar puts qsort
+raise rand realloc remove rename rewind scanf setbuf setjmp setlocale setvbuf signal signbit
+snprintf sprintf srand sscanf strcat strchr strcmp strcoll strcpy strcspn strerror strftime strlen
+strncat strncmp strncpy strpbrk strrchr strspn strstr strtod strtof strtok strtol strtold strtoll
+strtoul strtoull strxfrm system time tmpfile tmpnam tolower toupper towlower towupper ungetc va_arg
+vfprintf vfscanf vprintf vscanf vsnprintf vsprintf vsscanf wcstombs wctomb
+"""
+TAKEN = {*f"{KEYWORDS} {FILE} {LIBRARY}".split()}
+TAKEN |= {name + kind for name in MATH.split() for kind in ("", "f", "l")}
+# types and macros of stdint.h and math.h
+FAMILIES = re.compile(
+    r"u?int(_least|_fast)?\d+_t|u?int(max|ptr)_t|U?INT\w*_(MIN|MAX|C)|SIZE_MAX"
+    r"|(PTRDIFF|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX)|(FP|MATH|M)_\w+|HUGE_VAL[FL]?|INFINITY|NAN"
+)
 
 
 def export_c(
@@ -180,7 +263,7 @@ def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
     number, own = NUMBERS[dtype]
     most = _most(tables)
     leaf = f"UINT{most.bit_length()}_MAX"
-    summed, begins = sums_of(tables, own)
+    summed, begins = _sums_of(tables, own)
     nodes, thresholds, sets = _nodes(tables, own, begins)
     cuts = max(len(thresholds), len(sets), len(summed["SUMS"]))
     cut_type = "uint16_t" if cuts <= 2**16 else "uint32_t"
@@ -196,7 +279,7 @@ def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
     yield from _table(f"static const uint32_t ROOTS[{tables.n_trees}]", map(str, roots))
     yield from _table(
         f"static const {number} THRESHOLDS[{max(1, len(thresholds))}]",
-        (constant(value, number) for value in (thresholds or [0.0])),
+        (_constant(value, number) for value in (thresholds or [0.0])),
     )
     K, V = tables.values.shape[1], len(tables.values)
     shape = f"[{V}]" if K == 1 else f"[{V}][{K}]"
@@ -208,7 +291,7 @@ def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
     of_set = OF_SET.format(number=number) if len(sets) else ""
     of_sum = places = ""
     if begins:
-        for head, items in heads(summed, feature, number):
+        for head, items in _heads(summed, feature, number):
             yield from _table(head, items)
         yield PLACES.format(number=number, n=len(summed["SUMMED"]))
         of_sum, places = OF_SUM.format(leaf=leaf), "const uint16_t *place, "
@@ -388,3 +471,53 @@ def _in_comment(text: str) -> str:
     shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
     shown = shown.replace("*/", "* /").replace("/*", "/ *").rstrip("\\")
     return re.sub(r"\?(?=\?)", "? ", shown)  # no trigraphs
+
+
+def _sums_of(tables: Tables, dtype: Any) -> tuple[dict[str, list[Any]], dict[int, int]]:
+    """The tables by name, and where in SUMS each split by a sum begins."""
+    used = np.unique([f for features, _, _ in tables.sums.values() for f in features])
+    position = {int(f): i for i, f in enumerate(used)}
+    # those of all features, which may be many
+    coordinates = tables.edges.coordinates if len(used) else np.zeros((0, 0), np.int32)
+    ends = [tables.edges.offsets[f : f + 2].tolist() for f in used]
+    edges = [rounded(tables.edges.values[begin:end], dtype).tolist() for begin, end in ends]
+    bins = [coordinates[f, : len(cuts) + 1].tolist() for f, cuts in zip(used, edges, strict=True)]
+    begins: dict[int, int] = {}
+    sums: list[int] = []
+    for node, (features, weights, threshold) in tables.sums.items():
+        begins[node] = len(sums)
+        sums += [len(features), threshold]
+        for f, weight in zip(features, weights, strict=True):
+            sums += [position[f], weight]
+    summed = {
+        "SUMMED": used.tolist(),
+        "EDGES_AT": np.cumsum([0, *map(len, edges)]).tolist(),
+        "EDGES": [value for cuts in edges for value in cuts] or [0.0],
+        "BINS": [place for places in bins for place in places],
+        "SUMS": sums,
+    }
+    return summed, begins
+
+
+def _heads(summed: dict[str, list[Any]], index: str, number: str) -> Iterator[tuple[str, Any]]:
+    """How the tables are declared, and their items.
+
+    index, number : the types of a feature's number, and of the numbers of x
+    """
+    types = index, "uint32_t", number, "uint16_t", "int32_t"
+    for kind, (name, values) in zip(types, summed.items(), strict=True):
+        write = partial(_constant, kind=number) if kind == number else str
+        yield f"static const {kind} {name}[{len(values)}]", map(write, values)
+
+
+def _constant(value: float, kind: str) -> str:
+    """A constant of C; those of type float are those of the number's shortest decimal form."""
+    if np.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return f"{value!r}f" if kind == "float" else repr(value)
+
+
+def is_free(name: str) -> bool:
+    """Whether a function can have the name. C keeps all that begin with "_" for itself."""
+    is_name = re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) is not None
+    return is_name and name not in TAKEN and not FAMILIES.fullmatch(name)

@@ -13,6 +13,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.combinations import ALL_LEFT, in_units, terms_of
+from gpuforest.common.text import one_line
 from gpuforest.forest import Forest
 from gpuforest.nodes import combined, has_set, unpack
 
@@ -357,11 +358,3 @@ def all_of(conditions: Sequence[Condition], number: Number = repr) -> str:
 def is_missing(value: Any) -> bool:
     """Whether a value is None or NaN, which alone is not itself."""
     return value is None or bool(value != value)
-
-
-def one_line(name: object) -> str:
-    """A name of any kind, with escapes instead of line ends and all else that cannot be seen."""
-    text = str(name)
-    if text.isprintable():  # most are, and a tree asks for each many times
-        return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

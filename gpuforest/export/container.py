@@ -6,23 +6,27 @@
     the rest    the arrays, one behind another
 
 Before the arrays are read, the header is held against the length of the file and a table of the
-arrays that may be there, so nothing is allocated that the file does not hold.
+arrays that may be there, so nothing is allocated that the file does not hold. Files are replaced
+as a whole or not at all.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import re
+import secrets
+import shutil
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from gpuforest.common.errors import ModelFormatError, need
-from gpuforest.export.replacing import replaced
 
 FORMAT = "gpuforest"
 VERSION = 1
@@ -178,3 +182,45 @@ def _check_layout(entries: dict[str, Any], n_bytes: int, layout: Layout) -> None
 
 def _are_sizes(numbers: Any) -> bool:
     return isinstance(numbers, list) and all(type(n) is int and 0 <= n < 2**63 for n in numbers)
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A file to write to, which takes the place of the one at `path` once it is whole.
+
+    A link stays, and the file that it leads to is replaced. The new file has the mode, and where
+    that is allowed the owner, of the old one. What is no file (a pipe, a device) is written into.
+
+    Raises
+    ------
+    OSError : the file cannot be written; names `path`
+    """
+    target = Path(os.path.realpath(path))  # which links that lead to themselves pass
+    stream = is_stream(path)
+    written = path if stream else target.with_name(f".gpuforest-{secrets.token_hex(8)}")
+    try:
+        yield written
+        if not stream:
+            _put(written, target)
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, os.fspath(written)):
+            raise  # it is about another file
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    finally:
+        if not stream:
+            written.unlink(missing_ok=True)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path is a device or a pipe: it is written to, not replaced."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def _put(written: Path, target: Path) -> None:
+    """Give a new file the mode, the owner and the name of the one that it replaces."""
+    if target.exists():
+        old = target.stat()
+        with contextlib.suppress(OSError, AttributeError):  # not ours to give; Windows
+            os.chown(written, old.st_uid, old.st_gid)
+        shutil.copymode(target, written)
+    os.replace(written, target)

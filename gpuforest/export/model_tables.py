@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.combinations import terms_of
+from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.adaboost import AdaBoostClassifier
 from gpuforest.estimators.boosting import HistGradientBoosting

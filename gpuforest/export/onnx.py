@@ -11,20 +11,88 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.export.container import replaced
 from gpuforest.export.model_tables import Tables, is_text, tables_of
-from gpuforest.export.onnx_graph import ML, Graph, Tensor
-from gpuforest.export.onnx_trees import add_trees
-from gpuforest.export.replacing import replaced
 
+ML = "ai.onnx.ml"
 OPSETS = {3: {"": 13, ML: 3}, 5: {"": 13, ML: 5}}
 IR_VERSION = 8  # of files, which all of these runtimes read
 PREFIX = "gpuforest_"
+LEQ, MEMBER = 0, 6  # of nodes_modes, in version 5
+MOST_WHOLE = 2**24  # whole numbers up to here are float32 numbers
+SKL2ONNX_VERSION = 3  # of ai.onnx.ml: skl2onnx has no newer one
+NOT_OURS = ("decision_leaf", "decision_path", "nocl", "output_class_labels", "raw_scores")
+
+
+def require_onnx() -> Any:
+    """The package onnx."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError("ONNX needs the package onnx: pip install 'gpuforest[onnx]'") from error
+    return onnx
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """An attribute that is a tensor, where an array would be a list."""
+
+    values: np.ndarray
+
+
+class Graph:
+    """Nodes and constants, each with a name of its own.
+
+    prefix : what names begin with
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.onnx, self.prefix = require_onnx(), prefix
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, value: Any) -> str:
+        """The name of a new constant; strings are those of an array of objects."""
+        name = f"{self.prefix}constant_{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """Add a node; the name of what it gives. Attributes are numbers, lists of strings,
+        `Tensor`s, or arrays for lists of numbers."""
+        return self.split(1, kind, *inputs, domain=domain, **attributes)[0]
+
+    def split(
+        self, n: int, kind: str, *inputs: str, domain: str = "", **attributes: Any
+    ) -> list[str]:
+        """`node`, of one that gives n results."""
+        name = f"{self.prefix}{kind}_{len(self.nodes)}"
+        results = [f"{name}_{i}" for i in range(n)]
+        node = self.onnx.NodeProto(
+            op_type=kind, input=inputs, output=results, name=name, domain=domain
+        )
+        node.attribute.extend(self._attribute(key, value) for key, value in attributes.items())
+        self.nodes.append(node)
+        return results
+
+    def _attribute(self, name: str, value: Any) -> Any:
+        """onnx's own helper looks at each number of a list, which takes long for a forest."""
+        kinds = self.onnx.AttributeProto
+        if isinstance(value, Tensor):
+            tensor = self.onnx.numpy_helper.from_array(value.values, name)
+            return kinds(name=name, type=kinds.TENSOR, t=tensor)
+        if not isinstance(value, np.ndarray):
+            return self.onnx.helper.make_attribute(name, value)
+        if value.dtype.kind == "f":
+            return kinds(name=name, type=kinds.FLOATS, floats=value.tolist())
+        return kinds(name=name, type=kinds.INTS, ints=value.tolist())
 
 
 class Result(NamedTuple):
@@ -115,21 +183,21 @@ def add_model(
 
     x : the name of the codes and numbers [N, F], of the dtype
     """
-    index = add_trees(graph, tables, x, dtype, ml_version)
+    index = _add_trees(graph, tables, x, dtype, ml_version)
     sums = _sums(graph, tables, index)
-    found = _linked(graph, tables, sums)
+    predictions = _linked(graph, tables, sums)
     if not tables.classes and tables.n_values == 1:
-        flat = graph.node("Reshape", found, graph.constant(np.array([-1])))
+        flat = graph.node("Reshape", predictions, graph.constant(np.array([-1])))
         name = "score_samples" if tables.link == "isolation" else "prediction"
         return [Result(name, _cast(graph, flat, dtype), dtype, ("rows",))]
     if not tables.classes:
         shape = "rows", tables.n_values
-        return [Result("prediction", _cast(graph, found, dtype), dtype, shape)]
+        return [Result("prediction", _cast(graph, predictions, dtype), dtype, shape)]
     outputs: list[Result] = []
-    parts, n = [(sums, found)], len(tables.classes)
+    parts, n = [(sums, predictions)], len(tables.classes)
     if n > 1:
         sizes = graph.constant(np.array([len(c) for c in tables.classes], np.int64))
-        parts = [(part,) * 2 for part in graph.split(n, "Split", found, sizes, axis=1)]
+        parts = [(part,) * 2 for part in graph.split(n, "Split", predictions, sizes, axis=1)]
     for i, (classes, (decided, shares)) in enumerate(zip(tables.classes, parts, strict=True)):
         ending = f"_{i}" if n > 1 else ""
         label, kind = _labels(graph, tables, decided, classes)
@@ -138,6 +206,89 @@ def add_model(
         shares = _cast(graph, shares, dtype)
         outputs.append(Result("probabilities" + ending, shares, dtype, shape))
     return outputs
+
+
+def _add_trees(graph: Graph, tables: Tables, x: str, dtype: np.dtype[Any], ml_version: int) -> str:
+    """Add the trees to a graph, which look at the codes and numbers x [N, F]: the row of `values`
+    that each leads to, i64[N, T]."""
+    if ml_version == 3 and tables.categories:
+        raise ValueError(
+            "categories need version 5 of ai.onnx.ml: pass ml_version=5, or train on numbers in "
+            "their place (OneHotEncoder)"
+        )
+    if len(tables.values) > MOST_WHOLE and (dtype == np.float32 or ml_version == 3):
+        raise ValueError(
+            f"the model has {len(tables.values):,} different leaves, more than float32 can count "
+            '(16,777,216): pass dtype="float64" and ml_version=5'
+        )
+    attributes = _version_5(tables, dtype) if ml_version == 5 else _version_3(tables, dtype)
+    kind = "TreeEnsemble" if ml_version == 5 else "TreeEnsembleRegressor"
+    rows = graph.node(kind, x, domain=ML, n_targets=tables.n_trees, **attributes)
+    return graph.node("Cast", rows, to=graph.onnx.TensorProto.INT64)
+
+
+def _version_5(tables: Tables, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """The attributes of TreeEnsemble, in which splits and leaves have numbers of their own. A tree
+    of one leaf is a split with that leaf on both sides."""
+    leaf = tables.feature < 0
+    alone = np.zeros(len(leaf), bool)
+    roots = tables.offsets[:-1]
+    alone[roots[leaf[roots]]] = True
+    split = np.flatnonzero(~leaf | alone)
+    number = np.where(leaf, np.cumsum(leaf), np.cumsum(~leaf | alone)) - 1
+    root = np.cumsum(~leaf | alone)[roots] - 1
+    left = np.where(alone, np.arange(len(leaf)), tables.left)[split]
+    right = np.where(alone[split], left, left + 1)
+    modes, members = np.zeros(len(split), np.uint8), []
+    for at, node in enumerate(split.tolist()) if tables.sets else ():
+        if node in tables.sets:
+            modes[at] = MEMBER
+            members += [*tables.sets[node].tolist(), np.nan]
+    more = {"membership_values": Tensor(np.array(members, dtype))} if members else {}
+    threshold = np.where(np.isin(split, [*tables.sets]), 0.0, tables.rounded(dtype.type)[split])
+    tree = np.repeat(np.arange(tables.n_trees), np.diff(tables.offsets))
+    return {
+        "aggregate_function": 1,
+        "post_transform": 0,
+        "tree_roots": root,
+        "nodes_modes": Tensor(modes),
+        "nodes_featureids": np.maximum(tables.feature[split], 0),
+        "nodes_splits": Tensor(threshold.astype(dtype)),
+        "nodes_truenodeids": number[left],
+        "nodes_trueleafs": leaf[left].astype(np.int64),
+        "nodes_falsenodeids": number[right],
+        "nodes_falseleafs": leaf[right].astype(np.int64),
+        "nodes_missing_value_tracks_true": tables.missing_left[split].astype(np.int64),
+        "leaf_targetids": tree[leaf],
+        "leaf_weights": Tensor(tables.leaf[leaf].astype(dtype)),
+        **more,
+    }
+
+
+def _version_3(tables: Tables, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """The attributes of TreeEnsembleRegressor. Its results are float32 numbers always."""
+    leaf, sizes = tables.feature < 0, np.diff(tables.offsets)
+    tree = np.repeat(np.arange(tables.n_trees), sizes)
+    first = np.repeat(tables.offsets[:-1], sizes)
+    node = np.arange(len(leaf)) - first
+    left = np.where(leaf, 0, tables.left - first)
+    attributes = {
+        "nodes_treeids": tree,
+        "nodes_nodeids": node,
+        "nodes_featureids": np.maximum(tables.feature, 0),
+        "nodes_modes": np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
+        "nodes_truenodeids": left,
+        "nodes_falsenodeids": np.where(leaf, 0, left + 1),
+        "nodes_missing_value_tracks_true": tables.missing_left.astype(np.int64),
+        "target_treeids": tree[leaf],
+        "target_nodeids": node[leaf],
+        "target_ids": tree[leaf],
+    }
+    threshold = tables.rounded(dtype.type).astype(dtype)
+    numbers = {"nodes_values": threshold, "target_weights": tables.leaf[leaf].astype(dtype)}
+    if dtype == np.float32:
+        return attributes | numbers
+    return attributes | {f"{key}_as_tensor": Tensor(array) for key, array in numbers.items()}
 
 
 def _sums(graph: Graph, tables: Tables, index: str) -> str:
@@ -198,14 +349,14 @@ def _labels(
     graph: Graph, tables: Tables, decided: str, classes: np.ndarray
 ) -> tuple[str, np.dtype[Any]]:
     """The labels [N] that sums decide, and their dtype."""
-    known = _classes(classes)
+    labels = _classes(classes)
     if tables.link == "logistic":
         above = graph.node("Greater", decided, graph.constant(np.float64(0)))
         flat = graph.node("Reshape", above, graph.constant(np.array([-1])))
         best = graph.node("Cast", flat, to=graph.onnx.TensorProto.INT64)
     else:
         best = graph.node("ArgMax", decided, axis=1, keepdims=0)  # the first among equals
-    return graph.node("Gather", graph.constant(known), best, axis=0), known.dtype
+    return graph.node("Gather", graph.constant(labels), best, axis=0), labels.dtype
 
 
 def _classes(classes: np.ndarray) -> np.ndarray:
@@ -317,3 +468,55 @@ def _model(graph: Graph, inputs: list[Any], outputs: list[Any], name: str, ml_ve
         producer_name="gpuforest",
         producer_version=version("gpuforest"),
     )
+
+
+def convert_in_pipeline(scope: Any, operator: Any, container: Any) -> None:
+    """Add an estimator to a graph of skl2onnx: a converter as that package wants it."""
+    estimator = operator.raw_operator
+    options = container.get_options(estimator, {}, fail=False)
+    if unknown := [name for name in NOT_OURS if options.get(name)]:
+        raise ValueError(
+            f"the option {unknown[0]!r} is not for gpuforest's estimators: convert "
+            "estimator.to_sklearn()"
+        )
+    tables = tables_of(estimator, "ONNX")
+    if len(tables.classes) > 1 or tables.categories:
+        what = "categories" if tables.categories else "several outputs"
+        raise ValueError(
+            f"skl2onnx does not convert {what} of gpuforest's estimators: use estimator.to_onnx()"
+        )
+    graph = Graph(scope.get_unique_operator_name("gpuforest") + "_")
+    results = add_model(graph, tables, *_numbers(graph, operator.inputs[0]), SKL2ONNX_VERSION)
+    for result, output in zip(results, operator.outputs, strict=True):
+        _give(graph, result, output)
+    container.nodes.extend(graph.nodes)
+    container.initializers.extend(graph.constants)
+    container.node_domain_version_pair_sets |= set(OPSETS[SKL2ONNX_VERSION].items())
+
+
+def _numbers(graph: Graph, variable: Any) -> tuple[str, np.dtype[Any]]:
+    """What a pipeline gives, as float32 numbers or float64 ones, which whole numbers become."""
+    kinds, name = graph.onnx.TensorProto, variable.full_name
+    match type(variable.type).__name__:
+        case "FloatTensorType":
+            return name, np.dtype(np.float32)
+        case "DoubleTensorType":
+            return name, np.dtype(np.float64)
+    return graph.node("Cast", name, to=kinds.DOUBLE), np.dtype(np.float64)
+
+
+def _give(graph: Graph, result: Result, output: Any) -> None:
+    """Give a result under the name, of the type and shape, that a pipeline has for it."""
+    kinds, value = graph.onnx.TensorProto, result.value
+    wanted = {
+        "FloatTensorType": kinds.FLOAT,
+        "DoubleTensorType": kinds.DOUBLE,
+        "Int64TensorType": kinds.INT64,
+        "BooleanTensorType": kinds.BOOL,
+    }.get(type(output.type).__name__)
+    if wanted is not None:
+        value = graph.node("Cast", value, to=wanted)
+    if result.name == "prediction" and len(result.shape) == 1:
+        value = graph.node("Reshape", value, graph.constant(np.array([-1, 1])))
+    named = graph.onnx.helper.make_node("Identity", [value], [output.full_name])
+    graph.nodes.append(named)

@@ -1,14 +1,15 @@
-"""A tree as the source text of a Python function."""
+"""A tree, or a boosted model, as the source text of Python functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from gpuforest.export.boosted_python import IS_MISSING, NO_NONE, model_source
-from gpuforest.export.conditions import SumRange
-from gpuforest.export.tree_nodes import Node, class_labels, opened, tree_nodes, tree_title
-from gpuforest.inspection.shape import subtree_sizes
+from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
+from gpuforest.export.conditions import Branch, SumRange, TreeSplits
+from gpuforest.export.walker import class_labels, opened, tree_nodes, tree_title, walk
+from gpuforest.forest import Forest
+from gpuforest.inspection.paths import subtree_sizes
 
 INDENT = "    "
 SUMS = '''\
@@ -28,6 +29,70 @@ def total_within(x, terms, least, most, missing):
         ends, coordinates = BINS[name]
         total += weight * coordinates[bisect_left(ends, x[name])]
     return (least is None or total > least) and (most is None or total <= most)
+
+
+'''
+IS_MISSING = """\
+def is_missing(value):
+    return value != value  # NaN alone is not itself
+
+
+"""
+NO_NONE = """\
+    x = {name: float("nan") if value is None else value for name, value in x.items()}
+"""
+# the formula of common/elementary.py: the last bit of a library's exp differs between machines
+EXP = f'''\
+def exp(x):
+    """The exponential, the same to the last bit on every machine."""
+    x = min(max(x, {-MOST!r}), {MOST!r})
+    k = math.floor(x * {LOG2_E!r} + 0.5)
+    rest = (x - k * {LN2_HIGH!r}) - k * {LN2_LOW!r}
+    series = {FACTORIALS[-1]!r}
+    for i in range({len(FACTORIALS) - 2}, -1, -1):
+        series = series * rest + 1.0 / math.factorial(i)
+    return math.ldexp(series, k)
+
+
+'''
+RAW = f'''\
+
+
+def raw_predict(x):
+    """The sums of the baseline and of what the trees add, a list of raw predictions.
+
+    x : dict, the row's value by the name of each feature; None or NaN: missing
+    """
+{NO_NONE}    found = list(BASELINE)
+    for number, tree in enumerate(TREES):
+        found[number % len(found)] += tree(x)
+    return found
+
+
+'''
+PREDICT = '''\
+def predict(x):
+    """What the model predicts for a row, a dict as of raw_predict."""
+    raw = raw_predict(x)
+    return {}
+'''
+TWO = '''\
+def predict_proba(x):
+    """The probabilities of the classes for a row, a dict as of raw_predict."""
+    second = 1.0 / (1.0 + exp(-raw_predict(x)[0]))
+    return [1.0 - second, second]
+
+
+'''
+SEVERAL = '''\
+def predict_proba(x):
+    """The probabilities of the classes for a row, a dict as of raw_predict."""
+    raw = raw_predict(x)
+    shares = [exp(value - max(raw)) for value in raw]
+    total = 0.0
+    for share in shares:  # sum() may add in another way
+        total += share
+    return [share / total for share in shares]
 
 
 '''
@@ -86,57 +151,51 @@ def export_python(
         )
     if tree is not None:
         title = "" if forest.baseline is None else f"# {tree_title(forest, tree)}\n"
-        head = HEAD % ("adds" if title else "predicts")
-        head = sums_source(estimator, tree, splits.names) + head
-        return title + head + "".join(_lines(estimator, tree, splits.names))
+        head = _sums_source(splits) + HEAD % ("adds" if title else "predicts")
+        return title + head + "".join(_body(estimator, tree, splits.names))
     if forest.baseline is None:
         raise ValueError(
             f"the trees of a {type(estimator).__name__} are not one function: pass the number of "
             "a tree"
         )
-    trees = ("".join(_lines(estimator, t, splits.names)) for t in range(forest.n_trees))
-    labels = class_labels(forest)
-    return model_source(forest, list(trees), [_literal(c) for c in labels[0]] if labels else [])
+    bodies = ["".join(_body(estimator, t, splits.names)) for t in range(forest.n_trees)]
+    return _model_source(forest, bodies)
 
 
-def sums_source(estimator: Any, tree: int, names: list[str]) -> str:
-    """The function that adds up combinations of features, and what it needs; "": there are none."""
-    if not estimator.forest_.oblique:
+def _sums_source(splits: TreeSplits) -> str:
+    """The function that adds up combinations of features, and its tables; "" without any."""
+    ways = (branch.condition for step in walk(splits) for branch in step.branches)
+    terms = [term for way in ways if isinstance(way, SumRange) for term in way.terms]
+    if not terms:
         return ""
-    nodes = tree_nodes(estimator, tree, feature_names=names).values()
-    found = (b.condition for node in nodes for b in node.branches)
-    terms = [t for c in found if isinstance(c, SumRange) for t in c.terms]
     tables = {name: (edges, coordinates) for _, name, _, edges, coordinates in terms}
     rows = "".join(f"{INDENT}{name!r}: {table!r},\n" for name, table in sorted(tables.items()))
     return SUMS.format(rows=rows)
 
 
-def _lines(estimator: Any, tree: int, names: list[str]) -> Iterator[str]:
-    """The lines of a function's body that return what a tree predicts for x."""
-    sizes = subtree_sizes(estimator.forest_, tree).tolist()
-    return _body(tree_nodes(estimator, tree, feature_names=names), sizes)
-
-
-def _body(nodes: dict[int, Node], sizes: list[int]) -> Iterator[str]:
-    """The function's lines below its head.
+def _body(estimator: Any, tree: int, names: list[str]) -> Iterator[str]:
+    """The lines of a function's body that return what a tree predicts for x.
 
     The branch of most nodes comes last and is not indented, for every way out of the others
     returns: so a block is at most half of the one around it, and trees of any depth stay within
     the 100 levels of indentation that Python allows.
     """
-    pending = [(0, 1, "")]  # nodes to write, the next one last: indentation, and the way in
-    while pending:
-        number, level, way = pending.pop()
-        if way:
-            yield f"{INDENT * level}if {way}:\n"
-            level += 1
-        node = nodes[number]
-        if node.is_leaf:
-            yield f"{INDENT * level}return {_literal(node.prediction)}\n"
+    sizes = subtree_sizes(estimator.forest_, tree).tolist()
+    nodes, levels = tree_nodes(estimator, tree, feature_names=names), {0: 1}
+
+    def by_size(branches: Iterable[Branch]) -> list[Branch]:
+        return sorted(branches, key=lambda branch: sizes[branch.child])
+
+    _, splits = opened(estimator, tree, names)
+    for number, _, parent, way, branches in walk(splits, order=by_size):
+        level = levels[number]
+        if way is not None and parent is not None and level > levels[parent]:
+            yield f"{INDENT * (level - 1)}if {way.condition.python()}:\n"
+        if not branches:
+            yield f"{INDENT * level}return {_literal(nodes[number].prediction)}\n"
             continue
-        *some, last = sorted(node.branches, key=lambda branch: sizes[branch.child])
-        pending.append((last.child, level, ""))
-        pending += [(b.child, level, b.condition.python()) for b in reversed(some)]
+        *smaller, largest = by_size(branches)
+        levels |= {largest.child: level} | {branch.child: level + 1 for branch in smaller}
 
 
 def _literal(prediction: Any) -> str:
@@ -155,3 +214,34 @@ def _literal(prediction: Any) -> str:
         )
     is_endless = isinstance(prediction, float) and prediction in (float("inf"), -float("inf"))
     return f'float("{prediction}")' if is_endless else repr(prediction)
+
+
+def _model_source(forest: Forest, bodies: list[str]) -> str:
+    """The source of a module that predicts as a boosted model does; `bodies` are those of a
+    function of x for each tree."""
+    coding: Any = forest.coding
+    labels = [_literal(label) for classes in class_labels(forest) for label in classes]
+    several, is_exp = coding.n_values > 1, bool(labels) or coding.loss.is_log
+    trees = [
+        f"def tree_{t}(x):\n    # {tree_title(forest, t)}\n{body}\n\n"
+        for t, body in enumerate(bodies)
+    ]
+    names = "".join(f"    tree_{t},\n" for t in range(len(bodies)))
+    parts = [
+        "import math\n\n\n" + EXP if is_exp else "",
+        IS_MISSING,
+        *trees,
+        f"BASELINE = {coding.baseline.tolist()!r}\n",
+        f"CLASSES = [{', '.join(labels)}]\n" if labels else "",
+        f"TREES = [\n{names}]\n",
+        RAW,
+    ]
+    if not labels:
+        result = "exp(raw[0])" if is_exp else "raw[0]"
+    elif several:
+        parts.append(SEVERAL)
+        result = "CLASSES[raw.index(max(raw))]"  # the first among equals
+    else:
+        parts.append(TWO)
+        result = "CLASSES[int(raw[0] > 0)]"
+    return "".join([*parts, PREDICT.format(result)])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuforest.export.conditions import Number, all_of
-from gpuforest.export.tree_nodes import BoostedNode, Node, leaf_labels, tree_nodes, written
+from gpuforest.export.walker import BoostedNode, Node, leaf_labels, tree_nodes, written
 
 
 def export_rules(

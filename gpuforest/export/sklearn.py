@@ -24,6 +24,7 @@ from gpuforest.criteria import CRITERIA, Criterion
 from gpuforest.estimators.standing_in import after_import
 from gpuforest.forest import Forest
 from gpuforest.forest_check import check_forest
+from gpuforest.inspection.paths import average_path_length
 from gpuforest.inspection.views import TreeView
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
 from gpuforest.sampling import Sampling, draw_bags
@@ -124,16 +125,11 @@ def to_sklearn(estimator: Any) -> Any:
     if name not in HOMES:
         raise TypeError(f"a {name} is not converted: only {', '.join(HOMES)} are")
     forest = estimator.forest_
-    from gpuforest.inspection.sklearn_tree import unlike_sklearn
-
-    if why_not := unlike_sklearn(forest):
-        raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
+    _refuse_unlike(forest)
     source = SOURCES[HOMES[name]]
-    found = getattr(import_module(source), name)(**_shared(estimator, name, source))
+    found = _with_known(getattr(import_module(source), name), estimator)
     criterion = CRITERIA[CRITERIA[estimator.criterion_].sklearn or estimator.criterion_]
     found.set_params(criterion=criterion.name)
-    if isinstance(found.random_state, Integral):  # a tree of a forest may have a longer one
-        found.set_params(random_state=int(found.random_state) % 2**32)
     if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
         found.set_params(ccp_alpha=estimator.ccp_alpha_)
     for parameter, by_oob in (("n_estimators", "auto"), ("max_features", "oob")):
@@ -154,9 +150,7 @@ def to_sklearn(estimator: Any) -> Any:
 
 def _set_bags(found: Any, estimator: Any) -> None:
     """Set the seeds from which scikit-learn draws bags again, and the out-of-bag attributes."""
-    for name in ("oob_score_", "oob_decision_function_", "oob_prediction_"):
-        if hasattr(estimator, name):
-            setattr(found, name, getattr(estimator, name))
+    _copy(estimator, found, "oob_score_", "oob_decision_function_", "oob_prediction_")
     sampling, seed = getattr(estimator, "_sampling_", None), estimator.seed_
     bootstrap = getattr(estimator, "bootstrap", False)
     for t, tree in enumerate(found.estimators_):
@@ -168,17 +162,26 @@ def _set_bags(found: Any, estimator: Any) -> None:
         found._n_samples_bootstrap = sampling.n_draws or None
 
 
-def _shared(estimator: Any, name: str, home: str) -> dict[str, Any]:
-    """The parameters of an estimator that the one of that name in another package has too."""
-    known = getattr(import_module(home), name)._get_param_names()
-    return {k: v for k, v in estimator.get_params(deep=False).items() if k in known}
+def _with_known(kind: Any, estimator: Any) -> Any:
+    """An estimator of a class, with the parameters of another that it knows."""
+    names = kind._get_param_names()
+    params = {k: v for k, v in estimator.get_params(deep=False).items() if k in names}
+    if isinstance(params.get("random_state"), Integral):
+        params["random_state"] = int(params["random_state"]) % 2**32  # scikit-learn takes no more
+    return kind(**params)
+
+
+def _copy(estimator: Any, other: Any, *names: str) -> None:
+    """Give another estimator the attributes that this one has."""
+    for name in names:
+        if hasattr(estimator, name):
+            setattr(other, name, getattr(estimator, name))
 
 
 def _set_fitted(found: Any, estimator: Any, classes: np.ndarray | None) -> None:
     """The attributes that scikit-learn's fit sets, but for the trees."""
     found.n_features_in_, found.n_outputs_ = estimator.n_features_in_, estimator.n_outputs_
-    if hasattr(estimator, "feature_names_in_"):
-        found.feature_names_in_ = estimator.feature_names_in_
+    _copy(estimator, found, "feature_names_in_")
     if classes is not None:
         several = isinstance(classes, list)
         found.classes_ = classes
@@ -198,10 +201,103 @@ def _sklearn_member(forest: Any, view: TreeView) -> Any:
     return found
 
 
+def _refuse_unlike(forest: Forest) -> None:
+    """Refuse splits that scikit-learn's trees do not have."""
+    from gpuforest.inspection.sklearn_tree import unlike_sklearn
+
+    if why_not := unlike_sklearn(forest):
+        raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
+
+
 def _tree(view: TreeView) -> Any:
     from gpuforest.inspection.sklearn_tree import sklearn_tree  # it is slow to import
 
     return sklearn_tree(view)
+
+
+def adaboost_to_sklearn(estimator: Any) -> Any:
+    """A fitted AdaBoost estimator as the fitted one of scikit-learn of the same name.
+
+    Its trees are those that `to_sklearn` of each tree gives. Predictions of float32 data are equal
+    but for rounding, and, in a classifier, but for rows on which the votes are tied.
+
+    Parameters
+    ----------
+    estimator : AdaBoostClassifier or AdaBoostRegressor, fitted, of gpuforest's trees
+
+    Returns
+    -------
+    sklearn.ensemble.AdaBoostClassifier or AdaBoostRegressor
+
+    Raises
+    ------
+    ValueError : an estimator that is not fitted, has categorical features, or boosts others
+    """
+    check_is_fitted(estimator)
+    if estimator._is_theirs:
+        raise ValueError(
+            f"an ensemble of {type(estimator.estimator).__name__} was fitted by scikit-learn: "
+            "only trees of gpuforest's are converted"
+        )
+    trees = [tree.to_sklearn() for tree in estimator.estimators_]
+    ensembles = import_module("sklearn.ensemble._weight_boosting")
+    found = _with_known(getattr(ensembles, type(estimator).__name__), estimator)
+    found.estimator = None if estimator.estimator is None else _unfitted(estimator.estimator)
+    found.estimator_, found.estimators_ = _unfitted(estimator.estimator_), trees
+    _copy(estimator, found, "estimator_weights_", "estimator_errors_", "n_features_in_")
+    _copy(estimator, found, "feature_names_in_", "classes_", "n_classes_")
+    return found
+
+
+def _unfitted(tree: Any) -> Any:
+    """scikit-learn's tree with the parameters that both know."""
+    name = type(tree).__name__
+    found = _with_known(getattr(import_module(SOURCES[HOMES[name]]), name), tree)
+    return found.set_params(criterion=CRITERIA[tree.criterion].sklearn or tree.criterion)
+
+
+def isolation_to_sklearn(estimator: Any) -> Any:
+    """A fitted isolation forest as the fitted one of scikit-learn.
+
+    Scores of float32 data are equal but for rounding, and so are decisions and predictions. Trees
+    have all features, whatever `max_features`. The rows that they were grown from are unknown, so
+    `estimators_samples_` is an error.
+
+    Parameters
+    ----------
+    estimator : IsolationForest, fitted
+
+    Returns
+    -------
+    sklearn.ensemble.IsolationForest
+
+    Raises
+    ------
+    ValueError : an estimator that is not fitted, or has categorical features
+    """
+    check_is_fitted(estimator)
+    forest = estimator.forest_
+    _refuse_unlike(forest)
+    found = _with_known(import_module("sklearn.ensemble._iforest").IsolationForest, estimator)
+    _copy(estimator, found, "n_features_in_", "feature_names_in_", "max_samples_", "offset_")
+    n_trees, features = forest.n_trees, np.arange(estimator.n_features_in_)
+    kind = import_module("sklearn.tree._classes").ExtraTreeRegressor
+    found.estimator_ = kind(max_features=1)
+    found.estimators_ = [_isolation_member(kind(max_features=1), forest, t) for t in range(n_trees)]
+    found.estimators_features_ = [features.copy() for _ in range(n_trees)]
+    found._max_features, found._max_samples = len(features), found.max_samples_
+    found._seeds, found._n_samples, found._sample_weight = [BAG_UNKNOWN] * n_trees, 0, None
+    trees = [member.tree_ for member in found.estimators_]
+    found._average_path_length_per_tree = [average_path_length(t.n_node_samples) for t in trees]
+    found._decision_path_lengths = [tree.compute_node_depths() for tree in trees]
+    return found
+
+
+def _isolation_member(found: Any, forest: Any, t: int) -> Any:
+    """A tree as scikit-learn's."""
+    found.n_features_in_, found.n_outputs_ = forest.edges.n_features, 1
+    found.tree_ = _tree(TreeView(forest, t, CRITERIA["squared_error"]))
+    return found
 
 
 def from_sklearn(model: Any) -> Any:
@@ -243,7 +339,7 @@ def from_sklearn(model: Any) -> Any:
             f"criterion={model.criterion!r} is none of gpuforest's: train the model with one of "
             + ", ".join(CRITERIA)
         )
-    found = getattr(estimators, name)(**_shared(model, name, "gpuforest.estimators"))
+    found = _with_known(getattr(estimators, name), model)
     forest = _forest(model)
     _set_fitted(found, model, None)
     found._keep(forest)

@@ -18,7 +18,7 @@ from gpuforest import estimators
 from gpuforest.boosting.losses import NUMBERS, Loss
 from gpuforest.boosting.model import BoostedCoding
 from gpuforest.common.dtypes import NODE, OFFSET
-from gpuforest.export.sklearn import _edges, _nodes, _positions
+from gpuforest.export.sklearn import _copy, _edges, _nodes, _positions, _with_known
 from gpuforest.forest import Forest
 from gpuforest.forest_check import check_forest
 from gpuforest.inspection.sklearn_tree import need_numbers
@@ -58,17 +58,12 @@ def to_sklearn(estimator: Any) -> Any:
     if forest.edges.categories:
         raise ValueError(CATEGORIES)
     kind = getattr(import_module(HOME), type(estimator).__name__)
-    found = kind(**_shared(estimator, kind._get_param_names()))
+    found = _with_known(kind, estimator)
     if found.loss == "huber":
         found.set_params(loss="squared_error", quantile=None)
-    if isinstance(found.random_state, Integral):
-        found.random_state = int(found.random_state) % 2**32  # the most that scikit-learn takes
-    for name in (
-        "n_features_in_", "feature_names_in_", "classes_", "n_trees_per_iteration_",
-        "do_early_stopping_", "train_score_", "validation_score_",
-    ):  # fmt: skip
-        if hasattr(estimator, name):
-            setattr(found, name, getattr(estimator, name))
+    _copy(estimator, found, "n_features_in_", "feature_names_in_", "classes_")
+    _copy(estimator, found, "n_trees_per_iteration_", "do_early_stopping_")
+    _copy(estimator, found, "train_score_", "validation_score_")
     if hasattr(found, "classes_"):
         found._label_encoder = LabelEncoder().fit(found.classes_)
     coding = forest.coding
@@ -84,11 +79,6 @@ def to_sklearn(estimator: Any) -> Any:
     trees = [_predictor(forest, t) for t in range(forest.n_trees)]
     found._predictors = [trees[i : i + K] for i in range(0, len(trees), K)]
     return found
-
-
-def _shared(estimator: Any, known: Any) -> dict[str, Any]:
-    """The parameters of an estimator that another has too."""
-    return {k: v for k, v in estimator.get_params(deep=False).items() if k in known}
 
 
 def _bin_mapper(estimator: Any) -> Any:
@@ -178,10 +168,8 @@ def from_sklearn(model: Any) -> Any:
     if model.loss not in (*NUMBERS, "log_loss"):
         raise ValueError(f"loss={model.loss!r} is none of gpuforest's")
     kind = getattr(estimators, type(model).__name__)
-    found = kind(**_shared(model, kind._get_param_names()))
-    found.n_features_in_ = model.n_features_in_
-    if hasattr(model, "feature_names_in_"):
-        found.feature_names_in_ = model.feature_names_in_
+    found = _with_known(kind, model)
+    _copy(model, found, "n_features_in_", "feature_names_in_")
     found._keep(_forest(model))
     found.do_early_stopping_ = model.do_early_stopping_
     found.train_score_ = np.asarray(model.train_score_, np.float64)

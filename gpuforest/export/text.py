@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gpuforest.export.conditions import TreeSplits
-from gpuforest.export.tree_nodes import opened, tree_title
+from gpuforest.export.walker import opened, tree_title, walk
 from gpuforest.forest import Forest
-from gpuforest.inspection.boosted_view import BoostedView
-from gpuforest.inspection.shape import subtree_sizes
+from gpuforest.inspection.paths import subtree_sizes
+from gpuforest.inspection.views import BoostedView
 
 INDENT = "|   "
 
@@ -79,20 +79,15 @@ def _lines(forest: Forest, tree: int, splits: TreeSplits, max_depth: float) -> I
     if forest.baseline is not None:
         boosted = BoostedView.of(forest, tree)
         yield tree_title(forest, tree)
-    pending = [(0, 0, "")]  # nodes to show, the next one last: depth, and the way into them
-    while pending:
-        node, depth, way = pending.pop()
-        if way:
-            yield INDENT * (depth - 1) + way
-        branches = splits.branches(node)
-        if not branches:
+    for node, depth, _, way, branches in walk(splits, max_depth):
+        if way is not None:
+            yield INDENT * (depth - 1) + way.condition.words()
+        if branches and depth == max_depth:
+            yield INDENT * depth + f"... {sizes[node] - 1} more nodes"
+        elif not branches:
             row = splits.leaf_row(node)
             text = leaf_text(forest, row) if boosted is None else step_text(boosted, node)
             yield INDENT * depth + text
-        elif depth >= max_depth:
-            yield INDENT * depth + f"... {sizes[node] - 1} more nodes"
-        else:
-            pending += [(b.child, depth + 1, b.condition.words()) for b in reversed(branches)]
 
 
 def leaf_text(forest: Forest, leaf: int) -> str:
@@ -100,11 +95,11 @@ def leaf_text(forest: Forest, leaf: int) -> str:
     sums, values, classes = forest.leaf_sums[leaf], forest.values[leaf], forest.coding.classes
     if forest.coding.several:
         parts = forest.coding.split(sums[None]), forest.coding.several
-        each = [
+        outputs = [
             _shares(labels, part[0], int(np.argmax(part)))
             for part, labels in zip(*parts, strict=True)
         ]
-        return "classes: " + "; ".join(each)
+        return "classes: " + "; ".join(outputs)
     if classes is None:
         shown = values.tolist() if len(values) > 1 else float(values[0])
         return f"value: {shown!r} (weight: {sums[0]})"
@@ -120,5 +115,5 @@ def step_text(tree: BoostedView, leaf: int) -> str:
 
 def _shares(classes: np.ndarray, sums: np.ndarray, first: int) -> str:
     """The class predicted, and the weights of all that occur."""
-    found = ", ".join(f"{classes[i]}: {sums[i]}" for i in np.flatnonzero(sums))
-    return f"{classes[first]} ({found})"
+    weights = ", ".join(f"{classes[i]}: {sums[i]}" for i in np.flatnonzero(sums))
+    return f"{classes[first]} ({weights})"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.criteria import Criterion
+from gpuforest.data.arrays import to_host
 from gpuforest.forest import Forest
 from gpuforest.nodes import is_leaf, leaf_rows
 

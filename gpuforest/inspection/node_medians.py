@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.common.parallel import parallel_map
+from gpuforest.data.arrays import to_host
 from gpuforest.forest import Forest
 from gpuforest.inspection.paths import parents_of
 from gpuforest.inspection.views import one_tree

@@ -1,7 +1,9 @@
-"""The way of each row down each tree, as a sparse matrix of rows and nodes."""
+"""Ways down the trees: the nodes that rows pass, depths, sizes of subtrees, and path lengths
+(how many splits it takes to isolate a row, Liu, Ting and Zhou 2008)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import array_api_compat.numpy as xp
@@ -9,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from gpuforest.forest import Forest
-from gpuforest.nodes import is_leaf, unpack
+from gpuforest.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
 
 BLOCK = 2**18  # leaves whose paths are written at once, in a tenth of a second
 
@@ -48,14 +50,14 @@ def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
 
 
 def _lengths(parent: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The nodes from the root to each of these, i32[n]."""
-    found, item = np.zeros(len(at), np.int32), np.arange(len(at))
+    """How many nodes lie on the way from the root to each of these, i32[n]."""
+    lengths, item = np.zeros(len(at), np.int32), np.arange(len(at))
     while len(at):
-        found[item] += 1
+        lengths[item] += 1
         at = parent[at]
         inside = at >= 0
         at, item = at[inside], item[inside]
-    return found
+    return lengths
 
 
 def parents_of(forest: Forest) -> np.ndarray:
@@ -66,3 +68,57 @@ def parents_of(forest: Forest) -> np.ndarray:
     left = root + unpack(xp, forest.nodes[split])[3]
     parent[left] = parent[left + 1] = split
     return parent
+
+
+def tree_depths(forest: Forest) -> np.ndarray:
+    """Levels below the root of each tree, i64[T]."""
+    depths = np.zeros(forest.n_trees, np.int64)
+    for depth, nodes in enumerate(forest.levels()):
+        depths[np.searchsorted(forest.tree_offsets, nodes, side="right") - 1] = depth
+    return depths
+
+
+def subtree_sizes(forest: Forest, tree: int) -> np.ndarray:
+    """Nodes of the subtree under each node of a tree, itself included, i64[m]."""
+    root = forest.tree_offsets[tree]
+    sizes = np.ones(forest.tree_offsets[tree + 1] - root, np.int64)
+    levels = forest.levels(tree, tree + 1)
+    for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
+        split = parents[~is_leaf(forest.nodes[parents])]
+        sizes[split - root] += sizes[children - root].reshape(-1, 2).sum(axis=1)
+    return sizes
+
+
+def average_path_length(n: np.ndarray) -> np.ndarray:
+    """The mean path length f64[...] of a random tree that isolates each of n rows, c(n).
+
+    0 for a row by itself and 1 for two; of more rows 2 H(n - 1) - 2 (n - 1) / n, with the
+    harmonic number H(i) as ln(i) + 0.5772 (Euler's constant), as in the paper.
+
+    Example
+    -------
+    n = 256: 2 (ln 255 + 0.5772) - 2 * 255 / 256 = 10.24477092
+    """
+    n = np.asarray(n, np.float64)
+    more = np.maximum(n, 3)
+    mean = 2.0 * (np.log(more - 1.0) + np.euler_gamma) - 2.0 * (more - 1.0) / more
+    return np.where(n > 2, mean, np.where(n == 2, 1.0, 0.0))
+
+
+def with_path_lengths(forest: Forest) -> Forest:
+    """The forest whose leaves predict path lengths: a leaf's depth, and c(n) of its n rows.
+
+    Leaves of the same depth and size share a row of the leaf table. It keeps the weight of
+    leaves, and no targets.
+    """
+    depth = np.zeros(forest.n_nodes, np.int64)
+    for level, nodes in enumerate(forest.levels()):
+        depth[nodes] = level
+    leaf = is_leaf(forest.nodes)
+    size = forest.leaf_sums[leaf_rows(forest.nodes[leaf]), 0]
+    pairs, row = np.unique(np.stack([depth[leaf], size], axis=1), axis=0, return_inverse=True)
+    nodes = forest.nodes.copy()
+    nodes[leaf] = row.reshape(-1).astype(np.uint64) + np.uint64(LEAF_WORD)
+    sums = np.stack([pairs[:, 1], np.zeros(len(pairs), np.int64)], axis=1)
+    lengths = pairs[:, 0] + average_path_length(pairs[:, 1])
+    return replace(forest, nodes=nodes, leaf_sums=sums, leaf_values=lengths[:, None])

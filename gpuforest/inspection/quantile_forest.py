@@ -17,8 +17,9 @@ import numpy as np
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import encode_blocks
 from gpuforest.common import hashing
-from gpuforest.common.parallel import parallel_map
+from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.common.progress import report
+from gpuforest.kernels.quantiles import numba
 from gpuforest.kernels.quantiles.members import (
     COUNT,
     HIGHER,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 Array = Any
 
-# how a backend is asked for an interpolation; `_one_of` makes one answer of several
+# what the kernel is asked for an interpolation; `_one_of` makes one answer of several
 WAYS = {
     "linear": (LINEAR,),
     "lower": (LOWER,),
@@ -51,6 +52,8 @@ SUM_BITS = 52  # weights of all trees together stay below 2**52, which float64 h
 LEAST_BITS = 31  # a leaf weighs at least as much as it can have draws
 WALKED_AT_ONCE = 2**20  # leaves i64 of a block of rows and all trees: 8 MB
 LISTED_AT_ONCE = 2**20  # members of leaves that are listed: some 100 MB
+TASK_ROWS = 1024  # of a task of a thread at most, so that threads end together
+FEWEST_ROWS = 64  # of a task at least: its scratch takes some microseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +165,35 @@ def _some(
     return row[some], leaf[some], (kept.astype(np.int32) if drawn else count)[some]
 
 
+def leaf_quantiles(
+    members: Members, leaves: np.ndarray, y: np.ndarray, q: np.ndarray, how: int, n_threads: int
+) -> np.ndarray:
+    """Weighted quantiles f64[n, K, Q] of the targets of the rows in leaves i64[n, T], or with MEAN
+    their means f64[n, K, 1]; see kernels/quantiles."""
+    out = np.empty((len(leaves), len(y), 1 if how == MEAN else len(q)))
+
+    def task(rows: slice) -> None:
+        scratch = numba.new_scratch(y.shape[1])
+        numba.quantiles(members, leaves[rows], y, q, how, scratch, out[rows])
+
+    parallel_map(task, blocks(len(leaves), 4 * n_threads, TASK_ROWS, FEWEST_ROWS), n_threads)
+    return out
+
+
+def weights_below(
+    members: Members, leaves: np.ndarray, low: np.ndarray, high: np.ndarray, n_threads: int
+) -> np.ndarray:
+    """The weights of the rows in leaves whose ranks are below low i64[n, K], and below high
+    i64[n, K]; of all; and the number of draws: i64[n, K, 4]."""
+    out = np.zeros((*low.shape, 4), np.int64)
+
+    def task(rows: slice) -> None:
+        numba.weights_below(members, leaves[rows], low[rows], high[rows], out[rows])
+
+    parallel_map(task, blocks(len(leaves), 4 * n_threads, TASK_ROWS, FEWEST_ROWS), n_threads)
+    return out
+
+
 class Distribution:
     """What is asked of the targets in the leaves that rows reach.
 
@@ -198,7 +230,10 @@ class Distribution:
         def of(leaves: np.ndarray) -> np.ndarray:
             if by_leaf or by_tree:  # draws in one leaf weigh the same
                 return _one_of(
-                    [backend.quantiles(self.members, leaves, y, levels, how) for how in ways]
+                    [
+                        leaf_quantiles(self.members, leaves, y, levels, how, backend.n_threads)
+                        for how in ways
+                    ]
                 )
             return np.concatenate(
                 [
@@ -224,7 +259,7 @@ class Distribution:
         ]
 
         def of(leaves: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-            found = backend.weights_below(self.members, leaves, low, high)
+            found = weights_below(self.members, leaves, low, high, backend.n_threads)
             below, upto, total, draws = np.moveaxis(found, 2, 0)
             with np.errstate(invalid="ignore", divide="ignore"):
                 return _rank(below / total, upto / total, 1 / draws, kind)

@@ -1,16 +1,19 @@
 """SHAP values: what each feature adds to each prediction (Lundberg et al. 2020).
 
-The definition and the algorithm are in kernels/shap/numpy.py.
+The algorithm is that of kernels/shap. It runs on the CPU, whatever the backend; threads share rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuforest.binning import bin_matrix
+from gpuforest.common.parallel import blocks, parallel_map
+from gpuforest.kernels.shap import edges, numba, pairs
 from gpuforest.kernels.shared.records import Points
 from gpuforest.nodes import is_leaf, leaf_rows
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from gpuforest.forest import Forest
 
 Array = Any
+
+MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can end
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +56,7 @@ class Explainer:
             raise ValueError(
                 "the forest has leaves without training rows, of which no share is known"
             )
-        cover, shape = backend.covers(forest, weight.astype(np.float64))
+        cover, shape = covers(forest, weight.astype(np.float64), backend.n_threads)
         return cls(forest, cover, shape, columns_of(forest), points_for(shape[:, 0]))
 
     def expected(self) -> np.ndarray:
@@ -68,24 +73,73 @@ class Explainer:
 
     def values(self, X: Array, backend: Backend) -> np.ndarray:
         """The SHAP values of the rows of X [N, F], f64[N, F, K]."""
-        return combined(self.forest, backend.shap_values(self, self._codes(X, backend)))
+        codes = host_codes(X, self.forest, backend)
+        sums = self.tree_sums(numba.shap_values, codes.shape[1], codes, backend.n_threads)
+        return combined(self.forest, sums)
 
     def interactions(self, X: Array, backend: Backend) -> np.ndarray:
         """The SHAP interaction values of the rows of X [N, F], f64[N, F, F, K].
 
         They are symmetric, and add up over one of the features to the SHAP values.
         """
-        found = combined(self.forest, backend.shap_interactions(self, self._codes(X, backend)))
-        (N, _, K), F = found.shape, self.forest.edges.n_features
-        found = found.reshape(N, F, F, K)
-        own, f = np.einsum("nffk->nfk", found).copy(), np.arange(F)
-        found = (found + found.transpose(0, 2, 1, 3)) / 2.0
-        found[:, f, f] = 0.0
-        found[:, f, f] = own - found.sum(axis=2)
-        return np.asarray(found)
+        codes, most_points = host_codes(X, self.forest, backend), int(self.points.count.max())
+        N, F = codes.shape
 
-    def _codes(self, X: Array, backend: Backend) -> Array:
-        return bin_matrix(X, self.forest.edges, backend).codes
+        def kernel(*arguments: Any) -> None:
+            numba.shap_interactions(*arguments, pairs.new_pairs(F, most_points))
+
+        sums = combined(self.forest, self.tree_sums(kernel, F * F, codes, backend.n_threads))
+        both = sums.reshape(N, F, F, -1)
+        values, f = np.einsum("nffk->nfk", both).copy(), np.arange(F)
+        both = (both + both.transpose(0, 2, 1, 3)) / 2.0
+        both[:, f, f] = 0.0
+        both[:, f, f] = values - both.sum(axis=2)
+        return np.asarray(both)
+
+    def tree_sums(
+        self, kernel: Callable[..., None], width: int, codes: np.ndarray, n_threads: int
+    ) -> np.ndarray:
+        """The sums over trees that a kernel adds up for each row of codes [N, F]: f64[N, width, K].
+
+        A row's sums are those of trees in their order, so no number of threads changes them.
+        """
+        (N, F), values = codes.shape, self.forest.values
+        trees, columns = self.forest.walked(), np.ascontiguousarray(codes.T, np.uint16)
+        sums = np.zeros((N, width, values.shape[1]))
+        depth, most_points = int(self.shape[:, 1].max()), int(self.points.count.max())
+
+        def explain(rows: slice) -> None:
+            work = edges.new_work(F, depth, most_points)
+            kernel(
+                trees, self.cover, values, self.columns, self.points, columns, sums, rows.start,
+                rows.stop, work,
+            )  # fmt: skip
+
+        parallel_map(explain, blocks(N, n_threads, MOST_ROWS), n_threads)
+        return sums
+
+
+def covers(forest: Forest, leaf_cover: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """The cover of each node f64[M], and the most features on a path of each tree and its depth
+    i64[T, 2].
+
+    leaf_cover : f64[V], the weight of the training rows in each row of the leaf table
+    """
+    M, T, F = forest.n_nodes, forest.n_trees, forest.edges.n_features
+    cover, parent, shape = np.empty(M), np.empty(M, np.int64), np.empty((T, 2), np.int64)
+
+    def part(t: slice) -> None:
+        trees = forest.walked(range(t.start, t.stop))
+        numba.covers(trees, leaf_cover, cover, shape[t], parent, np.zeros(F, np.int64))
+
+    parallel_map(part, blocks(T, n_threads, T), n_threads)
+    return cover, shape
+
+
+def host_codes(X: Array, forest: Forest, backend: Backend) -> np.ndarray:
+    """The codes [N, F] of X, on the host."""
+    codes = backend.asnumpy(bin_matrix(X, forest.edges, backend).codes)
+    return codes[:, : forest.edges.n_features]  # a device's rows may be longer
 
 
 def refuse(forest: Forest) -> None:

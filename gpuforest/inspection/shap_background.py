@@ -1,6 +1,5 @@
-"""SHAP values beside a background: features that are not known have the values of its rows.
-
-The definition and the algorithm are in kernels/shap_background/numpy.py.
+"""Interventional SHAP values, with a background data set: features that are not known have the
+values of its rows. The algorithm is that of kernels/shap_background.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.binning import bin_matrix
-from gpuforest.inspection.shap import columns_of, combined, refuse
+from gpuforest.common.parallel import blocks, parallel_map
+from gpuforest.inspection.shap import MOST_ROWS, columns_of, combined, covers, host_codes, refuse
+from gpuforest.kernels.shap_background import numba
 from gpuforest.predict import predict
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class BackgroundExplainer:
-    """What SHAP values beside a background need of a forest and of the background.
+    """What interventional SHAP values need of a forest and of the background.
 
     codes : u8 or u16 [Z, F], the background
     shape : i64[T, 2], the most features on a path of each tree, and its depth
@@ -53,12 +53,12 @@ class BackgroundExplainer:
             is too little
         """
         refuse(forest)
-        _, shape = backend.covers(forest, np.ones(len(forest.values)))
-        codes = backend.asnumpy(bin_matrix(background, forest.edges, backend).codes)
+        _, shape = covers(forest, np.ones(len(forest.values)), backend.n_threads)
+        codes = host_codes(background, forest, backend)
         widest = int(shape[:, 0].max())
         if limit is not None and (needed := 8 * (widest + 1) ** 2) > limit:
             raise ValueError(
-                f"SHAP values beside a background take {needed / 1e6:.3g} MB for paths of "
+                f"interventional SHAP values take {needed / 1e6:.3g} MB for paths of "
                 f"{widest} features, and there are {limit / 1e6:.3g} MB: raise memory_limit, leave "
                 "background out, or train with a lower max_depth"
             )
@@ -66,9 +66,21 @@ class BackgroundExplainer:
 
     def values(self, X: Array, backend: Backend) -> np.ndarray:
         """The SHAP values of the rows of X [N, F], f64[N, F, K]."""
-        codes = bin_matrix(X, self.forest.edges, backend).codes
-        sums = backend.background_values(self, codes)
-        return combined(self.forest, sums / len(self.codes))
+        forest, codes = self.forest, host_codes(X, self.forest, backend)
+        N, F = codes.shape
+        trees, sums = forest.walked(), np.zeros((N, F, forest.values.shape[1]))
+        columns, background = (np.ascontiguousarray(c.T, np.uint16) for c in (codes, self.codes))
+        depth, most_nodes = int(self.shape[:, 1].max()), int(np.diff(trees.offsets).max())
+
+        def explain(rows: slice) -> None:
+            work = numba.new_work(F, depth, most_nodes)
+            numba.background_values(
+                trees, forest.values, self.columns, self.weights, columns, background, sums,
+                rows.start, rows.stop, work,
+            )  # fmt: skip
+
+        parallel_map(explain, blocks(N, backend.n_threads, MOST_ROWS), backend.n_threads)
+        return combined(forest, sums / len(self.codes))
 
 
 def expected(forest: Forest, background: Array, backend: Backend) -> np.ndarray:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.arrays import to_host
 from gpuforest.combinations import all_terms
 from gpuforest.common.progress import report
+from gpuforest.data.arrays import to_host
 from gpuforest.forest import Forest, tree_groups
 from gpuforest.inspection.views import some_trees
 from gpuforest.memory import walked_at_once

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
-from gpuforest.backends.arrays import to_host
+from gpuforest.data.arrays import to_host
 from gpuforest.data.frames import listed
 from gpuforest.data.tables import is_frame, open_frame
-from gpuforest.export.tree_nodes import opened
+from gpuforest.export.walker import opened
 from gpuforest.plot.grid import Columns
 from gpuforest.plot.style import plain
 

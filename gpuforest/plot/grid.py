@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from gpuforest.backends.arrays import to_host
+from gpuforest.data.arrays import to_host
 from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.forest import Forest
 from gpuforest.nodes import has_set, unpack

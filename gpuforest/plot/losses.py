@@ -10,11 +10,11 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.arrays import to_host
+from gpuforest.data.arrays import to_host
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.reweighted import AdaBoost
 from gpuforest.estimators.watch import replace_predictions
-from gpuforest.inspection.round_facts import best_round, kept_curves, measure_of
+from gpuforest.inspection.model_facts import best_round, kept_curves, measure_of
 from gpuforest.plot.style import INK, LINES, PALETTE, drawing, plain
 
 if TYPE_CHECKING:

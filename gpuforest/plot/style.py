@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from gpuforest.export.colours import RGB
-from gpuforest.export.conditions import one_line
+from gpuforest.common.text import one_line
+from gpuforest.export.graphviz import RGB
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

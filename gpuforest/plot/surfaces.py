@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from gpuforest.backends.arrays import to_host
-from gpuforest.export.tree_nodes import class_labels, opened
+from gpuforest.data.arrays import to_host
+from gpuforest.export.walker import class_labels, opened
 from gpuforest.plot.grid import Columns, edges, middles
 from gpuforest.plot.style import FAINT, INK, PALE, PALETTE, colours, drawing, marker, plain
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.export.colours import node_colours
-from gpuforest.export.conditions import one_line
-from gpuforest.export.graphviz import ELLIPSIS, Show, check_not_negative, node_lines
-from gpuforest.export.tree_nodes import Node, leaf_labels, tree_nodes
-from gpuforest.plot.layout import centres
+from gpuforest.common.text import one_line
+from gpuforest.export.graphviz import ELLIPSIS, Show, check_not_negative, node_colours, node_lines
+from gpuforest.export.walker import Node, leaf_labels, tree_nodes
 from gpuforest.plot.style import (
     FAINT,
     INK,
@@ -35,6 +33,7 @@ PAD, GAP, LABEL_GAP, LEVEL_GAP, MARGIN = 5, 10, 3, 26, 6
 LINE, BASELINE = 1.3 * SMALL, 0.72  # the second as a share of the first
 HINTED = 0.94  # small letters are drawn up to 6 % wider than in proportion
 MOST_NAME, MOST_COLUMNS, MOST_LINES = 48, 28, 4  # characters and lines
+Outline = list[tuple[float, float]]  # of a subtree the left and right end of each level
 MOST_INCHES = 200  # a side; PNG files of more pixels are refused by most viewers
 
 
@@ -168,6 +167,45 @@ def extent(text: str) -> tuple[float, float]:
     seen = (line for line in lines if line.strip())
     sizes = (text_to_path.get_text_width_height_descent(line, font, False) for line in seen)
     return max((width for width, *_ in sizes), default=0.0), LINE * len(lines)
+
+
+def centres(
+    children: Mapping[int, Sequence[int]], widths: Mapping[int, float], gap: float
+) -> dict[int, float]:
+    """The centre of each node's box along its level; a parent's is over those of its children.
+
+    After Reingold and Tilford (1981): a subtree is moved to the left until one of its levels is
+    at `gap` from the subtrees before it, so that no boxes of a level overlap.
+
+    children : of each node, parents before children; the root first
+    gap : least distance between boxes of a level; the leftmost box begins at 0
+    """
+    outlines: dict[int, Outline] = {}  # from a node's centre
+    shifts: dict[int, float] = {}  # of a node from its parent
+    for node in reversed(list(children)):
+        below: Outline = []
+        at: list[float] = []
+        for child in children[node]:
+            own = outlines.pop(child)
+            ends = zip(below, own, strict=False)
+            at.append(max((done[1] + gap - next[0] for done, next in ends), default=0.0))
+            below = _joined(below, own, at[-1])
+        middle = (at[0] + at[-1]) / 2 if at else 0.0
+        shifts |= {child: x - middle for child, x in zip(children[node], at, strict=True)}
+        half = widths[node] / 2
+        outlines[node] = [(-half, half), *((l - middle, r - middle) for l, r in below)]
+    root = next(iter(children))
+    found = {root: -min(left for left, _ in outlines[root])}
+    for node in children:
+        found |= {child: found[node] + shifts[child] for child in children[node]}
+    return found
+
+
+def _joined(left: Outline, right: Outline, shift: float) -> Outline:
+    """The outline of both, the second moved to the right."""
+    moved = [(l + shift, r + shift) for l, r in right]
+    both = [(a[0], b[1]) for a, b in zip(left, moved, strict=False)]
+    return both + left[len(both) :] + moved[len(both) :]
 
 
 def _rows(nodes: dict[int, Node], boxes: dict[int, Box]) -> tuple[list[float], float]:

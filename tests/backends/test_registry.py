@@ -302,7 +302,7 @@ def test_our_own_mistakes_stay_what_they_are(fail, machine, monkeypatch):
 
 def test_data_on_a_gpu_without_cupy(monkeypatch, caplog):
     monkeypatch.setattr(gpu, "find_spec", lambda name: None)
-    monkeypatch.setattr("gpuforest.backends.arrays.find_spec", lambda name: None)
+    monkeypatch.setattr("gpuforest.data.arrays.find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "torch", fake_cupy.torch_module())
     X, y = TestMemory.X, TestMemory.y
     caplog.set_level(logging.INFO, "gpuforest")

@@ -236,7 +236,7 @@ def test_a_test_that_does_not_end_leaves_the_counts_of_the_others(run, monkeypat
 
 def test_the_parity_tests_are_all_that_take_a_gpu():
     files = parity.files(ROOT)
-    assert {f"tests/backends/test_cuda{x}.py" for x in ("", "_levels", "_shap")} < set(files)
+    assert {f"tests/backends/test_cuda{x}.py" for x in ("", "_levels")} < set(files)
     assert {"tests/test_oblique.py", "tests/data/test_binned.py"} < set(files)
     assert "tests/test_levels.py" not in files
 

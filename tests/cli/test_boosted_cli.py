@@ -20,7 +20,7 @@ from gpuforest import (
 from gpuforest.cli import main
 from gpuforest.cli.permutation import REPEATS, permutation_importances
 from gpuforest.data.columns import Table
-from gpuforest.inspection.round_facts import rounds_facts, rounds_rows
+from gpuforest.inspection.model_facts import rounds_facts, rounds_rows
 
 RNG = np.random.default_rng(5)
 N = 240

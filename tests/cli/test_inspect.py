@@ -23,7 +23,7 @@ from gpuforest.binning import BinEdges
 from gpuforest.cli import main
 from gpuforest.export.text import export_text, tree_lines
 from gpuforest.forest import Forest
-from gpuforest.inspection.shape import subtree_sizes, tree_depths
+from gpuforest.inspection.paths import subtree_sizes, tree_depths
 from gpuforest.nodes import LEAF_WORD, is_leaf, pack_splits
 from gpuforest.target import TargetCoding
 

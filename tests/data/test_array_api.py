@@ -16,7 +16,7 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from gpuforest.backends import arrays
+from gpuforest.data import arrays
 
 ALL = [
     DecisionTreeClassifier,

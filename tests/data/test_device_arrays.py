@@ -25,8 +25,8 @@ from gpuforest import (
     binning,
     target,
 )
-from gpuforest.backends import arrays, gpu
-from gpuforest.data import infinities
+from gpuforest.backends import gpu
+from gpuforest.data import arrays, infinities
 
 ALL = [
     DecisionTreeClassifier,

@@ -14,7 +14,7 @@ from gpuforest import (
     DecisionTreeRegressor,
     RandomForestClassifier,
 )
-from gpuforest.backends import arrays
+from gpuforest.data import arrays
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from gpuforest import (
     export_python,
     tree_nodes,
 )
-from gpuforest.inspection.boosted_view import BoostedView
+from gpuforest.inspection.views import BoostedView
 
 
 def rows_of(kind):

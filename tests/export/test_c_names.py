@@ -7,7 +7,7 @@ import pytest
 from exported import model
 
 import gpuforest as gf
-from gpuforest.export.c_names import KEYWORDS, LIBRARY, MATH, is_free
+from gpuforest.export.c import KEYWORDS, LIBRARY, MATH, is_free
 
 CC = shutil.which("cc")
 

@@ -1,6 +1,7 @@
 """The outside of model files: what safetensors writes, and headers that it cannot have written."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -137,3 +138,15 @@ def test_the_longest_text(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="pickle the estimator instead"):
         model.save(tmp_path / "model")
     assert (tmp_path / "model").read_bytes() == whole
+
+
+def test_the_umask_is_never_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("other threads create files too"))
+    fitted()[0].save(tmp_path / "model")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelFormatError, match="pipe"):
+        gpuforest.load(tmp_path / "pipe")

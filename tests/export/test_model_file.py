@@ -3,31 +3,44 @@
 import copy
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from boosted_models import FIT, class_model
 from safetensors.numpy import save_file
 from saved import KINDS, fitted
+from shown import SUM
 from sklearn.datasets import load_diabetes
+from tampered import change, refuses, save_tampered
 
 import gpuforest
 from gpuforest import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    ExtraTreesQuantileRegressor,
     ModelFormatError,
     RandomForestClassifier,
+    RandomForestQuantileRegressor,
     RandomForestRegressor,
 )
 from gpuforest.export import container, model_file
+from gpuforest.inspection.model_facts import measure_of
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 3))
+X[RNG.random(X.shape) < 0.1] = np.nan
+Y = RNG.normal(size=80)
+WEIGHTS = RNG.integers(0, 3, 80)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_round_trip(backend, kind, tmp_path):
-    model, X = fitted(kind, backend, max_depth=4, min_samples_leaf=0.01)
+def test_round_trip(kind, tmp_path):
+    model, X = fitted(kind, "numba", max_depth=4, min_samples_leaf=0.01)
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
     model.save(tmp_path / "model")
-    other = gpuforest.load(tmp_path / "model").set_params(backend=backend)
+    other = gpuforest.load(tmp_path / "model").set_params(backend="numba")
     assert type(other) is kind
     assert other.get_params() == model.get_params()
     assert np.array_equal(other.predict(X), model.predict(X))
@@ -111,3 +124,315 @@ def test_small(tmp_path):
     forest = model.forest_
     edges = 16 * len(forest.edges.values)
     assert (tmp_path / "model").stat().st_size < 8.1 * forest.n_nodes + edges + 4000
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"estimator": "Exploit"},
+        {"estimator": "RandomForestRegressor"},
+        {"estimator": "DecisionTreeClassifier"},
+        {"estimator": ["RandomForestClassifier"]},
+        {"parameters": {"n_estimators": -1}},
+        {"parameters": {"unknown": 1}},
+        {"parameters": [1, 2]},
+        {"criterion": "squared_error"},
+        {"criterion": {}},
+        {"seed": "0"},
+        {"seed": -1},
+        {"scale": "big"},
+        {"feature_names": ["a"]},
+        {"feature_names": [1, 2, 3, 4]},
+        {"feature_names": 4},
+        {"feature_names": ["a", "b", "c", "a"]},
+        {"combine": "sum"},
+        {"classes": ["a", "b"], "classes_dtype": "str"},
+        {"classes": [1, 2, 3], "classes_dtype": "object"},
+        {"classes": "abc", "classes_dtype": "str"},
+        {"combine": "product"},
+        {"combine": 1},
+        {"oob_score": "good"},
+        {"training": [1, 2]},
+        {"training": {"rows": 1}},
+        {"training": {"rows": "1", "version": "1"}},
+        {"training": {"rows": -1, "version": "1"}},
+        {"training": {"rows": 1, "version": "1", "seconds": 1.0}},
+        {"oob_curve": [1, 2]},
+        {"oob_curve": {"n_estimators": [1, 2]}},
+        {"oob_curve": {"n_estimators": [1, 2], "error": [0.5]}},
+        {"oob_curve": {"n_estimators": [2, 1], "error": [0.5, 0.5]}},
+        {"oob_curve": {"n_estimators": [1, 2], "error": [0.5, "good"]}},
+        {"oob_max_features": {"n_estimators": [1], "error": [0.5]}},
+        {"source": ["target"]},
+        {"source": {"target": "y", "quotes": "'"}},
+        {"source": {"target": ["a", "b"]}},
+        {"source": {"decimal": [","]}},
+        {"source": {"dates": "when"}},
+        {"source": {"missing": [1]}},
+        {"parameters": {"backend": "numpy"}},
+        {"parameters": {"n_jobs": 1}},
+        {"parameters": {"class_weight": {"pairs": [[0, 1], [0, 2]]}}},
+        {"parameters": {"class_weight": {"pairs": ["ab"]}}},
+        {"parameters": {"class_weight": {"pairs": [], "more": 1}}},
+        {"seed": True},
+        {"seed": 2**64},
+        {"scale": 1},
+        {"scale": float("nan")},
+        {"unknown": 1},
+    ],
+)
+def test_headers_that_cannot_have_been_written(header, tmp_path):
+    model, _ = fitted()
+    model.save(tmp_path / "model")
+    save_tampered(model, tmp_path / "model", **header)
+    with pytest.raises(ModelFormatError, match="model"):
+        gpuforest.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("key", ["estimator", "parameters", "seed", "criterion", "scale"])
+def test_a_header_key_that_is_missing_or_comes_twice(key, tmp_path):
+    fitted()[0].save(tmp_path / "model")
+    text, arrays = container.read(tmp_path / "model", model_file.ARRAYS)
+    header = json.loads(text)
+    twice = text[:-1] + f", {json.dumps(key)}: {json.dumps(header[key])}}}"
+    for changed in (json.dumps({k: v for k, v in header.items() if k != key}), twice):
+        container.write(tmp_path / "changed", changed, arrays)
+        with pytest.raises(ModelFormatError, match=f"no header key '{key}'|twice"):
+            gpuforest.load(tmp_path / "changed")
+
+
+def test_trees_vote_as_they_were_trained_to(tmp_path):
+    model, X = fitted(max_depth=2)
+    model.set_params(voting="hard").save(tmp_path / "model")  # of the next fit
+    loaded = gpuforest.load(tmp_path / "model")
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert not np.array_equal(
+        loaded.fit(X, model.predict(X)).predict_proba(X), model.predict_proba(X)
+    )
+
+
+def test_errors_where_no_row_is_out_of_bag(tmp_path):
+    forest = RandomForestRegressor(3, oob_score=True, random_state=4, backend="numpy")
+    with pytest.warns(UserWarning, match="out-of-bag|OOB|bag"):
+        forest.fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0])
+    assert np.isnan(forest.oob_curve_.error[0])
+    forest.save(tmp_path / "model")
+    again = gpuforest.load(tmp_path / "model")
+    assert np.array_equal(again.oob_curve_.error, forest.oob_curve_.error, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", "ü", "zzz"],
+        np.array(["b", "c", "a"], dtype=object),
+        [-1, 2**40, 7],
+        np.array([1, 2, 3], dtype=">i2"),
+        [0.5, 1.5, 2.5],
+        [False, True, True],
+    ],
+)
+def test_labels(labels, tmp_path):
+    labels = np.asarray(labels)
+    if labels.dtype.kind == "f":
+        labels = labels * 2
+    model, X = fitted(DecisionTreeClassifier, labels=labels)
+    model.save(tmp_path / "model")
+    other = gpuforest.load(tmp_path / "model")
+    assert other.classes_.dtype.kind == model.classes_.dtype.kind
+    assert np.array_equal(other.predict(X), model.predict(X))
+
+
+def test_labels_that_cannot_be_saved(tmp_path):
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")
+    model, _ = fitted(DecisionTreeClassifier, labels=days)
+    with pytest.raises(ValueError, match="pickle"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("", '"', "a", "\u00fc", "\ud800", "\U0001f332"),
+        (-(2**70), 0, 2**53 + 1),
+        (-0.5, 0.1, 1e300),
+        (False, True),
+        (0, 0.5, True),
+        (),
+    ],
+)
+def test_categories_keep_their_values_and_types(values, tmp_path):
+    column = np.array([*values, None] * 3, dtype=object)[:, None]
+    model = DecisionTreeClassifier(categorical_features=[0], backend="numpy")
+    model.fit(column, np.arange(len(column)) % 2).save(tmp_path / "model")
+    other = gpuforest.load(tmp_path / "model")
+    found = other.forest_.edges.categories
+    assert found == model.forest_.edges.categories == {0: values}
+    assert [type(v) for v in found[0]] == [type(v) for v in values]
+    assert other.categorical_features == [0]
+    assert np.array_equal(other.predict(column), model.predict(column))
+
+
+COLOURS = ["blue", "green", "red"]
+
+
+def with_categories():
+    X = np.array([[COLOURS[i % 3], i] for i in range(12)], dtype=object)
+    model = DecisionTreeClassifier(categorical_features=[0], random_state=0, backend="numpy")
+    return model.fit(X, np.arange(12) % 3)
+
+
+@pytest.mark.parametrize(
+    "categories",
+    [
+        {},
+        [],
+        None,
+        {"0": COLOURS[:2]},
+        {"0": [*COLOURS, "violet"]},
+        {"1": COLOURS},
+        {"0": COLOURS, "1": list(range(11))},
+        {"0": COLOURS, "2": []},
+        {"00": COLOURS},
+        {"-0": COLOURS},
+        {"": COLOURS},
+        {"9" * 5000: COLOURS},
+        {"0": "red"},
+        {"0": {"blue": 0, "green": 1, "red": 2}},
+        {"0": ["red", "green", "red"]},
+        {"0": ["blue", "green", 3]},
+        {"0": ["blue", "green", None]},
+        {"0": ["blue", "green", ["red"]]},
+        {"0": [0, 1, 1.0]},
+        {"0": [0, 1, True]},
+        {"0": [0.0, 1.0, float("nan")]},
+        {"0": [0.0, 1.0, float("inf")]},
+    ],
+)
+def test_categories_that_cannot_have_been_written(categories, tmp_path):
+    model = with_categories()
+    model.save(tmp_path / "model")
+    assert gpuforest.load(tmp_path / "model").forest_.edges.categories == {0: tuple(COLOURS)}
+    save_tampered(model, tmp_path / "model", categories=categories)
+    with pytest.raises(ModelFormatError, match="model"):
+        gpuforest.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kinds": np.array([0, 0], np.uint8)},
+        {"kinds": np.array([1, 1], np.uint8)},
+        {"kinds": np.array([2, 0], np.uint8)},
+        {"categories": {0: COLOURS}},
+        {"categories": {0: ("blue", "green")}},
+        {"categories": {0: ("blue", "green", np.str_("red"))}},
+        {"categories": [tuple(COLOURS)]},
+    ],
+)
+def test_pickled_categories_that_cannot_have_been_learned(wrong):
+    forest = with_categories().forest_
+    assert pickle.loads(pickle.dumps(forest)).edges.categories == {0: tuple(COLOURS)}
+    bad = replace(forest, edges=replace(forest.edges, **wrong))
+    assert refuses(pickle.loads, pickle.dumps(bad))
+
+
+def test_edges_of_categories_are_their_codes():
+    forest = with_categories().forest_
+    bad = replace(forest.edges, values=change(forest.edges.values, 2, 2.5))
+    assert refuses(pickle.loads, pickle.dumps(replace(forest, edges=bad)))
+
+
+@pytest.mark.parametrize("chosen", [["a"], np.array([0]), (True, False), pd.Index(["a"])])
+def test_choices_of_categories_are_kept(chosen, tmp_path):
+    X = pd.DataFrame({"a": np.arange(6) % 3, "b": np.arange(6)})
+    model = DecisionTreeRegressor(categorical_features=chosen).fit(X, X["b"])
+    model.save(tmp_path / "model")
+    assert gpuforest.load(tmp_path / "model").categorical_features == list(chosen)
+
+
+def answers(model):
+    """All that a forest says of how sure it is."""
+    if hasattr(model, "classes_"):
+        return [model.predict_set(X)]
+    found = [model.predict_interval(X)]
+    if isinstance(model, RandomForestRegressor):
+        return [*found, *model.predict(X, return_std=True)]
+    found += [model.predict(X, [0.1, 0.9], oob_score=o) for o in (False, True)]
+    return [*found, model.quantile_ranks(X, Y)]
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        RandomForestClassifier,
+        RandomForestRegressor,
+        RandomForestQuantileRegressor,
+        ExtraTreesQuantileRegressor,
+    ],
+)
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_what_is_read_answers_the_same(kind, weights, tmp_path):
+    model = kind(9, oob_score=True, bootstrap=True, random_state=0, backend="numba")
+    model.fit(X, Y > 0 if kind is RandomForestClassifier else Y, weights)
+    expected = answers(model)
+    model.save(tmp_path / "model")
+    loaded = gpuforest.load(tmp_path / "model").set_params(backend="numba")
+    for other in (loaded, pickle.loads(pickle.dumps(model))):
+        for one, two in zip(expected, answers(other), strict=True):
+            assert np.array_equal(one, two, equal_nan=True)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("row_codes", lambda a: a[:-1]),
+        ("row_codes", lambda a: np.full_like(a, 255)),
+        ("row_targets", lambda a: a * np.nan),
+        ("row_targets", None),
+        ("draw_weights", lambda a: -a),
+        ("draw_weights", lambda a: a[1:]),
+        ("scores", lambda a: a[:, ::-1].copy()),
+        ("score_offsets", lambda a: a - 1e9),
+        ("score_offsets", None),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_rows_that_do_not_fit_are_refused(name, change, tmp_path):
+    model = RandomForestQuantileRegressor(9, oob_score=True, random_state=0, backend="numpy")
+    path = tmp_path / "model"
+    model.fit(X, Y, WEIGHTS).save(path)
+    text, arrays = container.read(path, model_file.ARRAYS)
+    own = arrays.pop(name)
+    if change is not None:
+        arrays[name] = change(own)
+    container.write(path, text, arrays)
+    with pytest.raises(ModelFormatError):
+        gpuforest.load(path)
+
+
+def judge(estimator, X, y):
+    return (estimator.predict(X) == y).mean()
+
+
+def test_a_file_knows_that_a_function_gave_the_scores(tmp_path):
+    model = class_model(SUM > 0, scoring=judge, early_stopping=True)
+    model.save(tmp_path / "model")
+    text, arrays = container.read(tmp_path / "model", model_file.ARRAYS)
+    header = json.loads(text)
+    assert header["boosting"]["scored_by"] == "judge"
+    read = gpuforest.load(tmp_path / "model")  # no file holds a function: it has the default
+    assert measure_of(read) == measure_of(model) == ("score: judge", False)
+    read.save(tmp_path / "again")
+    again = json.loads(container.read(tmp_path / "again", model_file.ARRAYS)[0])
+    assert again["boosting"] == header["boosting"]
+    header["boosting"]["scored_by"] = 1
+    container.write(tmp_path / "broken", json.dumps(header), arrays)
+    with pytest.raises(ModelFormatError, match="boosting of other types"):
+        gpuforest.load(tmp_path / "broken")
+    FIT["ends early"].save(tmp_path / "model")
+    assert "scored_by" not in container.read(tmp_path / "model", model_file.ARRAYS)[0]

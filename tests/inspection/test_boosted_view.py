@@ -7,7 +7,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor as Sklearns
 
 from gpuforest import HistGradientBoostingRegressor
 from gpuforest.boosting.model import gain_importances, node_gains
-from gpuforest.inspection.boosted_view import BoostedView
+from gpuforest.inspection.views import BoostedView
 from gpuforest.nodes import is_leaf, unpack
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.ensemble._iforest import _average_path_length
 
 from gpuforest import RandomForestRegressor
-from gpuforest.inspection.path_lengths import average_path_length, with_path_lengths
+from gpuforest.inspection.paths import average_path_length, with_path_lengths
 
 
 def test_a_case_worked_by_hand():

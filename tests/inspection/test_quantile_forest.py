@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from weighted_quantiles import members_of
 
 from gpuforest import ExtraTreesQuantileRegressor, RandomForestQuantileRegressor
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.inspection.quantile_forest import leaf_members
-from gpuforest.kernels.quantiles.numpy import members_of
 from gpuforest.nodes import is_leaf
 from gpuforest.sampling import draw_bags
 

@@ -1,4 +1,4 @@
-"""SHAP values: against their definition, against the package shap, and between backends."""
+"""SHAP values: against their definition, against the package shap, and on several threads."""
 
 import sys
 from itertools import combinations
@@ -27,13 +27,12 @@ from gpuforest import (
     RandomForestRegressor,
     RandomTreesEmbedding,
 )
-from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import bin_matrix
 from gpuforest.data.validation import check_table
 from gpuforest.inspection.shap import Explainer, points_for
-from gpuforest.kernels.shap.numpy import covers, shap_interactions, shap_values
+from gpuforest.kernels.shap import edges, numba, pairs
 from gpuforest.nodes import SET_BIN, unpack
 
 
@@ -73,17 +72,27 @@ def known(model, X):
 
 
 def test_worked_example():
+    """A tree splits by feature 0, with covers 1 and 3 of 4; its right child splits by feature 1,
+    with covers 2 and 1. The leaves' values are 0, 6 and 9. The row goes right twice: its prediction
+    is 9; with nothing known 21/4, with feature 0 known 7, with feature 1 known 27/4. So the SHAP
+    values are the means of 7 - 21/4 and 9 - 27/4, and of 27/4 - 21/4 and 9 - 7."""
     trees, values = hand_made(), np.array([[0.0], [6.0], [9.0]])
-    cover, shape = covers(trees, np.array([1.0, 2.0, 1.0]))
+    cover, shape, scratch = np.empty(5), np.empty((1, 2), np.int64), np.zeros(5, np.int64)
+    numba.covers(trees, np.array([1.0, 2.0, 1.0]), cover, shape, scratch, np.zeros(2, np.int64))
     assert cover.tolist() == [4, 1, 3, 2, 1]
     assert shape.tolist() == [[2, 2]]
-    points, row = points_for(shape[:, 0]), np.array([[1, 1]], np.uint8)
+    points, row = points_for(shape[:, 0]), np.array([[1], [1]], np.uint16)
     assert points.at.tolist() == [0.5]
     assert points.weight.tolist() == [1.0]
-    found = shap_values(trees, cover, values, np.array([[0, 1]]), points, row)
-    np.testing.assert_allclose(found[0, :, 0], [2, 7 / 4], rtol=1e-14)
-    pairs = shap_interactions(trees, cover, values, np.array([[0, 1]]), points, row)
-    np.testing.assert_allclose(pairs[0, :, 0], [2, 0, 1 / 2, 7 / 4], rtol=1e-14)
+    of_features, of_pairs = np.zeros((1, 2, 1)), np.zeros((1, 4, 1))
+    of_trees = trees, cover, values, np.array([[0, 1]]), points, row
+    numba.shap_values(*of_trees, of_features, 0, 1, edges.new_work(2, 2, 1))
+    np.testing.assert_allclose(of_features[0, :, 0], [2, 7 / 4], rtol=1e-14)
+    numba.shap_interactions(
+        *of_trees, of_pairs, 0, 1, edges.new_work(2, 2, 1), pairs.new_pairs(2, 1)
+    )
+    # the interaction is half of 9 - 7 - 27/4 + 21/4: half of the items [0, 1] and [1, 0] together
+    np.testing.assert_allclose(of_pairs[0, :, 0], [2, 0, 1 / 2, 7 / 4], rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -112,66 +121,59 @@ def test_values_add_up_to_the_prediction(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_backends_and_threads_agree_to_the_last_bit(name):
+def test_threads_do_not_change_a_bit(name):
     model, X = fitted(name)
-    X = pd.concat([X, X[:20]]) if name in ("categories", "multiway") else np.vstack([X, X[:20]])
-    backend = NumpyBackend()
-    explainer = Explainer.of(model.forest_, backend)
-    table = check_table(model, X, backend)
-    values, pairs = explainer.values(table, backend), explainer.interactions(table, backend)
-    for other in (NumbaBackend(1), NumbaBackend(2)):
-        again = Explainer.of(model.forest_, other)
-        assert np.array_equal(again.cover, explainer.cover)
-        assert np.array_equal(again.shape, explainer.shape)
-        assert np.array_equal(again.values(table, other), values)
-        assert np.array_equal(again.interactions(table, other), pairs)
+    X = pd.concat([X] * 6) if name in ("categories", "multiway") else np.vstack([X] * 6)
+    one, several = NumbaBackend(1), NumbaBackend(3)
+    table = check_table(model, X, one)
+    explainer, again = (Explainer.of(model.forest_, backend) for backend in (one, several))
+    assert np.array_equal(again.cover, explainer.cover)
+    assert np.array_equal(again.shape, explainer.shape)
+    assert np.array_equal(again.values(table, several), explainer.values(table, one))
+    assert np.array_equal(again.interactions(table, several), explainer.interactions(table, one))
+
+
+def test_a_device_explains_on_the_cpu(cuda):
+    model, X = fitted("categories")
+    table, backend, cpu = check_table(model, X, NumbaBackend()), cuda.backend(), NumbaBackend()
+    found, expected = (Explainer.of(model.forest_, b).values(table, b) for b in (backend, cpu))
+    assert np.array_equal(found, expected)
 
 
 def test_paths_of_many_features():
     """A chain splits off one row after another, each by a feature of its own: 20 points."""
     X, y = np.eye(40), np.arange(40.0) ** 2
-    tree = DecisionTreeRegressor(random_state=0, backend="numpy").fit(X, y)
+    tree = DecisionTreeRegressor(random_state=0, backend="numba").fit(X, y)
     explainer = Explainer.of(tree.forest_, NumpyBackend())
     assert explainer.shape[0, 0] > 30
     values = tree.shap_values(X)
     np.testing.assert_allclose(values.sum(axis=1) + tree.expected_value_, y, atol=1e-9)
-    assert np.array_equal(tree.set_params(backend="numba").shap_values(X), values)
+    assert np.array_equal(tree.set_params(backend="numpy").shap_values(X), values)
 
 
 def test_small_trees():
     """A leaf alone, and a single split."""
     X, y = np.arange(6.0)[:, None], np.array([0.0, 0, 0, 4, 4, 4])
-    for backend in ("numpy", "numba"):
-        stump = DecisionTreeRegressor(max_depth=1, backend=backend).fit(X, y)
-        assert stump.expected_value_ == 2.0
-        np.testing.assert_allclose(stump.shap_values(X)[:, 0], y - 2.0, rtol=1e-14)
-        np.testing.assert_allclose(stump.shap_interaction_values(X)[:, 0, 0], y - 2.0, rtol=1e-14)
-        leaf = DecisionTreeRegressor(backend=backend).fit(X, np.ones(6))
-        assert leaf.expected_value_ == 1.0
-        assert not leaf.shap_values(X).any()
+    stump = DecisionTreeRegressor(max_depth=1, backend="numba").fit(X, y)
+    assert stump.expected_value_ == 2.0
+    np.testing.assert_allclose(stump.shap_values(X)[:, 0], y - 2.0, rtol=1e-14)
+    np.testing.assert_allclose(stump.shap_interaction_values(X)[:, 0, 0], y - 2.0, rtol=1e-14)
+    leaf = DecisionTreeRegressor(backend="numba").fit(X, np.ones(6))
+    assert leaf.expected_value_ == 1.0
+    assert not leaf.shap_values(X).any()
 
 
 def test_a_feature_that_no_split_uses_has_zeros():
     X, y = numbers()
     X[:, 4] = 1.0
-    model = RandomForestRegressor(3, random_state=0, backend="numpy", n_jobs=1).fit(X, y)
+    model = RandomForestRegressor(3, random_state=0, backend="numba", n_jobs=1).fit(X, y)
     assert not model.shap_values(X)[:, 4].any()
     assert not model.shap_interaction_values(X)[:, 4].any()
 
 
-def test_other_backends_explain_on_the_cpu():
-    model, X = fitted("several outputs")
-    backend = NumpyBackend()
-    explainer, table = Explainer.of(model.forest_, backend), check_table(model, X, backend)
-    codes = bin_matrix(table, model.forest_.edges, backend).codes
-    for operation in ("shap_values", "shap_interactions"):
-        found = getattr(Backend, operation)(backend, explainer, codes)
-        assert np.array_equal(found, getattr(backend, operation)(explainer, codes))
-
-
 def test_the_expected_value_is_that_of_the_last_fit():
     X, y = numbers()
-    tree = DecisionTreeRegressor(random_state=0, backend="numpy").fit(X, y)
+    tree = DecisionTreeRegressor(random_state=0, backend="numba").fit(X, y)
     assert tree.expected_value_ == pytest.approx(y.mean(), abs=1e-12)
     tree.fit(X, y + 1)
     assert tree.expected_value_ == pytest.approx(y.mean() + 1, abs=1e-12)
@@ -182,7 +184,7 @@ def test_the_expected_value_is_that_of_the_last_fit():
 def test_refusals():
     X, y = numbers()
     X = np.nan_to_num(X)
-    tree = DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numpy").fit(X, y)
+    tree = DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numba").fit(X, y)
     with pytest.raises(ValueError, match="feature_combinations=None"):
         tree.shap_values(X)
     assert not hasattr(tree, "expected_value_")
@@ -192,7 +194,7 @@ def test_refusals():
     with pytest.raises(TypeError, match="other estimators than gpuforest's trees"):
         other.shap_values(X)
     with pytest.raises(TypeError, match="predicts nothing"):
-        RandomTreesEmbedding(2, backend="numpy").fit(X).shap_interaction_values(X)
+        RandomTreesEmbedding(2, backend="numba").fit(X).shap_interaction_values(X)
 
 
 def numeric_models():
@@ -201,7 +203,7 @@ def numeric_models():
     weights = np.random.default_rng(1).integers(1, 4, len(y))
     yield RandomForestClassifier(**small).fit(X, terciles(y), weights), X
     yield ExtraTreesRegressor(**small).fit(X, y, weights), X
-    yield DecisionTreeRegressor(max_depth=6, backend="numpy").fit(X, np.stack([y, -y * y], 1)), X
+    yield DecisionTreeRegressor(max_depth=6, backend="numba").fit(X, np.stack([y, -y * y], 1)), X
 
 
 def test_an_explanation_for_the_package_shap(monkeypatch):

@@ -44,7 +44,6 @@ DYNAMIC = {name for (_, name), shared in launches().items() if shared}
 # sm_80 and later up to 32.
 REGISTERS = {
     "accumulate": (56, 40),  # a sum, and values of several leaves under way
-    "add_points": (32, 24),  # waits for memory
     "add_values": (32, 32),  # waits for memory
     "apply": (24, 24),  # walks wait at every node: nothing but a row and a tree
     "bag": (32, 40),  # hashes of several draws at once
@@ -79,7 +78,6 @@ REGISTERS = {
     "huber_delta": (64, 64),  # four blocks of 256 threads
     "in_bag": (56, 40),  # loads of several rounds under way
     "join_slots": (32, 32),  # waits for memory
-    "keep_features": (48, 32),  # waits for memory
     "largest": (32, 64),  # the same for several rows at once
     "leaf_values": (64, 88),  # sums of weights, and where they end
     "losses": (64, 80),  # two series of an exponential or a logarithm
@@ -99,7 +97,6 @@ REGISTERS = {
     "rows_below": (32, 32),  # a hash
     "scales": (24, 24),  # one thread
     "search": (120, 128),  # both sides of a cut, sums up to it and the best one so far
-    "shap_values": (96, 96),  # both edges below a node, and addresses of nine arrays
     "share_gaps": (64, 64),  # blocks of 1,024 threads
     "sort_columns": (64, 64),  # values and their places, of several at once
     "subtree_sizes": (40, 32),  # waits for memory

@@ -86,44 +86,6 @@ def test_a_level_waits_once(name, span, monkeypatch):
         assert n_launches <= most + (i == 0) * (1 + (span is not None))
 
 
-class Adding(Counting):
-    """Keeps the rows of each level's slots, and those that were added to histograms."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[tuple[int, int]] = []
-
-    def level(self, training, slots):
-        self.rows.append((int(slots.n_rows.host.sum()), 0))
-        return super().level(training, slots)
-
-    def add_rows(self, training, slots, features, tiles, n_tiles, hist):
-        before = hist.host.copy()
-        super().add_rows(training, slots, features, tiles, n_tiles, hist)
-        written = (hist.host != before).reshape(slots.n_slots, -1).any(axis=1)
-        added = (slots.end - slots.begin).host
-        assert np.array_equal(written, added > 0)
-        self.rows[-1] = self.rows[-1][0], int(added.sum())
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_half_of_the_rows_are_added_where_all_features_are_tried(name):
-    task, backend = large(name).but(n_trees=2, n_tried=None, max_bins=15, max_depth=5), Adding()
-    task.grow(backend)
-    *rows, last = backend.rows
-    assert last == (0, 0)
-    assert rows[0][0] == rows[0][1]  # of the roots
-    assert len(rows) == 5
-    # at most half of the rows of the slots above, whichever of their children are open
-    for (held, _), (_, added) in pairwise(rows):
-        assert 0 < added <= held / 2
-    # instead of two to draw features, one to number the tiles that are added; and one more for
-    # the tiles of the roots
-    moments = not task.rules.criterion.of_classes
-    n_launches = [b[2] - a[2] for a, b in pairwise(backend.levels)]
-    assert n_launches[:4] == [12 + moments, *[11 + moments] * 3]
-
-
 def test_nodes_are_scored_only_for_a_least_gain():
     common, scored = (counted("7 classes", **c)[1].levels for c in ({}, {"min_gain": 1e-9}))
     assert (scored[1] - scored[0] - common[1] + common[0])[0] > 100

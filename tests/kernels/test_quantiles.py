@@ -1,10 +1,10 @@
-"""Quantiles: the worked example, and the compiled code beside the reference."""
+"""Quantiles: the worked example, their definition, and several threads."""
 
 import numpy as np
 import pytest
+from weighted_quantiles import members_of, quantile, weights_of
 
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.inspection.quantile_forest import leaf_quantiles, weights_below
 from gpuforest.kernels.quantiles.members import (
     HIGHER,
     INVERTED,
@@ -14,10 +14,8 @@ from gpuforest.kernels.quantiles.members import (
     Members,
     new_members,
 )
-from gpuforest.kernels.quantiles.numpy import members_of
 
 UNIT = 2**40  # of the example's weights: beside few draws they are large
-BACKENDS = [NumpyBackend(), NumbaBackend(1), NumbaBackend(2)]
 
 
 def example() -> tuple[Members, np.ndarray, np.ndarray]:
@@ -28,12 +26,11 @@ def example() -> tuple[Members, np.ndarray, np.ndarray]:
     return members, np.array([[1, 2], [1, -1], [-1, -1]]), np.array([[10.0, 20.0, 30.0]])
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_example_of_quantiles(backend):
+def test_example_of_quantiles():
     members, leaves, y = example()
 
     def found(q, how):
-        return backend.quantiles(members, leaves, y, np.array([q]), how)[:, 0, 0].tolist()
+        return leaf_quantiles(members, leaves, y, np.array([q]), how, 1)[:, 0, 0].tolist()
 
     assert found(0.25, LINEAR)[:2] == [17.5, 12.5]
     assert np.isnan(found(0.25, LINEAR)[2])
@@ -44,11 +41,10 @@ def test_example_of_quantiles(backend):
     assert found(0.0, MEAN)[0] == pytest.approx((30 * 10 + 50 * 20 + 40 * 30) / 120)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_example_of_weights_below(backend):
+def test_example_of_weights_below():
     members, leaves, _ = example()
     low, high = np.ones((3, 1), np.int64), np.full((3, 1), 2)
-    found = backend.weights_below(members, leaves, low, high)
+    found = weights_below(members, leaves, low, high, 1)
     found[..., :3] //= UNIT
     assert found[:, 0].tolist() == [[30, 80, 120, 5], [30, 60, 60, 2], [0, 0, 0, 0]]
 
@@ -63,7 +59,7 @@ def test_members_of_leaves():
 
 
 @pytest.mark.parametrize("how", [LINEAR, LOWER, HIGHER, INVERTED, MEAN])
-def test_the_compiled_code_gives_what_the_reference_gives(how):
+def test_quantiles_are_those_of_the_definition_on_any_threads(how):
     rng = np.random.default_rng(how)
     N, M, T, K = 300, 40, 9, 2
     sizes = np.where(np.arange(M) % 2, rng.integers(0, 30, M), 1)
@@ -76,13 +72,22 @@ def test_the_compiled_code_gives_what_the_reference_gives(how):
     q = np.concatenate([[0.0, 0.5, 1.0], rng.random(5)])
     low = rng.integers(0, N, (200, K))
     high = low + rng.integers(0, 20, (200, K))
-    reference, *others = BACKENDS
-    expected = reference.quantiles(members, leaves, y, q, how)
-    weights = reference.weights_below(members, leaves, low, high)
-    assert expected.shape == (200, K, 1 if how == MEAN else len(q))
-    for other in others:
-        assert np.array_equal(other.quantiles(members, leaves, y, q, how), expected)
-        assert np.array_equal(other.weights_below(members, leaves, low, high), weights)
+    found = leaf_quantiles(members, leaves, y, q, how, 1)
+    assert found.shape == (200, K, 1 if how == MEAN else len(q))
+    expected = [
+        [[quantile(members, row, k, y[k], level, how) for level in q] for k in range(K)]
+        for row in leaves
+    ]
+    # sums of the same numbers in other orders
+    np.testing.assert_allclose(found, np.array(expected)[..., : found.shape[2]], rtol=0, atol=1e-11)
+    weights = weights_below(members, leaves, low, high, 1)
+    for i, row in enumerate(leaves):
+        of_rows, draws = weights_of(members, row)
+        for k in range(K):
+            below = [of_rows[rank[k] < end].sum() for end in (low[i, k], high[i, k], N)]
+            assert weights[i, k].tolist() == [*below, draws]
+    assert np.array_equal(leaf_quantiles(members, leaves, y, q, how, 3), found, equal_nan=True)
+    assert np.array_equal(weights_below(members, leaves, low, high, 3), weights)
 
 
 def test_draws_of_one_weight_give_numpys_quantiles():
@@ -93,7 +98,7 @@ def test_draws_of_one_weight_give_numpys_quantiles():
     y = np.sort(rng.normal(size=(1, 50)), axis=1)
     draws, q = np.repeat(y[0], count), np.array([0.0, 0.05, 0.31, 0.5, 0.95, 1.0])
     for how, method in ((LINEAR, "linear"), (LOWER, "lower"), (HIGHER, "higher")):
-        found = BACKENDS[1].quantiles(members, np.zeros((1, 1), np.int64), y, q, how)[0, 0]
+        found = leaf_quantiles(members, np.zeros((1, 1), np.int64), y, q, how, 1)[0, 0]
         expected = np.quantile(draws, q, method=method)
         # NumPy interpolates by another formula, and a draw weighs 1 / D to 2**-44
         assert np.allclose(found, expected, rtol=1e-11)

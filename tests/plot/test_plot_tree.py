@@ -22,10 +22,10 @@ from gpuforest import (
 )
 from gpuforest.export.graphviz import Show
 from gpuforest.plot import (
-    layout,
     plot_boundaries,
     plot_tree,
     style,
+    trees,
 )
 
 IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
@@ -181,7 +181,7 @@ def test_two_trees_side_by_side_are_made_small_enough(tree):
 def test_subtrees_are_near_each_other():
     # a leaf beside a subtree goes where its level has room
     children = {0: [1, 2], 1: [], 2: [3, 4], 3: [], 4: []}
-    at = layout.centres(children, dict.fromkeys(children, 10.0), 2.0)
+    at = trees.centres(children, dict.fromkeys(children, 10.0), 2.0)
     assert at == {0: 11.0, 1: 5.0, 2: 17.0, 3: 11.0, 4: 23.0}
 
 

@@ -20,7 +20,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.binning import BinEdges
 from gpuforest.criteria import CRITERIA
 from gpuforest.forest import Forest, tree_groups
-from gpuforest.inspection.shape import subtree_sizes, tree_depths
+from gpuforest.inspection.paths import subtree_sizes, tree_depths
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
 from gpuforest.pruning.cost_complexity import (
     _pooled,

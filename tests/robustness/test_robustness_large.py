@@ -30,11 +30,10 @@ from gpuforest.binning import (
 )
 from gpuforest.common.dtypes import MAX_FEATURES
 from gpuforest.criteria import CRITERIA
-from gpuforest.frontier import Rules
+from gpuforest.frontier import Rules, Trees
 from gpuforest.kernels.encode import numba as encode_numba
 from gpuforest.kernels.encode import numpy as encode_numpy
 from gpuforest.kernels.encode.numba import COARSE, ROWS
-from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.traverse import numba as traverse_numba
 from gpuforest.kernels.traverse import numpy as traverse_numpy
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits, unpack

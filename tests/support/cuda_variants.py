@@ -39,7 +39,6 @@ MACROS = {
     "level": ("CODE", "LABELS"),
     "partition": ("CODE", "SETS"),
     "project": ("CODE",),
-    "shap": ("CODE", "SETS"),
     "slots": (),
     "totals": ("LABELS", "TARGET"),
     "traverse": ("CODE", "SETS", "SUMS"),

@@ -46,7 +46,7 @@ def hostile_report() -> str:
     return found
 
 
-VOID = {"meta", "line", "rect", "circle", "path"}
+VOID = ("meta", "use", "path")  # elements without content
 
 
 class Page(HTMLParser):

@@ -19,7 +19,7 @@ from gpuforest import (
 )
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.validation import check_table
-from gpuforest.kernels.shared.records import Trees
+from gpuforest.frontier import Trees
 from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.predict import predict
 
@@ -44,7 +44,7 @@ def terciles(y):
     return np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]))
 
 
-def fitted(name, backend="numpy"):
+def fitted(name, backend="numba"):
     """A model of each kind, and rows to explain."""
     X, y = numbers()
     small = {"n_estimators": 3, "random_state": 0, "backend": backend, "n_jobs": 1}
@@ -112,7 +112,7 @@ def by_definition(value, F):
 
 
 def hand_made():
-    """The tree of the examples in kernels/shap/numpy.py, with a leaf table of covers 1, 2, 1."""
+    """The tree of worked examples, with a leaf table of covers 1, 2, 1."""
     words = pack_splits(np, np.array([0, 1]), np.array([0, 0]), np.array([False, False]))
     split, below = (
         w + (np.uint64(c) << np.uint64(CHILD_SHIFT)) for w, c in zip(words, (1, 3), strict=True)

@@ -1,7 +1,6 @@
 // Best splits on the device. The specification is numpy.py beside this file.
 #include "best_split/cuda.cuh"
 #include "best_split/found.cuh"
-#include "generated/Above.cuh"
 #include "generated/Histograms.cuh"
 #include "generated/Frontier.cuh"
 #include "generated/Splits.cuh"
@@ -41,24 +40,11 @@ __device__ __forceinline__ Limits limits_of(const Rules& rules, const Frontier& 
   return limits;
 }
 
-// Writes histogram j of slot s, which has `width` cells: that of the slot above, less the one where
-// slot `other`, or slot s itself, has it.
-__device__ __forceinline__ void subtract(const Histograms& hist, const Above& above, i64 s, i64 j,
-                                         i64 other, int width) {
-  i64 column = above.column[s * hist.k + j];
-  const SUM* whole = above.cells + ((above.number[s] >> 1) * hist.k + column) * width;
-  const SUM* part = hist.cells + (other * hist.k + j) * width;
-  SUM* own = hist.cells + (s * hist.k + j) * width;
-#pragma unroll 4
-  for (int i = lane(); i < width; i += 32) own[i] = whole[i] - part[i];
-  __syncwarp();
-}
-
 // A warp for each slot and feature; the last bin is that of missing values. score f64[S, k];
 // found i32[S, k], see found.cuh; all_bins i32[F] counts the bins of
 // features; table holds n ln n. Shared: i64[warps][CUT_SUMS][C].
 extern "C" __global__ void __launch_bounds__(SPLIT_THREADS, 1)
-best_cut(Histograms hist, Above above, const i32* features, Frontier slots, Rules rules,
+best_cut(Histograms hist, const i32* features, Frontier slots, Rules rules,
          const i32* all_bins, const i64* table, double* score, i32* found) {
   DYNAMIC_SHARED(bytes);
   i64 B = hist.B, C = hist.C, warps = thread_count() >> 5;
@@ -71,8 +57,6 @@ best_cut(Histograms hist, Above above, const i32* features, Frontier slots, Rule
       if (lane() == 0) found[p] = -1;
       continue;
     }
-    if (above.rest_of && above.rest_of[s] >= 0)
-      subtract(hist, above, s, p - s * hist.k, above.rest_of[s], (int)(B * hist.channels));
     Bins bins = {hist.cells + p * B * hist.channels, (int)hist.channels, (int)C};
     int n_bins = min(all_bins[f], last);  // those that may hold rows, but for missing values
     // 1. which bins hold rows; the feature varies if at least two do

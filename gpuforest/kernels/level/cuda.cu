@@ -1,9 +1,7 @@
 // Drawing the features that a level tries: the first k of each slot's order that vary among its
 // rows. The specification is `Backend.level`, which learns from histograms which features vary.
-#include "best_split/found.cuh"
 #include "shared/hashing/cuda.cuh"
 #include "shared/slots.cuh"
-#include "generated/Above.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Histograms.cuh"
 
@@ -95,15 +93,6 @@ compare_rows(Codes codes, Frontier slots, Tiles tiles, i64 k, i32* all_varies) {
   }
 }
 
-// Ends the list of slot s, which has n features, with -1, and clears their histograms if `clear`.
-__device__ __forceinline__ void end_list(const Histograms& hist, i64 s, i64 n, bool clear,
-                                         i32* features) {
-  i64 k = hist.k, width = (i64)hist.B * hist.channels;
-  for (i64 j = n + threadIdx.x; j < k; j += blockDim.x) features[s * k + j] = -1;
-  SUM* cells = hist.cells + s * k * width;
-  for (i64 i = threadIdx.x; clear && i < n * width; i += blockDim.x) cells[i] = 0;
-}
-
 // Writes the first k features that vary in each slot, i32[S, k], then -1, and clears their
 // histograms where rows are added to them: those of slots of one tile are written as a whole, unless
 // `always`. A block takes a slot.
@@ -123,53 +112,9 @@ draw_features(Histograms hist, Frontier slots, i64 F, const i32* all_varies, Til
       found += n;
     }
     bool clear = always || tiles.first[s + 1] - tiles.first[s] != 1;
-    end_list(hist, s, found < k ? found : k, clear, features);
-  }
-}
-
-// Which rows are added to the histograms of slot s: its own, if it is the smaller one of the two
-// slots below a split. Otherwise none, if the other one is open and so has histograms, or else the
-// rows of the other one, which lie beside its own. It returns how many.
-__device__ __forceinline__ i64 choose_rows(const Above& above, const Frontier& slots, i64 S, i64 s) {
-  i64 number = above.number[s], begin = slots.begin[s], end = slots.end[s], n = end - begin;
-  i64 n_other = above.n_rows[number >> 1] - n;
-  bool right = number & 1;
-  i64 other = right ? s - 1 : s + 1;
-  bool open = other >= 0 && other < S && above.number[other] == (number ^ 1);
-  bool larger = n > n_other || (n == n_other && right);
-  if (larger) {
-    begin = right ? begin - n_other : end;
-    end = open ? begin : begin + n_other;
-  }
-  if (threadIdx.x == 0) {
-    above.rest_of[s] = !larger ? -1 : open ? (i32)other : (i32)s;
-    above.begin[s] = begin;
-    above.end[s] = end;
-  }
-  return end - begin;
-}
-
-// As `draw_features` where all features are tried: those that vary in the slot above. The two below
-// it have the same list, so that their histograms add up to those above. A feature that does not
-// vary in one of the two is left out by the search, and below. `size` is that of tiles.
-extern "C" __global__ void __launch_bounds__(THREADS)
-keep_features(Histograms hist, Above above, Frontier slots, i64 size, i64 always, i32* features) {
-  __shared__ u32 counts[THREADS / 32];
-  i64 k = hist.k;
-  for (i64 s = blockIdx.x; s < hist.S; s += gridDim.x) {
-    i64 first_above = (above.number[s] >> 1) * k, found = 0;
-    for (i64 first = 0; first < k; first += blockDim.x) {
-      i64 j = first + threadIdx.x;
-      int n;
-      bool varies = j < k && found_varies(above.found[first_above + j]);
-      i64 at = s * k + found + block_rank(varies, counts, n);
-      if (varies) {
-        features[at] = above.features[first_above + j];
-        above.column[at] = (i32)j;
-      }
-      found += n;
-    }
-    i64 n_rows = choose_rows(above, slots, hist.S, s);
-    end_list(hist, s, found, n_rows > (always ? 0 : size), features);
+    i64 n = found < k ? found : k, width = (i64)hist.B * hist.channels;
+    for (i64 j = n + threadIdx.x; j < k; j += blockDim.x) features[s * k + j] = -1;
+    SUM* cells = hist.cells + s * k * width;
+    for (i64 i = threadIdx.x; clear && i < n * width; i += blockDim.x) cells[i] = 0;
   }
 }

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuforest.kernels.types import I64, I32s2, I64s
 
-# what is asked of the distribution of targets, see numpy.py
+# what is asked of the distribution of targets, see numba.py
 LINEAR, LOWER, HIGHER, INVERTED, MEAN = range(5)
 COUNT = 32  # where the count of an only member is, in bits
 

@@ -1,4 +1,27 @@
-"""Quantiles, compiled. The specification is numpy.py beside this file.
+"""Quantiles: the distribution of the training targets in the leaves that a row reaches.
+
+A training row has the sum, over the leaves, of its weights in them: a draw weighs one integer over
+the number of draws in its leaf, rounded down. Sums of integers are the same in any order.
+
+V(c) is the target at the cumulative weight c: targets ascend, and each takes as much of the axis
+from 0 to W as its row weighs. With D draws in all leaves together, one of them has the mean weight
+u = W / D, and the window of a quantile q is the interval from q (D - 1) u to q (D - 1) u + u. Then
+LINEAR is the mean of V over the window; LOWER and HIGHER are V where the window begins and ends;
+INVERTED is the least target such that it and the lesser ones weigh at least q W (Meinshausen 2006);
+MEAN is the weighted mean of all targets. If all draws weigh the same, these are the quantiles of
+`numpy.quantile` for the list of all draws.
+
+Three rows with the targets 10, 20 and 30 and two leaves, {10, 20} and {20, 30, 30}, of which the
+last row was drawn twice. A leaf weighs 60, and a power of two in forests.
+
+    weights in the leaves        30 30,  20 40
+    weights of the rows          30     50     40          W = 120, D = 5, u = 24
+    cumulative                   30     80    120
+    window of q = 0.25           24 to 48: 6 of 10, 18 of 20
+    LINEAR                       (6 * 10 + 18 * 20) / 24 = 17.5
+    LOWER, HIGHER                10, 20
+    INVERTED, 0.25 * 120 = 30    10
+    MEAN                         (30 * 10 + 50 * 20 + 40 * 30) / 120 = 20.83
 
 A row's members are few among all training rows: an array of bits, one for each rank, says which
 ranks have a weight, and its words are read in order, so nothing is sorted. Leaves lie far apart in

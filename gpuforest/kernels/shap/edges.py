@@ -1,4 +1,4 @@
-"""What an edge of a tree does to the rows of a block, compiled; numpy.py has the specification."""
+"""What an edge of a tree does to the rows of a block, compiled; numba.py has the formulas."""
 
 from typing import NamedTuple
 

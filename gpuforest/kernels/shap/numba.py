@@ -1,4 +1,26 @@
-"""SHAP values, compiled. The specification is numpy.py beside this file.
+"""SHAP values of trees by quadrature (Wettenstein, Mitchell and Yu 2026, arXiv 2605.04497).
+
+The game is that of path-dependent TreeSHAP (Lundberg et al. 2020): at a split by a feature that is
+not known, a row goes both ways, with the shares of the node's cover. On the path to a leaf, let
+each feature j have the share r_j of the cover that the path's splits by j left over, and let o_j be
+1 if the row goes the path's way at all of them, else 0. If each feature is known with the
+probability x, the leaf counts with
+
+    value * prod_j (r_j (1 - x) + o_j x)
+    = value * cover / root cover * prod_j q_j, where q_j = (1 - x) + o_j x / r_j
+
+The SHAP value of feature i is the integral over x from 0 to 1 of this product without the factor
+of i, times o_i - r_i. It is a polynomial in x, which Gauss-Legendre quadrature integrates exactly
+with half as many points as the path has features.
+
+Going down, `products` gathers the factors at all points; going up, `sums` gathers the leaves. All
+leaves below an edge share what a feature's factor was at that edge, so the edge adds
+
+    weight * ((o_e / r_e - 1) / q_e - (o_a / r_a - 1) / q_a) * sums below the edge
+
+to its feature, where a is the state of the feature above the edge. An interaction of two features
+is the same integral without the factors of both, times (o_i - r_i) (o_j - r_j): each edge adds to
+its feature and any other one of the path the above, times (o_j / r_j - 1) / q_j.
 
 Rows go through a tree together, in blocks, and depth first. So what an edge does at each point is
 computed once for a block, for the three states that a row can have. The points are innermost: they

@@ -1,4 +1,4 @@
-"""What edges add to pairs of features, compiled; numpy.py has the specification."""
+"""What edges add to pairs of features, compiled; numba.py has the formulas."""
 
 from typing import NamedTuple
 

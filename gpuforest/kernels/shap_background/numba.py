@@ -1,4 +1,17 @@
-"""SHAP values beside a background, compiled. The specification is numpy.py beside this file.
+"""Interventional SHAP values, with a background data set (Lundberg et al. 2020).
+
+A feature that is not known has the value of a row z of the background, and results are sums over
+all z. So for a row x with the features S known, the tree predicts what it does for the mixed row
+that has x's values of S, and z's of the others.
+
+On the path to a leaf, let A be the features by whose splits x goes the path's way, but not z; let
+B be those by which z does, but not x. If any other feature leads both away, no mixed row reaches
+the leaf. Otherwise those do that have all of A from x and all of B from z. With a features in A and
+b in B, the SHAP values of the leaf for this z are
+
+    value * (a - 1)! b! / (a + b)!      for each feature of A
+    -value * a! (b - 1)! / (a + b)!     for each feature of B
+    0                                   for all others
 
 Each bit of a word stands for a row of the background, so that one row x goes down a tree together
 with 64 of these. Which of them go left at a node is found when the first x comes there.

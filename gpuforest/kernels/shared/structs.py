@@ -163,27 +163,6 @@ class Histograms(NamedTuple):
     channels: I64
 
 
-class Above(NamedTuple):
-    """The histograms of the P slots above, where they are kept: slot s is `number[s]` of the 2 P
-    slots below them. None everywhere: they are not.
-
-    cells SUM[P, k, B, channels]; features, found i32[P, k], the numbers of the features and what
-    their search has found; n_rows i64[P]; column i32[S, k], the histogram above of a feature. The
-    rows at begin[s] .. end[s] - 1 are added to the histograms of slot s; where rest_of[s] is not
-    -1, these are then the ones above less those of slot rest_of[s].
-    """
-
-    cells: Sums
-    features: I32s
-    found: I32s
-    n_rows: I64s
-    number: I64s
-    column: I32sOut
-    rest_of: I32sOut
-    begin: I64sOut
-    end: I64sOut
-
-
 class Combined(NamedTuple):
     """Combinations of at most L features, k of each slot: features and weights i32[S, k, L], a
     feature is -1 behind the last; coordinates i32[F, B], and the bins of a combination."""
@@ -208,38 +187,11 @@ class Trees(NamedTuple):
     T: I64
 
 
-class Points(NamedTuple):
-    """n points at which SHAP values are computed: of which tree and output; where, and of which
-    weight; and whether it is the first of these."""
-
-    tree: I32s
-    column: I32s
-    at: F64s
-    weight: F64s
-    is_first: Bools
-    n: I64
-
-
-class Paths(NamedTuple):
-    """Scratch of threads that walk trees for SHAP values, [levels, threads], and for `share` and
-    `along` [F, threads]; see kernels/shap."""
-
-    product: F64sOut
-    sums: F64sOut
-    before: F64sOut
-    gain: F64sOut
-    node: I32sOut
-    side: I8sOut
-    state: I8sOut
-    share: F64sOut
-    along: BoolsOut
-
-
 ALL = {
     record.__name__: record
     for record in (
         Codes, Columns, Targets, Frontier, Rules, Splits, LevelSlots, Levels, Positions, Kinds,
-        Tiles, Histograms, Above, Combined, Trees, Points, Paths,
+        Tiles, Histograms, Combined, Trees,
     )
 }  # fmt: skip
 
@@ -258,7 +210,8 @@ def c_type(hint: Any) -> str:
     if isinstance(form, str) and "[" not in form:
         return str(C_NAMES.get(form, form))
     spec = spec_of(hint)
-    return str(C_NAMES.get(spec.dtype, spec.dtype.upper())) + "*" * (spec.ndim > 0)
+    name: str = C_NAMES.get(spec.dtype, spec.dtype.upper())
+    return f"{name}*" if spec.ndim else name
 
 
 @cache

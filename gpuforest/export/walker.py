@@ -1,0 +1,311 @@
+"""The walk over a tree's nodes that texts, rules, Python, Graphviz, pictures and reports share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.common.text import one_line
+from gpuforest.export import conditions
+from gpuforest.export.conditions import Branch, Condition, Number, TreeSplits
+from gpuforest.forest import Forest
+from gpuforest.inspection.views import BoostedView, TreeView
+
+
+class Step(NamedTuple):
+    """A node at which the walk arrives.
+
+    parent, way : the node above and the branch that leads here; None at the root
+    branches : the ways out; () at a leaf
+    """
+
+    number: int
+    depth: int
+    parent: int | None
+    way: Branch | None
+    branches: tuple[Branch, ...]
+
+
+def walk(
+    splits: TreeSplits,
+    max_depth: float = inf,
+    order: Callable[[Iterable[Branch]], Iterable[Branch]] = tuple,
+) -> Iterator[Step]:
+    """Walk over the nodes of a tree down to `max_depth`: each before all below it, those below its
+    first branch first. `order` sorts the branches of a node."""
+    pending: list[tuple[int, int | None, Branch | None]] = [(0, None, None)]
+    while pending:
+        depth, parent, way = pending.pop()
+        number = 0 if way is None else way.child
+        branches = splits.branches(number)
+        yield Step(number, depth, parent, way, branches)
+        if depth < max_depth:
+            pending += [(depth + 1, number, b) for b in reversed([*order(branches)])]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node of a tree.
+
+    number : int, as `apply` and `decision_path` number it
+    depth : int, levels below the root
+    parent : int, or None: the root
+    children : numbers of the nodes below it; none: a leaf
+    rule : str, what leads here from the parent, in words; "": the root
+    n_samples : int, the weight of its rows, which is their count where weights count rows
+    impurity : float, as of `tree_`; None: of a boosted model, see `BoostedNode`
+    value : f64[n_outputs, max_n_classes], shares of the classes, or means
+    prediction : the class or the number for a row that ends here; of several outputs a tuple
+    conditions : what leads here from the root, one condition a feature
+    branches : the conditions that lead to the children; every row meets exactly one
+    """
+
+    number: int
+    depth: int
+    parent: int | None
+    children: tuple[int, ...]
+    rule: str
+    n_samples: int
+    impurity: float | None
+    value: np.ndarray
+    prediction: Any
+    conditions: tuple[Condition, ...] = field(repr=False)
+    branches: tuple[Branch, ...] = field(repr=False)
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.branches
+
+    @property
+    def path(self) -> str:
+        """The conditions that lead here from the root, in words; "": the root."""
+        return conditions.all_of(self.conditions)
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedNode(Node):
+    """A node of a tree of a boosted model, whose leaves add to the raw prediction.
+
+    `value` and `prediction` are what a leaf adds, with the learning rate; above leaves they are
+    the mean of those below, weighted by hessians. `n_samples` counts rows.
+
+    gain : float, the difference of G^2 / (H + l2_regularization) that the split makes, where G and
+        H are the sums of gradients and hessians; None: a leaf
+    gradients, hessians : float, their sums over the node's rows
+    round : int, the round that grew the tree; the first one is 1
+    adds_to : str, what leaves add to, in words, such as "the log odds of b"
+    """
+
+    gain: float | None
+    gradients: float
+    hessians: float
+    round: int
+    adds_to: str
+
+
+def tree_nodes(
+    estimator: Any,
+    tree: int = 0,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+) -> dict[int, Node]:
+    """The nodes of a fitted estimator's tree.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest
+    tree : int, the number of one of its trees
+    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
+    class_names : names of all classes in the order of `classes_`, of several outputs a list of
+        names for each; None: the classes themselves
+
+    Returns
+    -------
+    dict, the nodes by number, each before all below it, those below its first branch first; of a
+    boosted model they are `BoostedNode`
+
+    Raises
+    ------
+    ValueError : no such tree, a wrong number of names
+    TypeError : no estimator of gpuforest
+
+    Examples
+    --------
+    >>> from gpuforest import DecisionTreeClassifier, tree_nodes
+    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+    >>> nodes = tree_nodes(tree, feature_names=["x"])
+    >>> nodes[1].rule, nodes[1].prediction, nodes[1].n_samples
+    ('x <= 1.5 or missing', 'a', 2)
+    """
+    return nodes_of(estimator, tree, feature_names, class_names)
+
+
+def nodes_of(
+    estimator: Any,
+    tree: int,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+    max_depth: float = inf,
+) -> dict[int, Node]:
+    """`tree_nodes`, of the upper levels of a tree alone."""
+    forest, splits = opened(estimator, tree, feature_names)
+    make = _plain if forest.baseline is None else _boosted
+    node_of = make(estimator, forest, tree, class_names)
+    nodes: dict[int, Node] = {}
+    for number, depth, parent, way, branches in walk(splits, max_depth):
+        path = () if parent is None else nodes[parent].conditions
+        nodes[number] = node_of(
+            number=number,
+            depth=depth,
+            parent=parent,
+            children=tuple(branch.child for branch in branches),
+            rule="" if way is None else way.condition.words(),
+            conditions=path if way is None else conditions.narrowed(path, way.condition),
+            branches=branches,
+        )
+    return nodes
+
+
+def _plain(
+    estimator: Any, forest: Forest, tree: int, class_names: Sequence[Any] | None
+) -> Callable[..., Node]:
+    """What makes a node from its number and place, of a tree that predicts by itself."""
+    # a tree by itself has shares even where the forest counts votes
+    forest = replace(forest, combine="mean", tree_weights=None)
+    view = TreeView(forest, tree, estimator._criterion, signs=estimator._signs())
+    weights, impurity, value = view.n_node_samples, view.impurity, view.value
+    predictions = _predictions(value, class_labels(forest, class_names))
+
+    def node_of(number: int, **place: Any) -> Node:
+        return Node(
+            number=number,
+            n_samples=int(weights[number]),
+            impurity=float(impurity[number]),
+            value=value[number],
+            prediction=predictions[number],
+            **place,
+        )
+
+    return node_of
+
+
+def _boosted(
+    estimator: Any, forest: Forest, tree: int, class_names: Sequence[Any] | None
+) -> Callable[..., Node]:
+    """What makes a node from its number and place, of a tree of a boosted model."""
+    view, adds_to = BoostedView.of(forest, tree), raw_words(forest, tree, class_names)
+
+    def node_of(number: int, branches: tuple[Branch, ...], **place: Any) -> Node:
+        value = float(view.value[number])
+        return BoostedNode(
+            number=number,
+            n_samples=int(view.n_samples[number]),
+            impurity=None,
+            value=np.array([[value]]),
+            prediction=value,
+            gain=float(view.gain[number]) if branches else None,
+            gradients=float(view.gradients[number]),
+            hessians=float(view.hessians[number]),
+            round=view.round,
+            adds_to=adds_to,
+            branches=branches,
+            **place,
+        )
+
+    return node_of
+
+
+def opened(
+    estimator: Any, tree: int, feature_names: Sequence[str] | None
+) -> tuple[Forest, TreeSplits]:
+    """The forest of a fitted estimator, and the splits of one of its trees.
+
+    Raises
+    ------
+    ValueError : no such tree, a wrong number of names
+    TypeError : no estimator of gpuforest
+    """
+    if hasattr(estimator, "fit"):
+        check_is_fitted(estimator)
+    forest = getattr(estimator, "forest_", None)
+    if not isinstance(forest, Forest):
+        raise TypeError(
+            f"a {type(estimator).__name__} has no trees of gpuforest's: pass one of its fitted "
+            "estimators (gpuforest.from_sklearn converts scikit-learn's)"
+        )
+    if feature_names is None:
+        feature_names = getattr(estimator, "feature_names_in_", None)
+    return forest, TreeSplits(forest, tree, feature_names)
+
+
+def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
+    """The names of the classes of each output, or the classes themselves; [] for numbers.
+
+    Raises
+    ------
+    ValueError : a wrong number of names; names for numbers
+    """
+    coding = forest.coding
+    classes = [c.tolist() for c in coding.several]
+    if coding.classes is not None:
+        classes = [coding.classes.tolist()]
+    if names is None:
+        return classes
+    if not classes:
+        raise ValueError("class_names are for classes, and this tree predicts numbers: drop them")
+    labels = [list(of_output) for of_output in names] if coding.several else [list(names)]
+    n_labels, n_classes = [*map(len, labels)], [*map(len, classes)]
+    if n_labels != n_classes:
+        raise ValueError(
+            f"class_names has {', '.join(map(str, n_labels))} names, the tree "
+            f"{', '.join(map(str, n_classes))} classes: pass a name for each"
+        )
+    return labels
+
+
+def leaf_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
+    """`class_labels`, if a leaf predicts a class; [] if leaves are numbers, as in boosting."""
+    labels = class_labels(forest, names)
+    return labels if forest.baseline is None else []
+
+
+def raw_words(forest: Forest, tree: int, class_names: Sequence[Any] | None = None) -> str:
+    """What the leaves of a tree of a boosted model add to, in words."""
+    coding: Any = forest.coding
+    labels = class_labels(forest, class_names)
+    if not labels:
+        return f"the {'log of the ' * coding.loss.is_log}prediction"
+    if coding.n_values == 1:
+        second = one_line(labels[0][1]) if len(labels[0]) > 1 else "another class"
+        return f"the log odds of {second}"
+    return f"the raw prediction of {one_line(labels[0][tree % coding.n_values])}"
+
+
+def tree_title(forest: Forest, tree: int, class_names: Sequence[Any] | None = None) -> str:
+    """The round of a tree of a boosted model, and what it adds to, on one line."""
+    n_rounds, number = forest.n_trees // forest.coding.n_values, tree // forest.coding.n_values
+    adds_to = raw_words(forest, tree, class_names)
+    return f"round {number + 1} of {n_rounds}: leaves add to {adds_to}"
+
+
+def written(prediction: Any, number: Number = repr) -> str:
+    """A prediction on one line."""
+    if isinstance(prediction, tuple):
+        return ", ".join(written(p, number) for p in prediction)
+    return number(prediction) if isinstance(prediction, float) else one_line(prediction)
+
+
+def _predictions(value: np.ndarray, labels: list[list[Any]]) -> list[Any]:
+    """The prediction of each node, from shares or means f64[m, n_outputs, max_n_classes]."""
+    if labels:
+        best = value.argmax(axis=2).T.tolist()  # the first among equals
+        columns = [[own[i] for i in numbers] for own, numbers in zip(labels, best, strict=True)]
+    else:
+        columns = value[:, :, 0].T.tolist()
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))

@@ -1,0 +1,1 @@
+"""What people use beside the library: commands, pictures, reports, clusters."""

@@ -1,0 +1,1 @@
+"""A report of a model for people, as one HTML file."""

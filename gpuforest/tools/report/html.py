@@ -1,0 +1,135 @@
+"""HTML from plain values: what is not HTML already is escaped, so that no name can become code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from gpuforest.common.text import one_line
+from gpuforest.tools.report.scores import Score
+
+LONGEST = 60  # letters of a name; a longer one is cut
+VOID = ("meta",)  # elements without content
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+
+def h(element: str, *children: Any, **attributes: Any) -> Html:
+    """An element; children and attributes that are no `Html` are escaped. None is left out.
+
+    Names of attributes are written with _ for -, and may end in _ (class_).
+    """
+    written = "".join(
+        f' {name.removesuffix("_").replace("_", "-")}="{escape(_plain(value))}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    if element in VOID:
+        return Html(f"<{element}{written}/>")
+    return Html(f"<{element}{written}>{joined(children)}</{element}>")
+
+
+def joined(children: Iterable[Any]) -> Html:
+    """Children one after another."""
+    return Html(
+        "".join(c if isinstance(c, Html) else escape(_plain(c)) for c in children if c is not None)
+    )
+
+
+def _plain(value: Any) -> str:
+    """Text of printable characters: none that changes the direction of others, none that HTML or
+    UTF-8 does not know."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return one_line(value)
+
+
+def shortened(text: Any, most: int = LONGEST) -> str:
+    """Text of at most so many letters."""
+    line = one_line(text)
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def name(text: Any, most: int = LONGEST) -> Html:
+    """A name that a user gave; its direction is its own, and an empty one is visible."""
+    shown = shortened(text, most)
+    if not shown.strip():
+        return h("i", "(empty)" if not shown else "(blank)")
+    whole = one_line(text)
+    return h("bdi", shown, title=whole[:1000] if whole != shown else None)
+
+
+def listed(names: Sequence[Any], most: int = 20) -> Html:
+    """Names with commas between them, the first of many."""
+    parts: list[Any] = []
+    for i, text in enumerate(names[:most]):
+        parts += [", " if i else "", name(text, 40)]
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return joined([*parts, more])
+
+
+def share(value: float) -> str:
+    """A share in per cent."""
+    if np.isnan(value):
+        return "–"
+    return "0%" if value == 0 else "<0.1%" if value < 0.001 else f"{100 * value:.1f}%"
+
+
+def figure(value: float) -> str:
+    """A number with four digits that say something."""
+    if not np.isfinite(value):
+        return "–"
+    if value == 0 or 1e-4 <= abs(value) < 1e7:
+        digits = max(0, 4 - (int(np.floor(np.log10(abs(value)))) + 1)) if value else 0
+        return f"{value:,.{min(digits, 6)}f}"
+    return f"{value:.3e}"
+
+
+def scored(value: float) -> str:
+    """A score near one."""
+    return f"{value:.4f}" if np.isfinite(value) and abs(value) < 100 else figure(value)
+
+
+def interval(score: Score) -> str:
+    """The interval of a score in words; "": it has none."""
+    if score.low is None or score.high is None:
+        return ""
+    write = scored if abs(score.value) < 10 else figure
+    return f"{write(score.low)} to {write(score.high)}"
+
+
+def table(
+    header: Sequence[Any], rows: Iterable[Sequence[Any]], numbers: Sequence[int] = (), **more: Any
+) -> Html:
+    """A table in a box that scrolls by itself where it is too wide.
+
+    numbers : the columns that are aligned to the right
+    """
+
+    def cells(kind: str, row: Sequence[Any]) -> list[Html]:
+        scope = "col" if kind == "th" else None
+        return [
+            h("th", value, scope="row", class_="n" if i in numbers else None)
+            if i == 0 and kind == "td"
+            else h(kind, value, class_="n" if i in numbers else None, scope=scope)
+            for i, value in enumerate(row)
+        ]
+
+    head = [h("thead", h("tr", *cells("th", header)))] if header else []
+    body = h("tbody", *(h("tr", *cells("td", row)) for row in rows))
+    return h("div", h("table", *head, body, **more), class_="box", tabindex="0")
+
+
+def section(key: str, title: str, *children: Any) -> Html:
+    """A part of the page."""
+    return h("section", h("h2", title), *children, id=key)
+
+
+def figures(*parts: Html | None) -> Html:
+    """Pictures beside one another."""
+    return h("div", *parts, class_="figures")

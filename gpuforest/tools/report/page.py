@@ -1,0 +1,250 @@
+"""The page of a report: what to check before believing it, and its sections."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from gpuforest.export.container import replaced
+from gpuforest.inspection.model_facts import feature_names
+from gpuforest.tools.report import sections
+from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, section, share
+from gpuforest.tools.report.results import Results
+from gpuforest.tools.report.rows import Rows
+from gpuforest.tools.report.scores import ClassResults
+
+FEW = 10  # rows of a class
+FEW_ROWS = 100
+DOMINANT = 0.8  # share of all importance
+LEFT = 0.02  # of the errors, which a feature leaves that alone predicts nearly all
+DRIFTING, MISSING = 0.05, 0.5  # shares of rows
+MOST = 5  # names in a sentence
+# a browser then loads nothing and runs nothing, whatever the page holds
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+NOTHING = (
+    "None of what this report looks for was found: features that predict the target by themselves, "
+    "rows unlike those of the training, classes of few rows, scores that do not fit together."
+)
+NOTHING_ALONE = (
+    "Nothing about the model alone: no feature has nearly all of the importance. Most checks need "
+    "rows that were not in the training."
+)
+
+
+def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | None) -> str | None:
+    """The report as text, or, where there is a path, as a file."""
+    local = getattr(estimator, "to_local", None)  # of an estimator that was trained on a cluster
+    text = report_html(estimator if local is None else local(), X, y)
+    if path is None:
+        return text
+    with replaced(Path(path)) as file:
+        file.write_text(text, "utf-8", newline="\n")
+    return None
+
+
+def report_html(estimator: Any, X: Any = None, y: Any = None) -> str:
+    """The report of a fitted estimator, and of rows, as HTML; errors as of `Results.of`."""
+    results = Results.of(estimator, X, y)
+    findings = checks(results)
+    nothing = NOTHING if results.rows is not None else NOTHING_ALONE
+    first = h("ul", *findings, class_="checks") if findings else h("p", nothing)
+    parts = [
+        section("checks", "Checks", first),
+        sections.model_section(estimator),
+        sections.score_section(results),
+        *sections.result_sections(results),
+        sections.importance_section(results),
+        sections.dependence_section(results),
+        sections.drift_section(results),
+        sections.trees_section(results),
+    ]
+    return _page(results, [part for part in parts if part is not None])
+
+
+def _page(results: Results, parts: list[Html]) -> str:
+    title = f"Report: {type(results.estimator).__name__}"
+    links = [h("li", h("a", word, href=f"#{key}")) for key, word in map(_title, parts)]
+    by = f"Made by gpuforest {version('gpuforest')}. The page loads nothing and runs nothing."
+    style = files("gpuforest.tools.report").joinpath("style.css").read_text("utf-8")
+    head = h(
+        "head",
+        h("meta", charset="utf-8"),
+        h("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        h("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        h("title", title),
+        h("style", Html(style)),
+    )
+    body = h(
+        "body",
+        h("header", h("h1", title), h("p", *_about(results))),
+        h("dl", *_tiles(results), class_="tiles"),
+        h("nav", h("ul", *links), aria_label="Contents"),
+        h("main", *parts),
+        h("footer", h("p", by)),
+    )
+    return "<!DOCTYPE html>\n" + h("html", head, body, lang="en") + "\n"
+
+
+def _about(results: Results) -> list[Any]:
+    source = getattr(results.estimator, "source_", {})
+    predicts = ["It predicts ", name(source["target"]), ". "] if "target" in source else []
+    if results.rows is None:
+        return [*predicts, "Of the model alone: no rows were given to test it with."]
+    return [*predicts, f"With the results of {results.rows.n:,} rows that were given."]
+
+
+def _tiles(results: Results) -> list[Html]:
+    """The most important numbers."""
+    estimator, tiles = results.estimator, []
+    if results.scores:
+        score = results.scores[0]
+        tiles.append((f"{score.name}, rows given", scored(score.value), interval(score)))
+    if results.oob is not None:
+        tiles.append((results.oob.name, scored(results.oob.value), interval(results.oob)))
+    tiles.append(("trees", f"{estimator.forest_.n_trees:,}", ""))
+    tiles.append(("features", f"{estimator.n_features_in_:,}", ""))
+    if (n_rows := getattr(estimator, "_training_", {}).get("rows")) is not None:
+        tiles.append(("training rows", f"{n_rows:,}", ""))
+    if results.rows is not None:
+        tiles.append(("rows given", f"{results.rows.n:,}", ""))
+    return [
+        h("div", h("dt", key), h("dd", value, h("small", ends) if ends else None))
+        for key, value, ends in tiles
+    ]
+
+
+def _title(part: Html) -> tuple[str, Html]:
+    """The id and the title of a section."""
+    key = part.split('id="', 1)[1].split('"', 1)[0]
+    return key, Html(part.split("<h2>", 1)[1].split("</h2>", 1)[0])
+
+
+def checks(results: Results) -> list[Html]:
+    """What was found, as lines of a list."""
+    findings = _model_checks(results)
+    if results.rows is not None:
+        findings += _row_checks(results, results.rows)
+    if results.classes is not None:
+        findings += _class_checks(results.classes)
+    if results.numbers is not None and not np.isfinite(results.scores[0].value):
+        findings.append(_check("R² is not defined.", "The targets of the rows given do not vary."))
+    return findings
+
+
+def _model_checks(results: Results) -> list[Html]:
+    """What the model alone says."""
+    estimator, importances, findings = results.estimator, results.importances, []
+    names = feature_names(estimator)
+    if importances is not None and len(names) > 1 and importances.max() > DOMINANT:
+        f = int(importances.argmax())
+        text = (
+            f" has {share(float(importances[f]))} of all impurity importance. Make sure that it is "
+            "known when predictions are made, and is not made from the target."
+        )
+        findings.append(_check("One feature does nearly all.", name(names[f], 40), text))
+    if hasattr(estimator, "oob_score_") and results.oob is None:
+        findings.append(_check("No out-of-bag score.", "There were too few rows or trees for it."))
+    if is_classifier(estimator) and estimator.n_outputs_ == 1 and len(estimator.classes_) == 1:
+        text = "The training data had a single class, so the model predicts nothing else."
+        findings.append(_check("One class.", text))
+    return findings
+
+
+def _row_checks(results: Results, rows: Rows) -> list[Html]:
+    """What the rows given say."""
+    findings, estimator, drifted = [], rows.estimator, results.drift
+    assert drifted is not None
+    if rows.has_targets and rows.n < FEW_ROWS:
+        text = f"There are {rows.n:,}: intervals are wide, and curves are rough."
+        findings.append(_check("Few rows.", text))
+    n_training = getattr(estimator, "_training_", {}).get("rows")
+    if rows.has_targets and n_training == rows.n:
+        text = (
+            f"The rows given are as many as those of the training, {rows.n:,}. If they are the "
+            "same, then scores, curves and permutation importances here are far too good."
+        )
+        findings.append(_check("Are these the training rows?", text))
+    findings += _leaks(rows, results.alone) + _gap(results)
+    names = feature_names(estimator)
+    far = np.flatnonzero(drifted.worst > DRIFTING)
+    if len(far):
+        far = far[np.argsort(-drifted.worst[far], kind="stable")]
+        text = (
+            f" (up to {share(float(drifted.worst[far[0]]))} of the rows): values that training had "
+            "not, where the model can only guess. The section Data has a table."
+        )
+        findings.append(
+            _check("Other data than in training.", listed([names[f] for f in far], MOST), text)
+        )
+    gone = np.flatnonzero(drifted.missing > MISSING)
+    if len(gone):
+        text = f": missing in more than {share(MISSING)} of the rows."
+        findings.append(_check("Mostly missing.", listed([names[f] for f in gone], MOST), text))
+    return findings
+
+
+def _leaks(rows: Rows, alone: tuple[np.ndarray, float] | None) -> list[Html]:
+    """Features that predict the target by themselves."""
+    if alone is None or alone[1] >= 1:
+        return []
+    score, base = alone
+    leaks = np.flatnonzero(1 - score <= LEFT * (1 - base))
+    if not len(leaks):
+        return []
+    names = feature_names(rows.estimator)
+    measure = "accuracy" if rows.labels is not None else "R²"
+    text = (
+        f": predicts the target without any other feature, with {measure} "
+        f"{scored(float(score[leaks].max()))}. Such a feature often holds the target, or what is "
+        "known only after it."
+    )
+    return [_check("A leak?", listed([names[f] for f in leaks], MOST), text)]
+
+
+def _gap(results: Results) -> list[Html]:
+    """Whether the out-of-bag score lies far outside the interval of the rows given."""
+    oob, own = results.oob, results.scores[0] if results.scores else None
+    if oob is None or own is None or own.low is None or own.high is None:
+        return []
+    width = own.high - own.low
+    if oob.name != f"out-of-bag {own.name}" or own.low - width <= oob.value <= own.high + width:
+        return []
+    better = "better" if own.value > oob.value else "worse"
+    text = (
+        f"The rows given have {own.name} {scored(own.value)}, far {better} than "
+        f"{scored(oob.value)} out of bag: they may be of another origin than the training rows, "
+        "or among these."
+    )
+    return [_check("Out-of-bag and test scores differ.", text)]
+
+
+def _class_checks(results: ClassResults) -> list[Html]:
+    """What the classes of the rows say."""
+    labels, findings = results.labels, []
+    counts = np.bincount(labels.codes, minlength=len(labels.names))
+    if len(labels.unknown):
+        names = [labels.names[k] for k in labels.unknown]
+        n = int(counts[labels.unknown].sum())
+        text = f": {n:,} rows of classes that the model does not know are always predicted wrong."
+        findings.append(_check("Unknown classes.", listed(names, MOST), text))
+    few = [labels.names[k] for k in labels.known if 0 < counts[k] < FEW]
+    if few:
+        text = f": fewer than {FEW} rows, too few to say how well they are predicted."
+        findings.append(_check("Classes of few rows.", listed(few, MOST), text))
+    absent = [labels.names[k] for k in labels.known if not counts[k]]
+    if absent:
+        findings.append(_check("Absent classes.", listed(absent, MOST), ": no row is of them."))
+    if len(labels.known) > 1 and np.count_nonzero(results.confusion.sum(axis=0)) == 1:
+        findings.append(_check("One answer.", "All rows are predicted as the same class."))
+    return findings
+
+
+def _check(title: str, *text: Any) -> Html:
+    """A line of the list."""
+    return h("li", h("b", title), " ", *text)

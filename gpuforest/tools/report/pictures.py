@@ -1,0 +1,293 @@
+"""The pictures of a report, drawn by matplotlib as SVG in the page's own colours, each with a
+caption that says what to see in it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from html import escape
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.common.text import one_line
+from gpuforest.plot.style import STYLE, plain, require_matplotlib
+from gpuforest.tools.report.effects import Dependence
+from gpuforest.tools.report.html import Html, figure, h, name, scored, share, shortened
+from gpuforest.tools.report.scores import Curve, NumberResults
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIZE = (3.8, 2.8)  # inches of a picture without its legend; its text is as large as the page's
+ROW = 0.22  # inches of a line of the legend
+BINS = 24  # of a histogram
+UNIT = (0.0, 1.0)
+# colours that the page's style sheet replaces, in dark mode too
+VARIABLES = {
+    "#1c2126": "var(--ink)", "#56606b": "var(--soft)", "#d5dbe1": "var(--rule)",
+    "#0b62b0": "var(--c0)", "#b45309": "var(--c1)", "#0a7358": "var(--c2)", "#9c3d86": "var(--c3)",
+}  # fmt: skip
+INK, SOFT, RULE, *SERIES = VARIABLES
+# of the series, which differ without colour too
+LINES: list[dict[str, Any]] = [
+    {"color": c, "ls": line} for c, line in zip(SERIES, ("-", "--", ":", "-."), strict=True)
+]
+POINTS: list[dict[str, Any]] = [
+    {"color": c, "ls": "", "marker": m} for c, m in zip(SERIES, "os^D", strict=True)
+]
+DASHED: dict[str, Any] = {"color": SOFT, "lw": 1, "ls": (0, (2, 4)), "zorder": 0}
+PAGE_STYLE: Any = STYLE | {
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": SOFT,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "axes.formatter.limits": (-4, 6),
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "grid.color": RULE,
+    "lines.markersize": 4,
+    "lines.linewidth": 1.8,
+}
+
+
+def picture(
+    title: str, text: str, draw: Callable[[Axes], Any], caption: Any = None, heading: Any = None
+) -> Html:
+    """A figure of the page.
+
+    text : what is to be seen in the picture, for those who cannot see it
+    heading : what stands above it; None: the title
+    """
+    require_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    buffer = StringIO()
+    # letters that matplotlib's own font lacks are drawn by the browser's
+    with rc_context(PAGE_STYLE | {"svg.hashsalt": title}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        drawing = Figure(SIZE, layout="constrained")
+        ax = drawing.subplots()
+        draw(ax)
+        if n := len(ax.get_legend_handles_labels()[1]):
+            drawing.set_size_inches(SIZE[0], SIZE[1] + n * ROW)
+            drawing.legend(loc="outside lower left")
+        drawing.savefig(buffer, format="svg", transparent=True)
+    svg = Html(_of_page(buffer.getvalue(), title, text))
+    return h("figure", h("h3", heading or title), svg, caption and h("figcaption", caption))
+
+
+def _of_page(svg: str, title: str, text: str) -> str:
+    """The picture as an element of the page: with the page's colours, and without what a file of
+    its own has."""
+    box = re.search(r'viewBox="([^"]*)"', svg)
+    assert box is not None
+    body = svg[svg.index("<defs>") :]
+    body = re.sub(
+        r"<defs>\s*<style.*?</defs>|<clipPath.*?</clipPath>|<!--.*?-->", "", body, flags=re.S
+    )
+    body = re.sub(r' clip-path="[^"]*"|(?<=<g) id="[^"]*"|\n\s*', "", body)
+    body = re.sub("|".join(VARIABLES), lambda colour: VARIABLES[colour[0]], body)
+    words = f"<title>{escape(one_line(title))}</title><desc>{escape(one_line(text))}</desc>"
+    return f'<svg viewBox="{box[1]}" role="img" class="plot">{words}{body}'
+
+
+def curve_pictures(curves: list[Curve]) -> list[Html]:
+    """ROC, precision and recall, and calibration."""
+
+    def roc(ax: Axes) -> None:
+        for curve, line in zip(curves, LINES, strict=False):
+            ax.plot(*curve.roc, **line, label=f"{plain(curve.name)}: area {curve.auc:.3f}")
+        ax.plot(UNIT, UNIT, **DASHED)
+        ax.set(xlabel="false positive rate", ylabel="true positive rate", xlim=UNIT)
+
+    def precision(ax: Axes) -> None:
+        for curve, line in zip(curves, LINES, strict=False):
+            label = f"{plain(curve.name)}: average precision {curve.average_precision:.3f}"
+            ax.plot(*curve.precision, **line, label=label)
+        ax.set(xlabel="recall", ylabel="precision", xlim=UNIT, ylim=(-0.02, 1.02))
+
+    def calibration(ax: Axes) -> None:
+        for curve, line, point in zip(curves, LINES, POINTS, strict=False):
+            mean, part, low, high, _ = curve.calibration
+            ax.vlines(mean, low, high, color=INK, lw=1)
+            ax.plot(mean, part, **point | line, label=plain(curve.name))
+        ax.plot(UNIT, UNIT, **DASHED)
+        ax.set(xlabel="predicted probability", ylabel="share of the class", xlim=(-0.02, 1.02))
+
+    def words(values: Iterable[str]) -> str:
+        names = (shortened(curve.name, 30) for curve in curves)
+        return "; ".join(f"{n}: {value}" for n, value in zip(names, values, strict=True))
+
+    base = ", ".join(share(c.positive / c.n) for c in curves)
+    return [
+        picture(
+            "ROC curve",
+            words(f"area {c.auc:.3f}" for c in curves),
+            roc,
+            "The share of the class that is found (up) against the share of the others that is "
+            "taken for it (right), at each threshold of the probability. A curve near the upper "
+            "left corner is good; the dotted line is chance.",
+        ),
+        picture(
+            "Precision and recall",
+            words(f"{c.average_precision:.3f}" for c in curves),
+            precision,
+            "How many of the rows that are taken for the class are of it (up), against the share "
+            f"of the class that is found (right). Chance would be a level line at {base}.",
+        ),
+        picture(
+            "Calibration",
+            words(f"on average {c.calibration_error:.3f} from the diagonal" for c in curves),
+            calibration,
+            "Points on the dotted diagonal mean that predicted probabilities are right: of rows "
+            "with a probability near 0.8, 80% are of the class. Bars are Wilson's 95% "
+            "intervals; below the diagonal, probabilities are too high.",
+        ),
+    ]
+
+
+def error_picture(curves: dict[str, tuple[np.ndarray, np.ndarray]], x: str, y: str) -> Html | None:
+    """Errors, or other measures, against the number of trees or rounds."""
+    finite = {
+        key: (n[np.isfinite(errors)], errors[np.isfinite(errors)])
+        for key, (n, errors) in curves.items()
+        if np.isfinite(errors).sum() > 1
+    }
+    if not finite:
+        return None
+
+    def draw(ax: Axes) -> None:
+        for (key, (n, errors)), line in zip(finite.items(), LINES, strict=False):
+            ax.plot(n, errors, **line, label=f"{key}: {errors[-1]:.4g} at the end")
+        ax.set(xlabel=x, ylabel=y)
+
+    return picture(
+        f"{y[:1].upper()}{y[1:]} against {x}",
+        "; ".join(f"{key}: {errors[-1]:.4g} with all" for key, (_, errors) in finite.items()),
+        draw,
+        f"Where a line is level, more {x.removeprefix('number of ')} would change little. Errors "
+        "are those of samples of the rows where there are more than 10,000 of them, so that they "
+        "differ a little from the scores above.",
+    )
+
+
+def histogram_picture(
+    title: str,
+    values: np.ndarray,
+    labels: tuple[str, str],
+    caption: str,
+    threshold: float | None = None,
+) -> Html:
+    """How often values occur; of few whole numbers, each by itself."""
+    if values.dtype.kind in "iu" and np.ptp(values) <= BINS:
+        edges = np.arange(values.min(), values.max() + 2) - 0.5
+    else:
+        low, high = float(values.min()), float(values.max())
+        pad = 0.0 if high > low else abs(low) / 2 or 0.5
+        edges = np.linspace(low - pad, high + pad, BINS + 1)
+    counts = np.histogram(values, edges)[0]
+
+    def draw(ax: Axes) -> None:
+        ax.stairs(counts, edges, fill=True, color=SERIES[0])
+        ax.set(xlabel=labels[0], ylabel=labels[1], xlim=edges[[0, -1]])
+        ax.locator_params(axis="y", integer=True)
+        if threshold is not None and edges[0] <= threshold <= edges[-1]:
+            ax.axvline(threshold, color=INK, lw=1, ls=":", label="threshold")
+
+    middle, ends = np.median(values), (float(values.min()), float(values.max()))
+    said = f"from {figure(ends[0])} to {figure(ends[1])}, median {figure(float(middle))}"
+    return picture(title, said, draw, caption)
+
+
+def dependence_picture(
+    dependence: Dependence,
+    feature: Any,
+    categories: tuple[Any, ...] | None,
+    outputs: list[Any],
+    scale: tuple[str, float, float],
+) -> Html:
+    """The mean prediction against a feature's values: a line, or a point for each category.
+
+    outputs : names of the columns of `dependence.means`; one by itself has no legend
+    scale : what is shown, and the least and greatest of it in all pictures
+    """
+    y, low, high = scale
+    pad = max(0.06 * (high - low), 1e-3 * max(abs(low), abs(high)))
+    means, values = dependence.means, dependence.values
+    labels = [plain(o) for o in outputs] if len(outputs) > 1 else [None] * means.shape[1]
+
+    def draw(ax: Axes) -> None:
+        at = values if dependence.shares is None else np.arange(len(values))
+        if dependence.shares is None:
+            ax.set_xlabel(plain(feature, 30))
+            inside = (dependence.deciles >= at[0]) & (dependence.deciles <= at[-1])
+            deciles = dependence.deciles[inside]
+            ax.plot(deciles, np.zeros(len(deciles)), "|", color=SOFT, ms=9,
+                    transform=ax.get_xaxis_transform())  # fmt: skip
+        else:
+            assert categories is not None
+            others = [*map(str, categories), "(other)"]
+            words = [
+                plain(others[int(v)], 14) if others[int(v)].strip() else "(empty)" for v in values
+            ]
+            ax.set_xticks(at, words, rotation=38, ha="right", rotation_mode="anchor")
+        for k, (column, label) in enumerate(zip(means.T, labels, strict=True)):
+            beside = 0.14 * (k - (len(labels) - 1) / 2)  # so that points do not hide one another
+            if dependence.shares is None:
+                ax.plot(at, column, **LINES[k], label=label)
+            else:
+                ax.plot(at + beside, column, **POINTS[k], label=label)
+        ax.set(ylabel=y, ylim=(low - pad, high + pad))
+
+    said = f"from {scored(float(means.min()))} to {scored(float(means.max()))}"
+    return picture(f"Dependence on {shortened(feature)}", said, draw, heading=name(feature))
+
+
+def residual_pictures(results: NumberResults) -> list[Html]:
+    """Residuals against predictions, their histogram, and means of bands."""
+    predicted, residual = results.points
+    mean, truth, low, high = results.bands
+    ends = float(min(mean.min(), low.min())), float(max(mean.max(), high.max()))
+    q = results.quantiles
+
+    def scatter(ax: Axes) -> None:
+        ax.plot(predicted, residual, "o", color=SERIES[0], ms=2.5, mew=0, alpha=0.55)
+        ax.axhline(0.0, **DASHED)
+        ax.set(xlabel="prediction", ylabel="target - prediction")
+
+    def bands(ax: Axes) -> None:
+        ax.plot(ends, ends, **DASHED)
+        ax.vlines(mean, low, high, color=INK, lw=1)
+        ax.plot(mean, truth, **POINTS[0])
+        ax.set(xlabel="mean prediction", ylabel="mean target")
+
+    return [
+        picture(
+            "Residuals against predictions",
+            f"half of all residuals lie between {figure(q[2])} and {figure(q[4])}",
+            scatter,
+            f"Each point is a row ({len(predicted):,} of {len(results.residuals):,}). Points "
+            "should lie around the dotted line at any prediction; a bow or a funnel means that the "
+            "model errs in some range more than elsewhere.",
+        ),
+        histogram_picture(
+            "Sizes of residuals",
+            results.residuals,
+            ("target - prediction", "rows"),
+            f"Nine of ten residuals lie between {figure(q[1])} and {figure(q[5])}.",
+        ),
+        picture(
+            "Means of predictions and targets",
+            f"{len(mean)} groups of rows in the order of their predictions",
+            bands,
+            "Rows in groups by their prediction. Points on the dotted diagonal mean that "
+            "predictions are right on average; bars are 95% intervals of the mean target.",
+        ),
+    ]

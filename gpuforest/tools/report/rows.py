@@ -1,0 +1,287 @@
+"""The rows that a report is about, read once and predicted often, and how they differ from those
+of the training, as far as the model knows these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import is_classifier
+
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.binning import BinEdges, bin_matrix, draw_rows
+from gpuforest.criteria import CRITERIA
+from gpuforest.data.arrays import to_host
+from gpuforest.data.frames import listed
+from gpuforest.data.validation import check_labels, check_numbers, check_table
+
+SEED = 0  # of what is drawn: the same report for the same model and rows
+MOST_ROWS = 20_000
+FEWEST_ROWS = 50  # below which nothing is said of what a feature alone predicts
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of rows among all that occur or are known.
+
+    names : [L], sorted: the classes of the model, and those of rows that it does not know
+    known : i64[C], where among these the classes of the model are
+    codes : i64[N], where the label of each row is
+    """
+
+    names: np.ndarray
+    known: np.ndarray
+    codes: np.ndarray
+
+    def take(self, rows: np.ndarray) -> Labels:
+        """Those of some rows."""
+        return replace(self, codes=self.codes[rows])
+
+    @property
+    def unknown(self) -> np.ndarray:
+        """Labels that the model does not know, i64[...]."""
+        return np.setdiff1d(np.arange(len(self.names)), self.known)
+
+
+def aligned(known: np.ndarray, y: Any) -> Labels:
+    """Labels y [N] beside the classes of a model [C]. Only equal ones are the same class.
+
+    Raises
+    ------
+    ValueError : no class that the model knows
+    """
+    y = np.asarray(y)
+    if (known.dtype.kind in "OU") != (y.dtype.kind in "OU") or not np.isin(y, known).any():
+        raise ValueError(
+            f"the target holds {listed([str(v) for v in np.unique(y)])}, "
+            f"and the model's classes are {listed([str(c) for c in known])}"
+        )
+    if known.dtype.kind in "OU":  # objects, because labels may be longer than the model's
+        known, y = known.astype(object), y.astype(object)
+    else:  # 1.0 is the class 1, and 1.5 is another
+        same = y.astype(known.dtype)
+        y = same if (same == y).all() else y
+        known = known.astype(np.result_type(known, y))
+    names, codes = np.unique(np.concatenate([known, y]), return_inverse=True)
+    return Labels(names, codes[: len(known)], codes[len(known) :])
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows as a fitted estimator reads them.
+
+    estimator : fitted
+    table : real [N, F], dense or by rows; NaN is missing, categories are codes
+    numbers : f64[N, n_outputs] of a regression, else None
+    labels : of a classifier, those of each output, else None
+    """
+
+    estimator: Any
+    table: Any
+    numbers: np.ndarray | None = None
+    labels: list[Labels] | None = None
+
+    @classmethod
+    def read(cls, estimator: Any, X: Any, y: Any) -> Rows:
+        """Check rows and, unless y is None, their targets.
+
+        Raises
+        ------
+        ValueError : other features than in training, infinities; a wrong length of y, missing
+            targets, no class that the estimator knows
+        """
+        host = NumpyBackend()
+        table = check_table(estimator, to_host(X), host)
+        n = table.shape[0]
+        if y is None:
+            return cls(estimator, table)
+        y, n_outputs = to_host(y), estimator.n_outputs_
+        if is_classifier(estimator):
+            checked = check_labels(y, n, host)
+            _check_outputs(len(checked.values), n_outputs)
+            classes = estimator.classes_ if n_outputs > 1 else [estimator.classes_]
+            outputs = zip(classes, checked.classes or [], checked.values, strict=True)
+            labels = [aligned(known, names[codes]) for known, names, codes in outputs]
+            return cls(estimator, table, labels=labels)
+        numbers = check_numbers(y, n, CRITERIA["squared_error"], host).values
+        numbers = numbers.reshape(n, -1)
+        _check_outputs(numbers.shape[1], n_outputs)
+        return cls(estimator, table, numbers=numbers)
+
+    @property
+    def n(self) -> int:
+        return int(self.table.shape[0])
+
+    @property
+    def has_targets(self) -> bool:
+        return self.labels is not None or self.numbers is not None
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """The bins of the values, [N, F]."""
+        edges = self.estimator.forest_.edges
+        codes: np.ndarray = bin_matrix(self.table, edges, NumpyBackend()).codes
+        return codes[:, : self.estimator.n_features_in_]
+
+    def sample(self, most: int) -> Rows:
+        """At most so many of the rows, drawn by the hash."""
+        return self if self.n <= most else self.take(draw_rows(SEED, self.n, most))
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Some of the rows."""
+        numbers = None if self.numbers is None else self.numbers[rows]
+        labels = None if self.labels is None else [own.take(rows) for own in self.labels]
+        return Rows(self.estimator, self.table[rows], numbers, labels)
+
+    def column(self, feature: int) -> np.ndarray:
+        """The values of a feature, f64[N]."""
+        column = self.table[:, [feature]]
+        column = column.toarray() if issparse(column) else column
+        return np.asarray(column, np.float64)[:, 0]
+
+    @cached_property
+    def dense(self) -> np.ndarray:
+        """The table as a new array, f64[N, F]."""
+        table = self.table.toarray() if issparse(self.table) else self.table
+        return np.array(table, np.float64)
+
+    def predictor(self) -> Any:
+        """The estimator, as one that takes tables as `table` is, and predicts medians in place of
+        several quantiles."""
+        model = copy(self.estimator)
+        if np.ndim(model.__dict__.get("default_quantiles", 0)):
+            model.default_quantiles = 0.5
+
+        def walk(table: Any, stage: Callable[..., Any]) -> Any:
+            return run_on_backend(
+                lambda backend: stage(model.forest_, table, backend), **model._chosen(table)
+            )
+
+        model.__dict__["_walk"] = walk
+        return model
+
+
+def _check_outputs(n_outputs: int, expected: int) -> None:
+    if n_outputs != expected:
+        raise ValueError(f"y has {n_outputs} outputs, and the model predicts {expected}")
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """Shares of the rows, of each feature.
+
+    missing : f64[F]
+    beyond : f64[F], numbers further out than the outermost bins are wide; NaN: not known, where
+        there are too few bins
+    unknown : f64[F], categories that are not among those learned: they are new, or were rare in
+        training; NaN: the feature is numeric
+    """
+
+    missing: np.ndarray
+    beyond: np.ndarray
+    unknown: np.ndarray
+    n_rows: int
+
+    @property
+    def worst(self) -> np.ndarray:
+        """The share f64[F] that says that a feature differs."""
+        parts = np.nan_to_num(self.beyond), np.nan_to_num(self.unknown)
+        return np.asarray(np.maximum(*parts))
+
+
+def drift(rows: Rows) -> Drift:
+    """What the bins and categories of a model say about rows."""
+    rows = rows.sample(MOST_ROWS)
+    edges, F = rows.estimator.forest_.edges, rows.estimator.n_features_in_
+    missing, beyond, unknown = np.zeros(F), np.full(F, np.nan), np.full(F, np.nan)
+    for f in range(F):
+        column = rows.column(f)
+        values = column[~np.isnan(column)]
+        missing[f] = (rows.n - len(values)) / rows.n
+        if f in edges.categories:
+            n = len(edges.categories[f])
+            unknown[f] = np.count_nonzero(values >= n) / rows.n
+        elif (ends := _ends(edges, f)) is not None:
+            beyond[f] = np.count_nonzero((values < ends[0]) | (values > ends[1])) / rows.n
+    return Drift(missing, beyond, unknown, rows.n)
+
+
+def _ends(edges: BinEdges, f: int) -> tuple[float, float] | None:
+    """How far the training values of a numeric feature reached, at the most: where each value had
+    a bin. None: it has too few bins to tell.
+
+    An edge lies in the middle between two values, so the last value is as far from the last edge
+    as half the gap before it, which is less than the width of the bin below that edge.
+    """
+    cuts = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
+    if len(cuts) < 2:
+        return None
+    with np.errstate(over="ignore"):
+        return float(2 * cuts[0] - cuts[1]), float(2 * cuts[-1] - cuts[-2])
+
+
+def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
+    """What each feature predicts without any other: accuracy, or R², f64[F]; and the accuracy of
+    the most frequent class, or 0. None: too few rows, or several outputs.
+
+    Half of the rows give each bin of the feature its most frequent class, or its mean, by which
+    the other half is predicted; and the other way round. Between bins of numbers that have rows
+    the nearest one counts, or the means are interpolated.
+    """
+    rows = rows.sample(MOST_ROWS)
+    if rows.n < FEWEST_ROWS or rows.estimator.n_outputs_ > 1 or not rows.has_targets:
+        return None
+    half, codes = np.arange(rows.n) % 2 == 0, rows.codes.astype(np.int64)
+    kinds, halves = rows.estimator.forest_.edges.categories, (half, ~half)
+    if rows.labels is not None:
+        y, L = rows.labels[0].codes, len(rows.labels[0].names)
+        sides = [(f, side) for f in range(codes.shape[1]) for side in halves]
+        right = np.zeros(codes.shape[1])
+        for f, side in sides:
+            predicted = _class_by_bin(codes[side, f], y[side], codes[~side, f], L, f in kinds)
+            right[f] += np.count_nonzero(predicted == y[~side])
+        return right / rows.n, float(np.bincount(y).max() / rows.n)
+    assert rows.numbers is not None
+    y = rows.numbers[:, 0] / (np.abs(rows.numbers).max() or 1.0)
+    spread, errors = float(((y - y.mean()) ** 2).sum()), np.zeros(codes.shape[1])
+    if not spread > 0:
+        return None
+    for f in range(codes.shape[1]):
+        for side in halves:
+            predicted = _mean_by_bin(codes[side, f], y[side], codes[~side, f], f in kinds)
+            errors[f] += float(((y[~side] - predicted) ** 2).sum())
+    return 1 - errors / spread, 0.0
+
+
+def _class_by_bin(
+    codes: np.ndarray, y: np.ndarray, asked: np.ndarray, n_classes: int, is_category: bool
+) -> np.ndarray:
+    """The most frequent class of the rows in the bins that are asked for, i64[n]."""
+    n_codes = max(int(codes.max()), int(asked.max())) + 1
+    counts = np.bincount(codes * n_classes + y, minlength=n_codes * n_classes)
+    counts = counts.reshape(n_codes, n_classes)
+    if is_category:  # where there are no rows, the most frequent of all
+        best = counts + np.bincount(y, minlength=n_classes) / (len(y) + 1)
+        return np.asarray(best.argmax(axis=1)[asked])
+    filled = np.flatnonzero(counts.any(axis=1))
+    nearest = np.rint(np.interp(asked, filled, np.arange(len(filled)))).astype(np.int64)
+    return np.asarray(counts[filled[nearest]].argmax(axis=1))
+
+
+def _mean_by_bin(
+    codes: np.ndarray, y: np.ndarray, asked: np.ndarray, is_category: bool
+) -> np.ndarray:
+    """The mean of the rows in the bins that are asked for, f64[n]."""
+    n_codes = max(int(codes.max()), int(asked.max())) + 1
+    n, sums = np.bincount(codes, minlength=n_codes), np.bincount(codes, y, n_codes)
+    means = np.where(n > 0, sums / np.maximum(n, 1), y.mean())
+    if is_category:
+        return np.asarray(means[asked])
+    filled = np.flatnonzero(n)
+    return np.asarray(np.interp(asked, filled, means[filled]))

@@ -1,0 +1,562 @@
+"""The sections of a report: the model, its scores, what it splits on, its rows and its trees."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+
+from gpuforest.common.errors import BackendError
+from gpuforest.estimators.memory import estimate_memory
+from gpuforest.export.walker import Node, class_labels, nodes_of, tree_title
+from gpuforest.inspection import model_facts as facts
+from gpuforest.inspection.model_facts import feature_names
+from gpuforest.inspection.paths import subtree_sizes, tree_depths
+from gpuforest.nodes import is_leaf
+from gpuforest.tools.report import pictures
+from gpuforest.tools.report.effects import PERMUTED_FEATURES, REPEATS
+from gpuforest.tools.report.html import (
+    Html,
+    figure,
+    figures,
+    h,
+    interval,
+    joined,
+    listed,
+    name,
+    scored,
+    section,
+    share,
+    shortened,
+    table,
+)  # fmt: skip
+from gpuforest.tools.report.results import Results
+from gpuforest.tools.report.scores import MOST_CURVES, ClassResults, Score, n_samples, wilson
+
+SHOWN_FEATURES = 20
+MOST_CELLS = 30  # classes of a confusion matrix
+MOST_PAIRS, MOST_CLASSES, MOST_DRIFTING = 10, 40, 20
+LEVELS, OPEN = 4, 2  # levels of a tree that are there, and that are open at first
+LONGEST = 90  # letters of a condition
+
+
+def model_section(estimator: Any) -> Html:
+    """What was trained, on what, and how."""
+    settings = facts.changed_settings(estimator).items()
+    rows = [(h("code", key), h("code", shortened(repr(value), 300))) for key, value in settings]
+    shown = table(["parameter", "value"], rows, class_="wide")
+    return section(
+        "model",
+        "Model",
+        table([], [*_training_facts(estimator), *_forest_facts(estimator)], class_="facts"),
+        h("h3", "Settings that are not the defaults"),
+        shown if rows else h("p", "All parameters have their defaults."),
+    )
+
+
+def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
+    """Facts about the fit; a model from a file keeps few of them."""
+    training = getattr(estimator, "_training_", {})
+    source, names = getattr(estimator, "source_", {}), feature_names(estimator)
+    edges, F = estimator.forest_.edges, estimator.n_features_in_
+    rows, seconds = training.get("rows"), getattr(estimator, "_seconds_", None)
+    n_kinds = len(edges.categories)
+    recorded: list[tuple[str, Any]] = [
+        ("training rows", None if rows is None else f"{rows:,}"),
+        ("seconds of training", None if seconds is None else f"{seconds:.2f}"),
+        ("memory of training", _memory(estimator, rows)),
+        ("trained on the backend", getattr(estimator, "backend_", None)),
+        ("trained with gpuforest", training.get("version")),
+    ]
+    unknown = [key for key, value in recorded if value is None]
+    return [
+        ("estimator", type(estimator).__name__),
+        ("task", _task(estimator)),
+        *([("target", name(source["target"]))] if "target" in source else []),
+        ("features", joined([f"{F:,}, of which {n_kinds:,} categorical: ", listed(names)])),
+        *_class_facts(estimator),
+        *(fact for fact in recorded if fact[1] is not None),
+        *([("not recorded", ", ".join(unknown))] if unknown else []),
+        ("random seed", str(estimator.seed_)),
+    ]
+
+
+def _task(estimator: Any) -> str:
+    n = f" of {estimator.n_outputs_} outputs" * (estimator.n_outputs_ > 1)
+    if is_classifier(estimator):
+        return f"classification{n}"
+    if is_regressor(estimator):
+        return f"regression{n}"
+    return "anomaly detection" if hasattr(estimator, "score_samples") else "embedding"
+
+
+def _class_facts(estimator: Any) -> list[tuple[Any, Any]]:
+    if not is_classifier(estimator):
+        return []
+    several = estimator.n_outputs_ > 1
+    outputs = estimator.classes_ if several else [estimator.classes_]
+    return [
+        (
+            f"classes of output {i}" if several else "classes",
+            joined([f"{len(classes):,}: ", listed(list(classes))]),
+        )
+        for i, classes in enumerate(outputs)
+    ]
+
+
+def _memory(estimator: Any, rows: int | None) -> str | None:
+    """What training took, by `estimate_memory`; None: unknown. It depends on backend and threads,
+    which model files do not keep."""
+    backend = getattr(estimator, "backend_", None)
+    if not rows or backend is None:
+        return None
+    sizes = {"n_samples": rows, "n_features": estimator.n_features_in_}
+    sizes["n_outputs"] = estimator.n_outputs_
+    if is_classifier(estimator):
+        several = estimator.n_outputs_ > 1
+        sizes["n_classes"] = max(map(len, estimator.classes_ if several else [estimator.classes_]))
+    try:
+        memory = estimate_memory(estimator, **sizes, dtype=np.float64, backend=backend)
+    except BackendError:  # it is not on this machine
+        return None
+    return f"about {memory.total / 1e6:,.1f} MB beside the data, as estimated from the parameters"
+
+
+def _forest_facts(estimator: Any) -> list[tuple[Any, Any]]:
+    forest = estimator.forest_
+    rounds = facts.rounds_facts(estimator) if forest.baseline is not None else None
+    boosted = [] if rounds is None else facts.rounds_rows(rounds)
+    versions = [
+        f"gpuforest {version('gpuforest')}",
+        f"Python {platform.python_version()}",
+        f"NumPy {np.__version__}",
+        f"scikit-learn {version('scikit-learn')}",
+    ]
+    size = facts.n_bytes(forest)
+    leaves = int(is_leaf(forest.nodes).sum())
+    return [
+        ("trees", f"{forest.n_trees:,}, with {forest.n_nodes:,} nodes and {leaves:,} leaves"),
+        *[(key, shortened(value, 200)) for key, value in boosted],
+        ("size in memory", f"{size / 1e6:,.1f} MB" if size > 1e6 else f"{size:,} bytes"),
+        ("SHA-256 of the forest", h("code", facts.forest_digest(forest))),
+        ("this report is by", ", ".join(versions)),
+    ]
+
+
+def importance_section(results: Results) -> Html | None:
+    """Importances of two kinds."""
+    impurity, spread, permuted = results.importances, results.spread, results.permuted
+    if impurity is None:
+        return None
+    names = feature_names(results.estimator)
+    boosted = results.estimator.forest_.baseline is not None
+    order = np.argsort(-impurity, kind="stable")
+    order = order[impurity[order] > 0][:SHOWN_FEATURES]
+    more = int((impurity > 0).sum()) - len(order)
+    text = (
+        "How much the splits of each feature gained on the training rows, as a share of all. "
+        "Features of many values look more important than they are."
+    )
+    text += " The line over a bar is the standard deviation over the trees." * (spread is not None)
+    parts = [h("h3", "By the gain of splits" if boosted else "By impurity"), h("p", text)]
+    parts.append(
+        _bars(names, order, impurity, spread) if len(order) else h("p", "No split gained.")
+    )
+    if more > 0:
+        parts.append(h("p", f"{more:,} more features have an importance above 0.", class_="note"))
+    parts.append(h("h3", "By permutation"))
+    if permuted is None:
+        parts.append(h("p", "These need rows with targets that vary, which were not given."))
+        return section("importances", "Importances", *parts)
+    measure = "accuracy" if is_classifier(results.estimator) else "R²"
+    text = (
+        f"How much {measure} falls from {scored(permuted.score)} when the values of a feature are "
+        f"permuted among {permuted.n_rows:,} of the rows given: the mean of {REPEATS} orders, and "
+        "its standard deviation. Near 0 means that the model does without the feature, perhaps "
+        "because another one says the same."
+    )
+    of_all = np.zeros((2, len(names)))
+    of_all[:, permuted.features] = permuted.mean, permuted.std
+    parts += [h("p", text), _bars(names, permuted.features, *of_all)]
+    if more > 0:
+        text = f"The {PERMUTED_FEATURES} features of most impurity importance were permuted."
+        parts.append(h("p", text, class_="note"))
+    return section("importances", "Importances", *parts)
+
+
+def _bars(
+    names: list[str], order: np.ndarray, values: np.ndarray, spread: np.ndarray | None
+) -> Html:
+    """A table of features with a bar for each."""
+    most = float(values[order].max(initial=1e-12))
+    header = ["feature", "", "importance" + " ± std" * (spread is not None)]
+    rows = []
+    for f in order:
+        deviation = 0.0 if spread is None else float(spread[f])
+        value = f"{values[f]:.4f}" + ("" if spread is None else f" ± {deviation:.4f}")
+        rows.append([name(names[f]), _bar(values[f] / most, deviation / most), value])
+    return table(header, rows, numbers=(2,), class_="bars")
+
+
+def _bar(length: float, deviation: float) -> Html:
+    """A bar for a cell of a table, which has the number too: shares of the longest one."""
+    low, high, end = (92 * np.clip(x, 0, 1.08) for x in (
+        length - deviation, length + deviation, length))  # fmt: skip
+    bar = h("i", style=f"width:{end:.1f}%")
+    line = h("b", style=f"left:{low:.1f}%;width:{high - low:.1f}%") if deviation else None
+    return h("span", bar, line, class_="cellbar", aria_hidden="true")
+
+
+def _kept_errors(estimator: Any) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], str, str]:
+    """Curves that the fit kept, and what their axes are called."""
+    if estimator.forest_.baseline is not None:
+        losses = facts.kept_curves(estimator).items()
+        curves = {f"{key} rows": (np.arange(len(values)), values) for key, values in losses}
+        return curves, "rounds", facts.measure_of(estimator)[0]
+    y = "share of wrong rows" if is_classifier(estimator) else "1 - R²"
+    curve = getattr(estimator, "oob_curve_", None)
+    curves = {} if curve is None else {"out of bag": (curve.n_estimators, curve.error)}
+    return curves, "number of trees", y
+
+
+def trees_section(results: Results) -> Html:
+    """How large the trees are, how errors fall with their number, and two of them."""
+    forest = results.estimator.forest_
+    leaves = facts.tree_leaves(forest)
+    least = int(leaves.argmin())
+    trees = [_tree_details(results.estimator, 0, "the first")]
+    if least:
+        trees.append(_tree_details(results.estimator, least, "that of fewest leaves"))
+    if forest.n_trees == 1:
+        sizes = h("p", f"One tree, {forest.depth:,} levels deep, with {leaves[0]:,} leaves.")
+    else:
+        sizes = figures(*_error_pictures(results), *_size_pictures(tree_depths(forest), leaves))
+    return section("trees", "Trees", sizes, *trees)
+
+
+def _error_pictures(results: Results) -> list[Html | None]:
+    """Errors by the number of trees: those that the fit kept, and those of the rows given."""
+    curves, x, y = _kept_errors(results.estimator)
+    staged = {} if results.staged is None else {"rows given": results.staged}
+    if results.estimator.forest_.baseline is None:
+        return [pictures.error_picture(curves | staged, x, y)]
+    of_rows = "share of wrong rows" if is_classifier(results.estimator) else "1 - R²"
+    y = y.replace(":", " of rows:")
+    return [pictures.error_picture(curves, x, y), pictures.error_picture(staged, x, of_rows)]
+
+
+def _size_pictures(depths: np.ndarray, leaves: np.ndarray) -> list[Html]:
+    """How many trees are how large."""
+    low, high, middle = leaves.min(), leaves.max(), np.median(leaves)
+    return [
+        pictures.histogram_picture(
+            "Depth of trees",
+            depths,
+            ("levels below the root", "trees"),
+            f"{len(depths):,} trees, from {depths.min():,} to {depths.max():,} levels deep.",
+        ),
+        pictures.histogram_picture(
+            "Leaves of trees",
+            leaves,
+            ("leaves", "trees"),
+            f"From {low:,} to {high:,}, the median is {middle:,g}.",
+        ),
+    ]
+
+
+def _tree_details(estimator: Any, tree: int, which: str) -> Html:
+    """A tree behind its title."""
+    forest, nodes = estimator.forest_, nodes_of(estimator, tree, max_depth=LEVELS)
+    sizes, items = subtree_sizes(forest, tree), dict[int, Html]()
+    for number, node in reversed(nodes.items()):
+        way = "all rows"
+        if node.parent is not None:
+            above = nodes[node.parent]
+            way = above.branches[above.children.index(number)].condition.words(figure)
+        text = [shortened(way, LONGEST), h("small", " · ", *_node_words(estimator, node))]
+        if node.is_leaf:
+            items[number] = h("li", h("span", *text))
+        elif node.depth == LEVELS:
+            more = h("small", f" · {sizes[number] - 1:,} nodes below")
+            items[number] = h("li", h("span", *text, more))
+        else:
+            below = h("ul", *(items[child] for child in node.children))
+            opens = {"open": ""} if node.depth < OPEN else {}
+            items[number] = h("li", h("details", h("summary", *text), below, **opens))
+    title = h("summary", h("h3", f"Tree {tree}, {which}"), f" ({sizes[0]:,} nodes)")
+    about = [h("p", tree_title(forest, tree), class_="note")] if forest.baseline is not None else []
+    note = (
+        f"The upper {LEVELS} levels. Each line says which rows come here, how many of the tree's "
+        "rows these are, and what it predicts for them."
+    )
+    root = h("ul", items[0], class_="tree")
+    return h("details", title, *about, h("p", note, class_="note"), root, class_="whole")
+
+
+def _node_words(estimator: Any, node: Node) -> list[Any]:
+    """Rows and prediction of a node."""
+    rows = f"{node.n_samples:,} row" + "s" * (node.n_samples != 1)
+    if estimator.forest_.baseline is not None:
+        return [rows, f" · adds {figure(float(node.value[0, 0]))}"]
+    words: list[Any] = [rows]
+    for shares, labels in zip(node.value, class_labels(estimator.forest_), strict=False):
+        best = int(shares.argmax())
+        before = " · " if len(words) == 1 else ", "
+        words += [before, name(labels[best], 30), f" {share(shares[best])}"]
+    if len(words) > 1 or not (is_classifier(estimator) or hasattr(estimator, "score")):
+        return words
+    return [rows, " · " + ", ".join(figure(float(value)) for value in node.value[:, 0])]
+
+
+def score_section(results: Results) -> Html | None:
+    """Scores with their intervals, and how these were made."""
+    if not is_classifier(results.estimator) and not is_regressor(results.estimator):
+        return None
+    scores = [*([results.oob] if results.oob is not None else []), *results.scores]
+    if not scores:
+        text = "There are none: the model keeps none, and no rows with targets were given."
+        return section("scores", "Scores", h("p", text))
+    parts: list[Html] = []
+    if results.oob is not None:
+        text = (
+            "Out of bag: each training row is predicted by the trees that did not draw it, which "
+            "estimates the score for new rows of the same origin without a test set."
+        )
+        if results.oob.low is None:
+            text += " There is no interval of it: that needs facts of the training not kept."
+        parts.append(h("p", text))
+    header = ["score", "value", "95% interval"]
+    shown = table(header, map(_score_row, scores), numbers=(1, 2), class_="wide")
+    if (quantiles := getattr(results.estimator, "default_quantiles", None)) is not None:
+        which = "medians" if np.ndim(quantiles) else f"quantiles {quantiles:g}"
+        parts.append(h("p", f"The model predicts quantiles; these are results of its {which}."))
+    if not results.scores:
+        return section("scores", "Scores", *parts, shown)
+    assert results.rows is not None
+    n = results.rows.n
+    others = "The other scores" if results.oob is not None else "The scores"
+    parts.append(h("p", f"{others} are those of the {n:,} rows given."))
+    text = (
+        "Intervals hold the score of other rows of the same origin in about 95 of 100 cases. "
+        + "Wilson: from the number of right rows. " * any(s.how == "Wilson" for s in scores)
+        + f"Bootstrap: the middle 95% of {n_samples(n)} samples of the rows with replacement, "
+        "drawn by a hash, so that the same rows give the same interval."
+    )
+    return section("scores", "Scores", *parts, shown, h("p", text, class_="note"))
+
+
+def _score_row(score: Score) -> list[Any]:
+    less, how = h("small", "less is better"), h("small", f"by {score.how}")
+    title = joined([score.name, less]) if score.less else score.name
+    return [title, _value(score), joined([interval(score), how]) if score.how else "–"]
+
+
+def _value(score: Score) -> str:
+    return scored(score.value) if abs(score.value) < 10 else figure(score.value)
+
+
+def result_sections(results: Results) -> list[Html]:
+    """What the scores are made of."""
+    if results.classes is not None:
+        return _class_sections(results.classes)
+    if results.numbers is not None:
+        shown = figures(*pictures.residual_pictures(results.numbers))
+        return [section("residuals", "Residuals", shown)]
+    if results.outputs:
+        return [_outputs(results)]
+    if results.anomalies is not None:
+        return [_anomaly_section(results.anomalies, results.estimator.offset_)]
+    return []
+
+
+def _outputs(results: Results) -> Html:
+    """Scores of several outputs, a line for each."""
+    header = ["output", *(score.name for score in results.outputs[0])]
+    lines = []
+    for i, scores in enumerate(results.outputs):
+        ends = [h("small", interval(s)) if interval(s) else None for s in scores]
+        values = [joined([_value(s), e]) for s, e in zip(scores, ends, strict=True)]
+        lines.append([str(i), *values])
+    text = (
+        f"The model has {len(lines):,} outputs, each a line here. Confusions, curves, residuals "
+        "and partial dependence are shown only of models of one output. Below a score stands its "
+        "95% interval."
+    )
+    shown = table(header, lines, numbers=range(1, len(header)), class_="wide")
+    return section("outputs", "Outputs", h("p", text), shown)
+
+
+def _class_sections(results: ClassResults) -> list[Html]:
+    """Confusions, and curves."""
+    parts = [section("confusions", "Confusions", *_confusion(results))]
+    if results.curves:
+        more = len(results.labels.known) > len(results.curves) + 1
+        note = [h("p", f"Those of the {MOST_CURVES} classes of most rows.")] * more
+        curves = figures(*pictures.curve_pictures(results.curves))
+        parts.append(section("curves", "Curves", *note, curves))
+    return parts
+
+
+def _confusion(results: ClassResults) -> list[Html]:
+    names, counts = results.labels.names, results.confusion
+    per_class = _class_table(results)
+    if len(names) > MOST_CELLS:
+        text = f"{len(names):,} classes are too many for a matrix; these are mistaken most often."
+        return [h("p", text), _pairs(results), per_class]
+    total = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    rows = []
+    for i, row in enumerate(counts):
+        cells = []
+        for j, count in enumerate(row):
+            part = float(count / total[i, 0])
+            said = [f"{count:,}", h("small", share(part))] if count else ["0"]
+            cells.append((said, part, i == j))
+        rows.append([h("th", name(names[i], 40), scope="row"), *(_cell(*c) for c in cells)])
+    head = h(
+        "tr",
+        h("th", "true ↓ predicted →", scope="col"),
+        *(h("th", name(n, 24), scope="col", class_="n") for n in names),
+    )
+    whole = h(
+        "table", h("thead", head), h("tbody", *(h("tr", *r) for r in rows)), class_="confusion"
+    )
+    text = (
+        "Each line is a true class, and each column a predicted one; shares are of the line. "
+        "Framed cells are right; the deeper its colour, the more of its line a cell holds."
+    )
+    parts = [h("p", text), h("div", whole, class_="box", tabindex="0"), per_class]
+    return [*parts, _pairs(results)] if len(names) > 3 else parts
+
+
+def _cell(said: list[Any], part: float, right: bool) -> Html:
+    style = f"--v:{part:.2f}"
+    return h("td", *said, class_="n right" if right else "n", style=style)
+
+
+def _class_table(results: ClassResults) -> Html:
+    """Precision and recall of each class."""
+    counts, names = results.confusion, results.labels.names
+    total, taken, right = counts.sum(axis=1), counts.sum(axis=0), counts.diagonal()
+    order = np.argsort(-total, kind="stable")[:MOST_CLASSES]
+    rows = []
+    for k in order:
+        recall, precision = "–", "–"
+        ends = None
+        if total[k]:
+            low, high = wilson(int(right[k]), int(total[k]))
+            recall, ends = scored(right[k] / total[k]), h("small", f"{low:.3f} to {high:.3f}")
+        if taken[k]:
+            precision = scored(right[k] / taken[k])
+        rows.append([name(names[k]), f"{total[k]:,}", joined([recall, ends]), precision])
+    header = ["class", "rows", "recall", "precision"]
+    title = h("h3", "Each class")
+    text = (
+        "Recall: the share of the class's rows that are found. Precision: the share of the rows "
+        "taken for the class that are of it. Below a recall stands Wilson's 95% interval."
+    )
+    more = len(names) - len(order)
+    rest = [h("p", f"{more:,} classes of fewer rows are left out.", class_="note")] if more else []
+    shown = table(header, rows, numbers=(1, 2, 3), class_="wide")
+    return h("div", title, h("p", text), shown, *rest)
+
+
+def _pairs(results: ClassResults) -> Html:
+    """The most frequent errors."""
+    names, wrong = results.labels.names, results.confusion.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_PAIRS]
+    total = results.confusion.sum(axis=1)
+    rows = [
+        [name(names[i]), name(names[j]), f"{wrong[i, j]:,}", share(wrong[i, j] / total[i])]
+        for i, j in zip(*np.unravel_index(order, wrong.shape), strict=True)
+        if wrong[i, j]
+    ]
+    if not rows:
+        return h("p", "No row is predicted wrong.")
+    header = ["true class", "predicted as", "rows", "share of the class"]
+    shown = table(header, rows, numbers=(2, 3), class_="wide")
+    return h("div", h("h3", "The most frequent errors"), shown)
+
+
+def dependence_section(results: Results) -> Html | None:
+    """What predictions are on average at each value of the features of most importance."""
+    dependences, estimator = results.dependences, results.estimator
+    if not dependences:
+        return None
+    names, kinds = feature_names(estimator), estimator.forest_.edges.categories
+    keep, outputs, y = [0], [], "mean prediction"
+    what: list[Any] = ["the mean prediction"]
+    if is_classifier(estimator):
+        keep, y = _classes_shown(dependences[0].means), "mean probability"
+        outputs = [estimator.classes_[k] for k in keep]
+        what = ["the mean probability of the classes that are most probable on average"]
+        if len(keep) == 1:
+            what = ["the mean probability of ", name(outputs[0], 40)]
+    dependences = [replace(d, means=d.means[:, keep]) for d in dependences]
+    means = np.concatenate([d.means.ravel() for d in dependences])
+    scale = y, float(means.min()), float(means.max())
+    shown = [
+        pictures.dependence_picture(d, names[d.feature], kinds.get(d.feature), outputs, scale)
+        for d in dependences
+    ]
+    text = (
+        f" of {dependences[0].n_rows:,} of the rows given, if all of them had this value of "
+        "the feature. All pictures have the same scale, so the steepest lines matter most. Ticks "
+        "on the axis are the deciles of the feature: where they lie apart, few rows support the "
+        "line. Effects of features that depend on one another are mixed."
+    )
+    intro = h("p", "Up: ", *what, text)
+    return section("dependence", "Partial dependence", intro, figures(*shown))
+
+
+def _classes_shown(means: np.ndarray) -> list[int]:
+    """The classes whose probabilities f64[g, C] are drawn: of two, the second."""
+    if means.shape[1] == 2:
+        return [1]
+    most = np.argsort(-means.mean(axis=0), kind="stable")[:MOST_CURVES]
+    return sorted(most.tolist())
+
+
+def drift_section(results: Results) -> Html | None:
+    """How the rows differ from what the model learned."""
+    drift = results.drift
+    if drift is None:
+        return None
+    names, order = feature_names(results.estimator), np.argsort(-drift.worst, kind="stable")
+    features = [f for f in order if drift.worst[f] > 0 or drift.missing[f] > 0][:MOST_DRIFTING]
+    text = (
+        "How the rows given differ from those of the training. Beyond the bins: numbers that lie "
+        "further out than the outermost bins of the training data are wide. Unknown: categories "
+        "that training did not see, or that were too rare to be learned. The model does not keep "
+        "how many values were missing in training."
+    )
+    if not features:
+        text = "No value is missing, beyond the bins, or of an unknown category."
+        return section("data", "Data", h("p", text))
+    rows = [
+        [name(names[f]), share(drift.beyond[f]), share(drift.unknown[f]), share(drift.missing[f])]
+        for f in features
+    ]
+    header = ["feature", "beyond the bins", "unknown", "missing"]
+    shown = table(header, rows, numbers=(1, 2, 3), class_="wide")
+    note = f"Shares of {drift.n_rows:,} rows."
+    if rest := len(names) - len(features):
+        note += f" {rest:,} other features have none of the three, or smaller shares."
+    return section("data", "Data", h("p", text), shown, h("p", note, class_="note"))
+
+
+def _anomaly_section(scores: np.ndarray, offset: float) -> Html:
+    """The scores of an isolation forest."""
+    flagged = float((scores < offset).mean())
+    shown = pictures.histogram_picture(
+        "Scores",
+        scores,
+        ("score: from -1, an anomaly, to 0", "rows"),
+        f"{share(flagged)} of {len(scores):,} rows are below {figure(offset)}: anomalies.",
+        offset,
+    )
+    return section("anomalies", "Anomalies", figures(shown))

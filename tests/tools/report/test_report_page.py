@@ -1,0 +1,245 @@
+"""The page of a report: it is whole, and says what is known of each kind of model."""
+
+import re
+
+import numpy as np
+import pytest
+from hostile import NAMES, SCRIPT, N, Page, hostile_report
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import r2_score
+
+import gpuforest
+from gpuforest.estimators import __all__ as ESTIMATORS
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3))
+CLASSES = np.where(X[:, 0] + RNG.normal(size=120) / 2 > 0, "yes", "no")
+NUMBERS = 2 * X[:, 0] + RNG.normal(size=120)
+
+
+def made(name, **params):
+    kind = getattr(gpuforest, name)
+    known = kind().get_params(deep=False)
+    few = {"max_iter": 4} if "max_iter" in known else {"n_estimators": 4}
+    few |= {"random_state": 0, "backend": "numpy"}
+    return kind(**{k: v for k, v in few.items() if k in known} | params)
+
+
+def fitted(name, **params):
+    return made(name, **params).fit(X, CLASSES if name.endswith("Classifier") else NUMBERS)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    return hostile_report()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_has_a_report_of_itself_and_of_rows(name):
+    model = fitted(name)
+    alone = Page(model.report())
+    assert ("h1", {}) in alone.elements
+    assert f"Report: {name}" in alone.text
+    assert "no rows were given" in alone.text
+    y = CLASSES if name.endswith("Classifier") else NUMBERS
+    if name in ("IsolationForest", "RandomTreesEmbedding"):
+        with pytest.raises(ValueError, match=f"this {name} has no target .*: leave out y"):
+            model.report(X, y)
+        page = Page(model.report(X[:30]))
+        assert "With the results of 30 rows" in page.text
+        keys = [own["id"] for own in page.all("section")]
+        own = ["anomalies"] if name == "IsolationForest" else ["importances"]
+        assert keys == ["checks", "model", *own, "data", "trees"]
+        return
+    found = Page(model.report(X[:30], y[:30]))
+    keys = [own["id"] for own in found.all("section")]
+    assert keys[:3] == ["checks", "model", "scores"]
+    assert keys[-4:] == ["importances", "dependence", "data", "trees"]
+    assert ("confusions" in keys) == ("curves" in keys) == name.endswith("Classifier")
+    assert ("residuals" in keys) == (not name.endswith("Classifier"))
+    assert [a["href"] for a in found.all("a")] == [f"#{key}" for key in keys]
+
+
+def test_pictures_say_what_they_show():
+    html = fitted("RandomForestClassifier", oob_score=True, n_estimators=30).report(X, CLASSES)
+    plots = re.findall(r"<svg[^>]*class=\"plot\".*?</svg>", html, re.S)
+    assert len(plots) == 3 + 3 + 3  # curves, dependence, and trees
+    for plot in plots:
+        assert 'role="img"' in plot
+        assert re.search(r"<title>[^<]+</title><desc>[^<]+</desc>", plot)
+    bars = [a for a in Page(html).all("span") if a.get("class") == "cellbar"]
+    assert bars
+    assert all(a["aria-hidden"] == "true" for a in bars)  # beside the same in words
+
+
+def test_hostile_names_are_text_and_nothing_else(hostile):
+    page = Page(hostile)
+    kinds = {name for name, _ in page.elements}
+    assert not kinds & {"script", "img", "iframe", "object", "link", "base", "form"}
+    for _, attributes in page.elements:
+        assert not [key for key in attributes if key.startswith("on")]
+        assert (attributes.get("href") or "#").startswith("#")
+    assert len(page.all("title")) == 1 + len(page.all("svg"))
+    for shown in (SCRIPT, '" onmouseover="alert(1)', "שלום עולם", "👩 café", "'\"&amp;<>"):
+        assert shown in page.text
+    assert "(empty)" in page.text
+    assert "(blank)" in page.text
+    assert r"a\nb\x00\u202ec" in page.text
+    assert "x" * 100 not in page.text
+    assert page.after("target").startswith(SCRIPT)
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", hostile)
+
+
+def test_the_page_loads_nothing(hostile):
+    page = Page(hostile)
+    policy = {"http-equiv": "Content-Security-Policy"}
+    assert any(
+        policy.items() <= meta.items() and "default-src 'none'" in meta["content"]
+        for meta in page.all("meta")
+    )
+    assert not re.search(r"https?:|//|url\(|@import", hostile)
+    assert not any("src" in attributes for _, attributes in page.elements)
+
+
+def test_a_file_is_the_same_text(tmp_path):
+    model = fitted("DecisionTreeClassifier")
+    assert model.report(X, CLASSES, path=tmp_path / "a.html") is None
+    assert (tmp_path / "a.html").read_text("utf-8") == model.report(X, CLASSES)
+    with pytest.raises(OSError, match="nowhere"):
+        model.report(path=tmp_path / "nowhere" / "a.html")
+
+
+def test_the_same_on_both_backends(backend):
+    model = fitted("ExtraTreesRegressor")
+    assert model.set_params(backend=backend).report(X, NUMBERS) == model.set_params(
+        backend="numpy"
+    ).report(X, NUMBERS)
+
+
+def test_a_fit_says_more_than_a_file(tmp_path):
+    model = fitted("RandomForestClassifier", oob_score=True, n_estimators=30, max_depth=3)
+    here = Page(model.report())
+    model.save(tmp_path / "model")
+    there = Page(gpuforest.load(tmp_path / "model").report())
+    for page in (here, there):
+        assert page.after("training rows").startswith("120")
+        assert page.after("trained with gpuforest").startswith(gpuforest.__version__)
+        assert page.after("classes").startswith("2: \nno\n, \nyes")
+        assert page.after("max_depth").startswith("3")
+    digest = "SHA-256 of the forest"
+    assert here.after(digest)[:64] == there.after(digest)[:64]
+    assert re.match(r"\d+\.\d\d\n", here.after("seconds of training"))
+    unknown = "seconds of training, memory of training, trained on the backend"
+    assert there.after("not recorded").startswith(unknown)
+
+
+def test_what_is_not_recorded_is_said_to_be_so():
+    model = fitted("RandomForestRegressor")
+    del model._training_, model._seconds_, model.backend_
+    told = Page(model.report()).after("not recorded")
+    assert told.startswith("training rows, seconds of training, memory of training, trained on")
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("name", ["RandomForestClassifier", "HistGradientBoostingRegressor"])
+def test_few_rows(name, n):
+    y = CLASSES if name.endswith("Classifier") else NUMBERS
+    page = Page(fitted(name).report(X[:n], y[:n]))
+    assert "Few rows." in page.text
+    assert f"With the results of {n} rows" in page.text
+
+
+def test_a_single_class():
+    model = made("RandomForestClassifier").fit(X[:3], ["a"] * 3)
+    page = Page(model.report(X[:3], ["a"] * 3))
+    assert "One class." in page.text
+    assert "curves" not in [a["id"] for a in page.all("section")]
+
+
+def test_numbers_that_do_not_vary():
+    model = made("RandomForestRegressor").fit(X, np.ones(120))
+    assert "R² is not defined." in Page(model.report(X, np.ones(120))).text
+
+
+@pytest.mark.parametrize("unit", [2.0**990, 2.0**-990])
+def test_huge_and_tiny_numbers(unit):
+    model = made("RandomForestRegressor").fit(X, NUMBERS * unit)
+    page = Page(model.report(X, NUMBERS * unit))
+    same = Page(made("RandomForestRegressor").fit(X, NUMBERS).report(X, NUMBERS))
+    assert page.after("R²")[:6] == same.after("R²")[:6]
+    assert "nan" not in page.text.replace("important", "")
+    assert not any("nan" in (a.get("d") or "") for a in page.all("path"))
+
+
+def test_several_outputs():
+    two = np.stack([CLASSES, np.where(X[:, 1] > 0, "yes", "no")], axis=1)
+    page = Page(made("RandomForestClassifier").fit(X, two).report(X, two))
+    assert "2 outputs, each a line here" in page.text
+    assert "accuracy, all outputs right" in page.text
+    numbers = np.stack([NUMBERS, -NUMBERS], axis=1)
+    page = Page(made("ExtraTreesRegressor").fit(X, numbers).report(X, numbers))
+    assert "R², mean of the outputs" in page.text
+    with pytest.raises(ValueError, match="y has 1 outputs, and the model predicts 2"):
+        made("ExtraTreesRegressor").fit(X, numbers).report(X, NUMBERS)
+
+
+def test_many_classes_are_listed_by_their_errors():
+    y = np.arange(120) % 40
+    page = Page(made("DecisionTreeClassifier", max_depth=2).fit(X, y).report(X, y))
+    assert "40 classes are too many for a matrix" in page.text
+    assert "The most frequent errors" in page.text
+
+
+def test_quantiles_are_judged_by_their_median():
+    model = made("RandomForestQuantileRegressor", default_quantiles=[0.1, 0.9]).fit(X, NUMBERS)
+    page = Page(model.report(X[:30], NUMBERS[:30]))
+    assert "these are results of its medians" in page.text
+    expected = r2_score(NUMBERS[:30], model.predict(X[:30], 0.5))
+    assert page.after("R²").startswith(f"{expected:.4f}")
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets", "error", "message"),
+    [
+        (None, CLASSES, ValueError, "y without X: pass the rows that y belongs to, too"),
+        (X[:, :2], CLASSES, ValueError, "X has 2 features, but .* is expecting 3 features"),
+        (X, CLASSES[:5], ValueError, "X has 120 rows, y has 5"),
+        (X, NUMBERS > 0, ValueError, "the target holds 'False', 'True', and .* 'no', 'yes'"),
+        (X[:0], CLASSES[:0], ValueError, "0 sample"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(rows, targets, error, message):
+    with pytest.raises(error, match=message):
+        fitted("RandomForestClassifier").report(rows, targets)
+
+
+def test_ensembles_of_others_are_refused():
+    model = gpuforest.BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, CLASSES)
+    with pytest.raises(TypeError, match="holds other estimators than gpuforest's trees"):
+        model.report(X, CLASSES)
+
+
+def test_two_trees_unfold():
+    model = fitted("RandomForestClassifier")
+    html = model.report()
+    shown = re.findall(r'<details class="whole">.*?<ul class="tree">', html, re.S)
+    assert len(shown) == 2
+    root = model.forest_.node_sums(0, 1)[0]
+    best = max(zip(root, ("no", "yes"), strict=True))
+    text = f"all rows<small> · {root.sum()} rows · <bdi>{best[1]}</bdi> "
+    assert text + f"{100 * best[0] / root.sum():.1f}%" in html
+
+
+def test_the_score_is_that_of_scikit_learn():
+    rows, y = load_iris(return_X_y=True)
+    model = made("RandomForestClassifier").fit(rows[::2], y[::2])
+    html = model.report(rows[1::2], y[1::2])
+    assert len(html) < 200_000
+    page = Page(html)
+    assert page.after("rows given").startswith("75")
+    assert page.after("accuracy").startswith(f"{model.score(rows[1::2], y[1::2]):.4f}")
+
+
+def test_the_hostile_names_are_as_many_as_rows_need():
+    assert len(set(NAMES)) == len(NAMES) < N

@@ -1,0 +1,236 @@
+"""What a report tells: scores as scikit-learn's, intervals, importances, drift, leaks."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn import metrics
+from sklearn.inspection import partial_dependence
+
+import gpuforest
+from gpuforest.tools.report import effects
+from gpuforest.tools.report.results import Results
+from gpuforest.tools.report.rows import Rows, aligned, alone, drift
+from gpuforest.tools.report.scores import class_results, number_results, samples, wilson
+
+RNG = np.random.default_rng(0)
+N = 300
+X = RNG.normal(size=(N, 4))
+CLASSES = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + RNG.normal(size=N) / 2, [-0.5, 0.8])]
+NUMBERS = 3 * X[:, 0] - X[:, 1] + RNG.normal(size=N)
+
+
+def forest(name="RandomForestClassifier", **params):
+    kind = getattr(gpuforest, name)
+    return kind(10, random_state=0, backend="numpy", **params)
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 5), (3, 7), (50, 50), (812, 1000)])
+def test_wilson_is_that_of_scipy(right, n):
+    expected = binomtest(right, n).proportion_ci(method="wilson")
+    # another order of the same operations
+    assert wilson(right, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_samples_are_drawn_with_replacement_and_the_same_again():
+    first, second, *_ = samples(200)
+    assert first.sum() == second.sum() == 200
+    assert (first != second).any()
+    assert 0.3 < np.mean(first == 0) < 0.44  # 1 / e on average
+    assert np.array_equal(next(samples(200)), first)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_of_classes_are_those_of_scikit_learn(n_classes):
+    y = CLASSES if n_classes == 3 else np.where(CLASSES == "a", "a", "b")
+    model = forest(max_depth=3).fit(X[::2], y[::2])
+    proba, truth = model.predict_proba(X[1::2]), y[1::2]
+    found = class_results(aligned(model.classes_, truth), proba)
+    scores = {score.name: score for score in found.scores}
+    predicted = model.predict(X[1::2])
+    if n_classes == 2:
+        auc = metrics.roc_auc_score(truth, proba[:, 1])
+        area, brier = "ROC AUC", metrics.brier_score_loss(truth == "b", proba[:, 1])
+    else:
+        auc = metrics.roc_auc_score(truth, proba, multi_class="ovr")
+        area = "ROC AUC, mean of one class against the others"
+        brier = np.mean(((truth[:, None] == model.classes_) - proba) ** 2) * 3
+    expected = {
+        "accuracy": metrics.accuracy_score(truth, predicted),
+        "balanced accuracy": metrics.balanced_accuracy_score(truth, predicted),
+        area: auc,
+        "log loss": metrics.log_loss(truth, proba),
+        "Brier score": brier,
+    }
+    for name, value in expected.items():
+        # sums in another order
+        assert scores[name].value == pytest.approx(value, rel=1e-9), name
+        assert scores[name].low < value < scores[name].high
+    assert [s.name for s in found.scores if s.less] == ["log loss", "Brier score"]
+    assert np.array_equal(found.confusion, metrics.confusion_matrix(truth, predicted))
+    assert len(found.curves) == (1 if n_classes == 2 else 3)
+    curve = found.curves[0]
+    truth = truth == curve.name
+    assert curve.auc == metrics.roc_auc_score(truth, proba[:, model.classes_ == curve.name][:, 0])
+    mean, share, low, high, n = curve.calibration
+    assert n.sum() == len(truth)
+    assert (share * n).sum() == pytest.approx(truth.sum())  # products of quotients
+    assert ((low <= share) & (share <= high)).all()
+    assert (np.diff(mean) > 0).all()
+
+
+def test_scores_of_numbers_are_those_of_scikit_learn():
+    model = forest("RandomForestRegressor").fit(X[::2], NUMBERS[::2])
+    y, predicted = NUMBERS[1::2], model.predict(X[1::2])
+    found = number_results(y, predicted)
+    expected = [
+        metrics.r2_score(y, predicted),
+        metrics.mean_absolute_error(y, predicted),
+        metrics.root_mean_squared_error(y, predicted),
+    ]
+    for score, value in zip(found.scores, expected, strict=True):
+        assert score.value == pytest.approx(value, rel=1e-9)  # sums in another order
+        assert score.low < value < score.high
+    assert np.array_equal(found.residuals, y - predicted)
+    assert found.bands.shape == (4, 10)
+    assert (np.diff(found.bands[0]) > 0).all()
+
+
+def test_intervals_hold_the_score_of_other_rows():
+    # of 200 samples of one origin, about 190 intervals hold what all rows have
+    rng, share = np.random.default_rng(1), 0.8
+    hits = 0
+    for _ in range(200):
+        right = int((rng.uniform(size=90) < share).sum())
+        low, high = wilson(right, 90)
+        hits += low <= share <= high
+    assert 180 <= hits <= 199
+
+
+def test_labels_beside_other_types():
+    found = aligned(np.array([0, 1]), np.array([1.0, 0.0, 1.5]))
+    assert found.names.tolist() == [0, 1, 1.5]
+    assert found.known.tolist() == [0, 1]
+    assert found.codes.tolist() == [1, 0, 2]
+    assert found.unknown.tolist() == [2]
+    with pytest.raises(ValueError, match="the target holds '7', and the model's classes are"):
+        aligned(np.array([0, 1]), np.array([7]))
+
+
+def test_unknown_and_absent_classes():
+    model = forest().fit(X[:200], CLASSES[:200])
+    y = np.where(CLASSES[200:] == "a", "new", "b")
+    results = Results.of(model, X[200:], y)
+    assert results.classes.labels.names.tolist() == ["a", "b", "c", "new"]
+    assert results.scores[0].value == np.mean(model.predict(X[200:]) == y)
+    assert "log loss" not in [s.name for s in results.scores]
+
+
+def test_permutation_decreases_are_those_of_permuted_rows():
+    model = forest("RandomForestRegressor").fit(X[:200], NUMBERS[:200])
+    rows = Rows.read(model, X[200:], NUMBERS[200:])
+    found = effects.permuted(rows, model.feature_importances_)
+    assert found.features[:2].tolist() == [0, 1]
+    assert found.score == pytest.approx(model.score(X[200:], NUMBERS[200:]))  # another unit
+    assert found.mean[0] > 4 * found.std[0] > 0
+    again = effects.permuted(rows, model.feature_importances_)
+    assert np.array_equal(found.mean, again.mean)
+
+
+def test_dependence_is_that_of_scikit_learn():
+    model = forest("RandomForestRegressor").fit(X[:200], NUMBERS[:200])
+    found = effects.dependence(Rows.read(model, X[200:], NUMBERS[200:]), 0)
+    expected = partial_dependence(
+        model, X[200:], [0], custom_values={0: found.values}, method="brute"
+    )
+    # means of the same predictions
+    assert found.means[:, 0] == pytest.approx(expected["average"][0], rel=1e-12)
+    assert found.shares is None
+
+
+def test_dependence_on_categories_and_missing_values():
+    pd = pytest.importorskip("pandas")
+    kind = np.where(X[:, 0] > 0, "high", np.where(X[:, 0] > -1, "low", None))
+    frame = pd.DataFrame({"kind": kind, "x": X[:, 1]})
+    model = forest("RandomForestRegressor").fit(frame, NUMBERS)
+    found = effects.dependence(Rows.read(model, frame, NUMBERS), 0)
+    names = [model.forest_.edges.categories[0][int(v)] for v in found.values]
+    assert names == ["high", "low"]
+    assert found.shares.sum() == 1
+    assert found.means[0, 0] > found.means[1, 0]
+    only = Rows.read(model, frame[:1], NUMBERS[:1])
+    assert effects.dependence(only, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [
+        ("RandomForestClassifier", True),
+        ("ExtraTreesRegressor", False),
+        ("AdaBoostClassifier", True),
+        ("HistGradientBoostingClassifier", True),
+    ],
+)
+def test_errors_by_trees_end_at_that_of_all(name, classes):
+    params = {"max_iter" if "Hist" in name else "n_estimators": 9, "random_state": 0}
+    y = CLASSES if classes else NUMBERS
+    model = getattr(gpuforest, name)(**params).fit(X[:200], y[:200])
+    n, errors = effects.staged_error(Rows.read(model, X[200:], y[200:]))
+    assert n[0] == 1
+    assert n[-1] == getattr(model, "n_iter_", 9)
+    # R² is computed in another order
+    assert errors[-1] == pytest.approx(1 - model.score(X[200:], y[200:]), abs=1e-12)
+    if hasattr(model, "staged_score"):
+        stages = list(model.staged_score(X[200:], y[200:]))
+        assert errors.tolist() == pytest.approx([1 - stages[i - 1] for i in n])
+
+
+def test_a_median_of_trees_has_no_stages():
+    model = gpuforest.AdaBoostRegressor(n_estimators=5, random_state=0).fit(X, NUMBERS)
+    assert effects.staged_error(Rows.read(model, X, NUMBERS)) is None
+
+
+@pytest.mark.parametrize("values", [40, N])  # a bin for each, and bins of several
+def test_training_rows_are_not_beyond_their_bins(values):
+    rows = X[np.arange(N) % values]
+    model = forest("RandomForestRegressor", max_bins=255 if values < 200 else 60).fit(rows, NUMBERS)
+    found = drift(Rows.read(model, rows, NUMBERS))
+    assert (found.beyond == 0).all() if values < 200 else (found.beyond < 0.05).all()
+    moved = rows.copy()
+    moved[:30, 2], moved[:60, 3] = 1e9, np.nan
+    found = drift(Rows.read(model, moved, NUMBERS))
+    assert found.beyond[2] == pytest.approx(0.1, abs=0.03)  # some others may be, too
+    assert found.missing.tolist() == [0, 0, 0, 0.2]
+
+
+def test_unknown_categories():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"kind": np.where(X[:, 0] > 0, "p", "q"), "x": X[:, 1]})
+    model = forest().fit(frame, CLASSES)
+    frame.loc[:29, "kind"] = "new"
+    found = drift(Rows.read(model, frame, None))
+    assert found.unknown[0] == 0.1
+    assert np.isnan(found.unknown[1])
+    assert np.isnan(found.beyond[0])
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_a_feature_that_alone_predicts_all_is_found(classes):
+    y = CLASSES if classes else NUMBERS
+    leaky = X.copy()
+    leaky[:, 2] = np.unique(CLASSES, return_inverse=True)[1] if classes else NUMBERS
+    model = forest("RandomForestClassifier" if classes else "RandomForestRegressor").fit(leaky, y)
+    score, base = alone(Rows.read(model, leaky, y))
+    assert score.argmax() == 2
+    assert 1 - score[2] < 0.02 * (1 - base)
+    assert (1 - np.delete(score, 2) > 0.1 * (1 - base)).all()
+    assert alone(Rows.read(model, leaky[:40], y[:40])) is None
+
+
+def test_work_is_bounded_for_many_trees():
+    model = forest().fit(X, CLASSES)
+    rows = Rows.read(model, X, CLASSES)
+    trees = model.estimators_
+    steps = sum(np.log2(model.forest_.n_nodes / 10 + 1) for _ in trees) * 200
+    assert effects._most(rows, int(steps) + 1, 250) == 200
+    assert effects._most(rows, 10, 250) == effects.FEWEST_ROWS
+    assert effects._most(rows, 10**9, 250) == 250
