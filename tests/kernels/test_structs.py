@@ -117,6 +117,7 @@ def test_a_launch_refuses_wrong_arrays(cuda, dtype, order, fault):
 
 TEXT = f"""
 typedef unsigned char u8;
+typedef int i32;
 typedef long long i64;
 #define CODE u8
 {text_of(Codes)}
