@@ -8,12 +8,13 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from gpuforest.cli.show import say
+from gpuforest.cli.output import say
 from gpuforest.common.errors import BackendError
 
 # what a user can mend; anything else is a defect of ours and keeps its traceback
@@ -59,28 +60,42 @@ def interrupt_after() -> Iterator[None]:
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     with interrupt_after():  # slow imports, here: an interrupt of them is quiet too
-        from gpuforest.cli import (
-            evaluate,
-            explain,
-            export,
-            inspect,
-            plot,
-            predict,
-            report,
-            train,
-            warmup,
-        )
+        from gpuforest.cli import inspect, plot, predict, train
+        from gpuforest.cli.options import declare
 
     top = Parser(prog="gpuforest", description="Random forests from the command line.")
     top.add_argument("--version", action="version", version=f"gpuforest {version('gpuforest')}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (train, predict, explain, evaluate, inspect, plot, report, export, warmup):
-        name = module.__name__.rpartition(".")[2]
-        summary = (module.__doc__ or "").splitlines()[0]
+    for name, summary, add_arguments, run in (
+        ("train", "Train a model on a file, and save it.", train.add_arguments, train.run),
+        *predict.COMMANDS,
+        inspect.INSPECT,
+        *plot.COMMANDS,
+        inspect.EXPORT,
+        (
+            "warmup",
+            "Compile the kernels that are not on disk yet.",
+            lambda command: declare(command, "--n-jobs N  processes (default: one for each core)"),
+            warm_up_kernels,
+        ),
+    ):
         command = commands.add_parser(name, help=summary, description=summary)
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        add_arguments(command)
+        command.set_defaults(run=run)
     return top
+
+
+def warm_up_kernels(arguments: argparse.Namespace) -> None:
+    """Compile and say how long it took."""
+    from gpuforest.kernels.build import warm_up
+
+    n_jobs = (os.cpu_count() or 1) if arguments.n_jobs is None else arguments.n_jobs
+    if n_jobs < 1:
+        raise ValueError(f"--n-jobs must be at least 1, not {n_jobs}")
+    begin = time.monotonic()
+    n_compiled, n_all = warm_up(n_jobs)
+    seconds = time.monotonic() - begin
+    say(f"compiled {n_compiled} kernels in {seconds:.0f} s; {n_all} are on disk")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,12 +114,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             say("interrupted")
             return INTERRUPTED
         except USER_ERRORS as error:
-            say(explain(error))
+            say(message_of(error))
             return USAGE
     return 0
 
 
-def explain(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The message of an exception, without the number of the system's error."""
     if isinstance(error, OSError) and error.strerror is not None:
         where = f"{os.fspath(error.filename)!s}: " if error.filename is not None else ""

@@ -1,4 +1,5 @@
-"""Estimator parameters as options, made from signatures, constraints and docstrings."""
+"""Options of the commands, made from tables of text, and from the signatures, constraints and
+docstrings of the estimators."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ ESTIMATORS: dict[tuple[str, str], Any] = {
 }
 # options that have another name in other models
 INSTEAD = {"n_estimators": "max_iter", "max_iter": "n_estimators"}
-# what an option says that means something else in each model
+# help for parameters that mean something else in each model
 SAYS = {
     "loss": "What a row loses by its error: linear, square or exponential in adaboost; the others "
     "in boosting, log_loss for classes",
@@ -38,6 +39,81 @@ SAYS = {
 }
 NO_OPTION = "estimator"  # of bagging and adaboost: their trees take the options of a tree
 PREFIX = "parameter "  # of the options' names among the parsed arguments
+
+# what some words of the tables stand for
+INTEGERS, REPEATED = ("N", "D"), ("COLS", "WORDS")
+
+MODEL = "MODEL  a file that `gpuforest train` wrote"
+FILE = (
+    "CSV with a header line (also .gz, .bz2, .xz, .zst), Parquet, a folder of Parquet files, or - "
+    "for standard input"
+)
+DATA = f"DATA  {FILE}"
+JSON = "--json  print one JSON object instead of the summary"
+READING = """\
+--decimal C  the decimal mark of numbers (default: .)
+--thousands C  the mark between groups of digits
+--missing WORDS  markers of missing values, separated by commas, beside empty fields, NA, ? and \
+others; may be repeated (write --missing=- for -)
+--units CHARS  characters to ignore around numbers, such as '$%%'
+--dates COLS  columns of dates, separated by commas: each becomes four columns of numbers, \
+COL_year, COL_month, COL_weekday (0 is Monday) and COL_seconds (since 1970)
+--date-format F  how dates are written, such as %%d/%%m/%%Y (default: as 2020-12-31, with a time \
+or without)"""
+
+
+def declare(command: Any, *tables: str) -> None:
+    """Add the options of tables, in which each line has an option, what it takes, two blanks, help.
+
+    A word in capitals is an argument without a flag, and an option that takes nothing is a switch.
+    "!" marks a required option, and "|" separates the words that may be chosen.
+    """
+    for line in "\n".join(tables).splitlines():
+        head, _, text = line.partition("  ")
+        flag, _, takes = head.partition(" ")
+        how: dict[str, Any] = {"help": text}
+        if flag.isupper():
+            command.add_argument(flag.lower(), metavar=flag, **how)
+            continue
+        if takes.endswith("!"):
+            how["required"], takes = True, takes[:-1]
+        if not takes:
+            how["action"] = "store_true"
+        elif "|" in takes:
+            words = takes.split("|")
+            is_number = words[0].isdigit()
+            how |= {"choices": [*map(int, words)], "type": int} if is_number else {"choices": words}
+        else:
+            how["metavar"] = takes
+            if takes in INTEGERS:
+                how["type"] = int
+            if takes in REPEATED:
+                how["action"] = "append"
+        command.add_argument(flag, **how)
+
+
+def declare_reading(command: argparse.ArgumentParser, kept: bool = True) -> None:
+    """Add the options that say how a file is written; `kept`: a model has them from training."""
+    text = "In place of what the model was trained with." if kept else None
+    declare(command.add_argument_group("how the data are written", text), READING)
+
+
+def declare_runtime(command: argparse.ArgumentParser) -> None:
+    """Add threads and backend."""
+    add_parameter(command, "n_jobs", Kinds(integer=True), "threads (default: -1, all cores)")
+    add_parameter(command, "backend", Kinds(text=True), "a backend's name (default: auto)")
+
+
+def options_of(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Those of the named options that the command has and the user gave, as a function's
+    arguments."""
+    values = vars(arguments)
+    return {name: values[name] for name in names if values.get(name) is not None}
+
+
+def default_of(function: Any, name: str) -> Any:
+    """The default of a function's argument, for an option's help."""
+    return inspect.signature(function).parameters[name].default
 
 
 @dataclass(eq=False)
@@ -103,30 +179,31 @@ class Kinds:
         raise argparse.ArgumentTypeError(f"{text!r} is not {self}")
 
     def __str__(self) -> str:
-        names = [
-            *(["bytes as 500MB or 2GiB"] if self.size else []),
-            *(["an integer"] if self.integer else []),
-            *(["a number"] if self.real else []),
-            *(["true or false"] if self.boolean else []),
-            *(["a list or dict as in Python"] if self.literal else []),
-            *sorted(self.words),
-            *(["a name"] if self.text else []),
-            *(["none"] if self.none else []),
+        allowed = [
+            ("bytes as 500MB or 2GiB", self.size),
+            ("an integer", self.integer),
+            ("a number", self.real),
+            ("true or false", self.boolean),
+            ("a list or dict as in Python", self.literal),
+            *((word, True) for word in sorted(self.words)),
+            ("a name", self.text),
+            ("none", self.none),
         ]
+        names = [name for name, is_allowed in allowed if is_allowed]
         return ", ".join(names[:-1]) + (" or " if names[1:] else "") + names[-1]
 
 
 def byte_count(text: str) -> int:
     """The bytes that a number with a unit stands for: 500MB, 1.5 GiB."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT])(I?)B", text.upper())
-    if found is None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT])(I?)B", text.upper())
+    if match is None:
         raise ValueError(f"{text!r} is no number with a unit")
-    base = 1024 if found[3] else 1000
-    power = 1 + "KMGT".index(found[2])
-    return round(float(found[1]) * float(base**power))
+    base = 1024 if match[3] else 1000
+    power = 1 + "KMGT".index(match[2])
+    return round(float(match[1]) * float(base**power))
 
 
-def add_estimator_options(command: argparse.ArgumentParser) -> None:
+def declare_parameters(command: argparse.ArgumentParser) -> None:
     """Give a command one option for every parameter of any estimator."""
     group = command.add_argument_group(
         "the estimator's parameters", "As in Python, with - for _ in their names."
@@ -136,18 +213,17 @@ def add_estimator_options(command: argparse.ArgumentParser) -> None:
         for estimator in users:
             for constraint in estimator._parameter_constraints[name]:
                 kinds.add(constraint)
-        add_option(group, name, kinds, describe(name, users, kinds))
+        add_parameter(group, name, kinds, describe(name, users, kinds))
 
 
-def add_option(group: Any, name: str, kinds: Kinds, text: str) -> None:
+def add_parameter(group: Any, name: str, kinds: Kinds, text: str) -> None:
     """Add one parameter's option to a group or parser; absent unless it is given."""
-    flag = flag_of(name)
     how: dict[str, Any] = {"dest": PREFIX + name, "default": argparse.SUPPRESS}
     if kinds.is_switch:
         how["action"] = argparse.BooleanOptionalAction
     else:
         how |= {"type": kinds, "metavar": "X"}
-    group.add_argument(flag, help=text.replace("%", "%%"), **how)
+    group.add_argument(flag_of(name), help=text.replace("%", "%%"), **how)
 
 
 def flag_of(name: str) -> str:
@@ -179,36 +255,36 @@ def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
     if (model, task) not in ESTIMATORS:
         raise ValueError(f"--model {model} is not for {task}")
     estimator = ESTIMATORS[model, task]
-    known = inspect.signature(estimator).parameters
-    if NO_OPTION in known:
+    signature = inspect.signature(estimator).parameters
+    if NO_OPTION in signature:
         tree = ESTIMATORS["tree", task]
-        its = inspect.signature(tree).parameters.keys() - known.keys()
-        of_tree = {name: value for name, value in given.items() if name in its}
-        given = {name: value for name, value in given.items() if name not in its}
+        only_trees = inspect.signature(tree).parameters.keys() - signature.keys()
+        of_tree = {name: value for name, value in given.items() if name in only_trees}
+        given = {name: value for name, value in given.items() if name not in only_trees}
         # what is not given stays as in the tree that None stands for, such as its depth
         given[NO_OPTION] = estimator().estimator_.set_params(**of_tree) if of_tree else None
     for name in given:
-        if name not in known:
+        if name not in signature:
             other = INSTEAD.get(name, "")
-            hint = f"; there it is {flag_of(other)}" if other in known else ""
+            hint = f"; there it is {flag_of(other)}" if other in signature else ""
             raise ValueError(f"{flag_of(name)} is no option of a {task} {model}{hint}")
-    defaults: dict[str, Any] = {"n_jobs": -1} if "n_jobs" in known else {}
-    if "bootstrap" in known and "oob_score" in known:
-        defaults["oob_score"] = given.get("bootstrap", known["bootstrap"].default)
+    defaults: dict[str, Any] = {"n_jobs": -1} if "n_jobs" in signature else {}
+    if "bootstrap" in signature and "oob_score" in signature:
+        defaults["oob_score"] = given.get("bootstrap", signature["bootstrap"].default)
     return estimator(**(defaults | given))
 
 
 def describe(name: str, users: list[Any], kinds: Kinds) -> str:
     """First sentence of a parameter's documentation, what it takes, and who has it."""
-    told = (documentation(estimator, name) for estimator in users)
-    text = SAYS.get(name) or next(filter(None, told), "")
+    sentences = (documentation(estimator, name) for estimator in users)
+    text = SAYS.get(name) or next(filter(None, sentences), "")
     if name == "n_jobs":
         default = "-1, all cores"
     elif name == "oob_score":
         default = "on for a bootstrapped forest"
     else:
-        signatures = [inspect.signature(estimator).parameters[name] for estimator in users]
-        default = " | ".join(dict.fromkeys(str(s.default) for s in signatures))
+        defaults = (default_of(estimator, name) for estimator in users)
+        default = " | ".join(dict.fromkeys(map(str, defaults)))
     notes = [] if kinds.is_switch else [str(kinds)]
     notes.append(f"default: {default}")
     pairs = {pair for pair, estimator in ESTIMATORS.items() if estimator in users}
@@ -220,6 +296,6 @@ def describe(name: str, users: list[Any], kinds: Kinds) -> str:
 def documentation(estimator: type, name: str) -> str:
     """First sentence of a parameter in a numpydoc docstring, or nothing."""
     doc = inspect.getdoc(estimator) or ""
-    found = re.search(rf"^{name} *:[^\n]*\n((?:[ ]+[^\n]*\n|\n)*)", doc + "\n", re.MULTILINE)
-    text = " ".join(found[1].split("\n\n")[0].split()) if found else ""
+    match = re.search(rf"^{name} *:[^\n]*\n((?:[ ]+[^\n]*\n|\n)*)", doc + "\n", re.MULTILINE)
+    text = " ".join(match[1].split("\n\n")[0].split()) if match else ""
     return re.split(r"(?<=[^.]\.) (?=[A-Z`])", text)[0].rstrip(".")

@@ -1,32 +1,145 @@
-"""Output of the commands: to a file, which is whole or not there, a pipe or a device."""
+"""What the commands write and print: files that are whole or not there, progress, summaries."""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
+import numpy as np
+
+from gpuforest.common.progress import listening
 from gpuforest.data.files import PARQUET, named_files
 from gpuforest.data.libraries import require_pyarrow
 from gpuforest.export.container import is_stream, replaced
 
+# control characters, and those that change the direction of text
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+SHOWN_CATEGORIES = 20
+SHOWN_IMPORTANCES = 10  # in a summary; --json gives all
 
-def writable(path: str, *inputs: str | None) -> Path:
-    """The path, if a file can be written there: asked before the work, not after it.
+Rows = list[tuple[str, str]]  # lines of a summary: a name and a value
 
-    Parameters
-    ----------
-    path : what to write
-    inputs : what the command reads, which must not be overwritten
 
-    Raises
-    ------
-    OSError : nothing can be written there
-    ValueError : it is one of the inputs
+def printable(text: str) -> str:
+    """Text whose characters steer no terminal: an escape is shown as \\x1b."""
+    return UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def say(message: str) -> None:
+    """Print one line on stderr."""
+    print("gpuforest:", printable(" ".join(message.split())), file=sys.stderr)
+
+
+def done(message: str, out: Path | None) -> None:
+    """Print that a file was written, where standard output is not that file."""
+    if out is not None and not is_stdout(out):
+        print(printable(f"{message} {out}"))
+
+
+@contextmanager
+def progress_bar() -> Iterator[dict[str, float]]:
+    """A bar for each stage on stderr if it is a terminal; gives the seconds by stage."""
+    if not sys.stderr.isatty():
+        with listening() as seconds:
+            yield seconds
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                for task in tasks.values():  # stages follow one another
+                    bar.update(task, total=1, completed=1)
+                    bar.stop_task(task)
+                tasks[stage] = bar.add_task(stage, total=None)
+            # a stage that never counts has a bar that only moves
+            bar.update(tasks[stage], completed=done, total=total if done else None)
+
+        with listening(show) as seconds:
+            yield seconds
+
+
+def print_facts(
+    facts: dict[str, Any], as_json: bool, summary: Callable[[dict[str, Any]], Rows], title: str
+) -> None:
+    """Facts as one JSON object, or as their summary: a table on a terminal, aligned text
+    elsewhere."""
+    if as_json:
+        print(json.dumps(facts, default=plain, allow_nan=False))
+        return
+    rows = [(name, printable(" ".join(value.split("\n")))) for name, value in summary(facts)]
+    if not sys.stdout.isatty():
+        width = max(len(name) for name, _ in rows)
+        for name, value in rows:
+            print(f"{name:<{width}}  {value}")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, show_header=False)
+    for name, value in rows:
+        table.add_row(Text(name), Text(value))  # Text: brackets in names are no markup
+    Console().print(table)
+
+
+def plain(value: Any) -> Any:
+    """A NumPy value as a Python one, for JSON."""
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+def listing(name: str, lines: list[str]) -> Rows:
+    """Several lines under one name."""
+    return [(name if i == 0 else "", line) for i, line in enumerate(lines)]
+
+
+def category_rows(facts: dict[str, Any]) -> Rows:
+    """The categorical features and how many categories each has, if there are some."""
+    counts = [f"{n:,} {name}" for name, n in facts["categories"].items()]
+    shown = ", ".join(counts[:SHOWN_CATEGORIES])
+    more = len(counts) - SHOWN_CATEGORIES
+    return [("categories", shown + f" and {more:,} more" * (more > 0))] if counts else []
+
+
+def oob_rows(facts: dict[str, Any]) -> Rows:
+    """The out-of-bag score, if there is one."""
+    if facts["oob_score"] is None:
+        return []
+    return [(f"out-of-bag {facts['score']}", f"{facts['oob_score']:.4f}")]
+
+
+def importance_rows(facts: dict[str, Any]) -> Rows:
+    """The most important features, those of no importance left out."""
+    largest = list(facts["importances"].items())[:SHOWN_IMPORTANCES]
+    return listing("importance", [f"{value:.3f} {name}" for name, value in largest if value > 0])
+
+
+def in_brackets(classes: list[Any] | None, most: int = 6) -> str:
+    """Classes in brackets, the first few by name."""
+    if classes is None:
+        return ""
+    if isinstance(classes[0], list):
+        return f" ({len(classes)} outputs of {', '.join(str(len(c)) for c in classes)} classes)"
+    names = ", ".join(str(c) for c in classes[:most])
+    return f" ({len(classes)} classes: {names}{', ...' if len(classes) > most else ''})"
+
+
+def writable(path: str, *inputs: str | None, endings: tuple[str, ...] = ()) -> Path:
+    """The path, if a file can be written there, which is asked before the work and not after it.
+
+    Raises an OSError if nothing can be written there, and a ValueError if it is one of the inputs
+    or ends otherwise than it should.
     """
     out = Path(path)
     if out.is_dir():
@@ -36,12 +149,13 @@ def writable(path: str, *inputs: str | None) -> Path:
         raise FileNotFoundError(f"{folder}: no such directory")
     if not os.access(out if is_stream(out) else folder, os.W_OK):
         raise PermissionError(f"{out if is_stream(out) else folder}: no permission to write there")
-    if is_stream(out):
-        return out
-    if out.exists():
-        for given in filter(None, inputs):
-            if any(Path(file).exists() and out.samefile(file) for file in named_files(given)):
-                raise ValueError(f"--out {out} is the file {given}, which is read: choose another")
+    if out.exists() and not is_stream(out):
+        for name in filter(None, inputs):
+            if any(Path(file).exists() and out.samefile(file) for file in named_files(name)):
+                raise ValueError(f"--out {out} is the file {name}, which is read: choose another")
+    if endings and out.suffix.lower() not in endings:
+        shown = ", ".join(endings[:-1]) + " or " * (len(endings) > 1) + endings[-1]
+        raise ValueError(f"--out {out}: a name that ends in {shown}")
     return out
 
 
@@ -53,25 +167,24 @@ def is_stdout(path: Path) -> bool:
         return False
 
 
-def require_format(out: Path) -> None:
-    """Raise an error unless a table can be written to a path of this name.
-
-    Raises
-    ------
-    ValueError : it ends otherwise than in .csv or .parquet
-    ImportError : Parquet without pyarrow
-    """
+def table_path(path: str | None, *inputs: str | None) -> Path | None:
+    """Where a table is written, once it is sure that it can be; None: to standard output."""
+    if path is None or is_stdout(Path(path)):
+        return None
+    out = writable(path, *inputs)
     if out.suffix.lower() in PARQUET:
         require_pyarrow()
     elif out.suffix.lower() != ".csv" and not is_stream(out):
         raise ValueError(f"--out {out}: a name that ends in .csv or .parquet")
+    return out
 
 
 @contextmanager
-def table_writer(out: Path | TextIO) -> Iterator[TableWriter]:
-    """A writer of a CSV or Parquet file, which is there when all is written, or of a stream."""
-    if not isinstance(out, Path):
-        yield CsvWriter(out)
+def table_writer(out: Path | None) -> Iterator[TableWriter]:
+    """A writer of a CSV or Parquet file, which is there when all is written, or of standard
+    output."""
+    if out is None:
+        yield CsvWriter(sys.stdout)
         return
     with replaced(out) as path:
         if out.suffix.lower() in PARQUET:

@@ -1,9 +1,8 @@
-"""Train a model on a file, and save it."""
+"""`train`: a model of a file, saved."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -17,23 +16,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from gpuforest import estimate_memory
-from gpuforest.cli.facts import (
-    category_rows,
-    importance_rows,
-    named,
-    oob_rows,
-    plain,
-)
-from gpuforest.cli.file_options import DATA, add_reading_options, names_of, reading_of, source_of
-from gpuforest.cli.options import (
-    ESTIMATORS,
-    add_estimator_options,
-    given_parameters,
-    make_estimator,
-)
-from gpuforest.cli.output import writable
-from gpuforest.cli.show import print_rows, progress_bar, say
-from gpuforest.cli.streaming import Streamed, TableBlocks, binned, streams
+from gpuforest.cli import files, options, output
 from gpuforest.common.progress import stage
 from gpuforest.data.advice import nearly_numbers
 from gpuforest.data.binned import Labels
@@ -42,57 +25,30 @@ from gpuforest.data.frames import listed
 from gpuforest.data.values import Reading
 from gpuforest.inspection.model_facts import finite, model_facts
 
+REQUIRED = """\
+--target COLUMN!  the column to predict
+--out MODEL!  the model file to write"""
+TASK = f"""\
+--task auto|classification|regression  auto: classification if the target holds strings, booleans, \
+or at most {MAX_CLASSES} distinct whole numbers that occur twice on average (default: auto)"""
+OPTIONS = """\
+--weight COLUMN  the column of sample weights
+--drop COLS  columns to leave out, separated by commas; may be repeated
+--categorical COLS  columns of numbers that are categories, separated by commas; may be repeated \
+(columns of strings are categories by themselves)
+--test FILE_OR_FRACTION  score the model on another file, or on a random fraction held out of DATA
+--drop-missing-target  leave out rows without a target, in place of refusing them"""
+
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    command.add_argument("data", metavar="DATA", help=DATA)
-    command.add_argument("--target", metavar="COLUMN", required=True, help="the column to predict")
-    command.add_argument("--out", metavar="MODEL", required=True, help="the model file to write")
-    command.add_argument(
-        "--task",
-        choices=("auto", "classification", "regression"),
-        default="auto",
-        help="auto: classification if the target holds strings, booleans, or at most "
-        f"{MAX_CLASSES} distinct whole numbers that occur twice on average (default: auto)",
-    )
-    command.add_argument(
-        "--model",
-        type=model_word,
-        choices=tuple(dict.fromkeys(model for model, _ in ESTIMATORS)),
-        default="forest",
-        help="(default: forest)",
-    )
-    command.add_argument("--weight", metavar="COLUMN", help="the column of sample weights")
-    command.add_argument(
-        "--drop",
-        metavar="COLS",
-        action="append",
-        default=[],
-        help="columns to leave out, separated by commas; may be repeated",
-    )
-    command.add_argument(
-        "--categorical",
-        metavar="COLS",
-        action="append",
-        default=[],
-        help="columns of numbers that are categories, separated by commas; may be repeated "
-        "(columns of strings are categories by themselves)",
-    )
-    command.add_argument(
-        "--test",
-        metavar="FILE_OR_FRACTION",
-        help="score the model on another file, or on a random fraction held out of DATA",
-    )
-    command.add_argument(
-        "--drop-missing-target",
-        action="store_true",
-        help="leave out rows without a target, in place of refusing them",
-    )
-    command.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of the summary"
-    )
-    add_reading_options(command, kept=False)
-    add_estimator_options(command)
+    options.declare(command, options.DATA, REQUIRED, TASK)
+    models = tuple(dict.fromkeys(model for model, _ in options.ESTIMATORS))
+    how: dict[str, Any] = {"type": model_word, "choices": models, "default": "forest"}
+    command.add_argument("--model", help="(default: forest)", **how)
+    options.declare(command, OPTIONS, options.JSON)
+    options.declare_reading(command, kept=False)
+    options.declare_parameters(command)
 
 
 def model_word(word: str) -> str:
@@ -108,48 +64,46 @@ def model_word(word: str) -> str:
 def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     fraction = as_fraction(arguments.test)
-    out = writable(arguments.out, arguments.data, arguments.test if fraction is None else None)
-    drop, categorical = names_of(arguments.drop), names_of(arguments.categorical)
-    reading = reading_of(arguments)
-    given = given_parameters(arguments)
-    with progress_bar() as seconds, ExitStack() as stack:
+    test_file = arguments.test if fraction is None else None
+    out = output.writable(arguments.out, arguments.data, test_file)
+    reading, given = files.reading_of(arguments), options.given_parameters(arguments)
+    with output.progress_bar() as seconds, ExitStack() as stack:
         names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
-        more = {"drop_missing_target": arguments.drop_missing_target, "reading": reading}
-        by_blocks = (
-            fraction is None and not arguments.drop_missing_target and streams(arguments.data)
-        )
-        table: Any
-        if by_blocks:
-            blocks = TableBlocks(arguments.data, **names, drop=drop, reading=reading)
-            table = blocks.first
+        names |= {"reading": reading}
+        drop, dropping = files.names_of(arguments.drop), arguments.drop_missing_target
+        blocks = None
+        if fraction is None and not dropping and files.streams(arguments.data):
+            blocks = files.TableBlocks(arguments.data, **names, drop=drop)
+            table: Any = blocks.first
         else:
-            table = load_table(arguments.data, **names, **more, drop=drop)
+            table = load_table(arguments.data, **names, drop=drop, drop_missing_target=dropping)
         require_dates(table, reading)
         strings = string_columns(table.frame)
         notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
         for note in notes:
-            say(note)
-        text = [*strings, arguments.target] if table.y.dtype.kind == "U" else strings
-        given |= categories(table, categorical, given)
+            output.say(note)
+        given |= categories(table, files.names_of(arguments.categorical), given)
         test = None
         if fraction is not None:
             table, test = split(table, fraction, given.get("random_state"))
-        elif arguments.test is not None:
-            test = load_table(arguments.test, **names, **more, features=table.names, text=text)
-        if by_blocks:
+        elif test_file is not None:
+            text = [*strings, arguments.target] if table.y.dtype.kind == "U" else strings
+            more = {"features": table.names, "text": text, "drop_missing_target": dropping}
+            test = load_table(test_file, **names, **more)
+        if blocks is not None:
             folder = None
             if "memory_limit" in given:
                 folder = Path(stack.enter_context(TemporaryDirectory(prefix="gpuforest-")))
-            table = binned(blocks, likely_estimator(arguments, given), given, folder)
-        task = arguments.task
+            table = files.binned(blocks, likely_estimator(arguments, given), given, folder)
+        task = arguments.task or "auto"
         if task == "auto":
             task = "classification" if is_class_target(table.y) else "regression"
-        estimator = make_estimator(arguments.model, task, given)
+        estimator = options.make_estimator(arguments.model, task, given)
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
         estimator.fit(table.X, table.y, sample_weight=table.weight)
-        estimator.source_ = source_of(reading, arguments.target)
+        estimator.source_ = files.source_of(reading, arguments.target)
         with stage("saving"):
             save(estimator, out)
         score = None
@@ -161,10 +115,7 @@ def run(arguments: argparse.Namespace) -> None:
     if test is not None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
-    if arguments.json:
-        print(json.dumps(facts, default=plain, allow_nan=False))
-    else:
-        print_rows(summary(facts), "gpuforest train")
+    output.print_facts(facts, arguments.json, summary, "gpuforest train")
 
 
 def save(estimator: Any, out: Path) -> None:
@@ -188,12 +139,12 @@ def save(estimator: Any, out: Path) -> None:
 
 def likely_estimator(arguments: argparse.Namespace, given: dict[str, Any]) -> Any:
     """An estimator of these parameters, before the target says what the task is."""
-    if arguments.task != "auto":
-        return make_estimator(arguments.model, arguments.task, given)
+    if arguments.task not in (None, "auto"):
+        return options.make_estimator(arguments.model, arguments.task, given)
     try:
-        return make_estimator(arguments.model, "classification", given)
+        return options.make_estimator(arguments.model, "classification", given)
     except ValueError:  # an option of regressions only
-        return make_estimator(arguments.model, "regression", given)
+        return options.make_estimator(arguments.model, "regression", given)
 
 
 def categories(table: Table, named: list[str], given: dict[str, Any]) -> dict[str, Any]:
@@ -214,7 +165,7 @@ def require_dates(table: Table, reading: Reading) -> None:
         raise ValueError(f"--dates: no feature of the name {listed(other)}")
 
 
-def describe(estimator: Any, table: Table | Streamed) -> dict[str, Any]:
+def describe(estimator: Any, table: Table | files.BinnedTable) -> dict[str, Any]:
     """Facts about the training, for a script."""
     return {
         "version": version("gpuforest"),
@@ -225,36 +176,36 @@ def describe(estimator: Any, table: Table | Streamed) -> dict[str, Any]:
     }
 
 
-def memory_of(estimator: Any, table: Table | Streamed) -> dict[str, int]:
+def memory_of(estimator: Any, table: Table | files.BinnedTable) -> dict[str, int]:
     """The memory that training will take, in bytes."""
     y = table.y.codes if isinstance(table.y, Labels) else table.y
     n_classes = len(np.unique(y)) if is_classifier(estimator) else 1
     n_rows, n_features = len(y), table.frame.shape[1]
-    found = estimate_memory(estimator, n_rows, n_features, n_classes=n_classes, dtype=np.float64)
-    return {**vars(found), "total": found.total}
+    memory = estimate_memory(estimator, n_rows, n_features, n_classes=n_classes, dtype=np.float64)
+    return {**vars(memory), "total": memory.total}
 
 
 def about(n_bytes: int) -> str:
     return f"about {n_bytes / 1e6:,.1f} MB"
 
 
-def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def summary(facts: dict[str, Any]) -> output.Rows:
     """The facts as lines for a reader."""
     rows = [
         ("data", f"{facts['data']}: {facts['rows']:,} rows, {facts['features']:,} features"),
-        ("target", f"{facts['target']}: {facts['task']}{named(facts['classes'])}"),
+        ("target", f"{facts['target']}: {facts['task']}{output.in_brackets(facts['classes'])}"),
         ("model", f"{facts['estimator']}, seed {facts['seed']}, backend {facts['backend']}"),
         ("size", f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, depth {facts['depth']:,}"),
         ("memory", f"{about(facts['memory']['total'])}, as estimated before"),
-        *category_rows(facts),
+        *output.category_rows(facts),
         ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in facts["seconds"].items())),
     ]
-    rows += oob_rows(facts)
+    rows += output.oob_rows(facts)
     if facts.get("test_score") is not None:
         rows.append(
             (f"test {facts['score']}", f"{facts['test_score']:.4f} on {facts['test_rows']:,} rows")
         )
-    rows += importance_rows(facts)
+    rows += output.importance_rows(facts)
     rows.append(("file", f"{facts['file']}, {facts['bytes']:,} bytes"))
     return rows
 

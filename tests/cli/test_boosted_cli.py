@@ -18,7 +18,7 @@ from gpuforest import (
     RandomForestClassifier,
 )
 from gpuforest.cli import main
-from gpuforest.cli.permutation import REPEATS, permutation_importances
+from gpuforest.cli.predict import REPEATS, permutation_importances
 from gpuforest.data.columns import Table
 from gpuforest.inspection.model_facts import rounds_facts, rounds_rows
 

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 import gpuforest
 from gpuforest.cli import main
-from gpuforest.cli.file_options import names_of
+from gpuforest.cli.files import names_of
 from gpuforest.data import files
 from gpuforest.data.frames import read_frame
 

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from gpuforest import RandomTreesEmbedding
 from gpuforest.cli import main
-from gpuforest.cli.show import printable
+from gpuforest.cli.output import printable
 
 COMMAND = [sys.executable, "-m", "gpuforest.cli"]
 QUICK = ["--backend", "numpy", "--random-state", "0"]

@@ -122,7 +122,7 @@ def test_a_failing_export_keeps_the_file_that_was_there(here, capsys, monkeypatc
         yield "half of"
         raise ValueError("no more")
 
-    monkeypatch.setattr("gpuforest.cli.export.tree_lines", half)
+    monkeypatch.setattr("gpuforest.cli.inspect.tree_lines", half)
     assert main(["export", "text", "forest", "--out", "old"]) == 2
     assert capsys.readouterr().err == "gpuforest: no more\n"
     assert (here / "old").read_text() == "kept"

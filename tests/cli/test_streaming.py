@@ -8,11 +8,11 @@ import pytest
 from engine import same_forest
 
 import gpuforest
-from gpuforest.cli import streaming, train
+from gpuforest.cli import files
 from gpuforest.cli.main import main
 from gpuforest.data import blocks
 
-N = 700
+N, STREAMS = 700, files.streams
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(
     {
@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def trained(monkeypatch, by_blocks, *options):
-    monkeypatch.setattr(train, "streams", streaming.streams if by_blocks else lambda _: False)
+    monkeypatch.setattr(files, "streams", STREAMS if by_blocks else lambda _: False)
     size = ["--max-iter", "4"] if "boosting" in options else ["--n-estimators", "30"]
     common = [*size, "--random-state", "3", "--drop", "id", "--dates", "when"]
     assert main(["train", "data", *common, *options, "--out", "model"]) == 0
