@@ -28,7 +28,7 @@ class KernelsHook(BuildHookInterface):
             return
         self.folder = tempfile.TemporaryDirectory()
         done = subprocess.run(
-            [sys.executable, "-m", "gpuforest.kernels.build", wanted, "--to", self.folder.name],
+            [sys.executable, "-m", "gpuforest.compiler.build", wanted, "--to", self.folder.name],
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [self.root, *sys.path]))},
         )

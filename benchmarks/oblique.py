@@ -32,7 +32,7 @@ from benchmarks import real, works
 from benchmarks.record import Log, table
 from benchmarks.synthetic import TASKS, with_holes
 from gpuforest import RandomForestClassifier, RandomForestRegressor, oblique
-from gpuforest.binning import BinEdges
+from gpuforest.engine.binning import BinEdges
 
 Array = np.ndarray
 Data = tuple[Any, Array, Any, Array]

@@ -23,9 +23,9 @@ import gpuforest
 from benchmarks import data
 from benchmarks.record import Log, table
 from benchmarks.stages import OPERATIONS
-from gpuforest import grow
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.common import progress
+from gpuforest.engine import grow
 
 MANY = (2, 16, 64)
 SECONDS: defaultdict[str, float] = defaultdict(float)  # of processors

@@ -25,6 +25,7 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from gpuforest.engine.reweighting import samme
 from gpuforest.plot import (
     plot_boundaries,
     plot_importances,
@@ -38,8 +39,7 @@ from gpuforest.plot import (
     plot_steps,
     plot_tree,
 )
-from gpuforest.plot.style import PALETTE
-from gpuforest.reweighting import samme
+from gpuforest.tools.plot.style import PALETTE
 
 FOLDER = Path(__file__).parent / "images"
 DPI, COLOURS = 100, 128  # few colours make small files

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gpuforest.common.errors import BackendError, ModelFormatError
     from gpuforest.data.binned import BinnedData
     from gpuforest.data.blocks import predict_blocks
+    from gpuforest.engine.memory import MemoryEstimate
     from gpuforest.estimators import (
         AdaBoostClassifier,
         AdaBoostRegressor,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
         oob_permutation_importance,
     )
     from gpuforest.estimators.proximities import impute_by_proximity
+    from gpuforest.explain.bias_variance import BiasVariance, bias_variance
+    from gpuforest.explain.proximities import class_prototypes, proximity_outliers
     from gpuforest.export.c import export_c
     from gpuforest.export.graphviz import export_graphviz
     from gpuforest.export.model_file import load
@@ -44,9 +47,6 @@ if TYPE_CHECKING:
     from gpuforest.export.sklearn import from_sklearn
     from gpuforest.export.text import export_text
     from gpuforest.export.walker import tree_nodes
-    from gpuforest.inspection.bias_variance import BiasVariance, bias_variance
-    from gpuforest.inspection.proximities import class_prototypes, proximity_outliers
-    from gpuforest.memory import MemoryEstimate
 
     __version__: str
 
@@ -101,10 +101,10 @@ _homes = {
     "available_backends": "backends",
     "register_backend": "backends",
     "BinnedData": "data.binned",
-    "BiasVariance": "inspection.bias_variance",
-    "bias_variance": "inspection.bias_variance",
+    "BiasVariance": "explain.bias_variance",
+    "bias_variance": "explain.bias_variance",
     "BorutaSelector": "estimators.boruta",
-    "MemoryEstimate": "memory",
+    "MemoryEstimate": "engine.memory",
     "estimate_memory": "estimators.memory",
     "category_codes": "export.model_tables",
     "export_c": "export.c",
@@ -115,8 +115,8 @@ _homes = {
     "tree_nodes": "export.walker",
     "from_sklearn": "export.sklearn",
     "load": "export.model_file",
-    "class_prototypes": "inspection.proximities",
-    "proximity_outliers": "inspection.proximities",
+    "class_prototypes": "explain.proximities",
+    "proximity_outliers": "explain.proximities",
     "impute_by_proximity": "estimators.proximities",
     "predict_blocks": "data.blocks",
     "oob_impurity_importance": "estimators.permutation",

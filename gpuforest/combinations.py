@@ -26,7 +26,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
-from gpuforest.nodes import (
+from gpuforest.engine.nodes import (
     FEATURE_SHIFT,
     MOST_COMBINED,
     OBLIQUE_BIN,
@@ -34,11 +34,11 @@ from gpuforest.nodes import (
     combined,
     is_leaf,
 )
-from gpuforest.nodes import unpack as unpack_nodes
+from gpuforest.engine.nodes import unpack as unpack_nodes
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges
-    from gpuforest.forest import Forest
+    from gpuforest.engine.binning import BinEdges
+    from gpuforest.engine.forest import Forest
 
 Array = Any
 

@@ -1,6 +1,6 @@
 """Impurities of nodes, and what splits take off them, as plain functions.
 
-Trees compute the same from integers (`gpuforest.criteria`); these are for reading, checking by
+Trees compute the same from integers (`engine/criteria.py`); these are for reading, checking by
 hand and splits of any number of branches.
 
 ==================  ==========================================  =============================

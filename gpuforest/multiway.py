@@ -21,14 +21,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.criteria import xlogx
-from gpuforest.frontier import Frontier, Rules, Splits, draw_features
+from gpuforest.engine.criteria import xlogx
+from gpuforest.engine.frontier import Frontier, Rules, Splits, draw_features
+from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.category_order import packed
-from gpuforest.nodes import SET_BIN
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinnedMatrix
-    from gpuforest.training import Training
+    from gpuforest.engine.binning import BinnedMatrix
+    from gpuforest.engine.training import Training
 
 Array = Any
 BINS_AT_ONCE = 32  # of histograms: what is computed of them takes little memory beside them

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.binning import BinEdges, BinnedMatrix
 from gpuforest.combinations import ALL_LEFT, DRAWS, ROUNDS, STRIDE, Combining, pack, unpack
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
-from gpuforest.frontier import Frontier, Splits, draw_features
-from gpuforest.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
-from gpuforest.target import Target
+from gpuforest.engine.binning import BinEdges, BinnedMatrix
+from gpuforest.engine.frontier import Frontier, Splits, draw_features
+from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
+from gpuforest.engine.target import Target
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.training import Training
+    from gpuforest.engine.training import Training
 
 Array = Any
 

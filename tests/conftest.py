@@ -55,7 +55,7 @@ def pytest_configure(config: Any) -> None:
     """Where several processes test, the kernels are compiled first, so that none waits."""
     several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if several and has_numba and os.environ.get("GPUFOREST_BACKEND") != "numpy":
-        from gpuforest.kernels.build import warm_up
+        from gpuforest.compiler.build import warm_up
 
         warm_up(os.cpu_count() or 1)
 

@@ -4,7 +4,6 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 
-from gpuforest.binning import BinEdges, fit_edges
 from gpuforest.combinations import (
     ALL_LEFT,
     Combining,
@@ -16,7 +15,8 @@ from gpuforest.combinations import (
     words_for,
 )
 from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
-from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, OBLIQUE_BIN, pack_splits
+from gpuforest.engine.binning import BinEdges, fit_edges
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, OBLIQUE_BIN, pack_splits
 from gpuforest.oblique import draw, n_attempts
 
 

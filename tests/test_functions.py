@@ -21,7 +21,7 @@ MOST_CALLS = 12
 KEYWORDS = {
     "data/binned.py from_blocks",
     "estimators/quantile_methods.py predict",
-    "inspection/bias_variance.py bias_variance",
+    "explain/bias_variance.py bias_variance",
     "export/graphviz.py export_graphviz",
     "plot/shap_dependence.py plot_shap_dependence",
     "plot/shap_summary.py plot_shap_bar",

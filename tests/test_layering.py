@@ -57,8 +57,8 @@ TESTED_IN = {
     "kernels/level": "backends/test_parity.py",  # the same as its default, in every forest
     "kernels/slots": "test_slots.py",  # beside the host's
     "kernels/wave_nodes": "test_wave_nodes.py",  # and test_leaf_rows.py, beside the host's
-    "kernels/shap": "inspection/test_shap.py",  # beside the definition
-    "kernels/shap_background": "inspection/test_shap_background.py",  # the same
+    "kernels/shap": "explain/test_shap.py",  # beside the definition
+    "kernels/shap_background": "explain/test_shap_background.py",  # the same
     "kernels/shared/hashing": "common/test_hashing.py",  # beside the hashes of the host
 }
 TESTED = ("", "common", "pruning", "inspection", "export", "data")  # folders whose modules are

@@ -115,7 +115,7 @@ def edit(path, pattern: str, replacement: str) -> None:
 
 USE_PARAMETER = """
 import gpuforest
-from gpuforest.cli.main import main
+from gpuforest.tools.cli.main import main
 
 for kind in (gpuforest.RandomForestRegressor, gpuforest.ExtraTreesRegressor):
     assert kind(toy_share=0.25).toy_share == 0.25
@@ -154,7 +154,7 @@ class ToyForestClassifier(RandomForestClassifier):
 USE_ESTIMATOR = """
 from pathlib import Path
 import gpuforest
-from gpuforest.cli.main import main
+from gpuforest.tools.cli.main import main
 
 forest = gpuforest.ToyForestClassifier(3, backend="numpy").fit([[0.0], [1.0]] * 9, ["a", "b"] * 9)
 forest.save("model")

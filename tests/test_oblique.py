@@ -15,9 +15,9 @@ from gpuforest import RandomForestClassifier
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
-from gpuforest.nodes import OBLIQUE_BIN, combined, unpack
+from gpuforest.engine.nodes import OBLIQUE_BIN, combined, unpack
+from gpuforest.engine.predict import apply, predict
 from gpuforest.oblique import DRAWS, STRIDE, mean_combined
-from gpuforest.predict import apply, predict
 
 U64 = 2**64
 rng = np.random.default_rng(0)

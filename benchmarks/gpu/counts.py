@@ -34,12 +34,12 @@ from engine import UNLIMITED, Task
 from picky import PickyBackend, operations, waits
 from traced import TracedBackend
 
-from gpuforest import grow
 from gpuforest.backends import cuda_launches
 from gpuforest.backends.numba import NumbaBackend
-from gpuforest.binning import SAMPLE_ROWS
+from gpuforest.engine import grow
+from gpuforest.engine.binning import SAMPLE_ROWS
+from gpuforest.engine.sampling import Sampling, Wanted
 from gpuforest.estimators.settings import features_tried
-from gpuforest.sampling import Sampling, Wanted
 
 SPARSE = 4
 # draws from a table SPARSE times as large that give as many different rows

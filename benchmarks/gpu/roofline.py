@@ -31,7 +31,7 @@ from benchmarks.gpu.counts import Asked, Counts, Macros, count, runner
 from benchmarks.gpu.loops import Spacing, spacing
 from benchmarks.gpu.work import WORKS, Work
 from benchmarks.record import RESULTS, Log, table
-from gpuforest.kernels.source import cuda_source
+from gpuforest.compiler.source import cuda_source
 
 import nvrtc  # isort: skip  # of tests/support, see counts.py
 

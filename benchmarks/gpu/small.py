@@ -19,9 +19,9 @@ import numpy as np
 import gpuforest
 from benchmarks.gpu.device import open_device
 from benchmarks.gpu.run import same_forest
-from gpuforest import binning
 from gpuforest.backends import registry
-from gpuforest.kernels.source import parameters
+from gpuforest.compiler.source import parameters
+from gpuforest.engine import binning
 
 ROWS = 1500
 NAME = "noting"

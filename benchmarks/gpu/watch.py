@@ -16,8 +16,8 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.gpu.traffic import TRAFFIC
-from gpuforest import grow
 from gpuforest.backends import registry
+from gpuforest.engine import grow
 from gpuforest.estimators import base, ensembles, tasks
 
 NAME = "watched"

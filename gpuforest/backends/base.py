@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest import binning
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.frontier import Frontier, Splits, Subtrees, draw_features
+from gpuforest.engine import binning
+from gpuforest.engine.frontier import Frontier, Splits, Subtrees, draw_features
+from gpuforest.engine.levels import Level
+from gpuforest.engine.memory import WorkingMemory
+from gpuforest.engine.slots import Sorted, children, roots, sort_out
+from gpuforest.engine.wave_nodes import leaf_table, wave_nodes
 from gpuforest.kernels.best_split.category_order import as_sets, in_order
-from gpuforest.levels import Level
-from gpuforest.memory import WorkingMemory
-from gpuforest.slots import Sorted, children, roots, sort_out
-from gpuforest.wave_nodes import leaf_table, wave_nodes
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges
     from gpuforest.boosting.rounds import Boosting, GrowsRounds
-    from gpuforest.criteria import Criterion
-    from gpuforest.forest import Forest
-    from gpuforest.frontier import Rules
-    from gpuforest.memory import Fit
-    from gpuforest.sampling import Wanted
-    from gpuforest.target import TargetCoding
-    from gpuforest.training import Training
+    from gpuforest.engine.binning import BinEdges
+    from gpuforest.engine.criteria import Criterion
+    from gpuforest.engine.forest import Forest
+    from gpuforest.engine.frontier import Rules
+    from gpuforest.engine.memory import Fit
+    from gpuforest.engine.sampling import Wanted
+    from gpuforest.engine.target import TargetCoding
+    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -14,6 +14,7 @@ import numpy as np
 from gpuforest.boosting.columns import columns_of
 from gpuforest.boosting.rounds import one_round
 from gpuforest.common.parallel import Team
+from gpuforest.compiler.decorators import PreparedCall
 from gpuforest.kernels.boosted_tree import numba as compiled
 from gpuforest.kernels.boosted_tree.numpy import grow_tree
 from gpuforest.kernels.boosted_tree.records import (
@@ -35,14 +36,13 @@ from gpuforest.kernels.boosted_tree.records import (
     new_table,
     new_tree,
 )
-from gpuforest.kernels.decorators import PreparedCall
 from gpuforest.kernels.gradients import numba as compiled_gradients
 from gpuforest.kernels.gradients.numpy import gradients, largest, rests
 from gpuforest.kernels.gradients.records import LossNumbers, Units
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinnedMatrix
     from gpuforest.boosting.rounds import Boosting, Round
+    from gpuforest.engine.binning import BinnedMatrix
 
 Array = Any
 

@@ -21,10 +21,10 @@ from gpuforest.backends.cuda_oblique import CudaOblique
 from gpuforest.backends.cuda_targets import target_type, targets_of
 from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
-from gpuforest.binning import value_dtype
 from gpuforest.common import hashing
 from gpuforest.common.errors import BackendError
-from gpuforest.frontier import Frontier, Subtrees
+from gpuforest.engine.binning import value_dtype
+from gpuforest.engine.frontier import Frontier, Subtrees
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Roots
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
@@ -38,8 +38,8 @@ from gpuforest.kernels.shared.structs import Columns
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.boosting.rounds import Boosting
-    from gpuforest.sampling import Wanted
-    from gpuforest.training import Training
+    from gpuforest.engine.sampling import Wanted
+    from gpuforest.engine.training import Training
 
 Array = Any
 

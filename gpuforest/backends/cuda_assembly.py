@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.backends.cuda_nodes import CudaNodes
-from gpuforest.frontier import Subtrees
+from gpuforest.engine.frontier import Subtrees
+from gpuforest.engine.leaf_rows import distinct_sorted
+from gpuforest.engine.levels import Level
 from gpuforest.kernels.shared.constants import THREADS
 from gpuforest.kernels.shared.structs import Levels, LevelSlots, Positions
-from gpuforest.leaf_rows import distinct_sorted
-from gpuforest.levels import Level
 
 if TYPE_CHECKING:
-    from gpuforest.target import TargetCoding
+    from gpuforest.engine.target import TargetCoding
 
 Array = Any
 

@@ -26,6 +26,7 @@ from gpuforest.boosting.rounds import (
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
+from gpuforest.engine.nodes import FEATURE_SHIFT, has_set
 from gpuforest.kernels.boosted_tree.records import GrownTree
 from gpuforest.kernels.boosted_tree.structs import (
     DeltaSteps,
@@ -43,7 +44,6 @@ from gpuforest.kernels.boosted_tree.structs import (
 from gpuforest.kernels.gradients.records import HUBER, MOST_STEP, QUANTILE
 from gpuforest.kernels.shared.constants import FILL_FEATURES, HISTOGRAM_THREADS, THREADS
 from gpuforest.kernels.shared.structs import dtype_of
-from gpuforest.nodes import FEATURE_SHIFT, has_set
 
 if TYPE_CHECKING:
     from gpuforest.boosting.rounds import Boosting

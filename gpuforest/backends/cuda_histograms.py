@@ -8,7 +8,7 @@ from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import GROUP_FEATURES
 
 if TYPE_CHECKING:
-    from gpuforest.training import Training
+    from gpuforest.engine.training import Training
 
 Array = Any
 

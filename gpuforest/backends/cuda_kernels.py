@@ -15,8 +15,9 @@ from gpuforest.backends.cuda_histograms import (
 )
 from gpuforest.backends.cuda_launches import CudaLaunches
 from gpuforest.backends.cuda_targets import own_targets, target_macros, targets_of
-from gpuforest.criteria import xlogx
-from gpuforest.frontier import Frontier, Rules, Splits
+from gpuforest.compiler.types import new_arrays
+from gpuforest.engine.criteria import xlogx
+from gpuforest.engine.frontier import Frontier, Rules, Splits
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
@@ -27,11 +28,10 @@ from gpuforest.kernels.shared.constants import (
     XLOGX_TABLE_SIZE,
 )
 from gpuforest.kernels.shared.structs import Tiles
-from gpuforest.kernels.types import new_arrays
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges, BinnedMatrix
-    from gpuforest.training import Training
+    from gpuforest.engine.binning import BinEdges, BinnedMatrix
+    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -11,12 +11,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpuforest.backends.base import Backend
-from gpuforest.frontier import Frontier
+from gpuforest.compiler.source import parameters
+from gpuforest.compiler.types import is_record
+from gpuforest.engine.frontier import Frontier
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles
-from gpuforest.kernels.source import parameters
-from gpuforest.kernels.types import is_record
 
 Array = Any
 

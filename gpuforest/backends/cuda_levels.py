@@ -11,12 +11,12 @@ from gpuforest.backends.cuda_histograms import (
 )
 from gpuforest.backends.cuda_kernels import codes_of
 from gpuforest.backends.cuda_nodes import CudaNodes
-from gpuforest.frontier import Frontier, Splits
+from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.kernels.shared.constants import THREADS
 from gpuforest.kernels.shared.structs import Tiles
 
 if TYPE_CHECKING:
-    from gpuforest.training import Training
+    from gpuforest.engine.training import Training
 
 Array = Any
 

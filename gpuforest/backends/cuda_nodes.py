@@ -11,15 +11,15 @@ import numpy as np
 
 from gpuforest.backends.cuda_kernels import CudaKernels
 from gpuforest.backends.cuda_targets import own_targets, target_macros
-from gpuforest.frontier import PER_SLOT, Frontier, Rules, Splits
+from gpuforest.compiler.types import new_arrays
+from gpuforest.engine.frontier import PER_SLOT, Frontier, Rules, Splits
+from gpuforest.engine.slots import Sorted
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles
-from gpuforest.kernels.types import new_arrays
-from gpuforest.slots import Sorted
 
 if TYPE_CHECKING:
-    from gpuforest.training import Training
+    from gpuforest.engine.training import Training
 
 Array = Any
 

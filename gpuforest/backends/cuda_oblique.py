@@ -10,8 +10,8 @@ from gpuforest.kernels.grow_subtrees.structs import Combining
 from gpuforest.kernels.shared import structs
 
 if TYPE_CHECKING:
-    from gpuforest.frontier import Frontier
-    from gpuforest.training import Training
+    from gpuforest.engine.frontier import Frontier
+    from gpuforest.engine.training import Training
 
 Array = Any
 

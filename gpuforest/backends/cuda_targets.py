@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpuforest.kernels.shared import structs
 
 if TYPE_CHECKING:
-    from gpuforest.training import Training
+    from gpuforest.engine.training import Training
 
 Array = Any
 

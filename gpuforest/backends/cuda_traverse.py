@@ -9,7 +9,7 @@ from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
 from gpuforest.kernels.shared import structs
 
 if TYPE_CHECKING:
-    from gpuforest.forest import Forest
+    from gpuforest.engine.forest import Forest
 
 Array = Any
 

@@ -17,7 +17,7 @@ import numpy as np
 from gpuforest.backends.cuda import CudaBackend
 from gpuforest.common.errors import BackendError
 from gpuforest.common.parallel import parallel_map
-from gpuforest.kernels.source import OPTIONS, cuda_source
+from gpuforest.compiler.source import OPTIONS, cuda_source
 
 Array = Any
 

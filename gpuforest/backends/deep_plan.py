@@ -11,7 +11,7 @@ from gpuforest.kernels.shared.constants import DEEP_WARPS, FEW_ROWS, NODE_SUMS
 from gpuforest.kernels.shared.structs import dtype_of
 
 if TYPE_CHECKING:
-    from gpuforest.training import Training
+    from gpuforest.engine.training import Training
 
 MOST_DEEP_ROWS = 8192  # positions of nodes in a block have 16 bits
 CELLS = 128  # bins of a histogram are rounded up to a multiple of it

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuforest.kernels.absolute_split.numpy import AT_ONCE
 
 if TYPE_CHECKING:
-    from gpuforest.memory import Fit
+    from gpuforest.engine.memory import Fit
 
 MIB = 2**20
 CHAIN_BYTES = 96  # for each row, of open nodes and branches while multiway splits grow

@@ -20,10 +20,11 @@ from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numba_oblique import project_slots, sums_of
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import value_dtype
 from gpuforest.common.parallel import cut_evenly, parallel_map
-from gpuforest.criteria import Criterion
-from gpuforest.frontier import Frontier, Splits, Subtrees
+from gpuforest.engine.binning import value_dtype
+from gpuforest.engine.criteria import Criterion
+from gpuforest.engine.frontier import Frontier, Splits, Subtrees
+from gpuforest.engine.memory import WorkingMemory
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.numba import best_split
 from gpuforest.kernels.best_split.scan import scan_arrays
@@ -37,16 +38,15 @@ from gpuforest.kernels.level.numba import level, level_arrays
 from gpuforest.kernels.partition.numba import partition
 from gpuforest.kernels.totals.numba import differs, totals
 from gpuforest.kernels.traverse.numba import accumulate, apply, new_group
-from gpuforest.memory import WorkingMemory
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.binning import BinEdges
     from gpuforest.boosting.rounds import Boosting
-    from gpuforest.forest import Forest
-    from gpuforest.memory import Fit
-    from gpuforest.sampling import Wanted
-    from gpuforest.training import Training
+    from gpuforest.engine.binning import BinEdges
+    from gpuforest.engine.forest import Forest
+    from gpuforest.engine.memory import Fit
+    from gpuforest.engine.sampling import Wanted
+    from gpuforest.engine.training import Training
 
 Array = Any
 

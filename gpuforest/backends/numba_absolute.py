@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.common.parallel import cut_evenly, parallel_map
-from gpuforest.frontier import Frontier
+from gpuforest.engine.frontier import Frontier
 from gpuforest.kernels.absolute_split.numba import absolute_split
 from gpuforest.kernels.absolute_split.scratch import absolute_arrays
 from gpuforest.kernels.shared.records import Cuts
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.training import Training
+    from gpuforest.engine.training import Training
 
 Array = Any
 

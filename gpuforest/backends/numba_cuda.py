@@ -16,7 +16,8 @@ from numba.core import config
 from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
 from gpuforest.common.errors import BackendError
-from gpuforest.frontier import Frontier, Splits
+from gpuforest.compiler.types import as_tuple
+from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode
@@ -24,12 +25,11 @@ from gpuforest.kernels.histogram.numba_cuda import histogram
 from gpuforest.kernels.partition.numba_cuda import partition
 from gpuforest.kernels.totals.numba_cuda import differs, totals
 from gpuforest.kernels.traverse.numba_cuda import accumulate, apply
-from gpuforest.kernels.types import as_tuple
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges
-    from gpuforest.forest import Forest
-    from gpuforest.training import Training
+    from gpuforest.engine.binning import BinEdges
+    from gpuforest.engine.forest import Forest
+    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.common.parallel import parallel_map
-from gpuforest.frontier import Frontier, Subtrees
+from gpuforest.engine.frontier import Frontier, Subtrees
 from gpuforest.kernels.grow_subtrees.multiway import chain_arrays, grow_multiway
 from gpuforest.kernels.grow_subtrees.numba import grow_combined, grow_subtrees
 from gpuforest.kernels.grow_subtrees.oblique import Oblique, new_oblique
@@ -16,7 +16,7 @@ from gpuforest.kernels.grow_subtrees.scratch import Scratch, Sets, new_scratch, 
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.training import Training
+    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -14,9 +14,9 @@ from gpuforest.kernels.traverse.oblique import NO_SUMS, Sums, new_sums
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.forest import Forest
-    from gpuforest.frontier import Frontier
-    from gpuforest.training import Training
+    from gpuforest.engine.forest import Forest
+    from gpuforest.engine.frontier import Frontier
+    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -10,8 +10,8 @@ import numpy as np
 from gpuforest.backends.base import Backend
 from gpuforest.backends.boosters import Booster
 from gpuforest.backends.host_memory import level_wave_bytes
-from gpuforest.criteria import Criterion
-from gpuforest.frontier import Frontier, Splits
+from gpuforest.engine.criteria import Criterion
+from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.kernels.absolute_split.numpy import absolute_split
 from gpuforest.kernels.bag.numpy import bag
 from gpuforest.kernels.best_split.numpy import best_split
@@ -24,11 +24,11 @@ from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 from gpuforest.kernels.traverse.numpy import accumulate, apply
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges
     from gpuforest.boosting.rounds import Boosting
-    from gpuforest.forest import Forest
-    from gpuforest.memory import Fit, WorkingMemory
-    from gpuforest.training import Training
+    from gpuforest.engine.binning import BinEdges
+    from gpuforest.engine.forest import Forest
+    from gpuforest.engine.memory import Fit, WorkingMemory
+    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -12,7 +12,7 @@ from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
 from gpuforest.common.errors import BackendError
 from gpuforest.common.progress import stage
-from gpuforest.criteria import Criterion
+from gpuforest.engine.criteria import Criterion
 
 R = TypeVar("R")
 
@@ -221,7 +221,7 @@ def run_on_backend(
 
 def _numba_is_ready() -> bool:
     """Whether the kernels of the backend numba are on disk; if not, they begin to be compiled."""
-    from gpuforest.kernels.code import ready_or_begun
+    from gpuforest.compiler.code import ready_or_begun
 
     return ready_or_begun()
 

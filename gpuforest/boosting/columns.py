@@ -19,7 +19,7 @@ import numpy as np
 from gpuforest.kernels.boosted_tree.records import BoostColumns
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinnedMatrix
+    from gpuforest.engine.binning import BinnedMatrix
 
 Array = np.ndarray
 

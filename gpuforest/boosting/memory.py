@@ -1,7 +1,7 @@
 """The memory that a fit of boosting will take, and the part of a limit that histograms may have.
 
-As gpuforest/memory.py it counts what a fit takes beside X and y, and estimates how many leaves
-trees will have where `max_leaf_nodes` does not say.
+As engine/memory.py it counts what a fit takes beside X and y, and estimates how many leaves trees
+will have where `max_leaf_nodes` does not say.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuforest.memory import MIB, Fit, MemoryEstimate, binning_bytes, smaller, truncated_tree
+from gpuforest.engine.memory import MIB, Fit, MemoryEstimate, binning_bytes, smaller, truncated_tree
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend

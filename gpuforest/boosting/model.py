@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.binning import BinEdges
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.rounds import SUM_BITS, Round
 from gpuforest.common.errors import need
-from gpuforest.forest import Forest
-from gpuforest.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
-from gpuforest.target import TargetCoding
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
+from gpuforest.engine.target import TargetCoding
 
 NO_UNITS = np.zeros((0, 2))
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from gpuforest.boosting.losses import Loss, exact_sum, huber_delta, weighted_quantile
 from gpuforest.common import hashing
+from gpuforest.engine.nodes import unpack
 from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
 from gpuforest.kernels.gradients.records import (
     HUBER,
@@ -27,12 +28,11 @@ from gpuforest.kernels.gradients.records import (
     LossNumbers,
     Units,
 )
-from gpuforest.nodes import unpack
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.backends.boosters import Booster
-    from gpuforest.binning import BinnedMatrix
+    from gpuforest.engine.binning import BinnedMatrix
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62

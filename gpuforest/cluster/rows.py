@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.assembly import WaveTrees
 from gpuforest.backends.base import Backend
-from gpuforest.binning import BinnedMatrix
 from gpuforest.cluster.communicator import Communicator
-from gpuforest.frontier import Frontier, Splits, Subtrees
-from gpuforest.grow import Prune, grow_waves
-from gpuforest.levels import Level
-from gpuforest.sampling import Wanted
-from gpuforest.target import Target, TargetCoding
+from gpuforest.engine.assembly import WaveTrees
+from gpuforest.engine.binning import BinnedMatrix
+from gpuforest.engine.frontier import Frontier, Splits, Subtrees
+from gpuforest.engine.grow import Prune, grow_waves
+from gpuforest.engine.levels import Level
+from gpuforest.engine.sampling import Wanted
+from gpuforest.engine.target import Target, TargetCoding
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges
-    from gpuforest.forest import Forest
-    from gpuforest.training import Training
+    from gpuforest.engine.binning import BinEdges
+    from gpuforest.engine.forest import Forest
+    from gpuforest.engine.training import Training
 
 Array = Any
 

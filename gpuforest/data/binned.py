@@ -13,8 +13,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from gpuforest.binning import DEVICE_VALUES, BinEdges, fit_edges
 from gpuforest.common.arguments import draw_seed
+from gpuforest.engine.binning import DEVICE_VALUES, BinEdges, fit_edges
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.binning import CATEGORY_TYPES
 from gpuforest.data.libraries import is_object_column, native_dtypes
 from gpuforest.data.tallies import Tally
+from gpuforest.engine.binning import CATEGORY_TYPES
 
 
 class Factor(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.binning import DEVICE_VALUES
+from gpuforest.engine.binning import DEVICE_VALUES
 
 Array = Any
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_host_backend
-from gpuforest.binning import BinEdges, encode_blocks
 from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
 from gpuforest.data.arrays import to_host
@@ -20,6 +19,7 @@ from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import factorize
 from gpuforest.data.summary import Reader, Summary
 from gpuforest.data.validation import check_weights
+from gpuforest.engine.binning import BinEdges, encode_blocks
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,11 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from gpuforest.binning import (
+from gpuforest.data.categories import CategoryReader, factorize
+from gpuforest.data.tables import is_frame
+from gpuforest.data.tallies import Tally
+from gpuforest.data.validation import read_table
+from gpuforest.engine.binning import (
     LOOK_ROWS,
     SAMPLE_ROWS,
     BinEdges,
@@ -24,10 +28,6 @@ from gpuforest.binning import (
     row_hashes,
     value_dtype,
 )
-from gpuforest.data.categories import CategoryReader, factorize
-from gpuforest.data.tables import is_frame
-from gpuforest.data.tallies import Tally
-from gpuforest.data.validation import read_table
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend

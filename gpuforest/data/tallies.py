@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.binning import MAX_CATEGORIES
+from gpuforest.engine.binning import MAX_CATEGORIES
 
 ALWAYS_KEPT = 10  # so many categories of a feature, or fewer, are all listed
 IDENTIFIER = 0.9  # a column of more different values a row is taken for an identifier

@@ -13,9 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.base import Backend
-from gpuforest.binning import value_dtype
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
-from gpuforest.criteria import Criterion
 from gpuforest.data.arrays import bring, host_array, is_on_device, stack_columns, to_host
 from gpuforest.data.binned import BinnedData, Labels
 from gpuforest.data.categories import CategoryReader
@@ -28,7 +26,9 @@ from gpuforest.data.tables import (
     object_numbers,
     open_frame,
 )
-from gpuforest.target import CheckedTarget, integer_weights
+from gpuforest.engine.binning import value_dtype
+from gpuforest.engine.criteria import Criterion
+from gpuforest.engine.target import CheckedTarget, integer_weights
 
 Array = Any
 

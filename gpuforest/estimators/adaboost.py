@@ -10,17 +10,17 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.utils.validation import has_fit_parameter
 
-from gpuforest import predict as prediction
 from gpuforest.data.arrays import in_kind_of, to_host
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.reweighting import Round, r2, samme
+from gpuforest.engine.target import CheckedTarget
+from gpuforest.engine.training import Training
 from gpuforest.estimators import params
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of
 from gpuforest.estimators.reweighted import AdaBoost, Judge, reached
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.forest import Forest
-from gpuforest.reweighting import Round, r2, samme
-from gpuforest.target import CheckedTarget
-from gpuforest.training import Training
 
 
 @params.parameters(params.ADABOOST, {"loss": None}, params.OF_ADABOOST)

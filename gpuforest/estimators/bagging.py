@@ -13,13 +13,13 @@ from sklearn.utils.metaestimators import available_if
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
+from gpuforest.engine.sampling import tree_features
 from gpuforest.estimators import params
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.refit import replacing
 from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.sampling import tree_features
 
 
 def _has_decisions(bag: Any) -> bool:

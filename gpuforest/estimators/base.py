@@ -15,14 +15,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_criterion, run_on_backend
-from gpuforest.binning import bin_matrix, most_bins
 from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.criteria import CRITERIA, Criterion
 from gpuforest.data.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
+from gpuforest.engine.binning import bin_matrix, most_bins
+from gpuforest.engine.criteria import CRITERIA, Criterion
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import grow, joined
+from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
+from gpuforest.engine.training import Training
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
 from gpuforest.estimators.explaining import Explains
 from gpuforest.estimators.exporting import Exports
@@ -39,14 +44,9 @@ from gpuforest.estimators.settings import (
     signs_of,
 )
 from gpuforest.estimators.warm_start import check_same
-from gpuforest.forest import Forest
-from gpuforest.grow import grow, joined
-from gpuforest.inspection.importances import impurity_importances
-from gpuforest.inspection.node_impurity import with_leaf_impurity
+from gpuforest.explain.importances import impurity_importances
+from gpuforest.explain.node_impurity import with_leaf_impurity
 from gpuforest.oblique import mean_combined
-from gpuforest.sampling import Sampling
-from gpuforest.target import CheckedTarget, Target, TargetCoding
-from gpuforest.training import Training
 
 Array = Any
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_")
@@ -330,7 +330,7 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
 
     def _html_repr(self) -> str:
         """The text that notebooks show: scikit-learn's diagram, and a summary of fitted trees."""
-        from gpuforest.inspection.model_facts import summary_html
+        from gpuforest.explain.model_facts import summary_html
 
         diagram: str = super()._html_repr()
         return diagram + summary_html(self) if hasattr(self, "forest_") else diagram
@@ -346,7 +346,7 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
 
     def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
         """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
-        from gpuforest.inspection.sklearn_tree import partial_dependence
+        from gpuforest.explain.sklearn_tree import partial_dependence
 
         return partial_dependence(getattr(self, "estimators_", [self]), grid, target_features)
 

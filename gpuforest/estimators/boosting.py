@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, run_on_backend
-from gpuforest.binning import BinnedMatrix, bin_matrix, on_host
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.model import BoostedCoding, gain_importances
 from gpuforest.boosting.precision import refuse_overflow, warn_of_lost_precision
@@ -23,6 +22,10 @@ from gpuforest.common.arguments import draw_seed
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table, table_as_fitted
+from gpuforest.engine.binning import BinnedMatrix, bin_matrix, on_host
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.predict import predict
+from gpuforest.engine.target import integer_weights
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_settings import fit_of, most_leaves, stops_early
 from gpuforest.estimators.callbacks import notified, with_callbacks
@@ -33,9 +36,6 @@ from gpuforest.estimators.recording import recorded
 from gpuforest.estimators.refit import as_it_is, replacing
 from gpuforest.estimators.warm_start import check_same
 from gpuforest.estimators.watch import Rows, Watch
-from gpuforest.forest import Forest
-from gpuforest.predict import predict
-from gpuforest.target import integer_weights
 
 Array = Any
 

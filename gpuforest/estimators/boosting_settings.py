@@ -11,11 +11,11 @@ from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.memory import BoostedFit
 from gpuforest.boosting.rounds import words_of
 from gpuforest.boosting.stopping import validation_rows
-from gpuforest.criteria import CRITERIA
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.frontier import Rules
+from gpuforest.engine.memory import Fit
+from gpuforest.engine.sampling import Sampling
 from gpuforest.estimators.settings import UNLIMITED
-from gpuforest.frontier import Rules
-from gpuforest.memory import Fit
-from gpuforest.sampling import Sampling
 
 MANY_ROWS = 10_000  # early_stopping="auto" stops early where there are more
 

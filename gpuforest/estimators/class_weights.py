@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.common.dtypes import WEIGHT
-from gpuforest.sampling import Sampling, most_draw_weight
-from gpuforest.target import CheckedTarget
+from gpuforest.engine.sampling import Sampling, most_draw_weight
+from gpuforest.engine.target import CheckedTarget
 
 # "balanced_subsample" of several outputs multiplies weights, and in a bag they may be so many
 # times larger than among all rows before they are cut off

@@ -15,13 +15,18 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import predict as prediction
-from gpuforest.assembly import WaveTrees
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import progress
 from gpuforest.common.progress import report
 from gpuforest.data.arrays import to_host
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.assembly import WaveTrees
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import grow, merged
+from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.target import CheckedTarget
+from gpuforest.engine.training import Training
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
@@ -44,20 +49,15 @@ from gpuforest.estimators.proximities import Proximities
 from gpuforest.estimators.settings import Settings, check_out_of_bag
 from gpuforest.estimators.unbiased import UnbiasedImportances
 from gpuforest.estimators.uncertainty import SureClasses, SureNumbers
-from gpuforest.forest import Forest
-from gpuforest.grow import grow, merged
-from gpuforest.inspection.conformal import (
+from gpuforest.explain.conformal import (
     calibrated,
     calibrated_classes,
     mean_and_spread,
     with_squares,
 )
-from gpuforest.inspection.oob import Error, OutOfBag, curve_points, sampled_rows
-from gpuforest.inspection.paths import decision_paths
-from gpuforest.inspection.permutation import Score
-from gpuforest.sampling import Sampling, draw_bags
-from gpuforest.target import CheckedTarget
-from gpuforest.training import Training
+from gpuforest.explain.oob import Error, OutOfBag, curve_points, sampled_rows
+from gpuforest.explain.paths import decision_paths
+from gpuforest.explain.permutation import Score
 
 
 class TreeSequence(BaseTrees):

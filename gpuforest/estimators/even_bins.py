@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import Backend
-from gpuforest.binning import BinEdges
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
 from gpuforest.data.arrays import to_host
+from gpuforest.engine.binning import BinEdges
 
 EVEN_BINS = 1023  # of "auto", but for features with long tails
 # Bins that the middle half of a feature's values is to have: 16 times its width, or less, is told

@@ -14,8 +14,8 @@ from gpuforest.common import progress
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.refit import as_it_is
-from gpuforest.inspection.shap import Explainer
-from gpuforest.inspection.shap_background import BackgroundExplainer, expected
+from gpuforest.explain.shap import Explainer
+from gpuforest.explain.shap_background import BackgroundExplainer, expected
 
 
 class Explains:

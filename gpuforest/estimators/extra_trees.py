@@ -11,15 +11,15 @@ from scipy.sparse import csr_matrix
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from gpuforest import predict as prediction
 from gpuforest.backends.base import Backend
 from gpuforest.data.arrays import to_host
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.nodes import is_leaf
+from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, ManyTrees
 from gpuforest.estimators.tasks import Numbers
-from gpuforest.nodes import is_leaf
-from gpuforest.target import CheckedTarget
 
 # parameters of forests that have no meaning without a target or bags
 
@@ -75,7 +75,7 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
     is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     seed_ : int, what random draws came from
     backend_ : str, the name of the backend that grew the trees
-    forest_ : gpuforest.forest.Forest
+    forest_ : gpuforest.engine.forest.Forest
 
     References
     ----------

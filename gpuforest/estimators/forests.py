@@ -39,7 +39,7 @@ class RandomForestClassifier(ForestClassifier):
     criterion_ : str, what the trees were grown with
     backend_ : str, the name of the backend that grew them
     estimators_samples_ : list of int32 ndarray, the rows of each tree's bag
-    forest_ : gpuforest.forest.Forest
+    forest_ : gpuforest.engine.forest.Forest
     estimators_ : list of the trees, as DecisionTreeClassifier
 
     Examples

@@ -13,18 +13,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
-from gpuforest.assembly import WaveTrees
 from gpuforest.common.progress import counting_on
-from gpuforest.criteria import Criterion
+from gpuforest.engine.assembly import WaveTrees
+from gpuforest.engine.criteria import Criterion
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import Prune, grow_waves, merged
+from gpuforest.engine.target import CheckedTarget
+from gpuforest.engine.training import Training
 from gpuforest.estimators.settings import Settings
-from gpuforest.forest import Forest
-from gpuforest.grow import Prune, grow_waves, merged
-from gpuforest.inspection.monotonic import clip_leaves
-from gpuforest.inspection.node_medians import with_medians
-from gpuforest.inspection.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
-from gpuforest.pruning.cost_complexity import best_first, prune
-from gpuforest.target import CheckedTarget
-from gpuforest.training import Training
+from gpuforest.explain.monotonic import clip_leaves
+from gpuforest.explain.node_medians import with_medians
+from gpuforest.explain.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
+from gpuforest.explain.pruning import best_first, prune
 
 # So many trees at least: tuneRF tries 50, and this is a point of every curve. Errors of fewer
 # fall fast, and differ by chance.

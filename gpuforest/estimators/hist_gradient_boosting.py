@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from gpuforest.backends.base import Backend
-from gpuforest.criteria import CRITERIA
 from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_labels, check_numbers
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.forest import Forest
 from gpuforest.estimators import params
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.class_weights import class_weights_of
-from gpuforest.forest import Forest
 
 
 @params.parameters(params.BOOSTING, params.OF_BOOSTING)

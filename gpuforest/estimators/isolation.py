@@ -14,15 +14,19 @@ from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import predict as prediction
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import bin_matrix, draw_rows
 from gpuforest.common import hashing, progress
 from gpuforest.common.dtypes import CATEGORICAL, VALUE
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.validation import check_table, check_weights, learn_table
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.binning import bin_matrix, draw_rows
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.sampling import tree_features
+from gpuforest.engine.target import CheckedTarget, Target
+from gpuforest.engine.training import Training
 from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ManyTrees
@@ -32,11 +36,7 @@ from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.estimators.tasks import Numbers
 from gpuforest.estimators.warm_start import check_same
-from gpuforest.forest import Forest
-from gpuforest.inspection.paths import average_path_length, with_path_lengths
-from gpuforest.sampling import tree_features
-from gpuforest.target import CheckedTarget, Target
-from gpuforest.training import Training
+from gpuforest.explain.paths import average_path_length, with_path_lengths
 
 AUTO_SAMPLES = 256  # rows of a tree, of the paper: more make inliers hide anomalies
 # Trees draw their rows from so many, and from eight times their own number if that is more: what
@@ -64,7 +64,7 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
     is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     seed_ : int, what random draws came from
     backend_ : str, the name of the backend that grew the trees
-    forest_ : gpuforest.forest.Forest, whose prediction is the mean path length
+    forest_ : gpuforest.engine.forest.Forest, whose prediction is the mean path length
 
     Notes
     -----

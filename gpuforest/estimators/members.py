@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuforest.common.hashing import GOLDEN
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.inspection.views import one_tree
+from gpuforest.explain.views import one_tree
 
 OWN = {"class_weight", "random_state"}  # class weights count in the forest's bags
 

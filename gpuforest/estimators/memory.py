@@ -14,18 +14,18 @@ from sklearn.base import is_classifier
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, get_backend
-from gpuforest.binning import FEW_VALUES, MANY_BINS
 from gpuforest.boosting import memory as boosting_memory
 from gpuforest.boosting.memory import BoostedFit
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import WEIGHT
-from gpuforest.criteria import CRITERIA
+from gpuforest.engine.binning import FEW_VALUES, MANY_BINS
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.frontier import Rules
+from gpuforest.engine.memory import SHARED_WEIGHT, Fit, MemoryEstimate, estimate, within
+from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators import boosting_settings
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
-from gpuforest.frontier import Rules
-from gpuforest.memory import SHARED_WEIGHT, Fit, MemoryEstimate, estimate, within
-from gpuforest.sampling import Sampling
-from gpuforest.target import TargetCoding
 
 logger = logging.getLogger("gpuforest")
 _warned: set[str] = set()  # the warnings that this process has given

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.data.arrays import to_host
-from gpuforest.target import CheckedTarget
+from gpuforest.engine.target import CheckedTarget
 
 
 def stacked(checked: CheckedTarget) -> tuple[np.ndarray, np.ndarray]:

@@ -19,9 +19,9 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 
 from gpuforest.boosting.losses import NUMBERS
 from gpuforest.common.dtypes import MAX_BINS
-from gpuforest.criteria import CriterionNames
-from gpuforest.nodes import MOST_COMBINED
-from gpuforest.pruning.selection import RULES
+from gpuforest.engine.criteria import CriterionNames
+from gpuforest.engine.nodes import MOST_COMBINED
+from gpuforest.explain.tree_selection import RULES
 
 T = TypeVar("T", bound=type)
 

@@ -11,14 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.binning import BinEdges, BinnedMatrix, bin_matrix
 from gpuforest.common import progress
 from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.data.validation import check_table
+from gpuforest.engine.binning import BinEdges, BinnedMatrix, bin_matrix
+from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.inspection.permutation import permutation_decreases
-from gpuforest.inspection.unbiased import unbiased_importances
-from gpuforest.target import CheckedTarget
+from gpuforest.explain.permutation import permutation_decreases
+from gpuforest.explain.unbiased import unbiased_importances
 
 
 def oob_permutation_importance(

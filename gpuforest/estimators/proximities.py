@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from gpuforest import predict as prediction
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.arrays import to_host
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.inspection.proximities import impute_step, nearest, proximity_matrix
-from gpuforest.sampling import draw_bags
+from gpuforest.explain.proximities import impute_step, nearest, proximity_matrix
 
 
 class Proximities(BaseTrees):

@@ -12,17 +12,17 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import Bunch, _safe_indexing, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import predict as prediction
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.data.arrays import bring, is_on_device, to_host
 from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.data.validation import check_weights
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators.base import BaseTrees, FitData
-from gpuforest.forest import Forest
-from gpuforest.nodes import is_leaf
-from gpuforest.pruning.cost_complexity import collapse_alphas, pruning_path
-from gpuforest.pruning.selection import (
+from gpuforest.explain.pruning import collapse_alphas, pruning_path
+from gpuforest.explain.tree_selection import (
     RULES,
     Trial,
     choose,

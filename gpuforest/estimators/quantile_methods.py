@@ -13,22 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.criteria import CRITERIA
 from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_numbers, check_table
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.sampling import draw_bags
+from gpuforest.engine.target import CheckedTarget
+from gpuforest.engine.training import Training
 from gpuforest.estimators.ensembles import ForestRegressor
 from gpuforest.estimators.refit import as_it_is
-from gpuforest.forest import Forest
-from gpuforest.inspection.quantile_forest import (
+from gpuforest.explain.quantile_forest import (
     WAYS,
     Distribution,
     TrainingRows,
     encoded,
     in_bag,
 )
-from gpuforest.sampling import draw_bags
-from gpuforest.target import CheckedTarget
-from gpuforest.training import Training
 
 KINDS = ("rank", "weak", "strict", "mean")
 

@@ -12,25 +12,25 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import predict as prediction
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.binning import bin_matrix
 from gpuforest.common.progress import counting_on
 from gpuforest.common.sums import blocks
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.validation import check_table
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.binning import bin_matrix
+from gpuforest.engine.forest import Forest, joined
+from gpuforest.engine.grow import grow_waves, merged
+from gpuforest.engine.nodes import leaf_rows
+from gpuforest.engine.reweighting import Round, boost
+from gpuforest.engine.target import CheckedTarget, integer_weights
+from gpuforest.engine.training import Training
 from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.ensembles import TreeSequence
 from gpuforest.estimators.growing import Growth, growth_of
 from gpuforest.estimators.refit import as_it_is, replacing
 from gpuforest.estimators.settings import Settings, rules_of
-from gpuforest.forest import Forest, joined
-from gpuforest.grow import grow_waves, merged
-from gpuforest.nodes import leaf_rows
-from gpuforest.reweighting import Round, boost
-from gpuforest.target import CheckedTarget, integer_weights
-from gpuforest.training import Training
 
 Judge = Callable[[Forest, np.ndarray], Round | None]
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's

@@ -13,11 +13,11 @@ from gpuforest.cluster.communicator import Communicator
 from gpuforest.cluster.rows import grow_rows
 from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.data.binned import BinnedData, target_and_weight
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import grow_waves, merged
+from gpuforest.engine.target import Target
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.growing import growth_of
-from gpuforest.forest import Forest
-from gpuforest.grow import grow_waves, merged
-from gpuforest.target import Target
 
 
 def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest:

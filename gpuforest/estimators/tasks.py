@@ -11,16 +11,14 @@ from array_api_compat import array_namespace
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 
-from gpuforest import predict as prediction
 from gpuforest.backends.base import Backend
-from gpuforest.criteria import CRITERIA
 from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_labels, check_numbers
-from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.refit import as_it_is
-from gpuforest.forest import Forest
-from gpuforest.sampling import Sampling
-from gpuforest.target import (
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.target import (
     CheckedTarget,
     TargetCoding,
     encode_classes,
@@ -28,6 +26,8 @@ from gpuforest.target import (
     encode_several,
     typical_ranges,
 )
+from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.refit import as_it_is
 
 Array = Any
 

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import predict as prediction
 from gpuforest.data.arrays import to_host
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators import params
 from gpuforest.estimators.pruned import PrunedTree
 from gpuforest.estimators.tasks import Classifier, Regressor
-from gpuforest.inspection.paths import decision_paths
-from gpuforest.inspection.views import TreeView
-from gpuforest.nodes import is_leaf
+from gpuforest.explain.paths import decision_paths
+from gpuforest.explain.views import TreeView
 
 
 class SingleTree(PrunedTree):
@@ -27,7 +27,7 @@ class SingleTree(PrunedTree):
     @cached_property
     def tree_(self) -> Any:
         """The tree as scikit-learn has it, see `inspection.sklearn_tree`."""
-        from gpuforest.inspection.sklearn_tree import shown_tree
+        from gpuforest.explain.sklearn_tree import shown_tree
 
         check_is_fitted(self)
         if self.forest_.oblique:
@@ -104,7 +104,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     seed_ : int, what random draws came from
     criterion_ : str, what the tree was grown with
     backend_ : str, the name of the backend that grew it
-    forest_ : gpuforest.forest.Forest, of one tree
+    forest_ : gpuforest.engine.forest.Forest, of one tree
     tree_ : sklearn.tree._tree.Tree, its nodes as scikit-learn has them
     ccp_alpha_ : float, what the tree was pruned at
     pruning_curve_ : Bunch, where alpha was chosen (`ccp_alpha="cv"`, or `prune`): of each

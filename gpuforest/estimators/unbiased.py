@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.common import progress
+from gpuforest.engine.target import CheckedTarget
+from gpuforest.engine.training import Training
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.inspection.unbiased import unbiased_importances
-from gpuforest.target import CheckedTarget
-from gpuforest.training import Training
+from gpuforest.explain.unbiased import unbiased_importances
 
 
 class UnbiasedImportances(BaseTrees):

@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import predict as prediction
 from gpuforest.backends.base import Backend
 from gpuforest.data.arrays import to_host
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.forest import Forest
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.refit import as_it_is
 from gpuforest.estimators.tasks import Classifier, Regressor
-from gpuforest.forest import Forest
-from gpuforest.inspection.conformal import (
+from gpuforest.explain.conformal import (
     Calibration,
     intervals,
     mean_and_spread,
     sets,
     with_squares,
 )
-from gpuforest.inspection.jackknife import products, products_bytes, standard_errors
+from gpuforest.explain.jackknife import products, products_bytes, standard_errors
 
 
 class Calibrated(BaseTrees):

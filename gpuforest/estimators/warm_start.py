@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuforest.binning import BinEdges
-from gpuforest.forest import Forest
-from gpuforest.target import TargetCoding
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.target import TargetCoding
 
 
 def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:

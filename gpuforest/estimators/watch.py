@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.metrics import check_scoring
 
 from gpuforest.backends.base import Backend
-from gpuforest.binning import bin_matrix
 from gpuforest.boosting.model import BoostedCoding, forest_of, joined
 from gpuforest.boosting.rounds import Boosting, Round
 from gpuforest.boosting.stopping import has_converged, scored_rows
 from gpuforest.data.binned import BinnedData
-from gpuforest.forest import Forest
-from gpuforest.predict import predict
+from gpuforest.engine.binning import bin_matrix
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.predict import predict
 
 
 @dataclass(frozen=True, eq=False)

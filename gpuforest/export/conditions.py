@@ -14,8 +14,8 @@ import numpy as np
 
 from gpuforest.combinations import ALL_LEFT, in_units, terms_of
 from gpuforest.common.text import one_line
-from gpuforest.forest import Forest
-from gpuforest.nodes import combined, has_set, unpack
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.nodes import combined, has_set, unpack
 
 Number = Callable[[float], str]  # how a number is written
 

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from gpuforest.common.text import one_line
-from gpuforest.criteria import CRITERIA
+from gpuforest.engine.criteria import CRITERIA
 from gpuforest.export.walker import (
     BoostedNode,
     Node,

@@ -45,24 +45,24 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from gpuforest import estimators
-from gpuforest.binning import BinEdges
 from gpuforest.boosting.losses import NUMBERS, Loss
 from gpuforest.boosting.model import BoostedCoding
 from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
 from gpuforest.common.errors import ModelFormatError, damaged, need
-from gpuforest.criteria import CRITERIA, CriterionNames
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.criteria import CRITERIA, CriterionNames
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.forest_check import check_forest, check_offsets
+from gpuforest.engine.nodes import LEAF_MASK, LEAF_WORD, is_leaf
+from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators.bagging import Bagging
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_methods import QuantileForest
+from gpuforest.explain.conformal import Calibration
+from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
+from gpuforest.explain.quantile_forest import TrainingRows
 from gpuforest.export.container import Layout, parse_object, read, write
-from gpuforest.forest import Forest
-from gpuforest.forest_check import check_forest, check_offsets
-from gpuforest.inspection.conformal import Calibration
-from gpuforest.inspection.model_facts import WHERE_IT_RUNS, scorer_name
-from gpuforest.inspection.quantile_forest import TrainingRows
-from gpuforest.nodes import LEAF_MASK, LEAF_WORD, is_leaf
-from gpuforest.sampling import Sampling
-from gpuforest.target import TargetCoding
 
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")

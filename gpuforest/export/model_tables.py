@@ -16,17 +16,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinEdges
 from gpuforest.combinations import terms_of
 from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_table
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.nodes import combined, has_set, is_leaf, leaf_rows, unpack
 from gpuforest.estimators.adaboost import AdaBoostClassifier
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.isolation import IsolationForest
 from gpuforest.estimators.quantile_methods import QuantileForest
 from gpuforest.estimators.tasks import Classifier, Regressor
-from gpuforest.forest import Forest
-from gpuforest.nodes import combined, has_set, is_leaf, leaf_rows, unpack
 
 OF_TEXT = ("C", "ONNX")  # what holds classes as text
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
+from gpuforest.engine.forest import Forest
+from gpuforest.explain.paths import subtree_sizes
 from gpuforest.export.conditions import Branch, SumRange, TreeSplits
 from gpuforest.export.walker import class_labels, opened, tree_nodes, tree_title, walk
-from gpuforest.forest import Forest
-from gpuforest.inspection.paths import subtree_sizes
 
 INDENT = "    "
 SUMS = '''\

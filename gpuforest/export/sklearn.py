@@ -17,20 +17,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import estimators
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinEdges
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
-from gpuforest.criteria import CRITERIA, Criterion
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.criteria import CRITERIA, Criterion
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.forest_check import check_forest
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
+from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.slots import pairs
+from gpuforest.engine.target import TargetCoding, encode_moments, integer_weights
+from gpuforest.engine.wave_nodes import leaf_table
 from gpuforest.estimators.standing_in import after_import
-from gpuforest.forest import Forest
-from gpuforest.forest_check import check_forest
-from gpuforest.inspection.paths import average_path_length
-from gpuforest.inspection.views import TreeView
-from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
-from gpuforest.sampling import Sampling, draw_bags
-from gpuforest.slots import pairs
-from gpuforest.target import TargetCoding, encode_moments, integer_weights
-from gpuforest.wave_nodes import leaf_table
+from gpuforest.explain.paths import average_path_length
+from gpuforest.explain.views import TreeView
 
 HOMES = {  # in scikit-learn, of what has the same name there and here
     "DecisionTreeClassifier": "sklearn.tree",
@@ -203,14 +203,14 @@ def _sklearn_member(forest: Any, view: TreeView) -> Any:
 
 def _refuse_unlike(forest: Forest) -> None:
     """Refuse splits that scikit-learn's trees do not have."""
-    from gpuforest.inspection.sklearn_tree import unlike_sklearn
+    from gpuforest.explain.sklearn_tree import unlike_sklearn
 
     if why_not := unlike_sklearn(forest):
         raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
 
 
 def _tree(view: TreeView) -> Any:
-    from gpuforest.inspection.sklearn_tree import sklearn_tree  # it is slow to import
+    from gpuforest.explain.sklearn_tree import sklearn_tree  # it is slow to import
 
     return sklearn_tree(view)
 

@@ -18,11 +18,11 @@ from gpuforest import estimators
 from gpuforest.boosting.losses import NUMBERS, Loss
 from gpuforest.boosting.model import BoostedCoding
 from gpuforest.common.dtypes import NODE, OFFSET
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.forest_check import check_forest
+from gpuforest.engine.nodes import is_leaf, unpack
+from gpuforest.explain.sklearn_tree import need_numbers
 from gpuforest.export.sklearn import _copy, _edges, _nodes, _positions, _with_known
-from gpuforest.forest import Forest
-from gpuforest.forest_check import check_forest
-from gpuforest.inspection.sklearn_tree import need_numbers
-from gpuforest.nodes import is_leaf, unpack
 
 HOME = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting"
 PARTS = "sklearn.ensemble._hist_gradient_boosting."

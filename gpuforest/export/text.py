@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.engine.forest import Forest
+from gpuforest.explain.paths import subtree_sizes
+from gpuforest.explain.views import BoostedView
 from gpuforest.export.conditions import TreeSplits
 from gpuforest.export.walker import opened, tree_title, walk
-from gpuforest.forest import Forest
-from gpuforest.inspection.paths import subtree_sizes
-from gpuforest.inspection.views import BoostedView
 
 INDENT = "|   "
 

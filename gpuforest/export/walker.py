@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.common.text import one_line
+from gpuforest.engine.forest import Forest
+from gpuforest.explain.views import BoostedView, TreeView
 from gpuforest.export import conditions
 from gpuforest.export.conditions import Branch, Condition, Number, TreeSplits
-from gpuforest.forest import Forest
-from gpuforest.inspection.views import BoostedView, TreeView
 
 
 class Step(NamedTuple):

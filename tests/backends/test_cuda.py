@@ -19,11 +19,11 @@ from gpuforest.backends import cuda as cuda_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import BackendError
-from gpuforest.criteria import CRITERIA
-from gpuforest.inspection import oob
-from gpuforest.inspection.importances import impurity_importances
-from gpuforest.predict import apply, predict
-from gpuforest.sampling import Wanted
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.predict import apply, predict
+from gpuforest.engine.sampling import Wanted
+from gpuforest.explain import oob
+from gpuforest.explain.importances import impurity_importances
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
 FEW = settings(derandomize=True, deadline=None, max_examples=40)

@@ -20,8 +20,8 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.losses import Loss
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
+from gpuforest.engine.nodes import SET_BIN, unpack
 from gpuforest.kernels.gradients.records import ABSOLUTE, HUBER, QUANTILE
-from gpuforest.nodes import SET_BIN, unpack
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
 seeds = st.integers(0, 2**31)

@@ -13,9 +13,9 @@ from gpuforest.backends import cuda_targets, cuda_traverse
 from gpuforest.backends.cuda_targets import targets_of
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.grow import grow
-from gpuforest.target import Target, encode_classes
-from gpuforest.training import Training
+from gpuforest.engine.grow import grow
+from gpuforest.engine.target import Target, encode_classes
+from gpuforest.engine.training import Training
 
 
 def task_of(n_features, n_classes, *, n_tried=None, max_bins=255, n=800):

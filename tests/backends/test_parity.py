@@ -10,8 +10,8 @@ from tasks import large, tasks
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.predict import apply, predict
-from gpuforest.sampling import Wanted
+from gpuforest.engine.predict import apply, predict
+from gpuforest.engine.sampling import Wanted
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
 FEW = settings(derandomize=True, deadline=None, max_examples=30)

@@ -21,11 +21,11 @@ from gpuforest import (
 from gpuforest.backends import registry
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import bin_matrix, fit_edges
-from gpuforest.criteria import CRITERIA
-from gpuforest.inspection.importances import impurity_importances
-from gpuforest.predict import apply, predict, predict_classes
-from gpuforest.target import encode_moments
+from gpuforest.engine.binning import bin_matrix, fit_edges
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.predict import apply, predict, predict_classes
+from gpuforest.engine.target import encode_moments
+from gpuforest.explain.importances import impurity_importances
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)
 FEW = settings(derandomize=True, deadline=None, max_examples=20)

@@ -14,7 +14,7 @@ from engine import same_forest
 
 from gpuforest import BackendError, RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends import get_backend, gpu, registry
-from gpuforest.cli import main
+from gpuforest.tools.cli import main
 
 CPU = "numba"
 LARGE = registry.GPU_ROWS
@@ -291,7 +291,7 @@ def test_what_cuda_lacks_is_found_out_late(fail, machine, monkeypatch, caplog):
 
 @pytest.mark.parametrize("fail", [
     raised_by("cupy._core.core", "ValueError('shapes do not fit')"),
-    raised_by("gpuforest.grow", "RuntimeError('our own')"),
+    raised_by("gpuforest.engine.grow", "RuntimeError('our own')"),
 ])  # fmt: skip
 def test_our_own_mistakes_stay_what_they_are(fail, machine, monkeypatch):
     monkeypatch.setattr(fake_cupy.FakeCupyBackend, "totals", fail)

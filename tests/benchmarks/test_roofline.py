@@ -16,7 +16,7 @@ from benchmarks.gpu.counts import Asked, Counts, count, levels_above
 from benchmarks.gpu.loops import Spacing, in_loops, spacing
 from benchmarks.gpu.roofline import DEVICES, LAUNCH, limits, measured, stages
 from benchmarks.gpu.work import WORKS
-from gpuforest.kernels.source import cuda_source
+from gpuforest.compiler.source import cuda_source
 
 reasons = [reason for reason in (available("traced"), nvrtc.why_not()) if reason]
 needs_compilers = pytest.mark.skipif(bool(reasons), reason=str(reasons))

@@ -5,8 +5,8 @@ from boosted import edges_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuforest.binning import BinnedMatrix
 from gpuforest.boosting.columns import columns_of
+from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.kernels.boosted_tree.records import BoostColumns
 
 

@@ -13,12 +13,12 @@ from tasks import large, tasks
 
 from benchmarks import cluster
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinnedMatrix
 from gpuforest.cluster.communicator import threads
 from gpuforest.cluster.rows import grow_rows, ranges
 from gpuforest.common.errors import ClusterError
-from gpuforest.grow import merged
-from gpuforest.target import Target
+from gpuforest.engine.binning import BinnedMatrix
+from gpuforest.engine.grow import merged
+from gpuforest.engine.target import Target
 
 
 def part_of(training, backend, rows):

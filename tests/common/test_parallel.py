@@ -16,7 +16,7 @@ from gpuforest import HistGradientBoostingClassifier, RandomForestClassifier
 from gpuforest.common import parallel
 from gpuforest.common.arguments import MOST_THREADS, thread_count
 from gpuforest.common.parallel import Team, cut_evenly, parallel_map
-from gpuforest.inspection.paths import decision_paths
+from gpuforest.explain.paths import decision_paths
 
 
 def data(n_rows: int = 1500) -> tuple[np.ndarray, np.ndarray]:

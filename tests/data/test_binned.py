@@ -23,8 +23,8 @@ from gpuforest import (
     RandomForestRegressor,
     RandomTreesEmbedding,
 )
-from gpuforest.binning import bin_matrix
 from gpuforest.data import binned, summary
+from gpuforest.engine.binning import bin_matrix
 
 N = 600
 RNG = np.random.default_rng(0)

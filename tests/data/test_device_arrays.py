@@ -22,11 +22,10 @@ from gpuforest import (
     HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
-    binning,
-    target,
 )
 from gpuforest.backends import gpu
 from gpuforest.data import arrays, infinities
+from gpuforest.engine import binning, target
 
 ALL = [
     DecisionTreeClassifier,

@@ -14,8 +14,8 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
-    binning,
 )
+from gpuforest.engine import binning
 
 FORMATS = [
     sp.csr_matrix,

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuforest.backends import get_backend
-from gpuforest.binning import fit_edges, row_hashes
 from gpuforest.data import summary
 from gpuforest.data.summary import Reader
+from gpuforest.engine.binning import fit_edges, row_hashes
 
 N, COUNT, SEED = 500, 40, 3
 RNG = np.random.default_rng(0)

@@ -21,8 +21,8 @@ from gpuforest import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
 )
-from gpuforest.reweighting import samme, sum_of
-from gpuforest.target import integer_weights
+from gpuforest.engine.reweighting import samme, sum_of
+from gpuforest.engine.target import integer_weights
 
 IRIS, DIABETES = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
 CANCER, WINE = load_breast_cancer(return_X_y=True), load_wine(return_X_y=True)
@@ -221,7 +221,7 @@ def test_a_weighted_median(backend, monkeypatch):
         less = model.estimator_weights_[row < found].sum()
         assert less < model.estimator_weights_.sum() / 2 <= below + 1e-12
     whole = model.predict(X)
-    monkeypatch.setattr("gpuforest.predict.MEDIANS_AT_ONCE", 20)
+    monkeypatch.setattr("gpuforest.engine.predict.MEDIANS_AT_ONCE", 20)
     assert np.array_equal(whole, model.predict(X))
 
 

@@ -19,8 +19,8 @@ from gpuforest import (
     DecisionTreeClassifier,
     RandomForestClassifier,
 )
-from gpuforest.nodes import is_leaf, unpack
-from gpuforest.predict import apply
+from gpuforest.engine.nodes import is_leaf, unpack
+from gpuforest.engine.predict import apply
 
 X, y = load_wine(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)

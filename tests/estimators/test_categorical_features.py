@@ -27,8 +27,8 @@ from gpuforest import (
     RandomTreesEmbedding,
 )
 from gpuforest.backends import get_backend
-from gpuforest.binning import CATEGORICAL, bin_matrix
 from gpuforest.data.validation import check_table
+from gpuforest.engine.binning import CATEGORICAL, bin_matrix
 
 # estimators
 

@@ -20,7 +20,7 @@ from gpuforest import (
     RandomTreesEmbedding,
 )
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.nodes import is_leaf, unpack
+from gpuforest.engine.nodes import is_leaf, unpack
 
 X, y = load_wine(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)

@@ -11,10 +11,10 @@ from gpuforest.backends import registry
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.combinations import MOST_COMBINED, all_terms
 from gpuforest.common.errors import ModelFormatError
-from gpuforest.criteria import CRITERIA
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.nodes import combined, is_leaf
+from gpuforest.explain.permutation import split_features
 from gpuforest.export.conditions import SumRange
-from gpuforest.inspection.permutation import split_features
-from gpuforest.nodes import combined, is_leaf
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(500, 4))
@@ -168,7 +168,7 @@ def test_trees_of_scikit_learn_are_refused():
 def test_damaged_files_are_refused(tmp_path):
     from dataclasses import replace
 
-    from gpuforest.forest_check import check_forest
+    from gpuforest.engine.forest_check import check_forest
 
     forest = FOREST.fit(X, Y).forest_
     check_forest(forest)

@@ -66,7 +66,7 @@ def test_the_forest_is_the_same(backend, Model):
 @pytest.mark.parametrize("weight", [0.0, 0.0078125])
 @pytest.mark.parametrize("Model", [gpuforest.RandomForestClassifier, gpuforest.ExtraTreesRegressor])
 def test_no_kernel_is_compiled_anew(monkeypatch, Model, weight):
-    from gpuforest.kernels.build import all_kernels
+    from gpuforest.compiler.build import all_kernels
 
     def loaded() -> int:
         return sum(len(kernel.loaded) for kernel in all_kernels())

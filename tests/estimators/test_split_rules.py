@@ -19,7 +19,7 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from gpuforest.nodes import is_leaf
+from gpuforest.engine.nodes import is_leaf
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=25)
 CLASSIFIERS = [DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier]

@@ -13,7 +13,7 @@ from gpuforest import (
     export_python,
     tree_nodes,
 )
-from gpuforest.inspection.views import BoostedView
+from gpuforest.explain.views import BoostedView
 
 
 def rows_of(kind):

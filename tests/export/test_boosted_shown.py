@@ -8,8 +8,8 @@ from boosted_models import FIT, class_model, data_of, leaves, number_model
 from shown import SUM, X, parsed
 
 from gpuforest import export_graphviz, export_rules, export_text, tree_nodes
-from gpuforest.inspection.paths import subtree_sizes
-from gpuforest.inspection.views import BoostedView
+from gpuforest.explain.paths import subtree_sizes
+from gpuforest.explain.views import BoostedView
 
 ADDS_TO = {
     "numbers": "the prediction",

@@ -24,7 +24,7 @@ from exported import (
 )
 
 import gpuforest as gf
-from gpuforest.nodes import combined, has_set
+from gpuforest.engine.nodes import combined, has_set
 
 CC = shutil.which("cc")
 compiled = pytest.mark.skipif(CC is None, reason="there is no C compiler, cc")

@@ -25,8 +25,8 @@ from gpuforest import (
     RandomForestQuantileRegressor,
     RandomForestRegressor,
 )
+from gpuforest.explain.model_facts import measure_of
 from gpuforest.export import container, model_file
-from gpuforest.inspection.model_facts import measure_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))

@@ -26,9 +26,9 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT
 from gpuforest.export import container
 from gpuforest.export.model_file import ARRAYS, HEADER
-from gpuforest.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT
 
 SECONDS = 60  # a damage takes about 3
 BYTES = 4 * 2**30  # that a process may map; the interpreter and its libraries take 1 GiB

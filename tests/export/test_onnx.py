@@ -16,7 +16,7 @@ from exported import (
 )
 
 import gpuforest as gf
-from gpuforest.nodes import has_set, leaf_rows, unpack
+from gpuforest.engine.nodes import has_set, leaf_rows, unpack
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")

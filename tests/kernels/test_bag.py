@@ -11,9 +11,9 @@ from in_numba import kernel
 from laws import column
 
 from gpuforest.backends.base import Backend
+from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi
 from gpuforest.kernels.bag.numpy import mulhi
-from gpuforest.sampling import Sampling, draw_bags
 
 
 def test_example_of_bag(engine):

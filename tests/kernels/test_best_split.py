@@ -10,9 +10,9 @@ from laws import column, one_slot, split_of
 
 from gpuforest.common import hashing
 from gpuforest.common.hashing import CUT, hash_at
-from gpuforest.frontier import Frontier, draw_features
-from gpuforest.nodes import unpack
-from gpuforest.predict import predict
+from gpuforest.engine.frontier import Frontier, draw_features
+from gpuforest.engine.nodes import unpack
+from gpuforest.engine.predict import predict
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification", "squared_error"])

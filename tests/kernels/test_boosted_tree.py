@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from gpuforest.backends import boosters
 from gpuforest.backends.boosters import Booster, NumbaBooster
-from gpuforest.binning import BinEdges, BinnedMatrix
 from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.engine.binning import BinEdges, BinnedMatrix
+from gpuforest.engine.nodes import SET_BIN, is_leaf, unpack
 from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
-from gpuforest.nodes import SET_BIN, is_leaf, unpack
 
 
 def rules_of(F: int, n_bits: int, **other: Any) -> BoostRules:

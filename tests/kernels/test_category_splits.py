@@ -18,10 +18,10 @@ from tasks import CLASSIFICATION, REGRESSION, category_tasks
 import gpuforest
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.grow import roots
+from gpuforest.engine.grow import roots
+from gpuforest.engine.nodes import SET_BIN, has_set, unpack
+from gpuforest.engine.predict import apply
 from gpuforest.kernels.best_split.category_order import MOST_TRIED
-from gpuforest.nodes import SET_BIN, has_set, unpack
-from gpuforest.predict import apply
 
 NUMPY = NumpyBackend()
 

@@ -9,10 +9,10 @@ from emulated import EmulatedBackend
 from far_rows import far_rows, far_training
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinnedMatrix
-from gpuforest.criteria import CRITERIA
-from gpuforest.frontier import Rules
-from gpuforest.target import Target
+from gpuforest.engine.binning import BinnedMatrix
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.frontier import Rules
+from gpuforest.engine.target import Target
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 

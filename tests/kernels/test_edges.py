@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gpuforest.backends.numba import NumbaBackend
-from gpuforest.binning import draw_rows, fit_edges, row_hashes, rows_below
+from gpuforest.engine.binning import draw_rows, fit_edges, row_hashes, rows_below
 from gpuforest.kernels.edges.numpy import capped, edges
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)

@@ -6,7 +6,7 @@ from laws import column
 
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinEdges
+from gpuforest.engine.binning import BinEdges
 
 
 def test_example_of_encode(engine):

@@ -7,7 +7,7 @@ from laws import column, one_slot, seeds, some_task
 
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.grow import roots
+from gpuforest.engine.grow import roots
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=30)
 

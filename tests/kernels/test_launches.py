@@ -22,11 +22,12 @@ from fake_cupy import cupy_module
 from picky import Array, PickyBackend, cupy_namespace, operations, waits
 from tasks import large
 
-from gpuforest import RandomForestClassifier, RandomForestRegressor, grow, register_backend
+from gpuforest import RandomForestClassifier, RandomForestRegressor, register_backend
 from gpuforest.backends import base, cuda_boosters, cuda_launches, registry
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.boosting.rounds import rounds
-from gpuforest.sampling import Wanted
+from gpuforest.engine import grow
+from gpuforest.engine.sampling import Wanted
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 

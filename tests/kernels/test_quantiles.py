@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from weighted_quantiles import members_of, quantile, weights_of
 
-from gpuforest.inspection.quantile_forest import leaf_quantiles, weights_below
+from gpuforest.explain.quantile_forest import leaf_quantiles, weights_below
 from gpuforest.kernels.quantiles.members import (
     HIGHER,
     INVERTED,

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from engine import Task, later_rows, out_of_bag_means, places, same_forest, table
 
-from gpuforest import binning
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.hashing import permute, tree_keys
-from gpuforest.criteria import CRITERIA, xlogx
-from gpuforest.frontier import Splits, Subtrees
-from gpuforest.predict import apply, predict
-from gpuforest.sampling import Sampling, draw_bags, tree_weights
-from gpuforest.target import Target, encode_classes
+from gpuforest.engine import binning
+from gpuforest.engine.criteria import CRITERIA, xlogx
+from gpuforest.engine.frontier import Splits, Subtrees
+from gpuforest.engine.predict import apply, predict
+from gpuforest.engine.sampling import Sampling, draw_bags, tree_weights
+from gpuforest.engine.target import Target, encode_classes
 
 CPU = strict.Device("CPU_DEVICE")
 DEVICE = strict.Device("device1")

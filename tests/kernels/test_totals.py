@@ -4,7 +4,7 @@ import numpy as np
 from engine import Task
 from laws import column
 
-from gpuforest.target import encode_classes
+from gpuforest.engine.target import encode_classes
 
 
 def test_example_of_totals(engine):

@@ -9,10 +9,17 @@ import pytest
 from gpuforest.backends import numba as numba_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinEdges
-from gpuforest.forest import Forest
-from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, SET_BIN, is_leaf, pack_splits
-from gpuforest.target import TargetCoding
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.nodes import (
+    CHILD_SHIFT,
+    FEATURE_SHIFT,
+    LEAF_WORD,
+    SET_BIN,
+    is_leaf,
+    pack_splits,
+)
+from gpuforest.engine.target import TargetCoding
 
 N_FEATURES = 6
 

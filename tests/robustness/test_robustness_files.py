@@ -21,8 +21,8 @@ from gpuforest import (
     ModelFormatError,
     RandomForestClassifier,
 )
-from gpuforest.cli import main
 from gpuforest.export import container
+from gpuforest.tools.cli import main
 
 X, Y = load_iris(return_X_y=True)
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import gpuforest
-from gpuforest.kernels import code, objects, processors
+from gpuforest.compiler import code, objects, processors
+from gpuforest.compiler.decorators import Kernel
+from gpuforest.compiler.link import linker
 from gpuforest.kernels.bag.numba import in_bag
-from gpuforest.kernels.decorators import Kernel
-from gpuforest.kernels.link import linker
 
 SCRIPT = """
 import numpy as np

@@ -19,7 +19,8 @@ from robust import both_kinds
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.backends.numba import NumbaBackend, in_words
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import (
+from gpuforest.common.dtypes import MAX_FEATURES
+from gpuforest.engine.binning import (
     BinEdges,
     BinnedMatrix,
     fit_edges,
@@ -28,16 +29,15 @@ from gpuforest.binning import (
     row_hashes,
     rows_below,
 )
-from gpuforest.common.dtypes import MAX_FEATURES
-from gpuforest.criteria import CRITERIA
-from gpuforest.frontier import Rules, Trees
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.frontier import Rules, Trees
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits, unpack
+from gpuforest.engine.target import Target
 from gpuforest.kernels.encode import numba as encode_numba
 from gpuforest.kernels.encode import numpy as encode_numpy
 from gpuforest.kernels.encode.numba import COARSE, ROWS
 from gpuforest.kernels.traverse import numba as traverse_numba
 from gpuforest.kernels.traverse import numpy as traverse_numpy
-from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits, unpack
-from gpuforest.target import Target
 
 COLUMNS = 70_000  # more than 16 bits can count
 MANY = 2**31 // MAX_FEATURES + 1  # rows, so that with MAX_FEATURES columns cells pass 2^31

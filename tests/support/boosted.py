@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.cuda_kernels import padded
-from gpuforest.binning import BinEdges, BinnedMatrix
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.rounds import Boosting, Round, rounds
 from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.engine.binning import BinEdges, BinnedMatrix
 
 UNLIMITED = 10**9
 NUMBERS = ["squared_error", "absolute_error", "quantile", "huber", "poisson", "gamma"]

@@ -15,8 +15,8 @@ from devices import DEVICES
 from engine import Task, later_rows, out_of_bag, places, same_forest, table
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.grow import grow
-from gpuforest.predict import apply, predict
+from gpuforest.engine.grow import grow
+from gpuforest.engine.predict import apply, predict
 
 # wide levels alone, the deep phase, less and less shared memory, both phases
 WAYS = [{"deep": 0}, {}, {"shared_limit": 20 << 10}, {"shared_limit": 4 << 10}, {"deep": 9}]

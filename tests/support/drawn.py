@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from gpuforest.plot import style
+from gpuforest.tools.plot import style
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 matplotlib.use("Agg")

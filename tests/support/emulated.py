@@ -14,7 +14,7 @@ from cuda_variants import most_threads, variants
 
 from gpuforest.backends.cuda import CudaBackend
 from gpuforest.backends.deep_plan import DeepPlan
-from gpuforest.kernels.source import cuda_source
+from gpuforest.compiler.source import cuda_source
 
 
 @cache

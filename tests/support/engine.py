@@ -11,21 +11,21 @@ import numpy as np
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.binning import BinnedMatrix, bin_matrix, fit_edges
-from gpuforest.criteria import CRITERIA
-from gpuforest.forest import Forest
-from gpuforest.frontier import Rules
-from gpuforest.grow import grow
-from gpuforest.inspection.oob import OutOfBag
-from gpuforest.sampling import Sampling
-from gpuforest.target import (
+from gpuforest.engine.binning import BinnedMatrix, bin_matrix, fit_edges
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.frontier import Rules
+from gpuforest.engine.grow import grow
+from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.target import (
     Target,
     TargetCoding,
     encode_classes,
     encode_moments,
     encode_several,
 )
-from gpuforest.training import Training
+from gpuforest.engine.training import Training
+from gpuforest.explain.oob import OutOfBag
 
 UNLIMITED = 10**9
 

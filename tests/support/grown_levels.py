@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpuforest.levels import Level
-from gpuforest.slots import DEEP, NONE, WIDE
+from gpuforest.engine.levels import Level
+from gpuforest.engine.slots import DEEP, NONE, WIDE
 
 
 def some_levels(rng: np.random.Generator, n_trees: int) -> tuple[list[Level], np.ndarray]:

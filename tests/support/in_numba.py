@@ -2,6 +2,6 @@
 
 import numba
 
-import gpuforest.kernels.compile  # noqa: F401  it teaches Numba what a helper is
+import gpuforest.compiler.compile  # noqa: F401  it teaches Numba what a helper is
 
 kernel = numba.njit(error_model="numpy")

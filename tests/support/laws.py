@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.forest import Forest
-from gpuforest.frontier import Frontier, Splits
-from gpuforest.nodes import unpack
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.frontier import Frontier, Splits
+from gpuforest.engine.nodes import unpack
 
 # the reference, wide levels alone on one thread and on two, and the deep phase
 GROWERS: dict[str, Backend] = {

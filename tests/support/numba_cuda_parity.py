@@ -20,16 +20,16 @@ from gpuforest.backends import get_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numba_cuda import NumbaCudaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.criteria import CRITERIA
-from gpuforest.frontier import Data, Frontier, Rules, Splits
+from gpuforest.compiler.types import record_of
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
+from gpuforest.engine.predict import apply, predict
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode
 from gpuforest.kernels.histogram.numba_cuda import histogram
 from gpuforest.kernels.partition.numba_cuda import partition
 from gpuforest.kernels.totals.numba_cuda import differs, totals
-from gpuforest.kernels.types import record_of
-from gpuforest.predict import apply, predict
 
 CLASSES = ("gini", "entropy", "misclassification")
 MOMENTS = ("squared_error", "poisson")

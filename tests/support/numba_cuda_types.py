@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpuforest.frontier import Data, Frontier, Rules, Splits, Trees
+from gpuforest.compiler.types import CHOICES, Record, Spec, as_tuple, record_of
+from gpuforest.engine.frontier import Data, Frontier, Rules, Splits, Trees
 from gpuforest.kernels.shared.records import Cuts
-from gpuforest.kernels.types import CHOICES, Record, Spec, as_tuple, record_of
 
 RECORDS = {record.__name__: record for record in (Cuts, Data, Frontier, Rules, Splits, Trees)}
 
@@ -32,7 +32,7 @@ KERNELS = {
     ("traverse", "add_leaves"): "Trees i4[:,:] f8[:,:] codes[:,:] b1[:,:] f8[:,:]",
 }
 KINDS = {"codes": ("u1", "u2"), "y": ("i4", "i8"), "X": ("f4", "f8")}
-NAMES = {"code": "codes", "target": "y", "value": "X"}  # of the same kinds in kernels/types.py
+NAMES = {"code": "codes", "target": "y", "value": "X"}  # of the same kinds in compiler/types.py
 FIRST = {name: dtypes[0] for name, dtypes in CHOICES.items()}
 
 

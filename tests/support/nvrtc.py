@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from gpuforest.kernels.source import OPTIONS
+from gpuforest.compiler.source import OPTIONS
 
 # what CuPy adds to a user's options
 CUPY_ADDS = ("-ftz=true", "--device-as-default-execution-space")

@@ -7,7 +7,7 @@ from gpuforest import (
     ExtraTreesClassifier,
     RandomForestClassifier,
 )
-from gpuforest.nodes import is_leaf
+from gpuforest.engine.nodes import is_leaf
 
 X, WINE = load_wine(return_X_y=True)
 X = X[:, :6]

@@ -8,7 +8,7 @@ from scipy.special import xlogy
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.pruning.cost_complexity import prune, pruning_path
+from gpuforest.explain.pruning import prune, pruning_path
 
 CANCER, DIABETES = (  # parts, because each fit grows a tree for each fold
     (X[:240, :9], y[:240])

@@ -5,8 +5,8 @@ import json
 import numpy as np
 
 from gpuforest import ModelFormatError
+from gpuforest.engine.nodes import LEAF_MASK, is_leaf
 from gpuforest.export import container, model_file
-from gpuforest.nodes import LEAF_MASK, is_leaf
 
 
 def save_tampered(model, path, forest=None, **header):

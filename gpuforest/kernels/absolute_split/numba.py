@@ -11,14 +11,14 @@ over a feature's rows therefore give the errors of both sides of all its cuts in
 
 import numpy as np
 
-from gpuforest.frontier import Data, Frontier, Rules
+from gpuforest.compiler.decorators import device, kernel, rare
+from gpuforest.compiler.types import F64s, I32s2, I64s2
+from gpuforest.engine.frontier import Data, Frontier, Rules
 from gpuforest.kernels.absolute_split.scratch import AbsoluteScratch, Held, Way
 from gpuforest.kernels.best_split.limits import draw_cut
 from gpuforest.kernels.best_split.set_order import merge_sort
-from gpuforest.kernels.decorators import device, kernel, rare
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import Cuts, Limits
-from gpuforest.kernels.types import F64s, I32s2, I64s2
 
 WEIGHT, MOMENT = 0, 1  # columns of the tree
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import SCORE, STAT
 from gpuforest.common.hashing import CUT, hash_at
-from gpuforest.frontier import Data, Frontier, Rules
+from gpuforest.engine.frontier import Data, Frontier, Rules
 from gpuforest.kernels.shared.goes_left.numpy import goes_left
 from gpuforest.kernels.shared.records import Cuts, Split
 

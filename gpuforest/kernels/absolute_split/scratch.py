@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.types import Bools, F64s2, I64s, I64s2
+from gpuforest.compiler.types import Bools, F64s2, I64s, I64s2
 
 
 class Rows(NamedTuple):

@@ -32,10 +32,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuforest.common.hashing import CUT, hash_at
-from gpuforest.nodes import SET_BIN
+from gpuforest.engine.nodes import SET_BIN
 
 if TYPE_CHECKING:
-    from gpuforest.frontier import Rules, Splits
+    from gpuforest.engine.frontier import Rules, Splits
 
 Array = Any
 

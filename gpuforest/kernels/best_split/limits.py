@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuforest.kernels.decorators import device, rare
+from gpuforest.compiler.decorators import device, rare
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import CUT, U1, U, hash_at
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Feature, Limits, Slot, Split

@@ -3,7 +3,10 @@
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.frontier import Data, Frontier, Rules, Splits
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import I32s2, I64s, I64s3
+from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
+from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.limits import (
     feature_of,
     left_of,
@@ -13,11 +16,8 @@ from gpuforest.kernels.best_split.limits import (
 )
 from gpuforest.kernels.best_split.scan import Scan, best_of_bins
 from gpuforest.kernels.best_split.sets import best_set, compact_bins, set_sums, write_set
-from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Split
-from gpuforest.kernels.types import I32s2, I64s, I64s3
-from gpuforest.nodes import SET_BIN
 
 
 @device

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
-from gpuforest.frontier import Splits
+from gpuforest.compiler.decorators import rare
+from gpuforest.engine.frontier import Splits
 from gpuforest.kernels.best_split.limits import (
     feature_of,
     left_of,
@@ -17,7 +18,6 @@ from gpuforest.kernels.best_split.limits import (
     random_of_bins,
     slot_at,
 )
-from gpuforest.kernels.decorators import rare
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.numba_cuda import cuda
 from gpuforest.kernels.shared.records import NO_BIN, Cuts, Split

@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.compiler.decorators import device, rare
+from gpuforest.compiler.types import F64s, I64s, I64s2
 from gpuforest.kernels.best_split.limits import may_part
-from gpuforest.kernels.decorators import device, rare
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
 from gpuforest.kernels.shared.scoring.loops import (
@@ -19,7 +20,6 @@ from gpuforest.kernels.shared.scoring.loops import (
     score_pairs,
 )
 from gpuforest.kernels.shared.scoring.numba import class_sides, grown, moment_score
-from gpuforest.kernels.types import F64s, I64s, I64s2
 
 # A feature is first made compact: for each code that holds rows, in order, the running totals of
 # weight, second channel and rows up to it are

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuforest.compiler.decorators import device, rare
+from gpuforest.compiler.types import F64s, F64s2, I64s, I64s2
 from gpuforest.kernels.best_split.category_order import ITERATIONS
-from gpuforest.kernels.decorators import device, rare
-from gpuforest.kernels.types import F64s, F64s2, I64s, I64s2
 
 POSITION = 32  # a position is packed so many bits above a code
 SHORT, MANY = 24, 512  # the most keys that are sorted by insertion, and in buckets

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuforest.compiler.decorators import device, rare
+from gpuforest.compiler.types import U8s
 from gpuforest.kernels.best_split.category_order import MOST_TRIED
 from gpuforest.kernels.best_split.limits import left_of, may_part, random_of_bins, weight_of
 from gpuforest.kernels.best_split.scan import best_of_bins, best_pair
 from gpuforest.kernels.best_split.set_order import POSITION, CategoryWork, along, sort_codes
-from gpuforest.kernels.decorators import device, rare
 from gpuforest.kernels.shared.hashing.numba import CUT, U, hash_at
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Feature, SetCut
 from gpuforest.kernels.shared.scoring.loops import (
@@ -21,7 +22,6 @@ from gpuforest.kernels.shared.scoring.loops import (
     needs_some,
 )
 from gpuforest.kernels.shared.scoring.numba import node_score, pair_side
-from gpuforest.kernels.types import U8s
 
 CODE_BITS = 0xFFFFFFFF
 U11 = U(11)

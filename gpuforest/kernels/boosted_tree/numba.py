@@ -9,6 +9,8 @@ import math
 
 import numpy as np
 
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import I64, F64s, I32s, I64s, I64s2
 from gpuforest.kernels.boosted_tree.records import (
     BEGIN,
     BEGUN,
@@ -59,9 +61,7 @@ from gpuforest.kernels.boosted_tree.search import sums_in
 from gpuforest.kernels.boosted_tree.sharing import all_finished, help_with_parts, work_on
 from gpuforest.kernels.boosted_tree.splitting import make_children
 from gpuforest.kernels.boosted_tree.writing import write_tree
-from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.shared.hashing.numba import U, domain, order_of, permute
-from gpuforest.kernels.types import I64, F64s, I32s, I64s, I64s2
 
 
 @device

@@ -24,6 +24,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.hashing import hash_at, permute
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 from gpuforest.kernels.boosted_tree.records import (
     CATEGORY_ROWS,
     MIN_HESSIAN,
@@ -31,7 +32,6 @@ from gpuforest.kernels.boosted_tree.records import (
     BoostRules,
     GrownTree,
 )
-from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 
 Sums = tuple[int, int, int]  # of gradients and hessians, and the number of rows
 

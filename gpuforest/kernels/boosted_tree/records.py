@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.types import (
+from gpuforest.compiler.types import (
     F64,
     I64,
     U64,

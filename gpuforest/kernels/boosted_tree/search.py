@@ -4,6 +4,8 @@ numpy.py beside this file."""
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.compiler.decorators import device, rare
+from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.set_order import merge_sort
 from gpuforest.kernels.boosted_tree.records import (
     CATEGORY_ROWS,
@@ -20,9 +22,7 @@ from gpuforest.kernels.boosted_tree.records import (
     H,
 )
 from gpuforest.kernels.boosted_tree.sums import fill, subtract
-from gpuforest.kernels.decorators import device, rare
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.nodes import SET_BIN
 
 ONE = U(1)
 

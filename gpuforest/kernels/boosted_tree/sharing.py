@@ -11,7 +11,8 @@ short time only, so that it takes no processor from others.
 
 import numpy as np
 
-from gpuforest.kernels import atomics
+from gpuforest.compiler import atomics
+from gpuforest.compiler.decorators import device, rare
 from gpuforest.kernels.boosted_tree.records import (
     DIVIDE,
     N_PARTS,
@@ -21,7 +22,6 @@ from gpuforest.kernels.boosted_tree.records import (
 )
 from gpuforest.kernels.boosted_tree.search import search_part
 from gpuforest.kernels.boosted_tree.splitting import divide_part, move_part
-from gpuforest.kernels.decorators import device, rare
 
 TICKET, FINISHED = 0, 16  # elements of `shared` i64[32], in cache lines of their own
 MASK = 2**16 - 1

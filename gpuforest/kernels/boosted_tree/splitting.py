@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.compiler.decorators import device
 from gpuforest.kernels.boosted_tree.records import (
     BEGIN,
     BIN,
@@ -29,7 +30,6 @@ from gpuforest.kernels.boosted_tree.records import (
     H,
 )
 from gpuforest.kernels.boosted_tree.search import value_of
-from gpuforest.kernels.decorators import device
 from gpuforest.kernels.shared.goes_left.numba import goes_left
 from gpuforest.kernels.shared.hashing.numba import U, hash_at
 from gpuforest.kernels.shared.records import NO_BIN, Split

@@ -8,9 +8,9 @@ exact, because they are integers.
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.compiler.decorators import device
+from gpuforest.compiler.pairs import add_pair
 from gpuforest.kernels.boosted_tree.records import BEGIN, BLOCK, END
-from gpuforest.kernels.decorators import device
-from gpuforest.kernels.pairs import add_pair
 from gpuforest.kernels.shared.hashing.numba import U
 
 ONE = U(1)

@@ -1,5 +1,7 @@
 """A tree of boosting is written, compiled."""
 
+from gpuforest.compiler.decorators import rare
+from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
 from gpuforest.kernels.boosted_tree.records import (
     BEGIN,
     BIN,
@@ -15,9 +17,7 @@ from gpuforest.kernels.boosted_tree.records import (
     H,
 )
 from gpuforest.kernels.boosted_tree.search import value_of
-from gpuforest.kernels.decorators import rare
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
 
 
 @rare

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from gpuforest.kernels.decorators import device, kernel, rare
+from gpuforest.compiler.decorators import device, kernel, rare
+from gpuforest.compiler.types import I64, F64s, F64s2, I64s, Values2
 from gpuforest.kernels.edges.numpy import SUM_BITS, TINY
-from gpuforest.kernels.types import I64, F64s, F64s2, I64s, Values2
 
 BLOCK = 64  # gaps that are skipped at once if they hold no edge
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.dtypes import CODE8, CODE16
-from gpuforest.kernels.decorators import device
+from gpuforest.compiler.decorators import device
 from gpuforest.kernels.shared.numba_cuda import cuda
 
 

@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from gpuforest.common import elementary
-from gpuforest.kernels.decorators import device, kernel
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import I64, F64s, F64s2, I32s, I64s2, I64s3
 from gpuforest.kernels.gradients.records import (
     ABSOLUTE,
     BINARY,
@@ -18,7 +19,6 @@ from gpuforest.kernels.gradients.records import (
     LossNumbers,
     Units,
 )
-from gpuforest.kernels.types import I64, F64s, F64s2, I32s, I64s2, I64s3
 
 BLOCK = 1024  # rows at once, whose numbers stay in the first-level cache
 LOG2_E, MOST = elementary.LOG2_E, elementary.MOST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gpuforest.kernels.types import F64, I64
+from gpuforest.compiler.types import F64, I64
 
 # the numbers of the losses, see boosting/losses.py
 SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, BINARY, MULTICLASS = range(8)

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.decorators import device
+from gpuforest.compiler.decorators import device
+from gpuforest.compiler.types import I64s
 from gpuforest.kernels.grow_subtrees.cuts import fills, take_codes
 from gpuforest.kernels.grow_subtrees.sorting import POSITION, SIXTEEN, sort_by_code
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.types import I64s
 
 
 class Branches(NamedTuple):

@@ -9,10 +9,11 @@ The candidates, their order and their scores are the same in each way.
 
 import numpy as np
 
+from gpuforest.compiler.decorators import device
+from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.limits import by_rows, draw_cut, score_parts, weight_of
 from gpuforest.kernels.best_split.scan import best_of_bins, best_pair
 from gpuforest.kernels.best_split.sets import best_set, compact_bins, write_set
-from gpuforest.kernels.decorators import device
 from gpuforest.kernels.grow_subtrees.sorting import (
     MOST_SORTED,
     POSITION,
@@ -26,7 +27,6 @@ from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.goes_left.numba import goes_left
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
-from gpuforest.nodes import SET_BIN
 
 # A histogram is for nodes of more rows than a quarter of its cells, and than 24: against
 # a sixteenth, two classes took 0.70 to 1.01 of the time and six 0.62 to 0.93 (three runs)

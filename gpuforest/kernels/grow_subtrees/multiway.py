@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.frontier import Data, Frontier, Rules
+from gpuforest.compiler.decorators import device, kernel, rare
+from gpuforest.compiler.types import Bool, Bools, F64s, I64s, I64s2, U64s
+from gpuforest.engine.frontier import Data, Frontier, Rules
+from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.limits import feature_of, weight_of
-from gpuforest.kernels.decorators import device, kernel, rare
 from gpuforest.kernels.grow_subtrees.branches import Branches, link_set, sort_rows
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,
@@ -38,8 +40,6 @@ from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import domain, hash_at, order_of, permute
 from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Slot, Split
 from gpuforest.kernels.shared.scoring.numba import node_score, xlogx
-from gpuforest.kernels.types import Bool, Bools, F64s, I64s, I64s2, U64s
-from gpuforest.nodes import SET_BIN
 
 ROUNDING = 1e-9  # relative; a gain that is below the mean by less equals it
 

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.frontier import Data, Frontier, Rules
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import Bool, I64s
+from gpuforest.engine.frontier import Data, Frontier, Rules
 from gpuforest.kernels.best_split.limits import feature_of, weight_of
-from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,
     clear,
@@ -52,7 +53,6 @@ from gpuforest.kernels.shared.hashing.numba import domain, hash_at, order_of, pe
 from gpuforest.kernels.shared.records import NO_SPLIT, Slot
 from gpuforest.kernels.shared.scoring.loops import highest_score, perfect_score
 from gpuforest.kernels.shared.scoring.numba import node_score
-from gpuforest.kernels.types import Bool, I64s
 
 
 class OpenNode(NamedTuple):

@@ -11,17 +11,17 @@ import numpy as np
 from gpuforest.combinations import ALL_LEFT as EVERY
 from gpuforest.combinations import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.frontier import Data
+from gpuforest.compiler.decorators import device
+from gpuforest.compiler.types import I64, Bools, Codes2, I32s, I32s2, I64s2, U64s
+from gpuforest.engine.frontier import Data
+from gpuforest.engine.nodes import OBLIQUE_BIN
 from gpuforest.kernels.best_split.limits import feature_of
-from gpuforest.kernels.decorators import device
 from gpuforest.kernels.grow_subtrees.cuts import best_cut, random_cut, set_of_rows
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
 from gpuforest.kernels.grow_subtrees.writing import CHILD, FEATURE, MISSING
 from gpuforest.kernels.project.numba import HOLE, add_up, steps_of
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U1, U32, U, hash_at, order_of, permute
 from gpuforest.kernels.shared.records import NO_SPLIT, Feature, Slot, Split
-from gpuforest.kernels.types import I64, Bools, Codes2, I32s, I32s2, I64s2, U64s
-from gpuforest.nodes import OBLIQUE_BIN
 
 if TYPE_CHECKING:
     from gpuforest.combinations import Combining

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.decorators import device
+from gpuforest.compiler.decorators import device
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.goes_left.numba import goes_left
 from gpuforest.kernels.shared.hashing.numba import U

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.frontier import Data
-from gpuforest.kernels.best_split.scan import Scan, scan_arrays
-from gpuforest.kernels.best_split.set_order import CategoryWork, category_arrays
-from gpuforest.kernels.grow_subtrees.sorting import MOST_SORTED, RANK_ROWS
-from gpuforest.kernels.types import (
+from gpuforest.compiler.types import (
     Bools,
     Codes,
     Codes2,
@@ -23,9 +19,13 @@ from gpuforest.kernels.types import (
     U32s,
     U64s,
 )
+from gpuforest.engine.frontier import Data
+from gpuforest.kernels.best_split.scan import Scan, scan_arrays
+from gpuforest.kernels.best_split.set_order import CategoryWork, category_arrays
+from gpuforest.kernels.grow_subtrees.sorting import MOST_SORTED, RANK_ROWS
 
 if TYPE_CHECKING:
-    from gpuforest.binning import BinEdges
+    from gpuforest.engine.binning import BinEdges
 
 CACHE_BYTES = 2**19  # of the block for small nodes: half of a core's second-level cache
 # Rows that the block for small nodes holds of wide data too, if they take at most WIDE_BYTES: with

@@ -5,13 +5,13 @@ The candidates, their order and their scores are the same as from a histogram.
 
 import numpy as np
 
+from gpuforest.compiler.decorators import device, rare
 from gpuforest.kernels.best_split.scan import (
     NOTHING,
     best_classes,
     first_highest,
     split_of,
 )
-from gpuforest.kernels.decorators import device, rare
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from gpuforest.kernels.decorators import device
+from gpuforest.compiler.decorators import device
+from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
 from gpuforest.kernels.grow_subtrees.cuts import left_totals
 from gpuforest.kernels.grow_subtrees.rows import set_pair
 from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS, Grown
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
 
 LEAF = U(LEAF_WORD)
 CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuforest.frontier import Data, Frontier, Rules, Splits
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import I64, I32s, I64s2
+from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
 from gpuforest.kernels.best_split.limits import slot_at
 from gpuforest.kernels.best_split.numba import put_best, slot_best
 from gpuforest.kernels.best_split.scan import Scan, scan_arrays
 from gpuforest.kernels.best_split.sets import Categories
-from gpuforest.kernels.decorators import device, kernel
 from gpuforest.kernels.histogram.numba import accumulate, has_labels
 from gpuforest.kernels.shared.hashing.numba import domain, order_of, permute
 from gpuforest.kernels.shared.records import NO_SPLIT
-from gpuforest.kernels.types import I64, I32s, I64s2
 
 HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a core's L2
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.types import I64, I32s2, I64s
+from gpuforest.compiler.types import I64, I32s2, I64s
 
 # what is asked of the distribution of targets, see numba.py
 LINEAR, LOWER, HIGHER, INVERTED, MEAN = range(5)

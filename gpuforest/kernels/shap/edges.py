@@ -4,12 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.decorators import device
-from gpuforest.kernels.lanes import LANES, four_of, load, store
-from gpuforest.kernels.shared.goes_left.numba import has_code
-from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.types import F64s, I64s, U8s
-from gpuforest.nodes import (
+from gpuforest.compiler.decorators import device
+from gpuforest.compiler.lanes import LANES, four_of, load, store
+from gpuforest.compiler.types import F64s, I64s, U8s
+from gpuforest.engine.nodes import (
     BIN_MASK,
     CHILD_MASK,
     CHILD_SHIFT,
@@ -18,6 +16,8 @@ from gpuforest.nodes import (
     LEAF_WORD,
     MISSING_SHIFT,
 )
+from gpuforest.kernels.shared.goes_left.numba import has_code
+from gpuforest.kernels.shared.hashing.numba import U
 
 U8 = np.uint8
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)

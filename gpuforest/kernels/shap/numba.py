@@ -29,9 +29,10 @@ fill vectors.
 
 import numpy as np
 
-from gpuforest.frontier import Trees
-from gpuforest.kernels.decorators import device, kernel
-from gpuforest.kernels.lanes import LANES
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.lanes import LANES
+from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2
+from gpuforest.engine.frontier import Trees
 from gpuforest.kernels.shap.edges import (
     APART,
     CHILD,
@@ -54,7 +55,6 @@ from gpuforest.kernels.shap.edges import (
 )
 from gpuforest.kernels.shap.pairs import Pairs, add_pairs, know, leave, meet
 from gpuforest.kernels.shared.records import Points
-from gpuforest.kernels.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2
 
 
 @kernel

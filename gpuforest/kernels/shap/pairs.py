@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.decorators import device
-from gpuforest.kernels.lanes import LANES, four_of, load, store, total
+from gpuforest.compiler.decorators import device
+from gpuforest.compiler.lanes import LANES, four_of, load, store, total
+from gpuforest.compiler.types import F64s, I64s
 from gpuforest.kernels.shap.edges import APART, ROWS, padded
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.types import F64s, I64s
 
 
 class Pairs(NamedTuple):

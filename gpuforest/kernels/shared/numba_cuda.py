@@ -7,7 +7,7 @@ from typing import Any
 from numba import cuda
 from numba.core import config
 
-from gpuforest.kernels.decorators import Helper
+from gpuforest.compiler.decorators import Helper
 
 __all__ = ["cuda"]
 

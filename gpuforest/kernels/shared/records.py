@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.kernels.types import (
+from gpuforest.compiler.types import (
     Bools2,
     F64s,
     F64s2,

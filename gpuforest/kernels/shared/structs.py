@@ -14,9 +14,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.criteria import SQUARED_ERROR
-from gpuforest.frontier import Frontier, Rules, Splits
-from gpuforest.kernels.types import hints_of, spec_of
+from gpuforest.compiler.types import hints_of, spec_of
+from gpuforest.engine.criteria import SQUARED_ERROR
+from gpuforest.engine.frontier import Frontier, Rules, Splits
 
 Array = Any
 

@@ -1,5 +1,5 @@
-// The O(nodes) work of a level on the device. The specifications are gpuforest/slots.py and
-// gpuforest/levels.py.
+// The O(nodes) work of a level on the device. The specifications are gpuforest/engine/slots.py and
+// gpuforest/engine/levels.py.
 //
 // Numbers that depend on all earlier slots take two launches: first each block counts a span of
 // slots, then each block adds up the counts of earlier blocks and goes through its own span. If one

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gpuforest.kernels.decorators import device, kernel
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import Bools, I32s, I64s, I64s2, Targets2
 from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.types import Bools, I32s, I64s, I64s2, Targets2
 
 
 @device

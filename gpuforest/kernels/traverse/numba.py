@@ -11,12 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuforest.frontier import Trees
-from gpuforest.kernels.decorators import device, kernel
-from gpuforest.kernels.prefetch import prefetch
-from gpuforest.kernels.shared.hashing.numba import LOW_32, U
-from gpuforest.kernels.traverse.oblique import Sums, fill_columns, walk_sums
-from gpuforest.kernels.types import (
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.prefetch import prefetch
+from gpuforest.compiler.types import (
     Bools2,
     Codes2,
     F64s,
@@ -28,7 +25,8 @@ from gpuforest.kernels.types import (
     U32s,
     U64s,
 )
-from gpuforest.nodes import (
+from gpuforest.engine.frontier import Trees
+from gpuforest.engine.nodes import (
     BIN_MASK,
     CHILD_MASK,
     CHILD_SHIFT,
@@ -37,6 +35,8 @@ from gpuforest.nodes import (
     LEAF_WORD,
     MISSING_SHIFT,
 )
+from gpuforest.kernels.shared.hashing.numba import LOW_32, U
+from gpuforest.kernels.traverse.oblique import Sums, fill_columns, walk_sums
 
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
 WORD = np.uint32  # of vectors with a code each

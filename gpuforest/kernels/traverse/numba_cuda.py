@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from gpuforest.combinations import WEIGHT_BITS, WEIGHT_ZERO
-from gpuforest.kernels.decorators import device
+from gpuforest.compiler.decorators import device
+from gpuforest.engine.nodes import OBLIQUE_BIN, SET_BIN
 from gpuforest.kernels.shared.goes_left.numba import goes_left
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U32
 from gpuforest.kernels.shared.numba_cuda import cuda
@@ -20,7 +21,6 @@ from gpuforest.kernels.traverse.numba import (
     MISSING,
     ONE,
 )
-from gpuforest.nodes import OBLIQUE_BIN, SET_BIN
 
 
 @device

@@ -1,5 +1,5 @@
 // The trees of a wave on the device: nodes in their positions, and their leaves in order. The
-// specifications are gpuforest/wave_nodes.py and gpuforest/leaf_rows.py.
+// specifications are gpuforest/engine/wave_nodes.py and gpuforest/engine/leaf_rows.py.
 //
 // Numbers that depend on all earlier slots, nodes or rows take two launches, as in kernels/slots.
 #include "shared/cuda.cuh"

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.binning import bin_matrix
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
-from gpuforest.forest import tree_groups
-from gpuforest.inspection.importances import tree_gains
-from gpuforest.inspection.oob import curve_points
+from gpuforest.engine.binning import bin_matrix
+from gpuforest.engine.forest import tree_groups
+from gpuforest.explain.importances import tree_gains
+from gpuforest.explain.oob import curve_points
 from gpuforest.tools.report.rows import SEED, Rows
 
 REPEATS = 5  # orders of each feature

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from gpuforest.explain.model_facts import feature_names
 from gpuforest.export.container import replaced
-from gpuforest.inspection.model_facts import feature_names
 from gpuforest.tools.report import sections
 from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, section, share
 from gpuforest.tools.report.results import Results

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.forest import Forest
-from gpuforest.inspection.model_facts import finite
+from gpuforest.engine.forest import Forest
+from gpuforest.explain.model_facts import finite
 from gpuforest.tools.report import effects, scores
 from gpuforest.tools.report.rows import Drift, Rows, alone, drift
 from gpuforest.tools.report.scores import ClassResults, NumberResults, Score

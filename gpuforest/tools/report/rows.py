@@ -15,11 +15,11 @@ from sklearn.base import is_classifier
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.binning import BinEdges, bin_matrix, draw_rows
-from gpuforest.criteria import CRITERIA
 from gpuforest.data.arrays import to_host
 from gpuforest.data.frames import listed
 from gpuforest.data.validation import check_labels, check_numbers, check_table
+from gpuforest.engine.binning import BinEdges, bin_matrix, draw_rows
+from gpuforest.engine.criteria import CRITERIA
 
 SEED = 0  # of what is drawn: the same report for the same model and rows
 MOST_ROWS = 20_000

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from sklearn import metrics
 
-from gpuforest.binning import draw_rows
 from gpuforest.common import hashing
+from gpuforest.engine.binning import draw_rows
 from gpuforest.tools.report.rows import SEED, Labels
 
 Z = 1.959963984540054  # of the normal distribution, 95 % within

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from gpuforest.common.errors import BackendError
+from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators.memory import estimate_memory
+from gpuforest.explain import model_facts as facts
+from gpuforest.explain.model_facts import feature_names
+from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.walker import Node, class_labels, nodes_of, tree_title
-from gpuforest.inspection import model_facts as facts
-from gpuforest.inspection.model_facts import feature_names
-from gpuforest.inspection.paths import subtree_sizes, tree_depths
-from gpuforest.nodes import is_leaf
 from gpuforest.tools.report import pictures
 from gpuforest.tools.report.effects import PERMUTED_FEATURES, REPEATS
 from gpuforest.tools.report.html import (

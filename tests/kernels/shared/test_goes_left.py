@@ -8,7 +8,8 @@ import pytest
 from in_numba import kernel
 
 from gpuforest.backends.numba import in_words
-from gpuforest.frontier import Data, Frontier, Splits, Trees
+from gpuforest.engine.frontier import Data, Frontier, Splits, Trees
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 from gpuforest.kernels.grow_subtrees.cuts import left_totals, sum_left
 from gpuforest.kernels.grow_subtrees.rows import split_rows
 from gpuforest.kernels.grow_subtrees.scratch import Order
@@ -20,7 +21,6 @@ from gpuforest.kernels.shared.records import NO_BIN, Slot, Split
 from gpuforest.kernels.traverse import numba as traverse_numba
 from gpuforest.kernels.traverse import numpy as traverse_numpy
 from gpuforest.kernels.traverse.oblique import NO_SUMS
-from gpuforest.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 
 MISSING = 130  # of three words of a set, the third begins with code 128
 CODES = np.array([0, 1, 62, 63, 64, 65, 127, 128, 129, MISSING], np.int64)

@@ -1,4 +1,4 @@
-"""Compiled scores and logarithms are those of gpuforest.criteria: ==."""
+"""Compiled scores and logarithms are those of gpuforest.engine.criteria: ==."""
 
 import array_api_compat.numpy as xp
 import numpy as np
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_numba import kernel
 
-from gpuforest.criteria import (
+from gpuforest.engine.criteria import (
     ABSOLUTE_ERROR,
     CRITERIA,
     ENTROPY,

@@ -88,7 +88,7 @@ def test_a_picture_has_the_colours_of_the_page_and_nothing_of_a_file():
 
 
 def test_a_report_without_matplotlib_names_the_extra(monkeypatch):
-    monkeypatch.setattr("gpuforest.plot.style.find_spec", lambda name: None)
+    monkeypatch.setattr("gpuforest.tools.plot.style.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'gpuforest\[plot\]'"):
         forest().fit(X, Y).report()
 

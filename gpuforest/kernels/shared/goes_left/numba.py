@@ -1,9 +1,9 @@
 """The rule by which rows go left, one row at a time. The specification is numpy.py beside this
 file."""
 
-from gpuforest.kernels.decorators import device
+from gpuforest.compiler.decorators import device
+from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.nodes import SET_BIN
 
 
 @device

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpuforest.nodes import SET_BIN
+from gpuforest.engine.nodes import SET_BIN
 
 Array = Any
 

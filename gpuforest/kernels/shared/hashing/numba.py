@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuforest.common import hashing
-from gpuforest.kernels.decorators import device
+from gpuforest.compiler.decorators import device
 
 U = np.uint64
 GOLDEN, MIX_1, MIX_2 = U(hashing.GOLDEN), U(hashing.MIX_1), U(hashing.MIX_2)

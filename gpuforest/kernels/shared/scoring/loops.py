@@ -6,8 +6,8 @@ vectorises.
 
 import numpy as np
 
-from gpuforest.criteria import ENTROPY, GINI, MISCLASSIFICATION, POISSON, SQUARED_ERROR
-from gpuforest.kernels.decorators import device, rare
+from gpuforest.compiler.decorators import device, rare
+from gpuforest.engine.criteria import ENTROPY, GINI, MISCLASSIFICATION, POISSON, SQUARED_ERROR
 from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
 from gpuforest.kernels.shared.hashing.numba import U
 from gpuforest.kernels.shared.records import NO_BIN, Bin

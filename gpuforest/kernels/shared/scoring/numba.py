@@ -1,4 +1,4 @@
-"""The scores of gpuforest/criteria.py, one split at a time.
+"""The scores of gpuforest/engine/criteria.py, one split at a time.
 
 Sums of squares and of n ln n are updated in exact integers as rows move from the right side to the
 left, so that a candidate costs O(1), not O(classes).
@@ -9,11 +9,11 @@ import math
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest import criteria
-from gpuforest.criteria import ENTROPY, GINI, INFORMATION, MISCLASSIFICATION, SQUARED_ERROR
-from gpuforest.kernels.decorators import device, rare
+from gpuforest.compiler.decorators import device, rare
+from gpuforest.compiler.times import times
+from gpuforest.engine import criteria
+from gpuforest.engine.criteria import ENTROPY, GINI, INFORMATION, MISCLASSIFICATION, SQUARED_ERROR
 from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
-from gpuforest.kernels.times import times
 
 LN2, SQRT2, ATANH = criteria.LN2, criteria.SQRT2, criteria.ATANH
 XLOGX_SCALE = criteria.XLOGX_SCALE

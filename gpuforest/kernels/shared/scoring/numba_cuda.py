@@ -6,8 +6,8 @@ Numba has no option against it. A product of this function is rounded by itself.
 
 from numba.core import config
 
+from gpuforest.compiler.times import times
 from gpuforest.kernels.shared.numba_cuda import cuda
-from gpuforest.kernels.times import times
 
 if not config.ENABLE_CUDASIM:  # the simulator runs plain Python
     from numba.cuda.extending import overload

@@ -1,5 +1,0 @@
-"""The command line: `gpuforest train`, `predict`, `explain`, `evaluate`, `inspect` and `plot`."""
-
-from gpuforest.cli.main import main
-
-__all__ = ["main"]

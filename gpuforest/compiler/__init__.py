@@ -1,0 +1,1 @@
+"""What compiles, keeps and loads kernels."""

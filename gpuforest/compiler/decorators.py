@@ -1,0 +1,250 @@
+"""Marks of the functions that Numba compiles for the CPU. Importing them imports no Numba."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import struct
+from collections.abc import Callable
+from functools import cached_property, update_wrapper
+from itertools import chain
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from gpuforest.compiler.types import (
+    CHOICES,
+    DTYPES,
+    Choice,
+    Optional,
+    Record,
+    Spec,
+    Type,
+    choices_of,
+    spec_of,
+)
+
+
+class Helper:
+    """A function that kernels call. Called from Python, it is the Python function.
+
+    Parameters
+    ----------
+    function : Callable
+    inline : bool, whether each call is replaced by the function's code
+    """
+
+    def __init__(self, function: Callable[..., Any], inline: bool) -> None:
+        update_wrapper(self, function)
+        self.function, self.inline = function, inline
+        self.dispatcher: Any = None  # Numba's, where it compiles
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
+
+
+def device(function: Callable[..., Any]) -> Helper:
+    """A helper that kernels call. It is inlined, so its arrays need not be passed field by field:
+    for a node of a few rows that would cost more than all other work.
+    """
+    return Helper(function, inline=True)
+
+
+def rare(function: Callable[..., Any]) -> Helper:
+    """A helper of few arguments that is not inlined, to keep compilation short."""
+    return Helper(function, inline=False)
+
+
+def kernel(
+    function: Callable[..., Any] | None = None, *, checked: Choice | None = None, **given: str
+) -> Any:
+    """A kernel; see `Kernel`."""
+    if function is None:
+        return lambda function: Kernel(function, given, checked)
+    return Kernel(function, given, checked)
+
+
+class Kernel:
+    """A function that Python calls as machine code.
+
+    Parameters
+    ----------
+    function : Callable, which allocates and returns nothing; its parameters are annotated with the
+        types of types.py. No array that it writes may overlap with another argument, because the
+        code does not check that
+    given : types of names that stand for several, where it needs but one
+    checked : types with which the code checks for overlaps all the same, because it is faster;
+        {}: with all. Kernels whose threads write each other's arrays need that: otherwise LLVM
+        keeps what it has read, whatever another thread writes
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], given: Choice, checked: Choice | None = None
+    ) -> None:
+        update_wrapper(self, function)
+        self.function, self.given, self.checked = function, given, checked
+        self.loaded: dict[tuple[Any, ...], tuple[Callable[[bytes], int], Callable[..., bytes]]] = {}
+
+    @cached_property
+    def specs(self) -> list[Spec]:
+        """The specification of each parameter."""
+        hints = get_type_hints(self.function, include_extras=True)
+        names = inspect.signature(self.function).parameters
+        return [spec_of(hints[name], name) for name in names]
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        """The types for which it is compiled."""
+        return choices_of(self.specs, self.given)
+
+    def name_of(self, choice: Choice) -> str:
+        """The name of the machine code for some types."""
+        module = self.__module__.removeprefix("gpuforest.kernels.")
+        types = [f"{name}_{kind}" for name, kind in sorted(choice.items())]
+        return "-".join([f"{module}.{self.function.__name__}", *types])
+
+    def __call__(self, *arguments: Any) -> None:
+        function, packed, choice = self._found(arguments)
+        if function(packed):
+            raise RuntimeError(f"the kernel {self.name_of(choice)} failed")
+
+    def prepared(self, *arguments: Any) -> PreparedCall:
+        """A call with these arguments that can be repeated in a tenth of the time."""
+        return PreparedCall(self, arguments)
+
+    def _found(self, arguments: tuple[Any, ...]) -> tuple[Callable[[bytes], int], bytes, Choice]:
+        """The machine code for arguments, these as bytes, and their types."""
+        numbers: list[Any] = []
+        choice: Choice = {}
+        for put, argument in zip(self.putters, arguments, strict=True):
+            put(argument, numbers, choice)
+        function, pack = self.code_for(choice)
+        return function, pack(*numbers), choice
+
+    def code_for(self, choice: Choice) -> tuple[Callable[[bytes], int], Callable[..., bytes]]:
+        """The machine code for some types, loaded once, and what packs its arguments."""
+        key = tuple(choice.values())
+        if key not in self.loaded:
+            self.loaded[key] = self.load(choice)
+        return self.loaded[key]
+
+    def load(self, choice: Choice) -> tuple[Callable[[bytes], int], Callable[..., bytes]]:
+        """The machine code for some types, and what packs its arguments."""
+        from gpuforest.compiler.code import function_of
+
+        if choice not in self.choices:
+            raise TypeError(f"{self.function.__name__} is not compiled for {choice}")
+        form = "".join(format_of(spec, choice) for spec in self.specs)
+        return function_of(self, choice), struct.Struct(form).pack
+
+    @cached_property
+    def putters(self) -> list[Putter]:
+        return [putter(spec) for spec in self.specs]
+
+
+class PreparedCall:
+    """A kernel's call. It holds its arguments, whose addresses are among the bytes."""
+
+    def __init__(self, kernel: Kernel, arguments: tuple[Any, ...]) -> None:
+        self.kernel, self.arguments = kernel, list(arguments)
+        self.choice: Choice = {}
+        self.numbers: list[list[Any]] = []
+        for put, argument in zip(kernel.putters, arguments, strict=True):
+            own: list[Any] = []
+            put(argument, own, self.choice)
+            self.numbers.append(own)
+        self.function, self.pack = kernel.code_for(self.choice)
+        self.packed = self.pack(*chain.from_iterable(self.numbers))
+
+    def change(self, i: int, argument: Any) -> None:
+        """Replace an argument by one of the same types."""
+        own: list[Any] = []
+        self.kernel.putters[i](argument, own, self.choice)
+        self.arguments[i], self.numbers[i] = argument, own
+        self.packed = self.pack(*chain.from_iterable(self.numbers))
+
+    def __call__(self) -> None:
+        if self.function(self.packed):
+            raise RuntimeError(f"the kernel {self.kernel.name_of(self.choice)} failed")
+
+
+Putter = Callable[[Any, list[Any], Choice], None]
+
+
+def putter(spec: Spec) -> Putter:
+    """A function that adds the numbers of an argument, and what its types stand for, to those of
+    the arguments before it."""
+    if isinstance(spec, Optional):
+        return optional_putter(spec)
+    if isinstance(spec, Record):
+        fields, values = [putter(f) for f in spec.fields], spec.values
+
+        def put_record(record: Any, numbers: list[Any], choice: Choice) -> None:
+            for put, value in zip(fields, values(record), strict=True):
+                put(value, numbers, choice)
+
+        return put_record
+    if spec.ndim:
+        return array_putter(spec)
+    return lambda value, numbers, choice: numbers.append(value)
+
+
+def optional_putter(spec: Optional) -> Putter:
+    inner, name = putter(spec.inner), spec.name
+
+    def put(value: Any, numbers: list[Any], choice: Choice) -> None:
+        choice[name] = value is not None
+        if value is not None:
+            inner(value, numbers, choice)
+
+    return put
+
+
+_DATA = object.__basicsize__  # where NumPy's array, a C struct, has the address of its data
+_word_at = ctypes.c_size_t.from_address
+
+
+def address_of(array: Any) -> int:
+    """The address of an array's first element: `array.ctypes.data` at an eighth of its time, of
+    which a prediction of one row would notice the rest."""
+    return _word_at(id(array) + _DATA).value
+
+
+_known = np.zeros(1)
+if address_of(_known) != _known.ctypes.data:  # another implementation of Python or NumPy
+
+    def address_of(array: Any) -> int:
+        address: int = array.ctypes.data
+        return address
+
+
+def array_putter(spec: Type) -> Putter:
+    ndim, name, nothing = spec.ndim, spec.dtype, (0,) * (1 + spec.ndim)
+    allowed = {DTYPES[dtype]: dtype for dtype in CHOICES.get(name, (name,))}
+    is_open = name in CHOICES
+
+    def put(array: Any, numbers: list[Any], choice: Choice) -> None:
+        if array is None and spec.may_be_none:
+            numbers.extend(nothing)
+            return
+        dtype = allowed.get(array.dtype)
+        if dtype is None or array.ndim != ndim or not array.flags.c_contiguous:
+            raise TypeError(
+                f"a kernel takes {name} of {ndim} dimensions, not {array.dtype} {array.strides}"
+            )
+        if is_open and choice.setdefault(name, dtype) != dtype:
+            raise TypeError(f"a kernel takes {choice[name]}, not {dtype}")
+        numbers.append(address_of(array))
+        numbers.extend(array.shape)
+
+    return put
+
+
+def format_of(spec: Spec, choice: Choice) -> str:
+    """What packs an argument: 64 bits for each number."""
+    if isinstance(spec, Record):
+        return "".join(format_of(f, choice) for f in spec.fields)
+    if isinstance(spec, Optional):
+        return format_of(spec.inner, choice) if choice[spec.name] else ""
+    numbers = {"uint64": "Q", "float64": "d"}
+    return "q" * (1 + spec.ndim) if spec.ndim else numbers.get(str(spec.dtype), "q")

@@ -1,0 +1,214 @@
+"""Compiled kernels on disk: files of machine code, which code.py loads.
+
+    machine code | stamp of the sources | SHA-256 of both
+
+The machine code of a file `.so` is a shared library; the system loads the file as it is, because
+it overlooks what follows a library. That of a file `.o` is object code, from where nothing could
+link it. A wheel holds these files. Where it does not, kernels are compiled at first use and kept
+in the first of several folders that can be written to. Code that another user could have put into
+such a folder is not run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpuforest.compiler.processors import Target, levels, native
+from gpuforest.compiler.stamps import ALL, stamp
+
+logger = logging.getLogger("gpuforest")
+
+KERNELS = Path(__file__).parent
+PACKAGED = KERNELS / "compiled"  # filled when the package is installed or a wheel is built
+DIGEST = hashlib.sha256().digest_size
+HINT = "set NUMBA_CACHE_DIR to a folder that this user alone can write to"
+SUFFIXES = (".so", ".o")  # of shared libraries and of object code
+
+_logged: set[str] = set()
+
+
+def folders(make: bool = False) -> Iterator[Path]:
+    """The folders of compiled kernels besides the package's; new files go to the first that can
+    be written to.
+
+    Parameters
+    ----------
+    make : whether to create the temporary folder, which comes last
+    """
+    # each installation has a subfolder of its own, because several may share a folder
+    own = f"gpuforest_{hashlib.sha256(str(KERNELS).encode()).hexdigest()[:16]}"
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(chosen) / own
+    else:
+        yield KERNELS / "__pycache__"
+        if (users := _users_cache()).is_absolute():  # a user without a home has "~/.cache"
+            yield users / "gpuforest" / own
+    if (temporary := _temporary(make)) is not None:
+        yield temporary / own
+
+
+def _users_cache() -> Path:
+    """The folder of the user's caches, by the customs of the system."""
+    if sys.platform == "win32":
+        return Path(os.path.expanduser(os.environ.get("LOCALAPPDATA", "~/AppData/Local")))
+    if sys.platform == "darwin":
+        return Path(os.path.expanduser("~/Library/Caches"))
+    return Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"))
+
+
+def _temporary(make: bool) -> Path | None:
+    """The user's own folder for temporary files; None if another user could write to it, because
+    code that is read from there is run."""
+    user = os.getuid() if hasattr(os, "getuid") else None
+    try:
+        folder = Path(tempfile.gettempdir()) / f"gpuforest-{'' if user is None else user}"
+        if make:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    private = user is None or (found.st_uid == user and not found.st_mode & 0o077)
+    return folder if stat.S_ISDIR(found.st_mode) and private else None
+
+
+def check_trusted(folder: Path, file: Path | None = None) -> None:
+    """Check that only this user and root could have put code into one of `folders`, or into a file
+    there.
+
+    Raises
+    ------
+    PermissionError : another user could
+    """
+    if not hasattr(os, "getuid") or folder.parent == KERNELS:  # Python trusts the package's folder
+        return
+    # the folder above may be shared as /tmp is: nobody replaces there what others own
+    about = [(folder.parent, folder.parent.stat(), stat.S_ISVTX), (folder, folder.lstat(), 0)]
+    if file is not None:
+        about.append((file, file.lstat(), 0))
+    for path, found, shared in about:
+        if found.st_uid not in (0, os.getuid()):
+            raise PermissionError(f"{path} belongs to user {found.st_uid}")
+        if stat.S_ISLNK(found.st_mode):
+            raise PermissionError(f"{path} is a link")
+        if found.st_mode & 0o022 and not found.st_mode & shared:
+            raise PermissionError(
+                f"{path} can be written to by other users; `chmod go-w {path}` ends that"
+            )
+
+
+def found(name: str) -> Iterator[tuple[Path, bytes]]:
+    """The files of a kernel for this machine that are whole and made from these sources, the best
+    first, and the machine code in them."""
+    places = [(folder, native()) for folder in (PACKAGED, *folders())]
+    places += [(PACKAGED, target) for target in levels()]
+    for folder, target in places:
+        for suffix in SUFFIXES:
+            path = folder / f"{name}.{target.name}{suffix}"
+            try:
+                if folder != PACKAGED:
+                    check_trusted(folder, path)
+                code = unpacked(name, path.read_bytes())
+            except OSError:
+                continue
+            except ValueError:
+                log_once("unread", f"{path} is damaged; gpuforest compiles this kernel anew")
+                continue
+            if code is not None:
+                yield path, code
+
+
+def read(name: str) -> bytes | None:
+    """The machine code of a kernel for this machine; None if there is none."""
+    return next((code for _, code in found(name)), None)
+
+
+def unpacked(name: str, content: bytes) -> bytes | None:
+    """The machine code of a kernel in a file's content; None if it was made from other sources.
+
+    Raises
+    ------
+    ValueError : the content is damaged
+    """
+    rest = content[:-DIGEST]
+    if hashlib.sha256(rest).digest() != content[-DIGEST:]:
+        raise ValueError("its digest is another")
+    return rest.removesuffix(stamp(name)) if rest.endswith(stamp(name)) else None
+
+
+def packed(name: str, code: bytes) -> bytes:
+    """The content of a file of a kernel's machine code."""
+    rest = code + stamp(name)
+    return rest + hashlib.sha256(rest).digest()
+
+
+def is_library(code: bytes) -> bool:
+    """Whether machine code is a shared library, by the head of its format, ELF."""
+    return code.startswith(b"\x7fELF") and code[16] == 3
+
+
+def file_of(name: str, target: Target, code: bytes) -> str:
+    """The file of a kernel's machine code."""
+    return f"{name}.{target.name}{SUFFIXES[not is_library(code)]}"
+
+
+def write(name: str, code: bytes) -> Path | None:
+    """Save machine code to the first folder that can be written to; returns the file, if any."""
+    failures = []
+    for folder in folders(make=True):
+        path = folder / file_of(name, native(), code)
+        try:
+            for made in (folder.parent, folder):
+                made.mkdir(mode=0o755, parents=True, exist_ok=True)
+            check_trusted(folder)
+            write_whole(path, packed(name, code))
+        except OSError as error:
+            failures.append(str(error))
+            continue
+        if folder.parent == _temporary(make=False):
+            log_once(
+                "unkept",
+                f"gpuforest keeps its compiled kernels in {folder.parent}, because no lasting "
+                f"folder can be written to ({failures[-1]}); {HINT}",
+            )
+        return path
+    log_once(
+        "unkept",
+        "gpuforest cannot keep its compiled kernels on disk, so every process compiles them "
+        f"({failures[-1]}); {HINT}",
+    )
+    return None
+
+
+def all_on_disk() -> bool:
+    """Whether `gpuforest.compiler.build` has compiled all kernels for this machine, and written a
+    file without code, which says so."""
+    return read(ALL) is not None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, so that another process never reads a part, and one that
+    runs the code of an older file of this name keeps that."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}")
+    try:
+        part.touch(mode=0o644)  # for nobody else to write to, whatever the umask
+        part.write_bytes(content)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def log_once(kind: str, message: str) -> None:
+    """Log one record of each kind, because a dozen kernels meet the same problem."""
+    if kind not in _logged:
+        _logged.add(kind)
+        logger.warning(message)

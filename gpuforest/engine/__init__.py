@@ -1,0 +1,1 @@
+"""The engine: values become codes, trees grow, forests predict."""

@@ -1,0 +1,383 @@
+"""Split criteria: the score of a set of rows, computed from its integer channel sums.
+
+A split's score is the sum of the scores of its two sides; the highest score wins. A side's score
+is its weighted impurity with a minus sign, up to a term that cancels in a difference, so that a
+split's impurity decrease is
+
+    score(left) + score(right) - score(node)        (times the criterion's unit)
+
+=================  =====================================  ==========================
+criterion          score of a side                        source
+=================  =====================================  ==========================
+gini               sum_c S_c^2 / n                        Breiman et al. 1984, 4.3
+entropy, log_loss  sum_c S_c ln S_c - n ln n              Quinlan 1986
+misclassification  max_c S_c                              Breiman et al. 1984, 4.2
+squared_error      sum_k (sum w y_k)^2 / n                Breiman et al. 1984, 8.3
+poisson            sum_k (sum w y_k) ln(mean y_k)         Therneau and Atkinson, rpart
+information        the same, where a y_k may be zero      entropy of several outputs
+absolute_error     - sum_k sum w |y_k - median y_k|       Breiman et al. 1984, 8.11
+=================  =====================================  ==========================
+
+Scores are float64 numbers that every backend computes from integers by the same operations in
+the same order, so they are equal to the last bit. Gini adds up squares as integers, and entropy
+fixed-point values of n ln n, so their sums do not depend on the order of the classes.
+
+With several class outputs, each class has a moment, 1 where a row has the class: their squared
+error is then the Gini impurity of all outputs together, and their information the entropy.
+
+An absolute error cannot be computed from channel sums: its splits are found from the rows, see
+kernels/absolute_split, and their score is the whole gain.
+
+Everything else that depends on the criterion is a field of `Criterion`. A new criterion needs an
+entry of `CRITERIA` here, and for compiled backends a number and a formula in
+kernels/shared/scoring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+
+from gpuforest.compiler.types import Bool
+from gpuforest.impurity import entropy, gini, misclassification
+
+Array = Any
+Pair = tuple[np.ndarray, np.ndarray]
+
+# the numbers of the criteria in compiled kernels; those of class counts precede SQUARED_ERROR
+GINI, ENTROPY, MISCLASSIFICATION, SQUARED_ERROR, POISSON, INFORMATION = range(6)
+ABSOLUTE_ERROR = 6
+
+LN2 = 0.6931471805599453
+SQRT2 = 1.4142135623730951
+# 2 / (2 i + 1), the series of 2 atanh(t): for |t| < 0.172 its last term is below 1 ulp
+ATANH = tuple(2.0 / (2 * i + 1) for i in range(10))
+# n ln n stays below 2**36 for n < 2**31, so 26 bits of fraction stay below 2**62
+XLOGX_SCALE = 2.0**26
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss of a prediction for a row that the tree was not grown from.
+
+    name : name of the mean over the rows, for messages
+    each : function of true values and predictions [n, K] that returns the losses [n, K]
+    """
+
+    name: str
+    each: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A split criterion, and all that depends on it.
+
+    name : the name that users pass
+    number : its number in compiled kernels, see kernels/shared/scoring, which also has the bound
+        of its scores, if one is known; None: only NumPy's kernels compute it
+    task : "classification" or "regression"
+    score : function of (xp, sums i64[..., C], weight i64[...] > 0) that returns the score
+        f64[...] of sides
+    loss : the loss of a prediction, for rows that the tree was not grown from
+    unit : a score difference times this is an impurity difference in scikit-learn's unit
+    of_classes : whether channel sums are class counts; else they are weight and moments
+    allowed : function of (xp, sums) that returns which sides with rows are allowed, bool[...];
+        None: all are
+    impurity : for classes, function of shares f64[..., C] that returns the impurity f64[...]
+    spread : for numbers, function of y and the node's mean, both f64[n, K], that returns each
+        row's part of the node's impurity, f64[n, K], without terms whose sum is zero
+    drop : for numbers, function of (weight f64[m], mean f64[m, K]) of the left side, the right
+        side and the node, that returns the decrease of impurity times weight f64[m]
+    check : for numbers, function of y that raises ValueError if the criterion does not allow y
+    centred : whether moments are measured from the middle of the targets; else from zero
+    scale_power : score differences grow with this power of the scale of the moments
+    medians : whether impurities are measured around medians, which need the rows themselves
+    by_ratio : whether features are chosen by gain over split information, see multiway.py
+    several : the criterion of several class outputs; None: there is none
+    label : the name of its impurity, if different; sklearn : the nearest criterion of
+        scikit-learn, if its name is different
+    """
+
+    name: str
+    number: Annotated[int | None, "i64"]
+    task: str
+    score: Callable[[Any, Array, Array], Array]
+    loss: Loss
+    unit: float = 1.0
+    of_classes: bool = False
+    allowed: Callable[[Any, Array], Array] | None = None
+    impurity: Callable[[Any], Any] | None = None
+    spread: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    drop: Callable[[Pair, Pair, Pair], np.ndarray] | None = None
+    check: Callable[[Array], None] | None = None
+    centred: bool = True
+    scale_power: int = 0
+    medians: bool = False
+    by_ratio: Bool = False
+    several: Criterion | None = None
+    label: str | None = None
+    sklearn: str | None = None
+
+    def side_weight(self, xp: Any, sums: Array) -> Array:
+        """Total weight i64[...] of a set of rows from its channel sums i64[..., C]."""
+        return xp.sum(sums, axis=-1) if self.of_classes else sums[..., 0]
+
+    def side_value(self, xp: Any, sums: Array) -> Array:
+        """Mean f64[...] of the second channel: the share of the second of two classes, or the
+        mean of the first moment."""
+        n = self.side_weight(xp, sums)
+        n = xp.where(n > 0, n, 1)
+        return xp.astype(sums[..., 1], xp.float64) / xp.astype(n, xp.float64)
+
+    def side_score(self, xp: Any, sums: Array) -> Array:
+        """Score f64[...] of a set of rows from its channel sums i64[..., C].
+
+        It is minus infinity if the side has no weight, or if the criterion forbids it.
+        """
+        n = self.side_weight(xp, sums)
+        some = n > 0
+        score = self.score(xp, sums, xp.where(some, n, 1))
+        if self.allowed is not None:
+            some = some & self.allowed(xp, sums)
+        return xp.where(some, score, -xp.inf)
+
+    def of_outputs(self, n: int) -> Criterion:
+        """The criterion of n outputs: its gain is the mean of the gains of the outputs.
+
+        Raises
+        ------
+        ValueError : the criterion is for one output only
+        """
+        if n == 1:
+            return self
+        found = self if self.task == "regression" else self.several
+        if found is None:
+            raise ValueError(
+                f"criterion={self.name!r} is for one output: choose 'gini' or 'entropy'"
+            )
+        return replace(found, name=self.name, unit=found.unit / n)
+
+
+def log_int(xp: Any, n: Array) -> Array:
+    """Natural logarithm f64[...] of integers n >= 1, i64[...], equal on every backend.
+
+    It uses shifts, comparisons and the four IEEE operations only, because the logarithms of
+    libraries differ in the last bit from machine to machine.
+    """
+    e, rest = xp.zeros_like(n), n
+    for step in (32, 16, 8, 4, 2, 1):
+        big = rest >= 2**step
+        e = e + xp.astype(big, xp.int64) * step
+        rest = xp.where(big, rest >> step, rest)
+    m = xp.astype(n, xp.float64) / xp.astype(xp.ones_like(n) << e, xp.float64)
+    high = m > SQRT2
+    m = xp.where(high, m * 0.5, m)
+    e = e + xp.astype(high, xp.int64)
+    t = (m - 1.0) / (m + 1.0)
+    t2 = t * t
+    series = xp.zeros_like(t) + ATANH[-1]
+    for c in ATANH[-2::-1]:
+        series = series * t2 + c
+    return xp.astype(e, xp.float64) * LN2 + t * series
+
+
+def xlogx(xp: Any, n: Array) -> Array:
+    """Fixed-point n ln n, i64[...] in units of 2**-26, of integers 0 <= n < 2**31."""
+    x = xp.astype(n, xp.float64) * log_int(xp, xp.where(n > 0, n, 1))
+    return xp.astype(xp.floor(x * XLOGX_SCALE + 0.5), xp.int64)
+
+
+def _class_squares(xp: Any, sums: Array, n: Array) -> Array:
+    return xp.astype(xp.sum(sums * sums, axis=-1), xp.float64) / xp.astype(n, xp.float64)
+
+
+def _class_logs(xp: Any, sums: Array, n: Array) -> Array:
+    return xp.astype(xp.sum(xlogx(xp, sums), axis=-1) - xlogx(xp, n), xp.float64)
+
+
+def _largest_class(xp: Any, sums: Array, n: Array) -> Array:
+    return xp.astype(xp.max(sums, axis=-1), xp.float64)
+
+
+def _no_score(xp: Any, sums: Array, n: Array) -> Array:
+    return xp.zeros(n.shape, dtype=xp.float64, device=n.device)
+
+
+def _moment_squares(xp: Any, sums: Array, n: Array) -> Array:
+    score = _no_score(xp, sums, n)
+    for k in range(1, sums.shape[-1]):  # one output after another: a fixed order
+        s = xp.astype(sums[..., k], xp.float64)
+        score = score + s * s
+    return score / xp.astype(n, xp.float64)
+
+
+def _moment_logs(xp: Any, sums: Array, n: Array) -> Array:
+    score = _no_score(xp, sums, n)
+    for k in range(1, sums.shape[-1]):  # one output after another: a fixed order
+        s, positive = sums[..., k], xp.where(sums[..., k] > 0, sums[..., k], 1)
+        gain = xp.astype(s, xp.float64) * (log_int(xp, positive) - log_int(xp, n))
+        score = score + gain
+    return score
+
+
+def _some_of_each(xp: Any, sums: Array) -> Array:
+    """Whether every output has a positive sum: a mean of zero has no logarithm."""
+    return xp.all(sums[..., 1:] > 0, axis=-1)
+
+
+def _is_wrong(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    return np.asarray(y != predicted, np.float64)
+
+
+def _squared_error(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    return np.asarray((y - predicted) ** 2)
+
+
+def _absolute_error(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    return np.asarray(np.abs(y - predicted))
+
+
+def _deviance(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    from scipy.special import xlogy  # compiling kernels needs no SciPy
+
+    each = 2 * (xlogy(y, y / predicted) - y + predicted)
+    return np.asarray(np.maximum(each, 0.0))  # rounding can make it slightly negative
+
+
+def _half_deviance(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    from scipy.special import xlogy  # compiling kernels needs no SciPy
+
+    return np.asarray(xlogy(y, y / mean))
+
+
+def _squares_drop(left: Pair, right: Pair, node: Pair) -> np.ndarray:
+    # a difference of squares would lose all digits in deep nodes
+    share = left[0] * right[0] / node[0]
+    with np.errstate(over="ignore"):
+        return np.asarray(share * ((left[1] - right[1]) ** 2).mean(axis=1))
+
+
+def _deviance_drop(left: Pair, right: Pair, node: Pair) -> np.ndarray:
+    from scipy.special import xlogy  # compiling kernels needs no SciPy
+
+    sides = [n * xlogy(mean, mean / node[1]).mean(axis=1) for n, mean in (left, right)]
+    return np.asarray(sides[0] + sides[1])
+
+
+def _check_counts(y: Array) -> None:
+    if (y < 0).any():
+        raise ValueError(
+            "Some value(s) of y are negative which is not allowed for Poisson regression."
+        )
+    if not (y > 0).any(axis=0).all():
+        raise ValueError(
+            "Sum of y is not strictly positive which is necessary for Poisson regression.\n"
+            "An output of y is not positive in any row: choose another criterion than Poisson."
+        )
+
+
+WRONG = Loss("share of wrong rows", _is_wrong)
+SEVERAL_GINI = Criterion(
+    "gini", SQUARED_ERROR, "classification", _moment_squares, WRONG, impurity=gini
+)
+SEVERAL_ENTROPY = Criterion(
+    "entropy", INFORMATION, "classification", _moment_logs, WRONG, 1.0 / LN2, impurity=entropy
+)
+OF_COUNTS = Criterion(
+    "gini",
+    GINI,
+    "classification",
+    _class_squares,
+    WRONG,
+    of_classes=True,
+    impurity=gini,
+    several=SEVERAL_GINI,
+)
+OF_LOGS = replace(
+    OF_COUNTS,
+    name="entropy",
+    number=ENTROPY,
+    score=_class_logs,
+    unit=1.0 / (XLOGX_SCALE * LN2),
+    impurity=entropy,
+    several=SEVERAL_ENTROPY,
+)
+OF_NUMBERS = Criterion(
+    "squared_error",
+    SQUARED_ERROR,
+    "regression",
+    _moment_squares,
+    Loss("mean squared error", _squared_error),
+    spread=_squared_error,
+    drop=_squares_drop,
+    scale_power=2,
+)
+CRITERIA = {
+    c.name: c
+    for c in (
+        OF_COUNTS,
+        OF_LOGS,
+        replace(OF_LOGS, name="log_loss"),
+        replace(
+            OF_LOGS,
+            name="gain_ratio",
+            by_ratio=True,
+            several=None,
+            label="entropy",
+            sklearn="entropy",
+        ),
+        replace(
+            OF_COUNTS,
+            name="misclassification",
+            number=MISCLASSIFICATION,
+            score=_largest_class,
+            impurity=misclassification,
+            several=None,
+            sklearn="gini",
+        ),
+        OF_NUMBERS,
+        Criterion(
+            "absolute_error",
+            ABSOLUTE_ERROR,
+            "regression",
+            _no_score,
+            Loss("mean absolute error", _absolute_error),
+            scale_power=1,
+            medians=True,
+        ),
+        Criterion(
+            "poisson",
+            POISSON,
+            "regression",
+            _moment_logs,
+            Loss("mean Poisson deviance", _deviance),
+            allowed=_some_of_each,
+            spread=_half_deviance,
+            drop=_deviance_drop,
+            check=_check_counts,
+            centred=False,
+            scale_power=1,
+        ),
+    )
+}
+
+
+class CriterionNames(Set[str]):
+    """The names of a task's criteria, including those that are added to `CRITERIA` later."""
+
+    _from_iterable = set  # the type of unions and intersections
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, c in CRITERIA.items() if c.task == self.task)
+
+    def __contains__(self, name: object) -> bool:
+        return any(own == name for own in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,300 @@
+"""The records of growing: rules, open nodes of all trees, their splits, and grown subtrees.
+
+Each is declared once: compiler/types.py and kernels/shared/structs.py say how its fields reach
+kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Annotated, Any
+
+import numpy as np
+
+from gpuforest.common.hashing import permute
+from gpuforest.compiler.types import (
+    F64,
+    I64,
+    Bool,
+    Codes2,
+    I32s,
+    I64s,
+    Targets2,
+    U64s,
+    new_arrays,
+)
+from gpuforest.engine.criteria import Criterion
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules by which trees grow."""
+
+    criterion: Criterion  # chooses splits
+    n_tried: I64  # k, the number of features that vary in a node and are tried for its split
+    max_depth: I64  # the most levels below the root
+    min_rows_split: int  # the fewest rows of a node that may be split
+    min_rows_leaf: I64  # the fewest rows of either side of a split
+    min_gain: F64  # the least score difference of a split; -inf: any
+    min_weight_leaf: I64 = 1  # the least weight of either side of a split
+    random: Bool = False  # whether each feature has one cut only, drawn at random
+    # 1 (or -1) where predictions must not fall (or rise) with the feature; without elements if
+    # there are no such constraints
+    signs: Annotated[np.ndarray, "i8[F]"] = field(default_factory=lambda: np.zeros(0, np.int8))
+    n_features_tree: int = 0  # number of features drawn for each tree; 0: a tree has all
+    features_again: bool = False  # whether these are drawn with replacement
+    # whether categorical features have a branch for each category, see multiway.py
+    multiway: bool = False
+    # mean number of features in the combinations that are tried, see combinations.py; 0: features
+    # are tried alone
+    combined: float = 0.0
+    heaviest: int = 1  # the greatest weight of a feature in a combination
+
+    @property
+    def fewest_rows(self) -> I64:
+        """The fewest rows of a node that a split may divide."""
+        return max(self.min_rows_split, 2 * self.min_rows_leaf)
+
+    @property
+    def oblique(self) -> bool:
+        """Whether combinations of features are tried."""
+        return self.combined > 1
+
+    @property
+    def limited(self) -> bool:
+        """Whether cuts have limits that only some deep phases keep: the least weight of a side, or
+        monotonic constraints."""
+        return self.min_weight_leaf > 1 or len(self.signs) > 0
+
+    @property
+    def count_rows(self) -> Bool:
+        """Whether histograms have a channel that counts rows, because weights are no counts."""
+        return self.min_rows_leaf > 1
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The binned rows that trees grow from, as kernels on the CPU read them."""
+
+    codes: Codes2  # [F, N], row r's bin of feature f; NumPy's kernels read them as [N, F]
+    y: Targets2  # i32[N, 1] class codes, or i64[N, K] moments
+    n_bins: I32s  # i32[F], bins of each feature, without the one for missing values
+    n_codes: I64  # B; the last code, B - 1, is that of missing values
+    n_channels: I64  # C
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """S open nodes (slots) of one depth, on the backend's device.
+
+    The rows of a split slot move to the same positions of the other half of `rows` and `weights`,
+    so slots never overwrite each other's rows. There is one half only until a slot is split.
+    """
+
+    tree: Annotated[Array, "i32[S]"]
+    key: Annotated[Array, "u64[S]"]
+    n_rows: Annotated[Array, "i64[S]"]
+    begin: Annotated[Array, "i64[S]"]  # slot s holds rows[begin[s]:end[s]]
+    end: Annotated[Array, "i64[S]"]
+    sums: Annotated[Array, "i64[S, C]"]  # channel sums
+    constant: Annotated[Array, "bool[S]"]  # whether all targets of a slot are equal
+    depth: Annotated[Array, "i32[S]"]  # levels above the slot
+    rows: Annotated[Array, "i32[R]"]  # row numbers by slot, ascending
+    weights: Annotated[Array, "i32[R]"]  # of these rows in the bag
+    n_held: int  # at least the number of rows that all slots hold
+    # bounds of the means of a slot's second channel, for monotonic predictions
+    bounds: Annotated[Array | None, "f64[S, 2]"] = None
+    allowed: Annotated[Array | None, "bool[T, F]"] = None  # features drawn for trees; None: all
+    # i32[S], the feature whose multiway split goes on in the slot, or -1; bool[S, F], categorical
+    # features split on above; None: there are no multiway splits
+    pending: Array | None = None
+    used: Array | None = None
+
+    @classmethod
+    def of_rows(cls, rows: Array, weights: Array | None, begin: Array, end: Array) -> Frontier:
+        """Slots of which kernels read the rows alone."""
+        no: Any = None
+        return cls(no, no, no, begin, end, no, no, no, rows, weights, rows.shape[0])
+
+    @property
+    def n_slots(self) -> int:
+        return int(self.tree.shape[0])
+
+    @property
+    def per_slot(self) -> tuple[str, ...]:
+        """Names of the arrays with an element for each slot."""
+        return *PER_SLOT, *(name for name in SOMETIMES if getattr(self, name) is not None)
+
+    @cached_property
+    def n_stored(self) -> Array:
+        """Number of rows that each slot holds, i64[S]."""
+        return self.end - self.begin
+
+    def part(self, slots: slice) -> Frontier:
+        """A range of the slots, as views."""
+        return replace(self, **{name: getattr(self, name)[slots, ...] for name in self.per_slot})
+
+    def take(self, xp: Any, slots: Array, n_held: int) -> Frontier:
+        """The slots numbered `slots` i64[n], which hold `n_held` rows together."""
+        taken = {name: xp.take(getattr(self, name), slots, axis=0) for name in self.per_slot}
+        return replace(self, **taken, n_held=n_held)
+
+    def with_room(self, xp: Any) -> Frontier:
+        """The frontier with a second half of `rows` and `weights`, for splits to move rows to."""
+        n = self.rows.shape[0]
+        rows, weights = (
+            xp.empty(2 * n, dtype=a.dtype, device=a.device) for a in (self.rows, self.weights)
+        )
+        rows[:n], weights[:n] = self.rows, self.weights
+        return replace(self, rows=rows, weights=weights)
+
+    def only_allowed(self, xp: Any, features: Array) -> Array:
+        """`features` i32[S, k], with -1 for those that a slot's tree did not draw."""
+        assert self.allowed is not None
+        at = xp.astype(self.tree, xp.int64)[:, None] * self.allowed.shape[1] + features
+        at = xp.reshape(xp.where(features < 0, 0, at), (-1,))
+        drawn = xp.take(xp.reshape(self.allowed, (-1,)), at)
+        return xp.where(xp.reshape(drawn, features.shape), features, -1)
+
+    @classmethod
+    def join(cls, xp: Any, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
+        """The slots of several frontiers of one wave."""
+        names, held = parts[0].per_slot, sum(p.n_held for p in parts)
+        arrays = {name: xp.concat([getattr(p, name) for p in parts], axis=0) for name in names}
+        return cls(**arrays, rows=rows, weights=weights, n_held=held, allowed=parts[0].allowed)
+
+    def must_end(self, xp: Any, rules: Rules) -> Array:
+        """Whether a slot is a leaf whatever its features are, bool[S]."""
+        end = self.constant | (self.n_rows < rules.fewest_rows) | (self.depth >= rules.max_depth)
+        if rules.min_weight_leaf > 1:
+            weight = rules.criterion.side_weight(xp, self.sums)
+            end = end | (weight < 2 * rules.min_weight_leaf)
+        return end if self.pending is None else end & (self.pending < 0)
+
+
+SOMETIMES = ("bounds", "pending", "used")
+PER_SLOT = ("tree", "key", "n_rows", "begin", "end", "sums", "constant", "depth")
+
+
+def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:
+    """Elements first .. first + k - 1 of each slot's random order of the features.
+
+    It takes keys u64[S] and returns i32[S, k], -1 past the end of the order. If k >= n_features,
+    the order is 0, 1, 2, ...
+    """
+    S, device = keys.shape[0], keys.device
+    position = xp.arange(first, first + k, dtype=xp.uint64, device=device)[None, :]
+    if k >= n_features:
+        return xp.broadcast_to(xp.astype(position, xp.int32), (S, k))
+    inside = position < n_features
+    drawn = permute(xp, keys[:, None], xp.where(inside, position, 0), n_features)
+    return xp.where(inside, xp.astype(drawn, xp.int32), -1)
+
+
+def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
+    """Bounds f64[2 S, 2] of the two sides of each slot's split.
+
+    A split by a feature of sign -1 or 1 (`sign` i8[S]) divides the slot's bounds at the middle of
+    the means (or medians) f64[2 S] of its two sides.
+    """
+    assert slots.bounds is not None
+    middle, (least, most) = (means[0::2] + means[1::2]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
+    sides = [
+        xp.stack(
+            [xp.where(sign == -way, middle, least), xp.where(sign == way, middle, most)], axis=1
+        )
+        for way in (1, -1)
+    ]
+    return xp.reshape(xp.stack(sides, axis=1), (-1, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """The best split of each slot, on the backend's device."""
+
+    score: Annotated[Array, "f64[S]"]  # -inf where there is no split
+    feature: Annotated[Array, "i32[S]"]  # -1 where there is no split
+    # codes <= bin go left; SET_BIN: those in the slot's set do; OBLIQUE_BIN and more: see nodes.py
+    bin: Annotated[Array, "i32[S]"]
+    # whether missing values go left; if the slot has none, whether the left side is the heavier
+    missing_left: Annotated[Array, "bool[S]"]
+    left: Annotated[Array, "i64[S, C]"]  # channel sums of the left side
+    tried: Annotated[Array, "i64[S]"]  # number of features that varied and were tried
+    # bit c of a slot's words is set where code c goes left; or the words of its combination. W is
+    # zero if no feature is categorical and none are combined
+    sets: Annotated[Array, "u64[S, W]"]
+
+    @classmethod
+    def none_yet(cls, n_slots: int, n_channels: int, n_words: int) -> Splits:
+        """Arrays on the host for the splits of so many slots, with no split found yet."""
+        splits = cls(**new_arrays(cls, np.zeros, S=n_slots, C=n_channels, W=n_words))
+        splits.score.fill(-np.inf)
+        splits.feature.fill(-1)
+        return splits
+
+    @classmethod
+    def empty(cls, xp: Any, frontier: Frontier, n_words: int) -> Splits:
+        """The splits of no slots."""
+        none = frontier.tree[:0]
+        score, no = xp.astype(none, xp.float64), xp.astype(none, xp.bool)
+        sums, tried = frontier.sums[:0, ...], xp.astype(none, xp.int64)
+        sets = xp.zeros((0, n_words), dtype=xp.uint64, device=none.device)
+        return cls(score, none, none, no, sums, tried, sets)
+
+    @classmethod
+    def join(cls, xp: Any, parts: list[Splits]) -> Splits:
+        """The splits of several groups of slots, one group after another."""
+        names = [f.name for f in fields(cls)]
+        return cls(*(xp.concat([getattr(p, name) for p in parts]) for name in names))
+
+    def part(self, slots: slice) -> Splits:
+        """The splits of some slots, as views."""
+        return Splits(*(getattr(self, f.name)[slots, ...] for f in fields(self)))
+
+    def better(self, xp: Any, other: Splits) -> Splits:
+        """Each slot's split of higher score, or its own if both are equal; `tried` adds up."""
+        wins = other.score > self.score
+        return Splits(
+            xp.where(wins, other.score, self.score),
+            xp.where(wins, other.feature, self.feature),
+            xp.where(wins, other.bin, self.bin),
+            xp.where(wins, other.missing_left, self.missing_left),
+            xp.where(wins[:, None], other.left, self.left),
+            self.tried + other.tried,
+            xp.where(wins[:, None], other.sets, self.sets),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Trees of packed nodes, see nodes.py, as kernels walk them."""
+
+    nodes: U64s  # u64[M]
+    offsets: I64s  # i64[T + 1], tree t is nodes[offsets[t]:offsets[t + 1]], its root first
+    missing: I64  # the code of a missing value
+    set_at: I64s  # i64[M], the word of `sets` where a node's set begins, if its bin is SET_BIN
+    sets: U64s  # bit c of a set is 1 if code c goes left; or a combination, see combinations.py
+
+
+@dataclass(frozen=True, eq=False)
+class Subtrees:
+    """Whole subtrees of D slots, each a block of packed nodes, on the device.
+
+    offsets : i64[D + 1], block d is nodes[offsets[d]:offsets[d + 1]], its root first
+    nodes : u64[n], in the order of nodes.py; children are numbered within the block
+    first_leaf : i64[D], the row of leaf_sums from which each block's leaves are numbered; blocks
+        may share rows
+    leaf_sums : i64[V, C]
+    set_at : i64[n] or None, the word of `sets` where each node's set begins
+    sets : u64[...] or None, the split sets; both are None if no feature is categorical
+    """
+
+    offsets: Array
+    nodes: Array
+    first_leaf: Array
+    leaf_sums: Array
+    set_at: Array | None = None
+    sets: Array | None = None

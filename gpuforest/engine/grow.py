@@ -1,0 +1,214 @@
+"""Grow: the open nodes of all trees of a wave are split together, level by level.
+
+    frontier   the open nodes of one depth, of all trees of the wave
+       |-- leaves: nodes that need no split, or for which none is found
+       |-- deep: nodes of so few rows that the backend grows their whole subtrees at the end
+       `-- wide: histogram, best split, partition -> the next frontier
+
+Work proportional to nodes is array-API code here and in slots.py; work proportional to rows is in
+kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest import multiway, oblique
+from gpuforest.common import hashing
+from gpuforest.common.parallel import parallel_map
+from gpuforest.common.progress import report
+from gpuforest.engine.assembly import WaveTrees, assemble, merge_waves
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.frontier import Frontier, Splits, bounds_below
+from gpuforest.engine.levels import Level
+from gpuforest.engine.sampling import Wanted, tree_features, tree_weights
+from gpuforest.kernels.absolute_split.medians import slot_medians
+
+if TYPE_CHECKING:
+    from gpuforest.engine.training import Training
+
+Array = Any
+Prune = Callable[[Forest], Forest]
+
+
+def grow(
+    training: Training,
+    n_trees: int,
+    earlier: Forest | None = None,
+    prune: Prune | None = None,
+) -> Forest:
+    """Grow the trees 0 .. n_trees - 1 of the seed, as many at once as memory allows.
+
+    earlier : a forest of the first trees, grown (and pruned) before from the same data
+    prune : see `grow_waves`
+    """
+    begin = 0 if earlier is None else earlier.n_trees
+    waves = grow_waves(training, begin, n_trees, prune)
+    if earlier is not None:
+        waves.insert(0, as_wave(earlier))
+    return merged(waves, training)
+
+
+def grow_waves(
+    training: Training, begin: int, n_trees: int, prune: Prune | None = None
+) -> list[WaveTrees]:
+    """Grow the trees begin .. n_trees - 1 of the seed, and return them wave by wave.
+
+    prune : a function that prunes the trees of a wave as soon as they have grown, so that
+        unpruned trees of only one wave are in memory
+    """
+    n_new = n_trees - begin
+    if not n_new:  # max_features="oob" may have grown all of them
+        return []
+    bounded = len(training.rules.signs) > 0
+    wanted = Wanted(training.sampling, training.n_channels, n_new, training.node_words, bounded)
+    n_workers, worker, size = training.backend.waves(wanted)
+    return parallel_map(
+        partial(grow_wave, training.on(worker), n_trees, size, prune),
+        range(begin, n_trees, size),
+        n_workers,
+        lambda n: report(min(n * size, n_new), n_new),
+    )
+
+
+def merged(waves: list[WaveTrees], training: Training) -> Forest:
+    """The forest of all waves. The list `waves` is emptied."""
+    edges, coding = training.matrix.edges, training.target.coding
+    nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, training.backend.n_threads)
+    rules, some = training.rules, len(sets) > 0
+    return Forest(
+        nodes,
+        tree_offsets,
+        leaf_sums,
+        edges,
+        coding,
+        training.seed,
+        sets=sets,
+        multiway=rules.multiway and some,
+        oblique=rules.oblique and some,
+    )
+
+
+def joined(grown: tuple[Forest, ...], earlier: Forest | None, training: Training) -> Forest:
+    """The trees of all forests, in their order, the earlier ones first."""
+    every = grown if earlier is None else (earlier, *grown)
+    return merged([as_wave(forest) for forest in every], training)
+
+
+def as_wave(forest: Forest) -> WaveTrees:
+    """The trees of a forest as a wave."""
+    sizes = forest.tree_offsets[1:] - forest.tree_offsets[:-1]
+    return WaveTrees(forest.nodes, sizes, forest.leaf_sums, forest.sets)
+
+
+def grow_wave(
+    training: Training, n_trees: int, size: int, prune: Prune | None, first: int
+) -> WaveTrees:
+    """Grow the trees first .. min(first + size, n_trees) - 1: all of them level by level, then
+    the subtrees of the deep slots."""
+    backend = training.backend
+    frontier = roots(training, first, min(first + size, n_trees))
+    deep_rows = backend.deep_rows(training, frontier.n_held) if has_deep_phase(training) else 0
+    levels: list[Level] = []
+    handed_over: list[Frontier] = []
+    while frontier.n_slots:
+        level, frontier = advance(training, frontier, deep_rows, handed_over)
+        levels.append(level)
+    deep = backend.join(handed_over, frontier.rows, frontier.weights)
+    del frontier, handed_over  # their rows make room
+    subtrees = [backend.grow_subtrees(training, deep)]
+    del deep
+    edges, coding = training.matrix.edges, training.target.coding
+    wave = assemble(levels, subtrees.pop(), edges, coding, backend, training.rules.oblique)
+    return wave if prune is None else as_wave(prune(merged([wave], training)))
+
+
+def has_deep_phase(training: Training) -> bool:
+    """Whether the backend may grow small nodes whole by these rules."""
+    rules = training.rules
+    return not rules.criterion.medians and (training.backend.deep_limits or not rules.limited)
+
+
+def advance(
+    training: Training, frontier: Frontier, deep_rows: int, handed_over: list[Frontier]
+) -> tuple[Level, Frontier]:
+    """Split the slots of one depth: their level, and the frontier of the next depth. The deep
+    slots are appended to `handed_over`."""
+    backend, rules, xp = training.backend, training.rules, training.backend.xp
+    kind, rank, wide_slots, wide, deep = backend.sort_out(frontier, rules, deep_rows)
+    handed_over.append(deep)
+    if len(handed_over) == 1 and wide.n_slots:
+        wide = wide.with_room(xp)
+    goes_on = None
+    if rules.multiway:
+        splits, goes_on = multiway.level(training, wide)
+    elif rules.oblique:
+        splits = oblique.level(training, wide)
+    else:
+        splits = backend.level(training, wide)
+    if rules.min_gain > -math.inf:
+        gain = splits.score - rules.criterion.side_score(xp, wide.sums)
+        feature = xp.where(gain >= rules.min_gain, splits.feature, -1)
+        splits = replace(splits, feature=feature)
+    level = Level(
+        kind=kind,
+        tree=frontier.tree,
+        sums=frontier.sums,
+        rank=rank,
+        wide=wide_slots,
+        feature=splits.feature,
+        bin=splits.bin,
+        missing_left=splits.missing_left,
+        sets=splits.sets,
+        n_deep=deep.n_slots,
+    )
+    below = split_slots(training, wide, splits)
+    if goes_on is not None:
+        below = multiway.below(training, below, wide, splits.feature, goes_on)
+    return level, below
+
+
+def roots(training: Training, first: int, last: int) -> Frontier:
+    """The frontier of depth 0 of the trees first .. last - 1."""
+    backend, rules, n_features = training.backend, training.rules, training.n_features
+    xp, device, T = backend.xp, backend.device, last - first
+    bags = [tree_weights(training, first, last)]
+    rows, weights, offsets = backend.in_bag(bags.pop())
+    keys = hashing.tree_keys(np, training.seed, first, last)  # few: the host hashes them
+    found = backend.roots(
+        training, rows, weights, offsets, backend.asarray(hashing.hash_at(keys, hashing.ROOT))
+    )
+    bounds = None
+    if len(rules.signs):
+        ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64, device=device)
+        bounds = xp.broadcast_to(ends, (T, 2))
+    pending = used = None
+    if rules.multiway:
+        pending = xp.full((T,), -1, dtype=xp.int32, device=device)
+        used = xp.zeros((T, n_features), dtype=xp.bool, device=device)
+    allowed = tree_features(keys, rules.n_features_tree, rules.features_again, n_features, backend)
+    return replace(found, bounds=bounds, allowed=allowed, pending=pending, used=used)
+
+
+def split_slots(training: Training, wide: Frontier, splits: Splits) -> Frontier:
+    """Two slots for each wide slot, left before right; they hold no rows if it is a leaf."""
+    backend, rules, xp = training.backend, training.rules, training.backend.xp
+    move = oblique.move_rows if rules.oblique else backend.partition
+    rows, weights, n_left = move(training, wide, splits)
+    below = backend.children(training, wide, splits, rows, weights, n_left)
+    if wide.bounds is None:
+        return below
+    feature = xp.where(splits.feature >= 0, splits.feature, 0)
+    sign = xp.take(backend.asarray(rules.signs), feature)
+    if rules.criterion.medians:
+        y = training.target.y[:, 0]
+        means = backend.asarray(slot_medians(y, rows, weights, below.begin, below.end))
+    else:
+        means = rules.criterion.side_value(xp, below.sums)
+    return replace(below, bounds=bounds_below(xp, wide, means, sign))

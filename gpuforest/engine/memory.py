@@ -1,0 +1,333 @@
+"""An estimate of the memory that a fit will take, and a way to stay within a limit.
+
+An estimate, not a bound: how many nodes a tree has depends on the data. It is taken to have as
+many leaves as labels that have nothing to do with the features would need, in the shape of a
+random binary search tree: of n leaves, 2**j P(Poisson(ln n) >= j) nodes lie j levels below the
+root. In forests of trees of 40,000 rows, cut off 6 to 20 levels below their roots, there were 1.0
+to 1.1 times as many nodes as that of data like HIGGS, 0.6 to 1.0 times in regression.
+
+The estimate counts what a fit takes beside X and y, the interpreter and the compiled kernels.
+A backend estimates its own working memory, see `Backend.bytes_for`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gpuforest.combinations import chances, words_for
+from gpuforest.engine.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
+from gpuforest.engine.frontier import Rules
+from gpuforest.engine.nodes import MOST_COMBINED
+from gpuforest.engine.sampling import Sampling, Wanted
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+
+MIB = 2**20
+LARGE = 32 * MIB  # bytes of an array that goes back to the system as soon as it is free
+ROUNDING = 1e-12  # of sums of probabilities
+# Of the pure leaves of a class the part with each weight: 0.6, 0.24, ... of 1, 2, .... Of 1,000
+# classes there were 3.2, 3.8, 5.1 weights a class where this gives 3.3, 4.0, 5.8
+NEXT_WEIGHT, MOST_WEIGHTS = 0.4, 30
+SHARED_WEIGHT = 16  # pure leaves of a lower weight share their sums while they grow
+# Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
+# and of a tree whose links are Python's numbers
+CHOOSING, LINKS = 70, 350
+# Bytes for a row of AdaBoost besides integer weights: its weight as a number, and whether it has
+# some; and after a tree has grown its leaf there, its error and what changes its weight
+WEIGHING, JUDGING = 9, 24
+WALKED = 32  # bytes of a row and a tree that are walked for unbiased importances
+CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
+
+
+class WorkingMemory(NamedTuple):
+    """Bytes that a backend takes temporarily, beside data, bags and grown trees.
+
+    edges : while it chooses the bin edges
+    wave : while it grows a wave of trees, or prunes them
+    """
+
+    edges: int
+    wave: float
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """Bytes that a fit takes, about, beside X and y. `str` of it is a table.
+
+    codes : the binned features
+    target : the coded target, its labels, weights
+    binning : for a while, before trees grow
+    bags : the rows and weights of the trees that grow at the same time
+    growing : scratch, histograms and unfinished trees; and waves while they are joined
+    forest : the grown trees; this depends on the data most
+    total : the most at once: codes, target, and binning or the rest
+    """
+
+    codes: int
+    target: int
+    binning: int
+    bags: int
+    growing: int
+    forest: int
+
+    @property
+    def total(self) -> int:
+        after = self.bags + self.growing + self.forest
+        return self.codes + self.target + max(self.binning, after)
+
+    def __str__(self) -> str:
+        names = [*(f.name for f in fields(self)), "total"]
+        return "\n".join(f"{name:<8}{getattr(self, name) / 1e6:>12,.1f} MB" for name in names)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is known about a fit before it begins.
+
+    n_channels : C
+    target_bytes, code_bytes, value_bytes : of a row's coded target, of a code, of a value of X
+    copied : X is made row-major, float32 or float64, block by block
+    scores_bytes : of a row's out-of-bag prediction; 0: none is made
+    most_leaves : of a tree, after pruning; infinite: not known, or not pruned
+    prunes, links : trees are pruned, and that by `ccp_alpha`
+    reweighted : trees grow one after another, each from other weights of the rows
+    walks : rows out of bag walk down the trees for unbiased importances
+    """
+
+    n_rows: int
+    n_features: int
+    n_trees: int
+    n_channels: int
+    is_classes: bool
+    max_bins: int
+    target_bytes: int
+    value_bytes: int
+    copied: bool
+    scores_bytes: int
+    sampling: Sampling
+    rules: Rules
+    most_leaves: float = math.inf
+    prunes: bool = False
+    links: bool = False
+    reweighted: bool = False
+    walks: bool = False
+
+    @property
+    def code_bytes(self) -> int:
+        return 1 if self.max_bins < 256 else 2
+
+    @property
+    def n_codes(self) -> int:
+        """B."""
+        return min(self.max_bins, self.n_rows) + 1
+
+    @property
+    def sample_rows(self) -> int:
+        """The most rows that bin edges are chosen from."""
+        return min(self.n_rows, SAMPLE_ROWS)
+
+    @property
+    def bag_rows(self) -> int:
+        """R, of a bag as large as they are in the mean."""
+        drawn, N = self.sampling.n_draws, self.n_rows
+        if not drawn or self.sampling.distinct:
+            return self.sampling.bag_rows
+        return math.ceil(-N * math.expm1(-drawn / N))
+
+    @property
+    def leaves(self) -> tuple[int, int]:
+        """The numbers of a tree's leaves: all, and those at `max_depth`."""
+        R, rules = self.bag_rows, self.rules
+        most = R / max(rules.min_rows_leaf, rules.min_rows_split / 2)
+        if self.is_classes:
+            C = max(self.n_channels, 2)
+            # what the best of cuts saves, where labels are random: leaves as parts of the rows
+            # were 0.31, 0.65, 0.89, 0.98 of 2, 10, 100, 1,000 classes; where cuts are random too
+            # 0.49 and 0.79 of 2 and 10
+            saved = 0 if rules.random else 0.35 / (1 + C / 35)
+            most = min(most, R * (1 - 1 / C) * (1 - saved))
+        if rules.min_weight_leaf > 1:
+            most = min(most, self.sampling.bag_weight / rules.min_weight_leaf)
+        return truncated_tree(most, rules.max_depth)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether leaves above `max_depth` are of one class; their sums then are few."""
+        rules = self.rules
+        return self.is_classes and rules.min_rows_leaf == 1 and rules.min_rows_split == 2
+
+    @property
+    def many_weights(self) -> bool:
+        """Whether hardly two rows add the same to a sum."""
+        drawn, weights = self.sampling, self.sampling.weights
+        if self.reweighted:
+            return not drawn.n_draws
+        if weights is None or (drawn.n_draws and not drawn.distinct):
+            return False
+        return len(np.unique(weights[:1000])) > SHARED_WEIGHT
+
+    def leaf_rows(self, n_trees: float) -> float:
+        """Rows of the leaf table of so many whole trees: pure leaves of a class and a weight
+        share one."""
+        leaves, deepest = self.leaves
+        if not self.is_pure or self.many_weights:
+            return leaves * n_trees
+        # balanced weights are others in every tree
+        times, together = (n_trees, 1.0) if self.sampling.balance else (1.0, n_trees)
+        each, weights = leaves * together / self.n_channels, 0.0
+        for w in range(MOST_WEIGHTS):
+            weights -= math.expm1(-each * (1 - NEXT_WEIGHT) * NEXT_WEIGHT**w)
+        return min(leaves * n_trees, deepest * n_trees + times * weights * self.n_channels)
+
+    def scratch_rows(self, n_trees: float) -> float:
+        """Rows of the leaf table of so many trees while they grow."""
+        drawn = self.sampling
+        own = None if drawn.n_draws and not drawn.distinct else drawn.weights
+        heavy = any(w is not None and w.max() >= SHARED_WEIGHT for w in (own, drawn.factors))
+        if heavy or drawn.balance or self.reweighted:
+            return self.leaves[0] * n_trees
+        return self.leaf_rows(n_trees)
+
+    @property
+    def split_words(self) -> tuple[float, int]:
+        """The 64-bit words of a split's combination of features: their mean, and the most."""
+        if not self.rules.oblique:
+            return 0.0, 0
+        above = chances(self.rules.combined, self.n_features) / 2.0**64
+        # a combination of two features has two words, and a pair more has one more
+        mean = float(2 * above[:1].sum() + above[2::2].sum())
+        return mean, words_for(min(MOST_COMBINED, self.n_features))
+
+    def level_bytes(self, n_trees: int) -> float:
+        """Bytes that a wave holds for its nodes until its trees are put together."""
+        each = 150 + 24 * self.n_channels + 8 * self.split_words[1]
+        return n_trees * 2 * self.leaves[0] * each
+
+    def pruning_bytes(self, n_trees: int) -> float:
+        """Bytes of a wave's whole trees, and of choosing their splits again."""
+        if not self.prunes:
+            return 0
+        C, n_nodes = self.n_channels, 2 * self.leaves[0]
+        chosen = min(n_trees * n_nodes, max(n_nodes, CHOSEN_AT_ONCE / C)) * (CHOOSING + 8 * C)
+        trees = n_trees * n_nodes * 8 + 8 * C * self.leaf_rows(n_trees)
+        return trees + max(chosen, LINKS * n_nodes if self.links else 0)
+
+    def walking_bytes(self, budget: int) -> float:
+        """Bytes of the walk for unbiased importances, and of the sums of the trees' nodes."""
+        if not self.walks:
+            return 0
+        n_trees = min(self.n_trees, walked_at_once(self.n_rows, budget))
+        n_nodes = 2 * min(self.leaves[0], self.most_leaves)
+        return n_trees * (WALKED * self.n_rows + n_nodes * (40 + 32 * self.n_channels))
+
+
+def walked_at_once(n_rows: int, budget: int) -> int:
+    """The trees that so many rows walk down at a time, for unbiased importances."""
+    return max(1, budget // (WALKED * n_rows))
+
+
+def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
+    """Leaves of a random binary search tree of so many, cut off at `max_depth`, and those there.
+
+    Example
+    -------
+    Of 1,000 leaves, P(Poisson(ln 1000) >= 3) = 0.968: so many of the 8 nodes three levels
+    below the root exist.
+    """
+    if leaves < 2:
+        return 1, 1
+    mean, above, chance = math.log(leaves), 0.0, 1.0
+    term = 1 / leaves  # P(Poisson = level)
+    for level in range(max_depth):
+        above += term * 2.0**level
+        chance -= term
+        term *= mean / (level + 1)
+        if chance < ROUNDING:
+            return round(leaves), 0
+    deepest = 2.0**max_depth * chance
+    return min(round(above + deepest), round(leaves)), round(deepest)
+
+
+def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
+    """The memory that `fit` takes on this backend, as it is set up."""
+    N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
+    kept = min(fit.leaves[0], fit.most_leaves)
+    at_once = 1 if fit.reweighted else T
+    wanted = Wanted(fit.sampling, C, at_once, bounded=len(fit.rules.signs) > 0)
+    n_workers, worker, size = backend.waves(wanted)
+    n_waves, at_once = -(-T // size), min(at_once, size * n_workers)
+    nodes = 8 * (2 + fit.split_words[0]) * kept
+    # rows of the leaf tables, of a wave
+    rows = min(fit.leaf_rows(size), kept * size)
+    growing = n_workers * worker.bytes_for(fit, size).wave + MIB  # threads, Python's objects
+    if n_waves > 1 and backend.on_host:
+        # what the waves made is copied, and sums are looked up by keys. What grew is free then,
+        # but only large arrays go back to the system; the last of the tables come after it
+        joined = min(n_waves * rows, fit.leaf_rows(T)) if fit.is_classes else n_waves * rows
+        joining = T * nodes + 8 * C * joined + (48 * n_waves * rows if fit.is_classes else 0)
+        large = 8 * C * rows > LARGE
+        last = 8 * C * rows * min(n_workers, n_waves)
+        growing = max(growing - last, joining) if large else growing + joining
+    # what a fit does with the trees when they have grown
+    walking = fit.walking_bytes(backend.memory_budget)
+    after = 4 * fit.scores_bytes * N, JUDGING * N * fit.reweighted, walking
+    return MemoryEstimate(
+        codes=N * fit.n_features * fit.code_bytes,
+        target=N * (fit.target_bytes + WEIGHING * fit.reweighted),
+        binning=binning_bytes(fit, backend.bytes_for(fit, size).edges),
+        bags=at_once * (4 * N + 8 * R),
+        growing=math.ceil(max(growing, *after)),
+        forest=math.ceil(T * nodes + 8 * C * n_waves * rows),
+    )
+
+
+def smaller(backend: Backend) -> Iterator[Backend]:
+    """The backend with less and less working memory, then with fewer threads."""
+    threads = backend.n_threads
+    while threads:
+        budget = backend.memory_budget
+        while budget:
+            changed = copy(backend)
+            changed.n_threads, changed.memory_budget = threads, budget
+            yield changed
+            budget //= 4
+        threads //= 2
+
+
+def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
+    """The backend, with fewer threads and less working memory where the limit needs it.
+
+    Raises
+    ------
+    ValueError : the fit takes more than the limit even so
+    """
+    least = found = estimate(fit, backend)
+    if limit is None or found.total <= limit:
+        return backend
+    room = max(0, limit - least.codes - least.target - least.forest)
+    for changed in smaller(backend):
+        changed.room = room
+        found = estimate(fit, changed)
+        if found.total <= limit:
+            return changed
+        least = min(least, found, key=lambda one: one.total)
+    raise ValueError(
+        f"memory_limit={limit} bytes is too little: this fit takes about {least.total} bytes even "
+        f"one tree at a time, {least.codes} of them for the binned features and {least.forest} for "
+        "the forest; lower max_depth, n_estimators, max_samples or max_bins, or raise the limit"
+    )
+
+
+def binning_bytes(fit: Fit, edges: int) -> int:
+    """Bytes while edges are chosen, or a block of X is copied and encoded."""
+    F = fit.n_features
+    block = min(fit.n_rows, BLOCK_ROWS, max(1, BLOCK_VALUES // F)) * F
+    edges += 8 * F * min(fit.max_bins, fit.sample_rows)
+    return max(edges, block * (fit.code_bytes + fit.value_bytes * fit.copied))

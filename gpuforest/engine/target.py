@@ -1,0 +1,278 @@
+"""Targets as integers: class codes, or fixed-point numbers.
+
+A class target adds a row's weight to the channel of its class: C = number of classes.
+A regression target has C = 1 + K channels, the weight and w * q for each output, where
+
+    q = round((y - centre) * scale)
+
+and scale is a power of two chosen from the largest |y - centre| and the total weight,
+both free of any order, so that no sum can reach 2**62. The centre is near the middle between the
+least and the largest target; where a few targets lie far out, it is near all others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
+from gpuforest.common.sums import blocks, exact_sum
+from gpuforest.engine.criteria import Criterion
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+
+Array = Any
+
+SUM_BITS = 62  # sums of moments stay below 2**62
+MOMENT_BITS = 52  # a moment is exact as a float64
+# Scores are squares, in float64. If half of the distinct targets lie within this part of the whole
+# range, squares around its middle would leave the gains among them few digits
+FAR = 2.0**-16
+LOOK_ROWS = 2048  # evenly spaced rows that say whether all targets need to be looked at
+
+
+@dataclass(frozen=True, eq=False)
+class TargetCoding:
+    """How channel sums turn back into classes or numbers of the user: plain data on the host.
+
+    classes : the class labels [C], or None for regression
+    centre, scale : f64[K] and float, of regression
+    several : of several class outputs the class labels of each; every class is then a
+        moment, 1 where a row has it
+    """
+
+    classes: np.ndarray | None
+    centre: np.ndarray
+    scale: float
+    several: tuple[np.ndarray, ...] = ()
+
+    @property
+    def is_classes(self) -> bool:
+        return self.classes is not None
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.several) or len(self.centre)
+
+    @property
+    def n_channels(self) -> int:
+        return 1 + len(self.centre) if self.classes is None else len(self.classes)
+
+    @property
+    def n_values(self) -> int:
+        """Numbers in a prediction: probabilities of the classes, or outputs."""
+        return len(self.centre) if self.classes is None else len(self.classes)
+
+    @property
+    def error_factors(self) -> np.ndarray:
+        """Factors f64[K] that bring absolute errors of the outputs' moments to one unit."""
+        scale = np.broadcast_to(self.scale, self.centre.shape)
+        return np.asarray(scale.min() / scale)
+
+    def values(self, sums: np.ndarray) -> np.ndarray:
+        """Class proportions, or the mean target of each output, f64[V, n_values] of sets of rows
+        with channel sums i64[V, C]."""
+        if self.classes is not None:
+            total = sums.sum(axis=1, keepdims=True)
+            return np.asarray(sums / np.maximum(total, 1))
+        means = sums[:, 1:] / np.maximum(sums[:, :1], 1)
+        return np.asarray(means / self.scale + self.centre)
+
+    def of_means(self, means: np.ndarray) -> np.ndarray:
+        """Values f64[V, n_values] of two classes or one real output from the means f64[V] of
+        the second channel, which of two classes are the second's share."""
+        if not self.is_classes:
+            return np.asarray(means[:, None] / self.scale + self.centre)
+        return np.stack([1.0 - means, means], axis=1)
+
+    def with_means(self, sums: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """`values` of channel sums, but `of_means` where the second channel's mean is another."""
+        weight = sums.sum(axis=1) if self.is_classes else sums[:, 0]
+        moved = means != sums[:, 1] / np.maximum(weight, 1)
+        return np.where(moved[:, None], self.of_means(means), self.values(sums))
+
+    def votes(self, values: np.ndarray) -> np.ndarray:
+        """The votes f64[V, n_values]: one for each output's class of the highest proportion, the
+        first among equals, and zero for the others."""
+        parts = self.split(values) if self.several else [values]
+        return np.hstack([p.argmax(axis=1)[:, None] == np.arange(p.shape[1]) for p in parts]) * 1.0
+
+    def split(self, values: Array) -> list[Array]:
+        """Split values [N, n_values], or channel sums, into a part [N, C] for each of several
+        class outputs."""
+        ends = np.cumsum([len(c) for c in self.several])
+        first = values.shape[1] - int(ends[-1])
+        return [
+            values[:, first + e - len(c) : first + e]
+            for e, c in zip(ends.tolist(), self.several, strict=True)
+        ]
+
+    def score_gain(self, decrease: float, criterion: Criterion) -> float:
+        """The score difference that is a total impurity decrease in the target's unit.
+
+        Infinite where float64 has no such number: the square of a scale has a wider range.
+        """
+        gain = decrease / criterion.unit
+        for _ in range(criterion.scale_power):
+            gain *= self.scale
+        return gain
+
+    def decrease(self, gain: float, criterion: Criterion) -> float:
+        """The total impurity decrease, in the target's unit, of a score difference."""
+        decrease = gain * criterion.unit
+        for _ in range(criterion.scale_power):
+            decrease /= self.scale
+        return decrease
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The target of every row on the backend's device.
+
+    y : i32[N, 1] class codes, or i64[N, K] moments; row-major, see `of`
+    """
+
+    coding: TargetCoding
+    y: Array
+
+    @classmethod
+    def of(cls, coding: TargetCoding, y: Array, backend: Backend) -> Target:
+        """A target of `y` in any layout, on the host or on the backend's device.
+
+        Device kernels read y[row * K + output], and Numba compiles anew for another layout:
+        so y becomes row-major here.
+        """
+        y, xp = backend.asarray(y), backend.xp
+        flat = xp.reshape(y, (-1,))  # row by row; a copy only of another layout
+        return cls(coding, xp.reshape(flat, y.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedTarget:
+    """A target as it was passed and checked, before it is encoded.
+
+    values : class codes [N] of each output; or numbers f64[N] or f64[N, K]. They lie where y was
+    classes : the sorted labels of each output, on the host; None: the target is of numbers
+    """
+
+    values: Any
+    classes: list[np.ndarray] | None = None
+
+
+def encode_classes(codes: Array, classes: np.ndarray) -> tuple[TargetCoding, Array]:
+    """Coding and y i32[N, 1] of class codes [N], indices into `classes`.
+
+    The codes may lie on a device, and y then does.
+    """
+    return TargetCoding(classes, np.zeros(1), 1.0), codes.astype(LABEL).reshape(-1, 1)
+
+
+def encode_several(
+    codes: list[Array], classes: list[np.ndarray], backend: Backend
+) -> tuple[TargetCoding, Array]:
+    """Coding and moments i64[N, K] of several class outputs, from the codes [N] of each."""
+    xp = backend.xp
+    columns = [
+        backend.asarray(np.asarray(own)) if isinstance(own, np.ndarray) else own for own in codes
+    ]
+    moments = [
+        xp.astype(own[:, None] == xp.arange(len(c), device=backend.device)[None, :], MOMENT)
+        for own, c in zip(columns, classes, strict=True)
+    ]
+    y = xp.concat(moments, axis=1)
+    return TargetCoding(None, np.zeros(y.shape[1]), 1.0, tuple(classes)), y
+
+
+def encode_moments(
+    y: Array, total_weight: int, *, centred: bool = True, backend: Backend | None = None
+) -> tuple[TargetCoding, Array]:
+    """Coding and moments i64[N, K] of targets f64[N, K].
+
+    Parameters
+    ----------
+    total_weight : int, the most that the integer weights of a tree's rows add up to
+    centred : bool; False keeps zero where it is, as Poisson deviance needs
+    backend : the one on whose device y lies; None: the host
+    """
+    xp = np if backend is None else backend.xp
+    host = np.asarray if backend is None else backend.asnumpy
+    low, high = host(xp.min(y, axis=0)), host(xp.max(y, axis=0))
+    centre = np.zeros(y.shape[1])
+    if centred:
+        middle, half = low / 2 + high / 2, high / 2 - low / 2
+        near, width = typical_ranges(y, half * FAR, backend)
+        far_out = width < half * FAR
+        middle, half = np.where(far_out, near, middle), np.where(far_out, width, half)
+        # a round number near the middle, so that whole-number targets stay exact
+        power = np.ceil(np.log2(np.where(half > 0, half, 1.0))) - 10
+        grid = np.exp2(np.maximum(power, -1074))  # the least number above zero
+        middle = np.where(half > 0, middle, 0.0)
+        centre = np.where(half > 0, np.round(middle / grid) * grid, low)
+    bound = float(np.max(np.maximum(high - centre, centre - low)))
+    scale = 1.0
+    if bound > 0:
+        bits = min(MOMENT_BITS, SUM_BITS - int(total_weight).bit_length())
+        # 2**exponent > bound; a power below 2**-1000 would have no inverse
+        exponent = int(np.frexp(bound)[1])
+        scale = float(np.exp2(min(bits - exponent, 1000)))
+    origin = centre if backend is None else backend.asarray(centre)
+    moments = xp.astype(xp.round((y - origin) * scale), MOMENT)
+    return TargetCoding(None, centre, scale), moments
+
+
+def typical_ranges(
+    y: Array, limits: np.ndarray, backend: Backend | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The middle and the width f64[K] of the narrowest range that holds half of the distinct
+    values of each column of y f64[N, K]: a few that lie far out do not change it much.
+
+    limits : f64[K]; where a sample's range is wide beside it, it stands for that of all rows
+    """
+    host = np.asarray if backend is None else backend.asnumpy
+    some = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
+    middle, width = np.zeros((2, y.shape[1]))
+    for k in range(y.shape[1]):
+        middle[k], width[k] = _narrowest_half(some[:, k])
+        if width[k] < 64 * limits[k]:
+            middle[k], width[k] = _narrowest_half(host(y[:, k]))
+    return middle, width
+
+
+def _narrowest_half(values: np.ndarray) -> tuple[float, float]:
+    """The middle and the width of the narrowest range that holds half of the distinct values."""
+    values = np.unique(values)
+    n = len(values) // 2
+    spans = values[n:] - values[: len(values) - n]
+    i = int(np.argmin(spans))
+    return float(values[i] + spans[i] / 2), float(spans[i])
+
+
+def integer_weights(weights: np.ndarray) -> np.ndarray:
+    """User weights f64[N] >= 0 as integers i32[N].
+
+    Whole numbers stay as they are, so that a row of weight two equals the row twice.
+    Others are scaled by a power of two, to a total below 2**31; a positive weight
+    never becomes zero.
+
+    Raises
+    ------
+    ValueError : their total is no float64
+    """
+    try:
+        total = exact_sum(weights[rows] for rows in blocks(len(weights)))
+    except OverflowError as error:
+        raise ValueError(
+            "the weights of the rows add up to infinity: divide them by the largest"
+        ) from error
+    parts = [weights[rows] for rows in blocks(len(weights))]
+    if total <= MAX_TOTAL_WEIGHT and all(np.array_equal(part, np.round(part)) for part in parts):
+        return weights.astype(WEIGHT)
+    # rounding adds at most one a row to a total below 2**30
+    found, bits = np.empty(len(weights), WEIGHT), 30 - math.frexp(total)[1]
+    for rows, part in zip(blocks(len(weights)), parts, strict=True):
+        found[rows] = np.where(part > 0, np.maximum(np.round(np.ldexp(part, bits)), 1), 0)
+    return found

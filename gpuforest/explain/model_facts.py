@@ -1,0 +1,252 @@
+"""Facts about a fitted estimator and the rounds of a boosted one, for scripts, summaries,
+notebooks and reports."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import fields
+from html import escape
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_outlier_detector, is_regressor
+
+from gpuforest.common.text import one_line
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.nodes import is_leaf
+from gpuforest.explain.paths import tree_depths
+
+WHERE_IT_RUNS = ("backend", "n_jobs", "memory_limit")  # parameters that are the reader's own matter
+DIGESTED = (  # arrays of a forest
+    *("nodes", "tree_offsets", "leaf_sums", "leaf_impurity", "leaf_values"),
+    *("node_values", "node_errors", "sets", "tree_weights"),
+)
+SHOWN = 6  # classes, or raw predictions, that a summary names
+
+
+def model_facts(estimator: Any) -> dict[str, Any]:
+    """Facts about a fitted estimator, for JSON (NumPy's numbers may be among them)."""
+    forest = estimator.forest_
+    depths = tree_depths(forest)
+    is_classes, several = is_classifier(estimator), forest.coding.several
+    task = "anomalies" if is_outlier_detector(estimator) else "embedding"
+    if is_classes or is_regressor(estimator):
+        task = "classification" if is_classes else "regression"
+    names = feature_names(estimator)
+    gains = getattr(estimator, "feature_importances_", None)  # isolation forests have none
+    importances = [] if gains is None else zip(names, gains, strict=True)
+    boosting = {"boosting": rounds_facts(estimator)} if forest.baseline is not None else {}
+    return {
+        "estimator": type(estimator).__name__,
+        "seed": estimator.seed_,
+        "task": task,
+        "outputs": estimator.n_outputs_,
+        "features": estimator.n_features_in_,
+        "categories": {names[f]: len(c) for f, c in forest.edges.categories.items()},
+        "classes": list(map(list, several)) or (list(estimator.classes_) if is_classes else None),
+        "trees": forest.n_trees,
+        "nodes": forest.n_nodes,
+        "leaves": int(is_leaf(forest.nodes).sum()),
+        "depth": int(depths.max()),
+        "min_depth": int(depths.min()),
+        "mean_depth": float(depths.mean()),
+        "score": "accuracy" if is_classes else "R2",
+        "oob_score": finite(getattr(estimator, "oob_score_", None)),
+        "importances": dict(sorted(importances, key=lambda item: -item[1])),
+        **boosting,
+    }
+
+
+def changed_settings(estimator: Any) -> dict[str, Any]:
+    """The parameters that are not the defaults, but for those that say where it runs."""
+    return {
+        name: getattr(estimator, name)
+        for name, parameter in signature(type(estimator)).parameters.items()
+        if name not in WHERE_IT_RUNS and getattr(estimator, name) != parameter.default
+    }
+
+
+def feature_names(estimator: Any) -> list[str]:
+    """The features' names, or feature_0, feature_1, ... where the training data had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"feature_{i}" for i in range(estimator.n_features_in_)] if names is None else [*names]
+
+
+def finite(score: float | None) -> float | None:
+    """A score, or None where there is none (of too few rows): JSON has no NaN."""
+    return float(score) if score is not None and np.isfinite(score) else None
+
+
+def forest_digest(forest: Forest) -> str:
+    """The SHA-256 of a forest's trees, bins and classes: equal for models that predict the same
+    from the same trees, on whatever backend they grew and whether they were saved between."""
+    digest = hashlib.sha256()
+    edges, coding = forest.edges, forest.coding
+    arrays = {name: getattr(forest, name) for name in DIGESTED}
+    arrays |= {"edge_values": edges.values, "edge_offsets": edges.offsets}
+    arrays |= {"centre": coding.centre, "baseline": forest.baseline}
+    for name, array in arrays.items():
+        if array is not None:
+            kind = "<f8" if array.dtype.kind == "f" else "<i8" if array.dtype.kind == "i" else "<u8"
+            digest.update(f"{name}{array.shape}".encode())
+            digest.update(array.astype(kind).tobytes())
+    classes = [c.tolist() for c in coding.several]
+    if coding.classes is not None:
+        classes = [coding.classes.tolist()]
+    names = {str(f): list(c) for f, c in sorted(edges.categories.items())}
+    facts = [classes, names, forest.combine, coding.scale]
+    digest.update(json.dumps(facts, default=str).encode())
+    return digest.hexdigest()
+
+
+def measure_of(estimator: Any) -> tuple[str, bool]:
+    """What the rounds of a boosted model were judged by, and whether less of it is better."""
+    if (by := scorer_name(estimator)) is not None:
+        return f"score: {by}", False
+    if estimator.scoring == "loss":
+        loss: Any = estimator.forest_.coding.loss
+        return f"loss: {loss.name}", True
+    if estimator.scoring is None:
+        return f"score: {'accuracy' if is_classifier(estimator) else 'R²'}", False
+    return f"score: {estimator.scoring}", False
+
+
+def scorer_name(estimator: Any) -> str | None:
+    """The name of the function that rounds were judged by; None if it was not a function."""
+    if callable(estimator.scoring):
+        return str(getattr(estimator.scoring, "__name__", type(estimator.scoring).__name__))
+    name: str | None = getattr(estimator, "scored_by_", None)  # of a model from a file
+    return name
+
+
+def kept_curves(estimator: Any) -> dict[str, np.ndarray]:
+    """The losses, or scores, before the first round of a boosted model and after each: of
+    "training" and of "validation" rows, if the fit kept them."""
+    sign = -1.0 if measure_of(estimator)[1] else 1.0
+    kept = {"training": estimator.train_score_, "validation": estimator.validation_score_}
+    return {name: sign * scores for name, scores in kept.items() if len(scores)}
+
+
+def best_round(values: np.ndarray, less_is_better: bool) -> int:
+    """The first round of the best loss or score, where a curve begins before the first round."""
+    worst = np.inf if less_is_better else -np.inf
+    values = np.where(np.isnan(values), worst, values)
+    return int(values.argmin() if less_is_better else values.argmax())
+
+
+def tree_leaves(forest: Forest) -> np.ndarray:
+    """Leaves of each tree, i64[T]."""
+    return np.add.reduceat(is_leaf(forest.nodes).astype(np.int64), forest.tree_offsets[:-1])
+
+
+def rounds_facts(estimator: Any) -> dict[str, Any]:
+    """Facts about a fitted boosted model, for JSON."""
+    forest = estimator.forest_
+    coding, K = forest.coding, forest.coding.n_values
+    names = coding.classes.tolist() if K > 1 else [None]
+    shapes = zip(tree_depths(forest).tolist(), tree_leaves(forest).tolist(), strict=True)
+    trees = [
+        {"round": t // K + 1, "class": names[t % K], "depth": depth, "leaves": leaves}
+        for t, (depth, leaves) in enumerate(shapes)
+    ]
+    curves, (measure, less) = kept_curves(estimator), measure_of(estimator)
+    judged = curves.get("validation")
+    return {
+        "rounds": estimator.n_iter_,
+        "trees_per_round": K,
+        "loss": coding.loss.name,
+        "learning_rate": estimator.learning_rate,
+        "l2_regularization": coding.l2,
+        "baseline": coding.baseline.tolist(),
+        "stopped_early": bool(estimator.do_early_stopping_)
+        and estimator.n_iter_ < estimator.max_iter,
+        "measure": measure if curves else None,
+        "best_round": None if judged is None else best_round(judged, less),
+        "curves": {
+            name: [value if np.isfinite(value) else None for value in values.tolist()]  # as JSON
+            for name, values in curves.items()
+        },
+        "trees": trees,
+    }
+
+
+def rounds_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The facts of `rounds_facts` as names and values for a reader."""
+    leaves, K = [tree["leaves"] for tree in facts["trees"]], facts["trees_per_round"]
+    grown = f"{facts['rounds']:,}" + f", each of {K} trees, one a class" * (K > 1)
+    span = f"{min(leaves):,} to {max(leaves):,}, on average {np.mean(leaves):.1f}"
+    baseline = ", ".join(f"{value:.6g}" for value in facts["baseline"][:SHOWN])
+    more = ", ..." * (len(facts["baseline"]) > SHOWN)
+    rows = [
+        ("rounds", grown + ", stopped early" * facts["stopped_early"]),
+        ("leaves of a tree", span),
+        ("loss", f"{facts['loss']}, learning rate {facts['learning_rate']:g}"),
+        ("baseline", f"{baseline}{more}: the raw prediction before the first round"),
+    ]
+    for name, values in facts["curves"].items():
+        kind, text = (
+            facts["measure"].partition(":")[0],
+            f"{_number(values[-1])} after the last round",
+        )
+        if name == "validation":
+            best = facts["best_round"]
+            text += f", {_number(values[best])} after the best, round {best}"
+        rows.append((f"{name} {kind}", text))
+    return rows
+
+
+def _number(value: float | None) -> str:
+    """A loss or score in words; None stands for one that is not finite."""
+    return "no finite number" if value is None else f"{value:.6g}"
+
+
+def summary_html(estimator: Any) -> str:
+    """A small table of what a fitted estimator is."""
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in summary_rows(estimator)
+    )
+    return f'<table class="gpuforest-summary"><tbody>{rows}</tbody></table>'
+
+
+def summary_rows(estimator: Any) -> list[tuple[str, str]]:
+    """Names and values of the table, as plain text."""
+    forest: Forest = estimator.forest_
+    depths = tree_depths(forest)
+    deep = f"{depths.max():,}"
+    if len(depths) > 1:
+        deep = f"{depths.min():,} to {deep}, on average {depths.mean():.1f}"
+    score, backend = (getattr(estimator, name, None) for name in ("oob_score_", "backend_"))
+    rounds = rounds_rows(rounds_facts(estimator)) if forest.baseline is not None else []
+    return [
+        ("trees", f"{forest.n_trees:,}"),
+        ("nodes", f"{forest.n_nodes:,}, of which {int(is_leaf(forest.nodes).sum()):,} leaves"),
+        ("depth", deep),
+        *rounds,
+        ("size", f"{n_bytes(forest):,} bytes"),
+        *([] if backend is None else [("backend", backend)]),  # models from files have none
+        _target(forest),
+        *([] if score is None else [("out-of-bag score", f"{score:.4f}")]),
+    ]
+
+
+def n_bytes(forest: Forest) -> int:
+    """Bytes of a forest's arrays."""
+    parts = [getattr(part, f.name) for part in (forest, forest.edges) for f in fields(part)]
+    return sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
+
+
+def _target(forest: Forest) -> tuple[str, str]:
+    """Classes by name, or how many outputs there are."""
+    coding = forest.coding
+    if coding.classes is not None:
+        names = [one_line(c) for c in coding.classes[:SHOWN]]
+        more = ["..."] * (len(coding.classes) > SHOWN)
+        return "classes", f"{len(coding.classes)}: {', '.join(names + more)}"
+    if coding.several:
+        counts = ", ".join(str(len(c)) for c in coding.several)
+        return "outputs", f"{coding.n_outputs} of {counts} classes"
+    return "outputs", str(coding.n_outputs)

@@ -1,0 +1,158 @@
+"""Out-of-bag prediction: each row by the trees that did not draw it (Breiman 2001)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.common.parallel import parallel_map
+from gpuforest.engine.sampling import Sampling, draw_bags
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+    from gpuforest.engine.forest import Forest
+    from gpuforest.engine.training import Training
+
+Array = Any
+Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
+Curve = list[tuple[int, float]]  # trees, and the error of so many
+
+# Rows on which errors are computed while trees grow: a quarter, within these, which takes some
+# percent of the time that the trees take. Errors of fewer rows settle later: they differ by chance.
+FEWEST_ROWS, MOST_ROWS = 5_000, 10_000
+LEAST_ROWS = 1_024  # that a thread takes through trees
+
+
+class OutOfBag:
+    """Out-of-bag sums over the trees of a seed, which are added in their order.
+
+    sums : f64[n, n_values], on the backend's device
+    counts : i64[n], the trees that did not draw a row
+    n_trees : so many were added
+
+    Parameters
+    ----------
+    rows : i64[n], ascending, on the host; None: all
+    n_values : values of a leaf; None: those of a prediction
+    """
+
+    def __init__(
+        self, training: Training, rows: np.ndarray | None = None, n_values: int | None = None
+    ) -> None:
+        backend, codes = training.backend, training.matrix.codes
+        n_values = training.target.coding.n_values if n_values is None else n_values
+        xp, self.n_trees = backend.xp, 0
+        self._sampling, self._backend = training.sampling, backend
+        self._rows = None if rows is None else backend.asarray(rows)
+        self._codes = codes if rows is None else xp.take(codes, self._rows, axis=0)
+        n = self._codes.shape[0]
+        self.sums = xp.zeros((n, n_values), dtype=xp.float64, device=backend.device)
+        self.counts = xp.zeros(n, dtype=xp.int64, device=backend.device)
+
+    def add(self, forests: list[Forest], last: int, begin: int = 0) -> None:
+        """Add the next trees, up to `last` - 1.
+
+        The bags are drawn again from the seed, as many at once as memory allows; neither
+        their number nor that of the calls changes a bit of the sums.
+
+        forests : they hold the trees from the number `begin` under the seed on
+        """
+        backend, xp = self._backend, self._backend.xp
+        size = max(1, backend.memory_budget // (5 * self._sampling.n_rows))  # bags, and in them
+        while self.n_trees < last:
+            first, end = self.n_trees, min(self.n_trees + size, last)
+            in_bag = draw_bags(self._sampling, forests[0].seed, first, end, backend) > 0
+            if self._rows is not None:
+                in_bag = xp.take(in_bag, self._rows, axis=1)
+            self.counts += xp.sum(xp.astype(~in_bag, xp.int64), axis=0)
+            self._accumulate(_parts(forests, first - begin, end - begin), in_bag)
+            self.n_trees = end
+
+    def _accumulate(self, parts: list[tuple[Forest, range]], in_bag: Array) -> None:
+        """Add some trees of each forest, left out where `in_bag` bool[T, n].
+
+        On the host each thread takes some rows through all of them.
+        """
+
+        def add(rows: slice, backend: Backend) -> None:
+            codes, sums, at = self._codes[rows, ...], self.sums[rows, ...], 0
+            for forest, trees in parts:
+                skip = in_bag[at : at + len(trees), rows]
+                sums = backend.accumulate(forest, codes, trees, skip, sums)
+                at += len(trees)
+            self.sums[rows, ...] = sums
+
+        backend, n = self._backend, self._codes.shape[0]
+        if backend.on_host:
+            alone, size = copy(backend), max(LEAST_ROWS, -(-n // (2 * backend.n_threads)))
+            alone.n_threads = 1
+            blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
+            parallel_map(lambda rows: add(rows, alone), blocks, backend.n_threads)
+        else:
+            add(slice(0, n), backend)
+
+    def follow(
+        self,
+        forests: list[Forest],
+        points: Iterable[int],
+        error: Error,
+        begin: int = 0,
+        rows: np.ndarray | None = None,
+    ) -> Iterator[tuple[int, float]]:
+        """Add trees, and give the error at each of these numbers of them.
+
+        error, rows : the error of predictions of these rows; None: of all
+        """
+        for n_trees in points:
+            self.add(forests, n_trees, begin)
+            yield n_trees, error(self.means(rows))
+
+    def means(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """Predictions f64[n, n_values] on the host, of all rows or of some; NaN for rows that
+        every tree drew."""
+        backend, found = self._backend, (self.sums, self.counts)
+        if rows is not None:
+            at = backend.asarray(rows)
+            found = tuple(backend.xp.take(a, at, axis=0) for a in found)
+        sums, counts = (backend.asnumpy(a) for a in found)
+        count = counts[:, None]
+        return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
+
+
+def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, range]]:
+    """The trees first .. last - 1 of all forests together: each forest and a range of its trees."""
+    found, before = [], 0
+    for forest in forests:
+        begin, end = max(first - before, 0), min(last - before, forest.n_trees)
+        if begin < end:
+            found.append((forest, range(begin, end)))
+        before += forest.n_trees
+    return found
+
+
+def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray | None:
+    """Rows on which errors are computed while trees grow, drawn by the hash from those of some
+    weight; None: all."""
+    counted, n = sampling.counted, sampling.n_counted
+    count = min(max(FEWEST_ROWS, n // 4), MOST_ROWS)
+    if n <= count:
+        return counted
+    drawn = backend.draw_rows(seed, n, count)
+    return drawn if counted is None else counted[drawn]
+
+
+def curve_points(n_trees: int) -> list[int]:
+    """Numbers of trees at which the error is computed, four from each power of two to the
+    next: 1, 2, ... 8, 10, 12, 14, 16, 20, ... `n_trees`. Half of one is another, and they
+    share out among threads."""
+    steps = (m * 2**k for k in range(n_trees.bit_length()) for m in (4, 5, 6, 7))
+    return [n for n in (1, 2, 3, *steps) if n < n_trees] + [n_trees]
+
+
+def change(curve: Curve) -> float:
+    """How far the errors lie apart over the last half of the trees; NaN where one is unknown."""
+    last = [error for n_trees, error in curve if 2 * n_trees >= curve[-1][0]]
+    return float(np.max(last) - np.min(last))

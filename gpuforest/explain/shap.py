@@ -1,0 +1,189 @@
+"""SHAP values: what each feature adds to each prediction (Lundberg et al. 2020).
+
+The algorithm is that of kernels/shap. It runs on the CPU, whatever the backend; threads share rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.common.parallel import blocks, parallel_map
+from gpuforest.engine.binning import bin_matrix
+from gpuforest.engine.nodes import is_leaf, leaf_rows
+from gpuforest.kernels.shap import edges, numba, pairs
+from gpuforest.kernels.shared.records import Points
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+    from gpuforest.engine.forest import Forest
+
+Array = Any
+
+MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can end
+
+
+@dataclass(frozen=True, eq=False)
+class Explainer:
+    """What SHAP values need of a forest, and of no row.
+
+    cover : f64[M], the weight of the training rows in each node
+    shape : i64[T, 2], the most features on a path of each tree, and its depth
+    columns : i64[T, 2], the outputs to which tree t adds are columns[t, 0] .. columns[t, 1] - 1
+    points : of each tree
+    """
+
+    forest: Forest
+    cover: np.ndarray
+    shape: np.ndarray
+    columns: np.ndarray
+    points: Points
+
+    @classmethod
+    def of(cls, forest: Forest, backend: Backend) -> Explainer:
+        """
+        Raises
+        ------
+        ValueError : a forest whose predictions SHAP values of trees do not add up to
+        """
+        refuse(forest)
+        sums = forest.leaf_sums
+        weight = sums.sum(axis=1) if forest.coding.is_classes else sums[:, 0]
+        if weight.min() <= 0:
+            raise ValueError(
+                "the forest has leaves without training rows, of which no share is known"
+            )
+        cover, shape = covers(forest, weight.astype(np.float64), backend.n_threads)
+        return cls(forest, cover, shape, columns_of(forest), points_for(shape[:, 0]))
+
+    def expected(self) -> np.ndarray:
+        """The prediction with no feature known, f64[K]: the mean over the cover of each tree."""
+        forest, begin = self.forest, self.forest.tree_offsets[:-1]
+        leaf = is_leaf(forest.nodes)
+        share = self.cover / np.repeat(self.cover[begin], np.diff(forest.tree_offsets)) * leaf
+        rows = np.where(leaf, leaf_rows(forest.nodes), 0)
+        means = np.stack(
+            [np.add.reduceat(share * values[rows], begin) for values in forest.values.T], axis=1
+        )
+        found = forest.combined(means.sum(axis=0))
+        return np.asarray(found if forest.baseline is None else found + forest.baseline)
+
+    def values(self, X: Array, backend: Backend) -> np.ndarray:
+        """The SHAP values of the rows of X [N, F], f64[N, F, K]."""
+        codes = host_codes(X, self.forest, backend)
+        sums = self.tree_sums(numba.shap_values, codes.shape[1], codes, backend.n_threads)
+        return combined(self.forest, sums)
+
+    def interactions(self, X: Array, backend: Backend) -> np.ndarray:
+        """The SHAP interaction values of the rows of X [N, F], f64[N, F, F, K].
+
+        They are symmetric, and add up over one of the features to the SHAP values.
+        """
+        codes, most_points = host_codes(X, self.forest, backend), int(self.points.count.max())
+        N, F = codes.shape
+
+        def kernel(*arguments: Any) -> None:
+            numba.shap_interactions(*arguments, pairs.new_pairs(F, most_points))
+
+        sums = combined(self.forest, self.tree_sums(kernel, F * F, codes, backend.n_threads))
+        both = sums.reshape(N, F, F, -1)
+        values, f = np.einsum("nffk->nfk", both).copy(), np.arange(F)
+        both = (both + both.transpose(0, 2, 1, 3)) / 2.0
+        both[:, f, f] = 0.0
+        both[:, f, f] = values - both.sum(axis=2)
+        return np.asarray(both)
+
+    def tree_sums(
+        self, kernel: Callable[..., None], width: int, codes: np.ndarray, n_threads: int
+    ) -> np.ndarray:
+        """The sums over trees that a kernel adds up for each row of codes [N, F]: f64[N, width, K].
+
+        A row's sums are those of trees in their order, so no number of threads changes them.
+        """
+        (N, F), values = codes.shape, self.forest.values
+        trees, columns = self.forest.walked(), np.ascontiguousarray(codes.T, np.uint16)
+        sums = np.zeros((N, width, values.shape[1]))
+        depth, most_points = int(self.shape[:, 1].max()), int(self.points.count.max())
+
+        def explain(rows: slice) -> None:
+            work = edges.new_work(F, depth, most_points)
+            kernel(
+                trees, self.cover, values, self.columns, self.points, columns, sums, rows.start,
+                rows.stop, work,
+            )  # fmt: skip
+
+        parallel_map(explain, blocks(N, n_threads, MOST_ROWS), n_threads)
+        return sums
+
+
+def covers(forest: Forest, leaf_cover: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """The cover of each node f64[M], and the most features on a path of each tree and its depth
+    i64[T, 2].
+
+    leaf_cover : f64[V], the weight of the training rows in each row of the leaf table
+    """
+    M, T, F = forest.n_nodes, forest.n_trees, forest.edges.n_features
+    cover, parent, shape = np.empty(M), np.empty(M, np.int64), np.empty((T, 2), np.int64)
+
+    def part(t: slice) -> None:
+        trees = forest.walked(range(t.start, t.stop))
+        numba.covers(trees, leaf_cover, cover, shape[t], parent, np.zeros(F, np.int64))
+
+    parallel_map(part, blocks(T, n_threads, T), n_threads)
+    return cover, shape
+
+
+def host_codes(X: Array, forest: Forest, backend: Backend) -> np.ndarray:
+    """The codes [N, F] of X, on the host."""
+    codes = backend.asnumpy(bin_matrix(X, forest.edges, backend).codes)
+    return codes[:, : forest.edges.n_features]  # a device's rows may be longer
+
+
+def refuse(forest: Forest) -> None:
+    """Raise ValueError for a forest that has no SHAP values here."""
+    if forest.oblique:
+        raise ValueError(
+            "SHAP values are not defined for splits by combinations of features: train with "
+            "feature_combinations=None, or use permutation importances"
+        )
+    if forest.combine == "median":
+        raise ValueError(
+            "the prediction is a median of trees, to which no SHAP values of trees add up: explain "
+            "a RandomForestRegressor or HistGradientBoostingRegressor instead"
+        )
+
+
+def combined(forest: Forest, sums: np.ndarray) -> np.ndarray:
+    """SHAP values of a forest f64[..., K] from their sums over its trees."""
+    if forest.coding.is_classes:  # the shares of all classes add up to a constant
+        sums[..., 0] = -sums[..., 1:].sum(axis=-1)
+    return np.asarray(forest.combined(sums))
+
+
+def columns_of(forest: Forest) -> np.ndarray:
+    """The range of the outputs to which each tree adds, i64[T, 2]. The first class is left out: its
+    values are minus the sum of the others'."""
+    t, K = np.arange(forest.n_trees), forest.coding.n_values
+    if forest.baseline is not None:  # boosted: a tree for each output in turn
+        return np.stack([t % K, t % K + 1], axis=1)
+    return np.stack([0 * t + int(forest.coding.is_classes), 0 * t + K], axis=1)
+
+
+def points_for(widths: np.ndarray) -> Points:
+    """Points between 0 and 1 for trees with so many features on a path, i64[T].
+
+    Gauss-Legendre quadrature with n points is exact for polynomials of degree 2n - 1.
+    """
+    counts = np.maximum(1, -(-widths // 2))
+    sizes = np.unique(counts)
+    tables = [np.polynomial.legendre.leggauss(int(n)) for n in sizes]
+    begin = np.concatenate([[0], np.cumsum(sizes)])
+    return Points(
+        begin[np.searchsorted(sizes, counts)],
+        counts,
+        np.concatenate([(x + 1.0) / 2.0 for x, _ in tables]),
+        np.concatenate([w / 2.0 for _, w in tables]),
+    )

@@ -1,0 +1,127 @@
+"""A tree as scikit-learn's own `Tree`, which tools ask for by its type.
+
+To be imported where one is asked for: scikit-learn's trees take long to import.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.tree._tree import NODE_DTYPE, Tree
+
+from gpuforest.engine.forest import Forest
+from gpuforest.explain.views import TreeView
+
+NO_THRESHOLDS = (
+    "a tree with categorical features has no thresholds that scikit-learn's trees could have, so "
+    "tools for those cannot read it: train with numbers in place of categories (OneHotEncoder, "
+    "OrdinalEncoder), or use gpuforest's own export_text, tree_nodes and plot_tree"
+)
+
+
+class SklearnTree(Tree):  # type: ignore[misc]
+    """`tree_` of a single tree: scikit-learn's nodes, and our way for rows, which is not bound to
+    float32 and knows categories.
+
+    A pickle of it is a plain `Tree`.
+    """
+
+    view: TreeView
+
+    def __reduce__(self) -> Any:
+        if self.view.forest.edges.categories:
+            raise ValueError(NO_THRESHOLDS)
+        return super().__reduce__()
+
+    @property
+    def threshold(self) -> np.ndarray:
+        """f64[node_count]: x <= threshold goes left; -2.0: a leaf"""
+        if self.view.forest.edges.categories:
+            raise ValueError(NO_THRESHOLDS)
+        found: np.ndarray = super().threshold
+        return found
+
+    def apply(self, X: Any) -> np.ndarray:
+        """The number of the leaf that each row of X reaches, int64 of shape (n_samples,)."""
+        return self.view.apply(X)
+
+    def decision_path(self, X: Any) -> Any:
+        """The nodes that each row of X passes, csr_matrix of shape (n_samples, node_count)."""
+        return self.view.decision_path(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """`value` of the leaf that each row reaches, see `TreeView.predict`."""
+        return self.view.predict(X)
+
+    def compute_feature_importances(self, normalize: bool = True) -> np.ndarray:
+        """Decrease of impurity by each feature's splits, f64[n_features]."""
+        return self.view.compute_feature_importances(normalize)
+
+    def compute_partial_dependence(self, X: Any, target_features: Any, out: Any) -> None:
+        """Add to `out` what the tree predicts in the mean over the features that are not asked
+        for, see scikit-learn's."""
+        need_numbers(self.view.forest, target_features)
+        super().compute_partial_dependence(X, target_features, out)
+
+
+def need_numbers(forest: Forest, features: Any) -> None:
+    """Raise ValueError where one of these features is categorical."""
+    if set(np.asarray(features).tolist()) & set(forest.edges.categories):
+        raise ValueError(
+            "the partial dependence on a categorical feature needs method='brute': there are "
+            "no thresholds to compare the grid with"
+        )
+
+
+def sklearn_tree(view: TreeView, kind: type[Tree] = Tree) -> Any:
+    """A `Tree`, or a kind of it, with the view's nodes."""
+    nodes = np.zeros(view.node_count, NODE_DTYPE)
+    nodes["left_child"], nodes["right_child"] = view.children_left, view.children_right
+    for name in NODE_DTYPE.names[2:]:
+        nodes[name] = getattr(view, name)
+    found = kind(view.n_features, view.n_classes.astype(np.intp), view.n_outputs)
+    state = {"max_depth": view.max_depth, "node_count": view.node_count}
+    found.__setstate__({**state, "nodes": nodes, "values": np.ascontiguousarray(view.value)})
+    return found
+
+
+def shown_tree(view: TreeView) -> SklearnTree:
+    """`tree_` of what the view shows."""
+    found: SklearnTree = sklearn_tree(view, SklearnTree)
+    found.view = view
+    return found
+
+
+def partial_dependence(trees: list[Any], grid: Any, target_features: Any) -> np.ndarray:
+    """Mean over the trees of their partial dependence, as scikit-learn's forests give it.
+
+    Parameters
+    ----------
+    trees : estimators of one tree each
+    grid : array of shape (n_points, n_target_features)
+    target_features : integers of shape (n_target_features,)
+
+    Returns
+    -------
+    float64 array of shape (n_points,)
+    """
+    need_numbers(trees[0].forest_, target_features)
+    grid = np.asarray(grid, np.float32, order="C")
+    features = np.asarray(target_features, np.intp, order="C")
+    out = np.zeros(len(grid))
+    for tree in trees:
+        tree.tree_.compute_partial_dependence(grid, features, out)
+    return out / len(trees)
+
+
+def unlike_sklearn(forest: Forest) -> str:
+    """Splits that scikit-learn's trees do not have, and what to do; "": there are none."""
+    if forest.edges.categories:
+        return (
+            "categorical features: train with numbers in their place (OneHotEncoder, "
+            "OrdinalEncoder)"
+        )
+    if forest.oblique:
+        return "splits by combinations of features: train with feature_combinations=None"
+    return ""

@@ -1,1 +1,0 @@
-"""A grown tree gives up splits, and leaves predict within bounds."""

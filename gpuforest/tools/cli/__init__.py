@@ -1,0 +1,5 @@
+"""The command line: `gpuforest train`, `predict`, `explain`, `evaluate`, `inspect` and `plot`."""
+
+from gpuforest.tools.cli.main import main
+
+__all__ = ["main"]

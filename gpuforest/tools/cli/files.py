@@ -1,0 +1,267 @@
+"""What the commands read: rows of files as a saved model needs them, and blocks to train on."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gpuforest
+from gpuforest.data.binned import BinnedData
+from gpuforest.data.blocks import Block, Blocks, named
+from gpuforest.data.columns import (
+    Table,
+    load_table,
+    select_features,
+    split_columns,
+    string_columns,
+)
+from gpuforest.data.dates import with_date_parts
+from gpuforest.data.files import PARQUET, named_files
+from gpuforest.data.frames import listed, read_frame
+from gpuforest.data.libraries import has_pyarrow
+from gpuforest.data.tables import frame_to_array
+from gpuforest.data.values import Reading
+from gpuforest.tools.cli import options
+
+LISTS = ("missing", "dates")
+OPTIONS = tuple(Reading.__dataclass_fields__)  # of reading
+
+
+def reading_of(arguments: argparse.Namespace, model: Any = None) -> Reading:
+    """How to read a file: as for the training of the model, except where options are given."""
+    source: dict[str, Any] = getattr(model, "source_", {})
+    values: dict[str, Any] = {k: value for k, value in source.items() if k != "target"}
+    for name, value in options.options_of(arguments, *OPTIONS).items():
+        values[name] = names_of(value) if name in LISTS else value
+    return Reading(**values | {name: tuple(values[name]) for name in LISTS if name in values})
+
+
+def source_of(reading: Reading, target: str) -> dict[str, Any]:
+    """The facts about its training data that a model keeps: the target, and how they were read."""
+    source: dict[str, Any] = {"target": target}
+    for name in OPTIONS:
+        if (value := getattr(reading, name)) != getattr(Reading(), name):
+            source[name] = list(value) if name in LISTS else value
+    return source
+
+
+def names_of(lists: list[str] | None) -> list[str]:
+    """Names separated by commas, blanks around them left out; quotes keep a comma in a name."""
+    try:
+        rows = [*csv.reader(lists or [], skipinitialspace=True)]
+    except csv.Error as error:
+        raise ValueError(
+            f"{', '.join(lists or [])!r} is no list of names: commas stand between them, and "
+            "quotes around a name that has a comma or a line break"
+        ) from error
+    return [name.strip() for row in rows for name in row if name.strip()]
+
+
+def load_model(arguments: argparse.Namespace) -> Any:
+    """The saved model; threads and backend are a matter of this machine, not of the model."""
+    model = gpuforest.load(arguments.model)
+    wanted = {"n_jobs": -1, "backend": "auto"} | options.given_parameters(arguments)
+    known = model.get_params()
+    return model.set_params(**{name: value for name, value in wanted.items() if name in known})
+
+
+class ModelRows:
+    """The rows of a file, read as a saved model needs them."""
+
+    def __init__(self, model: Any, arguments: argparse.Namespace, path: str | None = None) -> None:
+        self.model, self.path = model, path or arguments.data
+        self.arguments = arguments
+        self.names = [str(name) for name in getattr(model, "feature_names_in_", [])]
+        categories = model.forest_.edges.categories if self.names else {}
+        # features whose categories are strings, however much a file's look like numbers
+        self.texts = [self.names[f] for f, c in categories.items() if c and isinstance(c[0], str)]
+        self.numbers = [name for f, name in enumerate(self.names) if f not in categories]
+
+    @property
+    def reading(self) -> Reading:
+        """How to read the file."""
+        return reading_of(self.arguments, self.model)
+
+    @property
+    def target(self) -> str:
+        """The column to compare predictions with: that of --target, or of the training."""
+        target = self.arguments.target or getattr(self.model, "source_", {}).get("target")
+        if target is None:
+            raise ValueError("the model does not say what its target is called: add --target")
+        if not self.names or not hasattr(self.model, "predict") or self.model.n_outputs_ > 1:
+            raise ValueError(
+                "only models of one target and of features with names are compared with data"
+            )
+        return str(target)
+
+    def frames(self, keep: Sequence[str] = ()) -> Iterator[Any]:
+        """The data as one frame, or as several one below another, with columns to keep."""
+        reading = self.reading
+        for name in keep:
+            if name in reading.dates:
+                raise ValueError(f"--keep {name}: it is read as a date; keep {name}_seconds")
+        if streams(self.path):
+            yield from block_frames(self.path, reading)
+        else:
+            yield self._frame(reading, keep)
+
+    def _frame(self, reading: Reading, keep: Sequence[str] = ()) -> Any:
+        numbers = {name.strip() for name in self.numbers}
+        return read_frame(self.path, reading, {*self.texts, *keep} - numbers)
+
+    def features(self) -> Any:
+        """The features alone, as `choose` gives them."""
+        return self.choose(self._frame(self.reading))[0]
+
+    def choose(self, frame: Any) -> tuple[Any, list[str]]:
+        """The model's features out of the frame, and the columns that are not among them."""
+        if self.names:
+            X, ignored = select_features(frame, list(self.model.feature_names_in_))
+            self._require_numbers(X)
+            return X.to_native(), ignored
+        if frame.shape[1] != self.model.n_features_in_:
+            raise ValueError(
+                f"the model was trained on {self.model.n_features_in_} features without names; "
+                f"the data has {frame.shape[1]} columns"
+            )
+        return frame_to_array(select_features(frame, frame.columns)[0])[0], []
+
+    def table(self, **parts: Any) -> Table:
+        """The features that the model needs, and the target; `parts` as of `load_table`."""
+        classes = getattr(self.model, "classes_", np.zeros(0))
+        target = self.target
+        table = load_table(
+            self.path,
+            target,
+            features=self.names,
+            reading=self.reading,
+            text=[*self.texts, *([target] if classes.dtype.kind in "OU" else [])],
+            **parts,
+        )
+        self._require_numbers(table.frame)
+        return table
+
+    def _require_numbers(self, frame: Any) -> None:
+        """Raise an error for a column of strings that was one of numbers in training."""
+        for name in string_columns(frame):
+            if name in self.numbers:
+                values = frame[name].drop_nulls().unique(maintain_order=True).head(3).to_list()
+                raise ValueError(
+                    f"column {name!r} held numbers in training, and is text here because of some "
+                    f"of {listed(values)}; --missing, --decimal, --thousands and --units say how "
+                    "to read it"
+                )
+
+
+def has_data(arguments: argparse.Namespace) -> bool:
+    """Whether --data is given, which the options about its rows need."""
+    if arguments.data is None:
+        for name, value in options.options_of(
+            arguments, "target", "drop_missing_target", *OPTIONS
+        ).items():
+            if value is not False:
+                flag = options.flag_of(name)
+                raise ValueError(f"{flag} is about the rows of a file: add --data FILE")
+    return arguments.data is not None
+
+
+def background_of(model: Any, arguments: argparse.Namespace) -> Any:
+    """The features of the background data set; None if there is none."""
+    if (path := arguments.background) is None:
+        return None
+    if path == "-" == arguments.data:
+        raise ValueError("--background -: standard input is DATA already")
+    try:
+        return ModelRows(model, arguments, path).features()
+    except ValueError as error:
+        raise ValueError(f"--background: {error}") from error
+
+
+def streams(path: str) -> bool:
+    """Whether a path names Parquet files, which can be read by blocks."""
+    return has_pyarrow() and all(f.lower().endswith(PARQUET) for f in named_files(path))
+
+
+def block_frames(path: str, reading: Reading) -> Iterator[Any]:
+    """Frames of narwhals of the rows of Parquet files; errors name the rows."""
+    blocks = Blocks(path)
+    if not blocks.n_rows:
+        raise ValueError(f"{path} has no rows")
+    for block in blocks:
+        with named(block.name):
+            yield as_read(block.X, reading)
+
+
+def as_read(table: Any, reading: Reading) -> Any:
+    """A table of a block as `read_frame` would have read it."""
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(table, eager_only=True)
+    dates = [column for column in reading.dates if column in frame.columns]
+    return with_date_parts(frame, dates, reading.date_format)
+
+
+class TableBlocks(Blocks):
+    """Blocks of features, target and weights; parameters as of `load_table`."""
+
+    def __init__(
+        self, path: str, target: str, weight: str | None, drop: Sequence[str], reading: Reading
+    ) -> None:
+        super().__init__(path)
+        self._path = path
+        self._names: dict[str, Any] = {"target": target, "weight": weight, "drop": drop}
+        self._reading = reading
+        self._first: Table | None = None
+        for _ in self:
+            break
+
+    def _parts(self, name: str, block: Any) -> Block:
+        table = split_columns(as_read(block, self._reading), **self._names)
+        self._first = self._first or table
+        return Block(name, table.X, table.y, table.weight)
+
+    @property
+    def first(self) -> Table:
+        """The first block as a table."""
+        if self._first is None:
+            raise ValueError(f"{self._path} has no rows")
+        return self._first
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedTable:
+    """What `train` needs of data that were binned by blocks, named as in `columns.Table`; the
+    frame is that of the first block."""
+
+    X: BinnedData
+    frame: Any
+
+    @property
+    def y(self) -> Any:
+        return self.X.y
+
+    @property
+    def weight(self) -> Any:
+        return self.X.sample_weight
+
+
+def binned(
+    blocks: TableBlocks, estimator: Any, given: dict[str, Any], folder: Path | None
+) -> BinnedTable:
+    """The blocks' data, binned as the estimator will need them, with the codes in memory or in a
+    folder. `given`, the parameters, gets the seed of the bins."""
+    names = ("max_bins", "categorical_features", "min_category_frequency", "random_state")
+    data = BinnedData.from_blocks(
+        blocks,
+        **{name: getattr(estimator, name) for name in names},
+        n_jobs=getattr(estimator, "n_jobs", -1),
+        path=None if folder is None else folder / "binned",
+    )
+    given["random_state"] = data.seed
+    return BinnedTable(data, blocks.first.frame)

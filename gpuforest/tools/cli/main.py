@@ -1,0 +1,129 @@
+"""Arguments in, an exit status out; errors are one line, never a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from typing import NoReturn
+
+from gpuforest.common.errors import BackendError
+from gpuforest.tools.cli.output import say
+
+# what a user can mend; anything else is a defect of ours and keeps its traceback
+# (ModelFormatError is a ValueError)
+USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, BackendError)
+USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # 128 + the signal, as shells count
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in one line, as all others are."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"gpuforest: {message} (see {self.prog} --help)\n")
+
+
+@contextlib.contextmanager
+def interrupt_after() -> Iterator[None]:
+    """Hold back one interrupt until the end of the imports; a second one is not held back.
+
+    Modules made with Cython swallow an interrupt of their import, in a bare except of their memory
+    views (scikit-learn, SciPy), and those made with pybind11 turn it into an ImportError (SciPy).
+    """
+    held: list[int] = []
+
+    def hold(number: int, _: object) -> None:
+        held.append(number)
+        if len(held) > 1:
+            raise KeyboardInterrupt
+
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield  # not ours to set
+        return
+    signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if held:
+        raise KeyboardInterrupt
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    with interrupt_after():  # slow imports, here: an interrupt of them is quiet too
+        from gpuforest.tools.cli import inspect, plot, predict, train
+        from gpuforest.tools.cli.options import declare
+
+    top = Parser(prog="gpuforest", description="Random forests from the command line.")
+    top.add_argument("--version", action="version", version=f"gpuforest {version('gpuforest')}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary, add_arguments, run in (
+        ("train", "Train a model on a file, and save it.", train.add_arguments, train.run),
+        *predict.COMMANDS,
+        inspect.INSPECT,
+        *plot.COMMANDS,
+        inspect.EXPORT,
+        (
+            "warmup",
+            "Compile the kernels that are not on disk yet.",
+            lambda command: declare(command, "--n-jobs N  processes (default: one for each core)"),
+            warm_up_kernels,
+        ),
+    ):
+        command = commands.add_parser(name, help=summary, description=summary)
+        add_arguments(command)
+        command.set_defaults(run=run)
+    return top
+
+
+def warm_up_kernels(arguments: argparse.Namespace) -> None:
+    """Compile and say how long it took."""
+    from gpuforest.compiler.build import warm_up
+
+    n_jobs = (os.cpu_count() or 1) if arguments.n_jobs is None else arguments.n_jobs
+    if n_jobs < 1:
+        raise ValueError(f"--n-jobs must be at least 1, not {n_jobs}")
+    begin = time.monotonic()
+    n_compiled, n_all = warm_up(n_jobs)
+    seconds = time.monotonic() - begin
+    say(f"compiled {n_compiled} kernels in {seconds:.0f} s; {n_all} are on disk")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line (default: the process's own) and return its exit status."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        try:
+            arguments = parser().parse_args(argv)
+            arguments.run(arguments)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # the reader has left; Python would complain again as it flushes at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return BROKEN_PIPE
+        except KeyboardInterrupt:
+            say("interrupted")
+            return INTERRUPTED
+        except USER_ERRORS as error:
+            say(message_of(error))
+            return USAGE
+    return 0
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an exception, without the number of the system's error."""
+    if isinstance(error, OSError) and error.strerror is not None:
+        where = f"{os.fspath(error.filename)!s}: " if error.filename is not None else ""
+        return where + error.strerror
+    # what is a parameter in Python is an option here
+    text = str(error).replace("list it in categorical_features at fit", "name it in --categorical")
+    return text or type(error).__name__

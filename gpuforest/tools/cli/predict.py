@@ -1,0 +1,338 @@
+"""`predict`, `explain` and `evaluate`: what a saved model says of the rows of a file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn import metrics
+from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.utils import Bunch
+
+from gpuforest.common.progress import report, stage
+from gpuforest.data.columns import Table, find_columns
+from gpuforest.data.frames import listed
+from gpuforest.explain.model_facts import finite
+from gpuforest.tools.cli import files, options, output
+from gpuforest.tools.report.rows import aligned
+
+EXPECTED = "expected_value"
+ERRORS = ("mean_absolute_error", "root_mean_squared_error")  # in units of the target
+SHOWN_CLASSES = 20  # rows of a confusion matrix in a summary; --json gives all
+REPEATS = 5  # orders of each permuted feature, as scikit-learn has by default
+SHOWN_PERMUTED = 10  # features in a summary; --json gives all
+
+OUT = "--out FILE  a .csv or .parquet file to write (default: CSV to stdout)"
+BACKGROUND = (
+    "--background FILE  rows whose values features have while they are not known (default: the "
+    "shares of the training rows in the trees' nodes)"
+)
+PREDICT = """\
+--proba  add a column for the probability of each class
+--keep COLS  columns of DATA to write beside the predictions, such as an id, separated by commas"""
+EVALUATE = """\
+--target COLUMN  the column to compare with (default: as in training)
+--weight COLUMN  the column of sample weights
+--drop-missing-target  leave out rows without a target
+--permute  also how much accuracy or R2 falls when the values of a feature are permuted: the mean \
+of five orders, and its standard deviation"""
+
+
+def _declare(*tables: str) -> Callable[[argparse.ArgumentParser], None]:
+    def add_arguments(command: argparse.ArgumentParser) -> None:
+        options.declare(command, options.MODEL, options.DATA, *tables)
+        options.declare_runtime(command)
+        options.declare_reading(command)
+
+    return add_arguments
+
+
+def run_predict(arguments: argparse.Namespace) -> None:
+    """Write the predictions of the rows."""
+    keep = files.names_of(arguments.keep)
+
+    def predictor(rows: files.ModelRows) -> Callable[[Any], tuple[dict[str, Any], list[str]]]:
+        require_predictions(rows.model, arguments)
+        return lambda frame: predicted(rows, frame, keep, arguments.proba)
+
+    write_rows(arguments, predictor, "predictions", keep)
+
+
+def run_explain(arguments: argparse.Namespace) -> None:
+    """Write the SHAP values of the rows."""
+
+    def explainer(rows: files.ModelRows) -> Callable[[Any], tuple[dict[str, Any], list[str]]]:
+        background = files.background_of(rows.model, arguments)
+
+        def columns_of(frame: Any) -> tuple[dict[str, Any], list[str]]:
+            X, ignored = rows.choose(frame)
+            return explained(rows.model, X, background), ignored
+
+        return columns_of
+
+    write_rows(arguments, explainer, "explanations")
+
+
+def write_rows(
+    arguments: argparse.Namespace,
+    maker: Callable[[files.ModelRows], Callable[[Any], tuple[dict[str, Any], list[str]]]],
+    noun: str,
+    keep: Sequence[str] = (),
+) -> None:
+    """Write what a model says of the rows of a file, block by block.
+
+    The maker gives, for the rows as the model reads them, a function of a frame that returns the
+    columns to write and the names of the columns that the model ignores.
+    """
+    inputs = (arguments.model, arguments.data, getattr(arguments, "background", None))
+    out = output.table_path(arguments.out, *inputs)
+    with output.progress_bar():
+        n_rows, ignored = 0, list[str]()
+        rows = files.ModelRows(files.load_model(arguments), arguments)
+        columns_of = maker(rows)
+        with output.table_writer(out) as writer:
+            for frame in rows.frames(keep):
+                columns, ignored = columns_of(frame)
+                writer.add(columns)
+                n_rows += len(frame)
+                report(n_rows, n_rows)
+    if ignored:
+        output.say(f"columns ignored: {listed(ignored)}")
+    if out is not None:
+        output.done(f"{n_rows:,} {noun} written to", out)
+
+
+def require_predictions(model: Any, arguments: argparse.Namespace) -> None:
+    """Raise a ValueError for a model that has not the predictions that are asked for."""
+    if not hasattr(model, "predict"):
+        raise ValueError(
+            f"{arguments.model}: a {type(model).__name__} predicts nothing; its transform() in "
+            "Python gives the leaves"
+        )
+    if arguments.proba and not hasattr(model, "predict_proba"):
+        raise ValueError("--proba: the model is a regression, which has no classes")
+    if arguments.proba and model.n_outputs_ > 1:
+        raise ValueError("--proba: the model has several outputs; predict_proba has all of them")
+
+
+def predicted(
+    rows: files.ModelRows, frame: Any, keep: list[str], proba: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """The columns to write, and those of the data that the model ignores."""
+    keep = find_columns(frame, keep)
+    features = {name.strip() for name in rows.names}
+    X, ignored = rows.choose(frame.drop([name for name in keep if name not in features]))
+    columns = predictions(rows.model, X, proba)
+    if twice := [name for name in keep if name in columns]:
+        raise ValueError(
+            f"--keep: the predictions have a column of the name {listed(twice)} too; rename it in "
+            "the data"
+        )
+    if frame.implementation.is_pyarrow():
+        kept = {name: frame[name].to_native() for name in keep}
+    else:
+        kept = {name: np.array(frame[name].to_list(), object) for name in keep}
+    return kept | columns, ignored
+
+
+def predictions(model: Any, X: Any, proba: bool) -> dict[str, np.ndarray]:
+    """A column `prediction`, and one for the probability of each class if asked; of anomalies one
+    for the score."""
+    if is_outlier_detector(model):
+        score = model.score_samples(X)
+        return {"prediction": np.where(score - model.offset_ < 0, -1, 1), "score": score}
+    if not proba:
+        values = model.predict(X)
+        if values.ndim == 1:
+            return {"prediction": values}
+        return {f"prediction_{i}": column for i, column in enumerate(values.T)}
+    probabilities = model.predict_proba(X)
+    columns = {"prediction": model.classes_[probabilities.argmax(axis=1)]}
+    for i, name in enumerate(model.classes_):
+        columns[f"probability_{name}"] = probabilities[:, i]
+    return columns
+
+
+def explained(model: Any, X: Any, background: Any = None) -> dict[str, np.ndarray]:
+    """A column for each feature, and one for the expected value; of each class, where there are
+    several, with its name behind the feature's."""
+    values = model.shap_values(X, background=background)
+    expected = np.atleast_1d(
+        model.expected_value_ if background is None else model.expected_value(background)
+    )
+    names = getattr(model, "feature_names_in_", [f"x{f}" for f in range(model.n_features_in_)])
+    if values.ndim == 2:
+        values, endings = values[..., None], [""]
+    else:
+        labels = getattr(model, "classes_", None)
+        if labels is None or len(labels) != values.shape[2]:
+            labels = range(values.shape[2])
+        endings = [f"_{label}" for label in labels]
+    columns: dict[str, np.ndarray] = {}
+    for k, ending in enumerate(endings):
+        new = {f"{name}{ending}": values[:, f, k] for f, name in enumerate(names)}
+        new[f"{EXPECTED}{ending}"] = np.full(len(values), expected[k])
+        if twice := [name for name in new if name in columns]:
+            raise ValueError(f"two columns would have the name {listed(twice)}: rename the feature")
+        if len(new) <= len(names):
+            raise ValueError(f"a feature has the name {EXPECTED}{ending}: rename it in the data")
+        columns |= new
+    return columns
+
+
+def run_evaluate(arguments: argparse.Namespace) -> None:
+    """Compare predictions with the target, and show the scores."""
+    with output.progress_bar():
+        model = files.load_model(arguments)
+        if is_outlier_detector(model):
+            raise ValueError(
+                f"a {type(model).__name__} has no target to compare with: predict gives scores"
+            )
+        rows = files.ModelRows(model, arguments)
+        dropping = arguments.drop_missing_target
+        table = rows.table(weight=arguments.weight, drop_missing_target=dropping)
+        facts = {"model": arguments.model, "data": arguments.data, "target": rows.target}
+        facts |= {"rows": len(table.y), "task": "classification"}
+        if is_classifier(model):
+            facts |= class_scores(model, table)
+        else:
+            facts |= {"task": "regression", **number_scores(model, table)}
+        if arguments.permute:
+            facts |= {"permuted": permutation_facts(model, table)}
+    for note in table.notes:
+        output.say(note)
+    output.print_facts(facts, arguments.json, summary, "gpuforest evaluate")
+
+
+def class_scores(model: Any, table: Table) -> dict[str, Any]:
+    """Scores of a classifier, and how many rows of each class were predicted as each."""
+    # a file may have classes that training had not
+    classes = aligned(model.classes_, table.y)
+    labels, known, y = classes.names, classes.known, classes.codes
+    probabilities = model.predict_proba(table.X)
+    predicted = known[probabilities.argmax(axis=1)]
+    every, w = np.arange(len(labels)), table.weight
+    has_loss = len(labels) == len(known) > 1
+    return {
+        "accuracy": metrics.accuracy_score(y, predicted, sample_weight=w),
+        "balanced_accuracy": balanced_accuracy(y, predicted, w),
+        "log_loss": metrics.log_loss(y, probabilities, sample_weight=w, labels=known)
+        if has_loss
+        else None,
+        "classes": labels.tolist(),
+        "confusion": metrics.confusion_matrix(y, predicted, labels=every, sample_weight=w).tolist(),
+    }
+
+
+def balanced_accuracy(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) -> float:
+    """The mean recall of the rows' classes, without a warning of classes that only the model has,
+    and without those whose rows have no weight."""
+    weight = np.ones(len(y)) if weight is None else weight
+    classes, code = np.unique(y, return_inverse=True)
+    total = np.bincount(code, weight, len(classes))
+    right = np.bincount(code, weight * (y == predicted), len(classes))
+    return float(np.mean(right[total > 0] / total[total > 0]))
+
+
+def number_scores(model: Any, table: Table) -> dict[str, Any]:
+    """Scores of a regression."""
+    if table.y.dtype.kind not in "iufb":
+        raise ValueError("the target holds text, and the model predicts numbers")
+    y, predicted, w = table.y, model.predict(table.X), table.weight
+    squared = metrics.mean_squared_error(y, predicted, sample_weight=w)
+    return {
+        "r2": finite(metrics.r2_score(y, predicted, sample_weight=w)) if len(y) > 1 else None,
+        "mean_absolute_error": metrics.mean_absolute_error(y, predicted, sample_weight=w),
+        "root_mean_squared_error": float(np.sqrt(squared)),
+    }
+
+
+def permutation_importances(model: Any, table: Table) -> Bunch:
+    """How much a model's accuracy, or R², falls when a feature's values are permuted among rows
+    (Breiman 2001): importances f64[F, REPEATS], their mean and standard deviation over the orders.
+
+    As scikit-learn's `permutation_importance`, for the frames that files are read into. One seed
+    draws the orders, which serve all features: the same model and file give the same importances.
+    """
+    rng, frame, names = np.random.default_rng(0), table.frame, table.names
+    orders = [rng.permutation(len(table.y)) for _ in range(REPEATS)]
+    falls = np.zeros((len(names), REPEATS))
+    with stage("permuting"):
+        before = _score(model, table.X, table)
+        for f, name in enumerate(names):
+            for i, order in enumerate(orders):
+                permuted = frame.with_columns(frame[name][order])
+                falls[f, i] = before - _score(model, permuted.to_native(), table)
+            report(f + 1, len(names))
+    mean, std = falls.mean(axis=1), falls.std(axis=1)
+    return Bunch(importances=falls, importances_mean=mean, importances_std=std)
+
+
+def _score(model: Any, X: Any, table: Table) -> float:
+    predicted = model.predict(X)
+    if is_classifier(model):
+        return float(np.average(predicted == table.y, weights=table.weight))
+    return float(metrics.r2_score(table.y, predicted, sample_weight=table.weight))
+
+
+def permutation_facts(model: Any, table: Table) -> dict[str, dict[str, float]]:
+    """The importances by name, largest first, each a mean and a standard deviation."""
+    falls = permutation_importances(model, table)
+    mean, std = falls.importances_mean.tolist(), falls.importances_std.tolist()
+    order = np.argsort(-falls.importances_mean, kind="stable")
+    return {table.names[f]: {"mean": mean[f], "std": std[f]} for f in order}
+
+
+def summary(facts: dict[str, Any]) -> output.Rows:
+    """The scores as lines for a reader."""
+    rows = [
+        ("data", f"{facts['data']}: {facts['rows']:,} rows"),
+        ("target", f"{facts['target']}: {facts['task']}"),
+    ]
+    names = {"r2": "R2", "log_loss": "log loss"}
+    for key in ("accuracy", "balanced_accuracy", "log_loss", "r2", *ERRORS):
+        if facts.get(key) is not None:
+            shown = f"{facts[key]:.6g}" if key in ERRORS else f"{facts[key]:.4f}"
+            rows += [(names.get(key, key.replace("_", " ")), shown)]
+    if "confusion" in facts:
+        rows += confusion_rows(facts["classes"], facts["confusion"])
+    permuted = [*facts.get("permuted", {}).items()][:SHOWN_PERMUTED]
+    lines = [f"{fall['mean']:.4f} ± {fall['std']:.4f} {name}" for name, fall in permuted]
+    return rows + output.listing("permuted", lines)
+
+
+def confusion_rows(classes: list[Any], confusion: list[list[float]]) -> output.Rows:
+    """A line for each true class: how many of its rows were predicted as each."""
+    if len(classes) > SHOWN_CLASSES:
+        return [("confusion", f"{len(classes)} classes: --json has the matrix")]
+    lines = [["predicted", *map(str, classes)]]
+    for name, counts in zip(classes, confusion, strict=True):
+        lines.append([str(name), *(f"{n:,.6g}" for n in counts)])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = ["  ".join(f"{v:>{w}}" for v, w in zip(line, widths, strict=True)) for line in lines]
+    return output.listing("confusion", text)
+
+
+# name, help, function that declares the options, function that runs
+COMMANDS = (
+    (
+        "predict",
+        "Predict the rows of a file with a saved model.",
+        _declare(OUT, PREDICT),
+        run_predict,
+    ),
+    (
+        "explain",
+        "Write the SHAP values of the rows of a file: what each feature adds to each prediction.",
+        _declare(OUT, BACKGROUND),
+        run_explain,
+    ),
+    (
+        "evaluate",
+        "Score a saved model on a file, with a confusion matrix of its classes.",
+        _declare(EVALUATE, options.JSON),
+        run_evaluate,
+    ),
+)

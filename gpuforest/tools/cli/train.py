@@ -1,0 +1,231 @@
+"""`train`: a model of a file, saved."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from gpuforest import estimate_memory
+from gpuforest.common.progress import stage
+from gpuforest.data.advice import nearly_numbers
+from gpuforest.data.binned import Labels
+from gpuforest.data.columns import MAX_CLASSES, Table, is_class_target, load_table, string_columns
+from gpuforest.data.frames import listed
+from gpuforest.data.values import Reading
+from gpuforest.explain.model_facts import finite, model_facts
+from gpuforest.tools.cli import files, options, output
+
+REQUIRED = """\
+--target COLUMN!  the column to predict
+--out MODEL!  the model file to write"""
+TASK = f"""\
+--task auto|classification|regression  auto: classification if the target holds strings, booleans, \
+or at most {MAX_CLASSES} distinct whole numbers that occur twice on average (default: auto)"""
+OPTIONS = """\
+--weight COLUMN  the column of sample weights
+--drop COLS  columns to leave out, separated by commas; may be repeated
+--categorical COLS  columns of numbers that are categories, separated by commas; may be repeated \
+(columns of strings are categories by themselves)
+--test FILE_OR_FRACTION  score the model on another file, or on a random fraction held out of DATA
+--drop-missing-target  leave out rows without a target, in place of refusing them"""
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    options.declare(command, options.DATA, REQUIRED, TASK)
+    models = tuple(dict.fromkeys(model for model, _ in options.ESTIMATORS))
+    how: dict[str, Any] = {"type": model_word, "choices": models, "default": "forest"}
+    command.add_argument("--model", help="(default: forest)", **how)
+    options.declare(command, OPTIONS, options.JSON)
+    options.declare_reading(command, kept=False)
+    options.declare_parameters(command)
+
+
+def model_word(word: str) -> str:
+    """The word of `--model`; one for isolation forests is answered."""
+    if word.lower().startswith("isolation"):
+        raise argparse.ArgumentTypeError(
+            "isolation forests have no target, and train needs one: in Python, "
+            "gpuforest.IsolationForest().fit(frame).save(path) writes a model that predict reads"
+        )
+    return word
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Load, train, save, score and show."""
+    fraction = as_fraction(arguments.test)
+    test_file = arguments.test if fraction is None else None
+    out = output.writable(arguments.out, arguments.data, test_file)
+    reading, given = files.reading_of(arguments), options.given_parameters(arguments)
+    with output.progress_bar() as seconds, ExitStack() as stack:
+        names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
+        names |= {"reading": reading}
+        drop, dropping = files.names_of(arguments.drop), arguments.drop_missing_target
+        blocks = None
+        if fraction is None and not dropping and files.streams(arguments.data):
+            blocks = files.TableBlocks(arguments.data, **names, drop=drop)
+            table: Any = blocks.first
+        else:
+            table = load_table(arguments.data, **names, drop=drop, drop_missing_target=dropping)
+        require_dates(table, reading)
+        strings = string_columns(table.frame)
+        notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
+        for note in notes:
+            output.say(note)
+        given |= categories(table, files.names_of(arguments.categorical), given)
+        test = None
+        if fraction is not None:
+            table, test = split(table, fraction, given.get("random_state"))
+        elif test_file is not None:
+            text = [*strings, arguments.target] if table.y.dtype.kind == "U" else strings
+            more = {"features": table.names, "text": text, "drop_missing_target": dropping}
+            test = load_table(test_file, **names, **more)
+        if blocks is not None:
+            folder = None
+            if "memory_limit" in given:
+                folder = Path(stack.enter_context(TemporaryDirectory(prefix="gpuforest-")))
+            table = files.binned(blocks, likely_estimator(arguments, given), given, folder)
+        task = arguments.task or "auto"
+        if task == "auto":
+            task = "classification" if is_class_target(table.y) else "regression"
+        estimator = options.make_estimator(arguments.model, task, given)
+        memory = memory_of(estimator, table)
+        if sys.stderr.isatty():  # before the work, so that it can be ended
+            print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
+        estimator.fit(table.X, table.y, sample_weight=table.weight)
+        estimator.source_ = files.source_of(reading, arguments.target)
+        with stage("saving"):
+            save(estimator, out)
+        score = None
+        if test is not None:
+            score = finite(estimator.score(test.X, test.y, sample_weight=test.weight))
+    facts = describe(estimator, table)
+    facts |= {"data": arguments.data, "target": arguments.target, "memory": memory}
+    facts |= {"notes": notes}
+    if test is not None:
+        facts |= {"test_rows": len(test.y), "test_score": score}
+    facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
+    output.print_facts(facts, arguments.json, summary, "gpuforest train")
+
+
+def save(estimator: Any, out: Path) -> None:
+    """Save what was trained; where that fails, among the temporary files, so that no work is lost.
+
+    Raises
+    ------
+    OSError : it is not where it should be; says where it is
+    """
+    try:
+        estimator.save(out)
+    except OSError as error:
+        try:
+            spare = Path(tempfile.mkdtemp(prefix="gpuforest-"), out.name)
+            estimator.save(spare)
+        except OSError:
+            raise error from None
+        said = f"{error.strerror}; the trained model is in {spare}"
+        raise OSError(error.errno, said, os.fspath(out)) from error
+
+
+def likely_estimator(arguments: argparse.Namespace, given: dict[str, Any]) -> Any:
+    """An estimator of these parameters, before the target says what the task is."""
+    if arguments.task not in (None, "auto"):
+        return options.make_estimator(arguments.model, arguments.task, given)
+    try:
+        return options.make_estimator(arguments.model, "classification", given)
+    except ValueError:  # an option of regressions only
+        return options.make_estimator(arguments.model, "regression", given)
+
+
+def categories(table: Table, named: list[str], given: dict[str, Any]) -> dict[str, Any]:
+    """`categorical_features` for columns of numbers that are named, beside those of strings."""
+    if not named:
+        return {}
+    if "categorical_features" in given:
+        raise ValueError("--categorical and --categorical-features say the same: give one of them")
+    if other := [name for name in named if name not in table.names]:
+        raise ValueError(f"--categorical: no feature of the name {listed(other)}")
+    strings = string_columns(table.frame)
+    return {"categorical_features": [n for n in table.names if n in {*named, *strings}]}
+
+
+def require_dates(table: Table, reading: Reading) -> None:
+    """Raise an error for a name in `--dates` that was no column, or was dropped."""
+    if other := [name for name in reading.dates if f"{name}_year" not in table.names]:
+        raise ValueError(f"--dates: no feature of the name {listed(other)}")
+
+
+def describe(estimator: Any, table: Table | files.BinnedTable) -> dict[str, Any]:
+    """Facts about the training, for a script."""
+    return {
+        "version": version("gpuforest"),
+        **model_facts(estimator),
+        "parameters": estimator.get_params(),
+        "rows": len(table.y),
+        "backend": estimator.backend_,
+    }
+
+
+def memory_of(estimator: Any, table: Table | files.BinnedTable) -> dict[str, int]:
+    """The memory that training will take, in bytes."""
+    y = table.y.codes if isinstance(table.y, Labels) else table.y
+    n_classes = len(np.unique(y)) if is_classifier(estimator) else 1
+    n_rows, n_features = len(y), table.frame.shape[1]
+    memory = estimate_memory(estimator, n_rows, n_features, n_classes=n_classes, dtype=np.float64)
+    return {**vars(memory), "total": memory.total}
+
+
+def about(n_bytes: int) -> str:
+    return f"about {n_bytes / 1e6:,.1f} MB"
+
+
+def summary(facts: dict[str, Any]) -> output.Rows:
+    """The facts as lines for a reader."""
+    rows = [
+        ("data", f"{facts['data']}: {facts['rows']:,} rows, {facts['features']:,} features"),
+        ("target", f"{facts['target']}: {facts['task']}{output.in_brackets(facts['classes'])}"),
+        ("model", f"{facts['estimator']}, seed {facts['seed']}, backend {facts['backend']}"),
+        ("size", f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, depth {facts['depth']:,}"),
+        ("memory", f"{about(facts['memory']['total'])}, as estimated before"),
+        *output.category_rows(facts),
+        ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in facts["seconds"].items())),
+    ]
+    rows += output.oob_rows(facts)
+    if facts.get("test_score") is not None:
+        rows.append(
+            (f"test {facts['score']}", f"{facts['test_score']:.4f} on {facts['test_rows']:,} rows")
+        )
+    rows += output.importance_rows(facts)
+    rows.append(("file", f"{facts['file']}, {facts['bytes']:,} bytes"))
+    return rows
+
+
+def split(table: Table, fraction: float, seed: int | None) -> tuple[Table, Table]:
+    """Training and test rows, drawn at random; the same for the same seed."""
+    n = len(table.y)
+    n_test = round(n * fraction)
+    if not 0 < n_test < n:
+        raise ValueError(f"--test {fraction} of {n} rows leaves one side without rows")
+    order = np.random.default_rng(seed).permutation(n)
+    return table.take(np.sort(order[n_test:])), table.take(np.sort(order[:n_test]))
+
+
+def as_fraction(text: str | None) -> float | None:
+    """The fraction that `--test` names, or None if it names a file or nothing."""
+    try:
+        fraction = float(text or "")
+    except ValueError:
+        return None
+    if not 0 < fraction < 1:
+        raise ValueError(f"--test {text}: a fraction lies between 0 and 1")
+    return fraction

@@ -1,0 +1,37 @@
+"""Forests on a dask cluster: the same forest, bit for bit, however rows and workers are shared out.
+
+Examples
+--------
+>>> import dask.array as da
+>>> from dask.distributed import Client
+>>> from gpuforest.dask import RandomForestClassifier
+>>> with Client(processes=False, dashboard_address=":0") as client:
+...     X = da.random.default_rng(0).normal(size=(1000, 4), chunks=(300, 4))
+...     forest = RandomForestClassifier(random_state=0).fit(X, X[:, 0] > 0)
+...     forest.predict(X)[:2].compute().shape
+(2,)
+"""
+
+from importlib.util import find_spec
+
+for _name in ("dask", "distributed"):
+    if find_spec(_name) is None:
+        raise ImportError(f"gpuforest.dask needs {_name}: pip install 'gpuforest[dask]'")
+
+from gpuforest.tools.dask.estimators import (  # noqa: E402 the reason for an error comes first
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+
+__all__ = [
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
+    "HistGradientBoostingClassifier",
+    "HistGradientBoostingRegressor",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
+]

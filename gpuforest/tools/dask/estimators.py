@@ -1,0 +1,233 @@
+"""The estimators for dask: those of gpuforest whose `fit` and predictions also take dask's
+collections."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils._param_validation import StrOptions
+
+import gpuforest
+from gpuforest.common.arguments import draw_seed
+from gpuforest.data.arrays import to_host
+from gpuforest.data.blocks import named
+from gpuforest.estimators.refit import replacing
+from gpuforest.tools.dask import training
+from gpuforest.tools.dask.partitions import delayed_blocks, is_collection
+
+OWN = ("client", "strategy")  # the parameters that the local estimators do not have
+
+
+class OnDask:
+    """Adds dask to an estimator; `_local` is its class."""
+
+    _local: ClassVar[Any]
+    client: Any
+    strategy: str
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Train on a cluster, or here if X is no dask collection.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame, or list of delayed blocks, of shape (n_samples, n_features)
+            Cut by rows into partitions of any sizes; or what the local estimator takes.
+        y, sample_weight : the same of shape (n_samples,), cut in the same way
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As the local estimator, with the name of the partition; partitions that do not fit
+            together; no client, no workers.
+        RuntimeError
+            Workers died, or fell silent, again and again while they ran a task of this fit.
+        """
+        self._validate_params()  # type: ignore[attr-defined]
+        local = self.to_local()
+        if not is_collection(X):
+            found = local.fit(X, y, sample_weight)
+        else:
+            seed = (
+                local.forest_.seed if training.continues(local) else draw_seed(local.random_state)
+            )
+            local.set_params(random_state=seed)
+            blocks = delayed_blocks(X, y, sample_weight)
+            verbose = getattr(local, "verbose", 0)
+            found = training.fit(self._client(), local, blocks, self.strategy, verbose)
+        with replacing(self) as fitted:
+            fitted.__dict__.update({n: v for n, v in vars(found).items() if n.endswith("_")})
+        return self
+
+    def _client(self) -> Any:
+        """The client given, or the current one.
+
+        Raises
+        ------
+        ValueError : there is none
+        """
+        from distributed import get_client
+
+        if self.client is not None:
+            return self.client
+        try:
+            return get_client()
+        except ValueError as error:
+            raise ValueError(
+                "there is no dask client: make one, such as dask.distributed.Client(), or pass "
+                "client"
+            ) from error
+
+    def to_local(self) -> Any:
+        """The ordinary estimator, with the same parameters, and fitted if this one is."""
+        params = self.get_params(deep=False)  # type: ignore[attr-defined]
+        local = self._local(**{k: v for k, v in params.items() if k not in OWN})
+        local.__dict__.update({n: v for n, v in vars(self).items() if n.endswith("_")})
+        return local
+
+    def predict(self, X: Any) -> Any:
+        """As the local estimator; of a dask collection a dask array, not yet computed."""
+        return self._walked(X, "predict")
+
+    def apply(self, X: Any) -> Any:
+        """As the local estimator; of a dask collection a dask array, not yet computed."""
+        return self._walked(X, "apply")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Accuracy, or R2; of dask collections a delayed float: call its `compute()`."""
+        if not is_collection(X):
+            return self.to_local().score(X, y, sample_weight)
+        from dask.delayed import delayed
+
+        blocks, local = delayed_blocks(X, y, sample_weight), delayed(self.to_local())
+        parts = [delayed(scored)(local, block, f"partition {i}") for i, block in enumerate(blocks)]
+        return delayed(score_of)(local, parts)
+
+    def _walked(self, X: Any, method: str) -> Any:
+        """The result of a method, by partitions if X is a collection."""
+        local = self.to_local()
+        if not is_collection(X):
+            return getattr(local, method)(X)
+        import dask.array as da
+        from dask.delayed import delayed
+
+        blocks, model, shown = delayed_blocks(X, None, None), delayed(local), empty(local, method)
+        sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
+        parts = [
+            da.from_delayed(
+                delayed(walked)(model, block, method, f"partition {i}"),
+                shape=(n, *shown.shape[1:]),
+                meta=shown,
+            )
+            for i, (block, n) in enumerate(zip(blocks, sizes, strict=True))
+        ]
+        return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+
+
+def empty(local: Any, method: str) -> np.ndarray:
+    """What a method returns for no rows."""
+    if method == "apply":
+        return np.zeros((0, local.forest_.n_trees), np.int64)
+    if method == "predict_proba":
+        return np.zeros((0, len(local.classes_)))
+    dtype = local.classes_.dtype if hasattr(local, "classes_") else np.float64
+    several = getattr(local, "n_outputs_", 1)
+    return np.zeros((0,) if several == 1 else (0, several), dtype)
+
+
+def walked(local: Any, block: Any, method: str, name: str) -> np.ndarray:
+    """A method's result for a partition, which may have no rows."""
+    X = block[0]
+    with named(name):
+        found: np.ndarray = getattr(local, method)(X) if len(X) else empty(local, method)
+    return found
+
+
+def scored(local: Any, block: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """What a score is made of: targets, predictions and weights of a partition."""
+    _, y, weight = block
+    if weight is not None:
+        weight = np.asarray(to_host(weight, "sample_weight"))
+    found = to_host(walked(local, block, "predict", name))
+    return np.asarray(to_host(y, "y")), found, weight
+
+
+def score_of(local: Any, parts: list[Any]) -> float:
+    y, found = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    weight = None
+    if parts[0][2] is not None:
+        weight = np.concatenate([part[2] for part in parts])
+    score = r2_score if is_regressor(local) else accuracy_score
+    return float(score(y, found, sample_weight=weight))
+
+
+class Probabilities(OnDask):
+    """Adds probabilities."""
+
+    def predict_proba(self, X: Any) -> Any:
+        """As the local estimator; of a dask collection a dask array, not yet computed."""
+        return self._walked(X, "predict_proba")
+
+
+def _on_dask(local: Any, mixin: type[OnDask]) -> Any:
+    """The class for dask of a local one, with two parameters more."""
+    theirs = inspect.signature(local.__init__)
+    more = {"client": None, "strategy": "auto"}
+    keywords = [
+        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in more.items()
+    ]
+    signature = theirs.replace(parameters=[*theirs.parameters.values(), *keywords])
+
+    def __init__(self: Any, *args: Any, **params: Any) -> None:
+        bound = signature.bind(self, *args, **params)
+        bound.apply_defaults()
+        self.__dict__.update({name: v for name, v in bound.arguments.items() if name != "self"})
+
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    constraints = {"client": "no_validation", "strategy": [StrOptions({"auto", "trees", "rows"})]}
+    doc = f"""`gpuforest.{local.__name__}` on a dask cluster: the same forest, bit for bit.
+
+    `fit` takes dask arrays, DataFrames and lists of delayed blocks; predictions of these are dask
+    arrays, not yet computed. What is no dask collection is trained on and predicted here.
+
+    Parameters
+    ----------
+    client : distributed.Client, default=None
+        None: the current one.
+    strategy : {{"auto", "trees", "rows"}}, default="auto"
+        "trees": the codes of all rows (a byte or two for each value) are copied to every worker,
+        and each grows its share of the trees. Models whose trees depend on each other (boosting,
+        `n_estimators="auto"`, `max_features="oob"`) grow on one worker. "rows": codes stay where
+        they are, and the workers' CPUs grow all trees together; not for these models, absolute
+        error, `class_weight="balanced_subsample"`, multiway splits and out-of-bag scores. "auto":
+        "trees" if all codes fit into the memory of each worker.
+    **others
+        As of `gpuforest.{local.__name__}`; each worker uses all its threads.
+
+    Attributes
+    ----------
+    As of `gpuforest.{local.__name__}`.
+    """
+    members = {
+        "__init__": __init__,
+        "__doc__": doc,
+        "__module__": "gpuforest.dask",
+        "_local": local,
+        "_parameter_constraints": {**local._parameter_constraints, **constraints},
+    }
+    return type(local.__name__, (mixin, local), members)
+
+
+RandomForestClassifier = _on_dask(gpuforest.RandomForestClassifier, Probabilities)
+RandomForestRegressor = _on_dask(gpuforest.RandomForestRegressor, OnDask)
+ExtraTreesClassifier = _on_dask(gpuforest.ExtraTreesClassifier, Probabilities)
+ExtraTreesRegressor = _on_dask(gpuforest.ExtraTreesRegressor, OnDask)
+HistGradientBoostingClassifier = _on_dask(gpuforest.HistGradientBoostingClassifier, Probabilities)
+HistGradientBoostingRegressor = _on_dask(gpuforest.HistGradientBoostingRegressor, OnDask)

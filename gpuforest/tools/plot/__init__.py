@@ -1,0 +1,27 @@
+"""Pictures of trees and forests, by matplotlib, which is imported when the first is drawn."""
+
+from __future__ import annotations
+
+from gpuforest.tools.plot.curves import plot_impurity, plot_oob, plot_pruning
+from gpuforest.tools.plot.importances import plot_importances
+from gpuforest.tools.plot.losses import plot_loss
+from gpuforest.tools.plot.shap_dependence import plot_shap_dependence
+from gpuforest.tools.plot.shap_summary import plot_shap_bar, plot_shap_summary
+from gpuforest.tools.plot.shap_waterfall import plot_shap_waterfall
+from gpuforest.tools.plot.surfaces import plot_boundaries, plot_steps
+from gpuforest.tools.plot.trees import plot_tree
+
+__all__ = [
+    "plot_boundaries",
+    "plot_importances",
+    "plot_impurity",
+    "plot_loss",
+    "plot_oob",
+    "plot_pruning",
+    "plot_shap_bar",
+    "plot_shap_dependence",
+    "plot_shap_summary",
+    "plot_shap_waterfall",
+    "plot_steps",
+    "plot_tree",
+]

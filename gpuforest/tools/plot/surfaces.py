@@ -1,0 +1,288 @@
+"""Predictions along one feature, or over two: step functions and decision boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+
+from gpuforest.data.arrays import to_host
+from gpuforest.export.walker import class_labels, opened
+from gpuforest.tools.plot.grid import Columns, edges, middles
+from gpuforest.tools.plot.style import FAINT, INK, PALE, PALETTE, colours, drawing, marker, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHADES = "cividis"  # of numbers: grows lighter, so that it is read in black and white too
+LEGEND_ROWS = 14
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The data of a picture over two features.
+
+    table : a row for the middle of each cell, as the estimator takes it
+    ends : where the cells begin and end, along either feature
+    values : f64[N] of the rows that are drawn as points, of either feature
+    y : [N], their targets; None: no points
+    """
+
+    table: Any
+    ends: tuple[np.ndarray, np.ndarray]
+    values: tuple[np.ndarray, np.ndarray]
+    y: np.ndarray | None
+
+
+def plot_boundaries(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    features: Sequence[int | str] = (0, 1),
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what an estimator predicts over two features: the deeper a colour, the larger the lead
+    of its class.
+
+    The boundaries are exact where a feature has less than 300 thresholds, as by default. All
+    other features are held at the median of X, or at the most frequent category: fit to two
+    features to see all of a model.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest with one output
+    X : array-like or frame of shape (n_samples, n_features), whose range is drawn
+    y : array-like of shape (n_samples,), for points; None: none
+    features : numbers or names of the two
+    feature_names : names of all features; None: those of X or of the fit
+    class_names : names of all classes in the order of `classes_`; None: the classes themselves
+    legend : the classes are named beside the axis, or numbers by a scale
+    ax : matplotlib axis; None: that of a new figure
+
+    Returns
+    -------
+    matplotlib axis
+
+    Raises
+    ------
+    ValueError : no such feature, or one that holds categories; several outputs; a class that the
+        estimator does not know
+    TypeError : no estimator of gpuforest, or one that predicts nothing
+    ImportError : no matplotlib
+
+    Examples
+    --------
+    >>> from gpuforest import DecisionTreeClassifier
+    >>> from gpuforest.plot import plot_boundaries
+    >>> X, y = [[0.0, 0.0], [1.0, 0.0], [2.0, 1.0]], ["a", "a", "b"]
+    >>> tree = DecisionTreeClassifier().fit(X, y)
+    >>> plot_boundaries(tree, X, y).figure.savefig("boundaries.png")  # doctest: +SKIP
+    """
+    columns = _columns(estimator, X, feature_names)
+    if len(features) != 2:
+        raise ValueError(f"boundaries are drawn over two features, but {len(features)} are given")
+    a, b = (_numeric(estimator, columns, f) for f in features)
+    values = columns.numbers(a), columns.numbers(b)
+    ends = edges(estimator.forest_, a, values[0]), edges(estimator.forest_, b, values[1])
+    grid = np.meshgrid(middles(ends[0]), middles(ends[1]))
+    table = columns.table({a: grid[0].ravel(), b: grid[1].ravel()})
+    y = None if y is None else np.asarray(to_host(y)).ravel()
+    draw = _draw_classes if is_classifier(estimator) else _draw_numbers
+    with drawing(ax) as ax:
+        draw(ax, estimator, Surface(table, ends, values, y), class_names, legend)
+        ax.set(xlabel=_label(columns, a, 2), ylabel=plain(columns.names[b]))
+        ax.set(xlim=ends[0][[0, -1]], ylim=ends[1][[0, -1]])
+    return ax
+
+
+def plot_steps(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    feature: int | str = 0,
+    *,
+    n_trees: int = 1,
+    feature_names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what an estimator of numbers predicts along one feature: a step function.
+
+    The steps are exact where the feature has less than 300 thresholds, as by default. All other
+    features are held at the median of X, or at the most frequent category.
+
+    Parameters
+    ----------
+    estimator : fitted regressor of gpuforest with one output
+    X : array-like or frame of shape (n_samples, n_features), whose range is drawn
+    y : array-like of shape (n_samples,), for points; None: none
+    feature : its number or name
+    n_trees : int >= 0, how many of a forest's first trees are drawn too; of a boosted model what it
+        predicts after each of so many rounds
+    feature_names : names of all features; None: those of X or of the fit
+    ax : matplotlib axis; None: that of a new figure
+
+    Returns
+    -------
+    matplotlib axis
+
+    Raises
+    ------
+    ValueError : no such feature, or one that holds categories; an estimator of classes, or of
+        several outputs
+    TypeError : no estimator of gpuforest, or one that predicts nothing
+    ImportError : no matplotlib
+
+    Examples
+    --------
+    >>> from gpuforest import DecisionTreeRegressor
+    >>> from gpuforest.plot import plot_steps
+    >>> tree = DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 0.5, 2.0])
+    >>> ax = plot_steps(tree, [[0.0], [1.0], [2.0]], [0.0, 0.5, 2.0])  # doctest: +SKIP
+    """
+    columns = _columns(estimator, X, feature_names)
+    if not is_regressor(estimator):
+        raise ValueError("steps are of predicted numbers: for classes draw boundaries")
+    index = _numeric(estimator, columns, feature)
+    values = columns.numbers(index)
+    ends = edges(estimator.forest_, index, values)
+    table = columns.table({index: middles(ends)})
+    lines, first = _first(estimator, table, n_trees)
+    with drawing(ax) as ax:
+        if y is not None:
+            y = np.asarray(to_host(y)).ravel()
+            ax.plot(values, y, "o", ms=4, mfc="none", mec=FAINT, label="data")
+        for i, predicted in enumerate(lines):
+            line = {"ls": "--", "lw": 0.9, "color": PALETTE[1]}
+            _add_steps(ax, ends, predicted, **line, label=None if i else first)
+        label = _whole(estimator)
+        _add_steps(ax, ends, estimator.predict(table), lw=1.8, color=PALETTE[0], label=label)
+        ax.set(xlabel=_label(columns, index, 1), ylabel="prediction", xlim=ends[[0, -1]])
+        ax.legend()
+    return ax
+
+
+def _first(estimator: Any, table: Any, n: int) -> tuple[list[np.ndarray], str]:
+    """What each of the first trees predicts, or the model after each of the first rounds of
+    boosting; and what these are called."""
+    if estimator.forest_.baseline is not None:
+        found, what = [*islice(estimator.staged_predict(table), n)], "round"
+    else:
+        found = [tree.predict(table) for tree in list(getattr(estimator, "estimators_", []))[:n]]
+        what = "tree"
+    name = what if len(found) == 1 else f"{len(found)} {what}s"
+    return found, f"{'after ' * (what == 'round')}its first {name}"
+
+
+def _whole(estimator: Any) -> str:
+    """What all trees of an estimator of numbers are."""
+    forest = estimator.forest_
+    if forest.baseline is not None:
+        return f"{estimator.n_iter_} rounds"
+    if not hasattr(estimator, "estimators_"):
+        return "tree"
+    return f"{'median' if forest.combine == 'median' else 'mean'} of {forest.n_trees} trees"
+
+
+def _columns(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
+    opened(estimator, 0, None)
+    if not (is_classifier(estimator) or is_regressor(estimator)):
+        raise TypeError(
+            f"a {type(estimator).__name__} predicts neither classes nor numbers to draw"
+        )
+    if estimator.n_outputs_ != 1:
+        raise ValueError(
+            f"one output can be drawn, the estimator has {estimator.n_outputs_}: fit to one of them"
+        )
+    return Columns.of(estimator, X, feature_names)
+
+
+def _numeric(estimator: Any, columns: Columns, feature: int | str) -> int:
+    """The number of a feature that is no category."""
+    index = columns.index(feature)
+    if index in estimator.forest_.edges.categories:
+        raise ValueError(
+            f"feature {columns.names[index]!r} holds categories: choose one of numbers to draw over"
+        )
+    return index
+
+
+def _label(columns: Columns, feature: int, n_drawn: int) -> str:
+    """The label of the horizontal axis, which mentions other features if there are some."""
+    name = plain(columns.names[feature])
+    return name if len(columns.names) == n_drawn else f"{name}\n(other features held)"
+
+
+def _add_steps(ax: Axes, ends: np.ndarray, values: np.ndarray, **how: Any) -> None:
+    """values[i] between ends[i] and ends[i + 1]"""
+    ax.plot(ends, np.append(values, values[-1]), drawstyle="steps-post", **how)
+
+
+def _draw_classes(
+    ax: Axes, estimator: Any, surface: Surface, class_names: Sequence[Any] | None, legend: bool
+) -> None:
+    from matplotlib.lines import Line2D
+
+    ends, values, y = surface.ends, surface.values, surface.y
+
+    names = [plain(name, 24) for name in class_labels(estimator.forest_, class_names)[0]]
+    full = np.array(colours(len(names)))
+    shape = len(ends[1]) - 1, len(ends[0]) - 1
+    shares = estimator.predict_proba(surface.table)
+    best = shares.argmax(axis=1)
+    second, first = np.sort(np.pad(shares, [(0, 0), (1, 0)]), axis=1)[:, -2:].T
+    depth = PALE * (0.35 + 0.65 * (first - second))  # never quite white
+    shades = 1 - depth[:, None] * (1 - full[best])
+    ax.pcolormesh(*ends, shades.reshape(*shape, 3), rasterized=True)
+    _add_borders(ax, ends, best.reshape(shape))
+    marks = [
+        {"ls": "none", "marker": marker(i), "color": full[i], "mec": INK, "mew": 0.5}
+        for i in range(len(names))
+    ]
+    if y is not None:
+        if not np.isin(y, estimator.classes_).all():
+            other = y[~np.isin(y, estimator.classes_)][0]
+            raise ValueError(f"y has a class that the estimator does not know: {other!r}")
+        for label, mark in zip(estimator.classes_, marks, strict=True):
+            ax.plot(values[0][y == label], values[1][y == label], **mark)
+    if legend:
+        keys = [Line2D([], [], label=n, **mark) for n, mark in zip(names, marks, strict=True)]
+        n_columns = -(-len(keys) // LEGEND_ROWS)
+        ax.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=n_columns)
+
+
+def _add_borders(ax: Axes, ends: tuple[np.ndarray, np.ndarray], best: np.ndarray) -> None:
+    """Lines between cells of different classes, i64[rows, columns]."""
+    from matplotlib.collections import LineCollection
+
+    x, y = ends
+    row, column = np.nonzero(best[:, 1:] != best[:, :-1])
+    upright = [x[column + 1], y[row], x[column + 1], y[row + 1]]
+    row, column = np.nonzero(best[1:] != best[:-1])
+    level = [x[column], y[row + 1], x[column + 1], y[row + 1]]
+    lines = np.hstack([upright, level]).T.reshape(-1, 2, 2)
+    ax.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.9), autolim=False)
+
+
+def _draw_numbers(
+    ax: Axes, estimator: Any, surface: Surface, class_names: Sequence[Any] | None, legend: bool
+) -> None:
+    ends, values, y = surface.ends, surface.values, surface.y
+    if class_names is not None:
+        raise ValueError("class_names are for classes, and this estimator predicts numbers")
+    shape = len(ends[1]) - 1, len(ends[0]) - 1
+    found = estimator.predict(surface.table).reshape(shape)
+    shown = found if y is None else np.append(found, y)
+    limits = {"cmap": SHADES, "vmin": shown.min(), "vmax": shown.max()}
+    mesh = ax.pcolormesh(*ends, found, rasterized=True, **limits)
+    if y is not None:
+        ax.scatter(*values, 20, c=y, edgecolors=INK, linewidths=0.5, **limits)
+    if legend:
+        ax.figure.colorbar(mesh, ax=ax, label="prediction")

@@ -1,0 +1,302 @@
+"""A tree as boxes and edges."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.common.text import one_line
+from gpuforest.export.graphviz import ELLIPSIS, Show, check_not_negative, node_colours, node_lines
+from gpuforest.export.walker import Node, leaf_labels, tree_nodes
+from gpuforest.tools.plot.style import (
+    FAINT,
+    INK,
+    PALE,
+    SMALL,
+    colours,
+    drawing,
+    literal,
+    require_matplotlib,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# points, at full size
+PAD, GAP, LABEL_GAP, LEVEL_GAP, MARGIN = 5, 10, 3, 26, 6
+LINE, BASELINE = 1.3 * SMALL, 0.72  # the second as a share of the first
+HINTED = 0.94  # small letters are drawn up to 6 % wider than in proportion
+MOST_NAME, MOST_COLUMNS, MOST_LINES = 48, 28, 4  # characters and lines
+Outline = list[tuple[float, float]]  # of a subtree the left and right end of each level
+MOST_INCHES = 200  # a side; PNG files of more pixels are refused by most viewers
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node as it is drawn: its text, and what stands above it, on the edge that leads there."""
+
+    text: str
+    label: str
+    width: float
+    height: float
+    label_width: float
+    label_height: float
+
+    @classmethod
+    def of(cls, text: str, label: str) -> Box:
+        (width, height), (label_width, label_height) = extent(text), extent(label)
+        return cls(text, label, width + 2 * PAD, height + 2 * PAD, label_width, label_height)
+
+
+def plot_tree(
+    estimator: Any,
+    tree: int = 0,
+    *,
+    max_depth: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+    filled: bool = True,
+    impurity: bool = True,
+    node_ids: bool = False,
+    proportion: bool = False,
+    precision: int = 3,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a tree: on each split its condition, of two branches the left one is "yes".
+
+    The boxes of a boosted model show gains in place of impurities, and the first one says what
+    leaves add to. Where missing values and unseen categories go is left out; `export_text` and
+    `export_rules` say it.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest
+    tree : int, the number of one of its trees
+    max_depth : int >= 0, levels below the root that are shown; None: all
+    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
+    class_names : names of all classes in the order of `classes_`, of several outputs a list of
+        names for each; None: the classes themselves
+    filled : boxes are coloured: by class, the paler the more mixed; by value; of several
+        outputs by impurity
+    impurity : the impurity is shown
+    node_ids : numbers of nodes are shown
+    proportion : shares are shown instead of weights of rows and classes
+    precision : int >= 0, digits after the point
+    ax : matplotlib axis, on which the text is made small enough; None: a figure as large as the
+        tree needs
+
+    Returns
+    -------
+    matplotlib axis
+
+    Raises
+    ------
+    ValueError : no such tree, a wrong number of names, a negative max_depth or precision, a
+        figure of more than 200 inches
+    TypeError : no estimator of gpuforest
+    ImportError : no matplotlib
+
+    Examples
+    --------
+    >>> from gpuforest import DecisionTreeClassifier
+    >>> from gpuforest.plot import plot_tree
+    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+    >>> plot_tree(tree, feature_names=["x"]).figure.savefig("tree.png")  # doctest: +SKIP
+    """
+    require_matplotlib()
+    check_not_negative(max_depth=max_depth, precision=precision)
+    nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
+    drawn = {"impurity": impurity, "node_ids": node_ids, "proportion": proportion}
+    show = Show.of(estimator, tree, class_names, precision=precision, **drawn)
+    fills = dict.fromkeys(nodes, "white")
+    if filled:
+        n_colours = len(leaf_labels(estimator.forest_)[0]) if show.is_classes else 1
+        fills = node_colours(nodes, show.is_classes, colours(n_colours, PALE))
+    deepest = np.inf if max_depth is None else max_depth
+    shown = {n: _brief(node) for n, node in nodes.items() if node.depth <= deepest + 1}
+    if ax is None:  # before texts are measured, which takes a while
+        most = max(Counter(node.depth for node in shown.values()).values())
+        _check_size(most * (2 * PAD + GAP) / 72)
+    boxes = {n: _box(node, shown, show, deepest) for n, node in shown.items()}
+    return _draw(shown, boxes, fills, ax)
+
+
+def _brief(node: Node) -> Node:
+    """The node with short conditions."""
+    conditions = (branch.condition.plain() for branch in node.branches)
+    briefer = [replace(c, name=shortened(c.name, MOST_NAME)) for c in conditions]
+    pairs = zip(node.branches, briefer, strict=True)
+    return replace(node, branches=tuple(replace(b, condition=c) for b, c in pairs))
+
+
+def _box(node: Node, nodes: dict[int, Node], show: Show, deepest: float) -> Box:
+    hidden = node.depth > deepest
+    lines = [ELLIPSIS] if hidden else node_lines(node, nodes[0], show)
+    label = ""
+    if node.parent is not None:
+        ways = nodes[node.parent].branches
+        index = nodes[node.parent].children.index(node.number)
+        label = ("yes", "no")[index] if len(ways) == 2 else _value(ways[index].condition, show)
+    return Box.of("\n".join(map(_wrapped, lines)), _wrapped(label))
+
+
+def _value(condition: Any, show: Show) -> str:
+    """A condition without the feature's name, which the parent's box shows."""
+    text: str = condition.words(show.number).removeprefix(f"{one_line(condition.name)} ")
+    return text.removeprefix("is ").removeprefix("in ")
+
+
+def _wrapped(line: str) -> str:
+    lines = textwrap.wrap(line, MOST_COLUMNS, max_lines=MOST_LINES, placeholder=" …")
+    return literal("\n".join(lines))
+
+
+def extent(text: str) -> tuple[float, float]:
+    """Width and height of lines of text, in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=SMALL)
+    lines = text.replace(r"\$", "$").split("\n") if text else []
+    seen = (line for line in lines if line.strip())
+    sizes = (text_to_path.get_text_width_height_descent(line, font, False) for line in seen)
+    return max((width for width, *_ in sizes), default=0.0), LINE * len(lines)
+
+
+def centres(
+    children: Mapping[int, Sequence[int]], widths: Mapping[int, float], gap: float
+) -> dict[int, float]:
+    """The centre of each node's box along its level; a parent's is over those of its children.
+
+    After Reingold and Tilford (1981): a subtree is moved to the left until one of its levels is
+    at `gap` from the subtrees before it, so that no boxes of a level overlap.
+
+    children : of each node, parents before children; the root first
+    gap : least distance between boxes of a level; the leftmost box begins at 0
+    """
+    outlines: dict[int, Outline] = {}  # from a node's centre
+    shifts: dict[int, float] = {}  # of a node from its parent
+    for node in reversed(list(children)):
+        below: Outline = []
+        at: list[float] = []
+        for child in children[node]:
+            own = outlines.pop(child)
+            ends = zip(below, own, strict=False)
+            at.append(max((done[1] + gap - next[0] for done, next in ends), default=0.0))
+            below = _joined(below, own, at[-1])
+        middle = (at[0] + at[-1]) / 2 if at else 0.0
+        shifts |= {child: x - middle for child, x in zip(children[node], at, strict=True)}
+        half = widths[node] / 2
+        outlines[node] = [(-half, half), *((l - middle, r - middle) for l, r in below)]
+    root = next(iter(children))
+    found = {root: -min(left for left, _ in outlines[root])}
+    for node in children:
+        found |= {child: found[node] + shifts[child] for child in children[node]}
+    return found
+
+
+def _joined(left: Outline, right: Outline, shift: float) -> Outline:
+    """The outline of both, the second moved to the right."""
+    moved = [(l + shift, r + shift) for l, r in right]
+    both = [(a[0], b[1]) for a, b in zip(left, moved, strict=False)]
+    return both + left[len(both) :] + moved[len(both) :]
+
+
+def _rows(nodes: dict[int, Node], boxes: dict[int, Box]) -> tuple[list[float], float]:
+    """Upper ends of the boxes of each level, counted down from the top; and the height of all."""
+    n_levels = 1 + max(node.depth for node in nodes.values())
+    heights, labels = np.zeros(n_levels), np.zeros(n_levels)
+    for number, node in nodes.items():
+        at, box = node.depth, boxes[number]
+        heights[at], labels[at] = max(heights[at], box.height), max(labels[at], box.label_height)
+    tops: list[float] = []
+    y = 0.0
+    for height, label in zip(heights, labels, strict=True):
+        y += label + (LABEL_GAP + LEVEL_GAP if tops else 0)
+        tops.append(y)
+        y += height
+    return tops, y
+
+
+def _draw(
+    nodes: dict[int, Node], boxes: dict[int, Box], fills: dict[int, str], ax: Axes | None
+) -> Axes:
+    """Boxes and edges on an axis whose unit is a point at full size, from the top down."""
+    children = {n: [c for c in node.children if c in nodes] for n, node in nodes.items()}
+    widths = {n: max(box.width, box.label_width) for n, box in boxes.items()}
+    x = centres(children, widths, GAP)
+    tops, height = _rows(nodes, boxes)
+    width = max(x[n] + widths[n] / 2 for n in nodes)
+    size = (width + 2 * MARGIN) / 72, (height + 2 * MARGIN) / 72
+    is_new = ax is None
+    if is_new:
+        _check_size(max(size))
+    with drawing(ax, size) as ax:
+        if is_new:
+            ax.set_position((0, 0, 1, 1))  # all of the figure, without its margins
+        _set_limits(ax, size)
+        scale = 1.0 if is_new else _scale(ax, size)
+        for number, box in boxes.items():
+            node, top = nodes[number], tops[nodes[number].depth]
+            fill = fills[number] if box.text != ELLIPSIS else "white"
+            _add_box(ax, box, x[number], top, fill, scale)
+            if node.parent is not None:
+                end = top - (box.label_height + LABEL_GAP)
+                begin = tops[node.depth - 1] + boxes[node.parent].height
+                ax.plot([x[node.parent], x[number]], [begin, end], color=FAINT, lw=scale, zorder=0)
+    return ax
+
+
+def _check_size(inches: float) -> None:
+    if inches > MOST_INCHES:
+        raise ValueError(
+            f"the tree takes more than {MOST_INCHES} inches: show fewer levels of it with max_depth"
+        )
+
+
+def _set_limits(ax: Axes, size: tuple[float, float]) -> None:
+    """An axis of so many inches, its unit a point, y counted down."""
+    ax.set_axis_off()
+    ax.set(xlim=(-MARGIN, 72 * size[0] - MARGIN), ylim=(72 * size[1] - MARGIN, -MARGIN))
+    ax.set_aspect("equal", adjustable="box")
+
+
+def _scale(ax: Axes, size: tuple[float, float]) -> float:
+    """The size of text, relative to full size, at which boxes on a smaller axis hold it."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # the layout decides how large the axis is
+    box = ax.get_window_extent().transformed(figure.dpi_scale_trans.inverted())
+    ratio = float(min(box.width / size[0], box.height / size[1]))
+    return HINTED * ratio if ratio < 1 else 1.0
+
+
+def _add_box(ax: Axes, box: Box, x: float, top: float, fill: str, scale: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    ax.add_patch(
+        FancyBboxPatch(
+            (x - box.width / 2, top),
+            box.width,
+            box.height,
+            boxstyle="round,pad=0,rounding_size=3",
+            facecolor=fill,
+            edgecolor=INK,
+            linewidth=0.8 * scale,
+        )
+    )
+    _add_lines(ax, box.text, x, top + PAD, scale)
+    _add_lines(ax, box.label, x, top - LABEL_GAP - box.label_height, scale)
+
+
+def _add_lines(ax: Axes, text: str, x: float, top: float, scale: float) -> None:
+    """Lines one by one: matplotlib's own distances vary with the letters."""
+    for i, line in enumerate(text.split("\n") if text else []):
+        at = x, top + LINE * (i + BASELINE)
+        ax.text(*at, line, ha="center", va="baseline", fontsize=SMALL * scale, color=INK)

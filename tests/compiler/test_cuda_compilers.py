@@ -1,0 +1,72 @@
+"""The kernels' text compiled to PTX by other compilers than the installed one: those of CUDA 12 and
+13.0, which refuse what later ones take. `.ci/nvrtc` installs them, and names their libraries in the
+environment variable GPUFOREST_NVRTC."""
+
+import ctypes
+import os
+from pathlib import Path
+
+import nvrtc
+import pytest
+from cuda_on_cpu.build import kernels_in
+from cuda_variants import MACROS, variants
+
+from gpuforest.compiler.source import OPTIONS, cuda_source
+
+LIBRARIES = [path for path in os.environ.get("GPUFOREST_NVRTC", "").split(os.pathsep) if path]
+OLDEST = "-arch=compute_75"  # that all of them know
+
+on_request = pytest.mark.skipif(not LIBRARIES, reason="needs other compilers: .ci/nvrtc")
+
+
+def few(operation: str) -> list[dict[str, str]]:
+    """Variants that have every value of every macro."""
+    found, seen = [], set()
+    for macros in variants(operation):
+        if not macros or macros.items() - seen:
+            found.append(macros)
+            seen |= macros.items()
+    return found
+
+
+def ptx_of(library: str, source: str, macros: dict[str, str]) -> str:
+    for builtins in Path(library).parent.glob("libnvrtc-builtins.so.*"):
+        ctypes.CDLL(str(builtins))  # which the compiler looks for by name
+    nvrtc_library, program = ctypes.CDLL(library), ctypes.c_void_p()
+    options = (*OPTIONS, *nvrtc.CUPY_ADDS, *(f"-D{n}={v}" for n, v in macros.items()), OLDEST)
+    encoded = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+
+    def read(what: str) -> str:
+        size = ctypes.c_size_t()
+        getattr(nvrtc_library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value)
+        getattr(nvrtc_library, f"nvrtcGet{what}")(program, buffer)
+        return buffer.value.decode()
+
+    arguments = ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None
+    assert nvrtc_library.nvrtcCreateProgram(*arguments) == 0
+    try:
+        status = nvrtc_library.nvrtcCompileProgram(program, len(options), encoded)
+        assert (status, read("ProgramLog")) == (0, "")
+        return read("PTX")
+    finally:
+        nvrtc_library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+@on_request
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("operation", MACROS)
+def test_other_compilers_take_the_text(library, operation):
+    for macros in few(operation):
+        ptx = ptx_of(library, cuda_source(operation), macros)
+        for kernel in kernels_in(cuda_source(operation)):
+            assert f".entry {kernel}(" in ptx
+        assert "fma.rn.f64" not in ptx or "div." in ptx
+        assert ".ftz" not in ptx
+
+
+def test_every_value_of_a_macro_is_among_the_few():
+    for operation, names in MACROS.items():
+        every, some = ({(n, m[n]) for m in of(operation) for n in names} for of in (variants, few))
+        assert every == some
+        assert few(operation)

@@ -1,0 +1,126 @@
+"""A kernel is stale when a source that it is compiled from has changed, and no other is."""
+
+import ast
+import shutil
+
+import pytest
+
+from gpuforest.compiler import stamps
+from gpuforest.compiler.build import variants
+from gpuforest.compiler.decorators import Helper
+
+PACKAGE = stamps.PACKAGE
+
+
+def clear():
+    for cached in (stamps.sources, stamps.is_folder, stamps.modules_of, stamps.stamp):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def copied(monkeypatch, tmp_path):
+    """A copy of the package's sources, whose stamps are asked for."""
+    ignore = shutil.ignore_patterns("__pycache__", "compiled", "*.cu", "*.cuh")
+    shutil.copytree(PACKAGE, tmp_path / "gpuforest", ignore=ignore)
+    monkeypatch.setattr(stamps, "PACKAGE", tmp_path / "gpuforest")
+    clear()
+    yield tmp_path / "gpuforest"
+    clear()
+
+
+def all_stamps():
+    clear()
+    return {name: stamps.stamp(name) for name in (*variants(), stamps.ALL)}
+
+
+EVERY = {f"{module}." for module in stamps.MODULES}
+GROWING = {"grow_subtrees.", "level.", "best_split.", "absolute_split."}
+WALKING = {"traverse.", "partition.", "shap.", "shap_background.", "grow_subtrees."}
+CODES = EVERY - {"gradients.numba.", "edges.numba."}  # they call hashing's names of types
+
+
+@pytest.mark.parametrize(
+    ("path", "stale"),
+    [
+        ("kernels/encode/numba.py", {"encode."}),
+        ("kernels/edges/numpy.py", {"edges."}),  # its constants
+        ("kernels/grow_subtrees/branches.py", {"grow_subtrees.multiway."}),
+        ("kernels/shared/scoring/numba.py", GROWING),
+        ("kernels/shared/goes_left/numba.py", {*WALKING, "boosted_tree."}),
+        ("kernels/shared/hashing/numba.py", CODES),
+        ("common/elementary.py", {"gradients."}),
+        ("combinations.py", {"grow_subtrees.numba.", "traverse."}),
+        ("criteria.py", GROWING),
+        ("compiler/compile.py", EVERY),
+        ("compiler/pairs.py", EVERY),
+        ("compiler/types.py", EVERY),
+        ("compiler/code.py", set()),
+        ("kernels/traverse/numpy.py", set()),
+        ("kernels/shared/structs.py", set()),
+        ("common/parallel.py", set()),
+        ("grow.py", set()),
+    ],
+)
+def test_an_edit_makes_the_kernels_stale_that_could_change(copied, path, stale):
+    before = all_stamps()
+    with (copied / path).open("a") as file:
+        file.write("# edited\n")
+    after = all_stamps()
+    changed = {name for name in before if after[name] != before[name]}
+    expected = {name for name in before if name.startswith(tuple(stale))}
+    assert changed == expected | ({stamps.ALL} if stale else set())
+
+
+def test_stamps_are_the_same_wherever_the_package_lies(copied):
+    there = all_stamps()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stamps, "PACKAGE", PACKAGE)
+        assert all_stamps() == there
+    assert len({*there.values()}) == len(stamps.MODULES) + 1
+
+
+def imports_by_python(tree):
+    """Modules of the package that Python imports when it imports a module."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("gpuforest"))
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("gpuforest"):
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                there = PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py").exists()
+                yield name if there else node.module
+        yield from imports_by_python(node)
+
+
+def test_imports_are_those_that_python_makes():
+    for module, source in stamps.sources().items():
+        path = PACKAGE.joinpath(*module.split(".")).with_suffix(".py")
+        expected = {*imports_by_python(ast.parse(path.read_text()))}
+        expected -= {f"gpuforest.{name}" for name in stamps.NO_PART}
+        assert {f"gpuforest.{name}" for name in source.imports} == expected, module
+
+
+def helpers_of(function, seen):
+    """All functions of the package that a function may call."""
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        value = value.function if isinstance(value, Helper) else value
+        if hasattr(value, "__code__") and value not in seen:
+            seen.add(value)
+            helpers_of(value, seen)
+    return seen
+
+
+def test_all_that_a_kernel_calls_is_in_its_stamp():
+    n_helpers = 0
+    for kernel, _ in variants().values():
+        own = stamps.modules_of(kernel.__module__.removeprefix("gpuforest."))
+        own |= stamps.modules_of(stamps.COMPILER)
+        found = helpers_of(kernel.function, set())
+        assert {helper.__module__.removeprefix("gpuforest.") for helper in found} <= own
+        n_helpers += len(found)
+    assert n_helpers > 500

@@ -1,0 +1,156 @@
+"""Structs that kernels take by value: one declaration, and a guard against wrong arrays."""
+
+import re
+
+import numpy as np
+import pytest
+from cuda_on_cpu.build import COMMENT, kernels_in
+from cuda_on_cpu.module import EmulatedModule, available
+from cuda_variants import MACROS, PACKAGE
+
+from gpuforest.compiler.source import STRUCTS, cuda_source, parameters
+from gpuforest.kernels.boosted_tree.structs import HistPool
+from gpuforest.kernels.grow_subtrees.structs import Open
+from gpuforest.kernels.shared.structs import (
+    Codes,
+    Histograms,
+    Targets,
+    dtype_of,
+    packed,
+    text_of,
+)
+
+MOST_PARAMETERS, MOST_LINES = 10, 60
+CELLS = np.zeros((1, 2, 3, 4), np.int64)
+TEXTS = {
+    path.relative_to(PACKAGE).as_posix(): COMMENT.sub("", path.read_text())
+    for path in sorted(PACKAGE.glob("kernels/**/*.cu*"))
+}
+
+
+def address(array):
+    return int(array.ctypes.data)
+
+
+def test_a_struct_is_laid_out_as_in_c():
+    # the compilers check it again, by the text
+    assert dtype_of(Open).itemsize == 14
+    assert dtype_of(Codes).fields["stride"][1] == 24
+    assert "static_assert(sizeof(Codes) == 40" in text_of(Codes)
+    assert "static_assert(alignof(decltype(Codes::stride)) == 8" in text_of(Codes)
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+def test_every_struct_is_used(name):
+    assert any(re.search(rf"\b{name}\b", text) for text in TEXTS.values())
+
+
+def test_the_bytes_are_those_of_the_fields():
+    codes = np.zeros((3, 4), np.uint8)
+    found = packed(Codes(codes, 3, 7, 4, None), {"CODE": "u8"}, address)
+    assert found.shape == ()
+    assert found.item() == (codes.ctypes.data, 3, 7, 4, 0)
+    assert packed(Codes(None, 3, 7, 4, None), {"CODE": "u8"}, address)["at"] == 0
+
+
+@pytest.mark.parametrize(
+    ("struct", "macros", "fault"),
+    [
+        (Codes(np.zeros((3, 4), np.uint8), 3, 7, 4, None), {"CODE": "u16"}, "uint8, not uint16"),
+        (Codes(np.zeros((3, 4), np.uint8, "F"), 3, 7, 4, None), {"CODE": "u8"}, "not C-contiguous"),
+        (HistPool(*5 * [np.zeros(3, np.int32)], 1), {}, "HistPool.hist is an array of int32"),
+        (
+            HistPool(np.zeros(3, np.int64), *2 * [None], np.zeros(3, np.int32), None, 1),
+            {},
+            "HistPool.splits is an array of int32, not int64",
+        ),
+        (Targets(np.zeros((3, 1), np.int32), 0, 1, 2), {"TARGET": "i64"}, "int32, not int64"),
+        (
+            Histograms(CELLS, 1, 2, 3, 4, 4),
+            {"LABELS": "1"},
+            "cells is an array of int64, not int32",
+        ),
+        (
+            Histograms(CELLS.astype(np.int32), 1, 2, 3, 4, 4),
+            {"CRITERION": "3"},
+            "cells is an array of int32, not int64",
+        ),
+        (Targets(np.zeros((3, 8), np.uint8)[:, 4:5], 0, 8, 2), {"TARGET": "u8"}, "not C-cont"),
+    ],
+)
+def test_wrong_arrays_are_refused(struct, macros, fault):
+    with pytest.raises(TypeError, match=fault):
+        packed(struct, macros, address)
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.endswith("cuda.cu")])
+def test_parameters_are_those_of_all_kernels(path):
+    operation = path.removeprefix("kernels/").removesuffix("/cuda.cu")
+    found = parameters(operation)
+    assert set(found) == set(kernels_in(cuda_source(operation)))
+    assert all(type and name.isidentifier() for each in found.values() for type, name in each)
+
+
+def test_parameters_by_hand():
+    assert parameters("bag")["in_bag"] == [
+        ("const i32*", "bags"), ("i64", "N"), ("i64", "T"), ("i64", "tile"), ("i64", "tiles"),
+        ("const i64*", "first_position"), ("i32*", "rows"), ("i32*", "weights"),
+        ("i64*", "offsets"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dtype", "order", "fault"),
+    [(np.int64, "C", "int64, not int32"), (np.int32, "F", "int32, not C-contiguous, not int32")],
+)
+def test_a_launch_refuses_wrong_arrays(cuda, dtype, order, fault):
+    backend = cuda.backend()
+    keys = backend.asarray(np.zeros(2, np.uint64))
+    weights = backend.asarray(np.zeros((2, 3), dtype))
+    if order == "F":
+        weights = backend.asarray(np.zeros((3, 2), dtype)).T
+    with pytest.raises(TypeError, match=f"bag.weights is an array of {fault}"):
+        backend.launch("bag", "bag", (1, 1), (keys, 3, 3, None, 2, weights))
+    with pytest.raises(ValueError, match="zip"):  # one argument is missing
+        backend.launch("bag", "bag", (1, 1), (keys, 3, 3, None, 2))
+
+
+TEXT = f"""
+typedef unsigned char u8;
+typedef int i32;
+typedef long long i64;
+#define CODE u8
+{text_of(Codes)}
+extern "C" __global__ void read(Codes codes, i64* out) {{
+  out[0] = codes.F; out[1] = codes.stride; out[2] = codes.at[codes.B];
+}}"""
+
+
+@pytest.mark.skipif(available() is not None, reason=str(available()))
+def test_a_kernel_gets_a_struct_by_value():
+    codes, out = np.arange(12, dtype=np.uint8), np.zeros(3, np.int64)
+    kernel = EmulatedModule(TEXT).get_function("read")
+    kernel((1,), (1,), (packed(Codes(codes, 3, 7, 4, None), {"CODE": "u8"}, address), out))
+    assert out.tolist() == [3, 4, 7]
+    for wrong in (np.zeros((), dtype_of(Open)), np.zeros(2, dtype_of(Codes)), np.int64(1)):
+        with pytest.raises(TypeError, match="struct of 40 bytes"):
+            kernel((1,), (1,), (wrong, out))
+
+
+@pytest.mark.parametrize("operation", MACROS)
+def test_kernels_take_few_parameters(operation):
+    text = COMMENT.sub("", cuda_source(operation))
+    for name, given in re.findall(r"__global__ [^;{]*?\)\s*(\w+)\(([^{]*)\) {", text):
+        assert given.count(",") < MOST_PARAMETERS, name
+
+
+@pytest.mark.parametrize("path", TEXTS)
+def test_functions_fit_a_screen(path):
+    begin = None
+    for number, line in enumerate((PACKAGE / path).read_text().splitlines()):
+        if begin is None and re.match(r'__device__|extern "C"|template', line):
+            begin = number
+        if line == "}" and begin is not None:
+            assert number - begin < MOST_LINES, f"{path}:{begin + 1}"
+        if line in ("}", "};") or (line.endswith(";") and line[0] != " "):
+            begin = None

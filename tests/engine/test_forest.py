@@ -1,0 +1,124 @@
+"""A forest made by hand: its levels, depths, sums, values and sets."""
+
+import pickle
+from dataclasses import replace
+
+import array_api_compat.numpy as xp
+import numpy as np
+import pytest
+
+from gpuforest import RandomForestClassifier
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.engine import forest as module
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.forest import Forest, joined, tree_groups
+from gpuforest.engine.forest_check import check_forest
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
+from gpuforest.engine.predict import predict
+from gpuforest.engine.target import TargetCoding
+from gpuforest.explain.views import one_tree
+
+
+def split(feature, bin, child):
+    word = pack_splits(xp, *(np.array([v]) for v in (feature, bin, False)))[0]
+    return int(word) + (child << CHILD_SHIFT)
+
+
+def leaf(row):
+    return LEAF_WORD + row
+
+
+def by_hand() -> Forest:
+    """Two trees of three classes: one of two splits in a row, and one of a leaf alone.
+
+    0 -- 1 (leaf 0)
+      \\- 2 -- 3 (leaf 1)         5 (leaf 2)
+           \\- 4 (leaf 0)
+    """
+    nodes = [split(0, 0, 1), leaf(0), split(0, 1, 3), leaf(1), leaf(0), leaf(2)]
+    return Forest(
+        nodes=np.array(nodes, np.uint64),
+        tree_offsets=np.array([0, 5, 6]),
+        leaf_sums=np.array([[4, 0, 0], [0, 1, 3], [2, 2, 0]]),
+        edges=BinEdges(np.array([1.5, 2.5]), np.array([0, 2]), np.zeros(1, np.uint8)),
+        coding=TargetCoding(np.arange(3), np.zeros(1), 1.0),
+        seed=0,
+    )
+
+
+def test_levels_are_nodes_by_depth():
+    forest = by_hand()
+    assert [level.tolist() for level in forest.levels()] == [[0, 5], [1, 2], [3, 4]]
+    assert [level.tolist() for level in forest.levels(1)] == [[5]]
+    assert (forest.depth, forest.n_trees, forest.n_nodes) == (2, 2, 6)
+
+
+def test_sums_of_nodes_are_those_of_the_leaves_below():
+    sums = by_hand().node_sums(0, 2)
+    assert sums.tolist() == [[8, 1, 3], [4, 0, 0], [4, 1, 3], [0, 1, 3], [4, 0, 0], [2, 2, 0]]
+    assert np.array_equal(by_hand().node_sums(1, 2), sums[5:])
+
+
+def test_values_are_shares_and_the_sparse_ones_the_same():
+    forest = by_hand()
+    assert forest.values.tolist() == [[1, 0, 0], [0, 0.25, 0.75], [0.5, 0.5, 0]]
+    begin, column, value = forest.sparse_values
+    assert begin.tolist() == [0, 1, 3, 5]
+    assert column.tolist() == [0, 1, 2, 0, 1]
+    assert value.tolist() == [1, 0.25, 0.75, 0.5, 0.5]
+
+
+def test_the_links_of_a_chain_are_one_level():
+    edges = replace(by_hand().edges, values=np.arange(2.0), kinds=np.array([CATEGORICAL], np.uint8))
+    edges = replace(edges, categories={0: ("a", "b")})
+    nodes = by_hand().nodes.copy()
+    nodes[0], nodes[2] = split(0, SET_BIN, 1), split(0, SET_BIN, 3)
+    chain = replace(by_hand(), nodes=nodes, edges=edges, sets=np.array([1, 2], np.uint64))
+    assert chain.set_at[[0, 2]].tolist() == [0, 1]
+    assert chain.depth == 2
+    assert replace(chain, multiway=True).depth == 1
+
+
+def test_a_pickle_holds_what_is_not_derived():
+    forest = by_hand()
+    assert forest.values.any()
+    again = pickle.loads(pickle.dumps(forest))
+    assert "values" not in vars(again)
+    assert np.array_equal(again.nodes, forest.nodes)
+    assert np.array_equal(again.values, forest.values)
+
+
+def test_groups_of_trees_are_small_and_hold_each_tree_once(monkeypatch):
+    assert tree_groups(by_hand()) == [(0, 2)]
+    monkeypatch.setattr(module, "GROUP_VALUES", 1)
+    assert tree_groups(by_hand()) == [(0, 1), (1, 2)]
+
+
+@pytest.mark.parametrize("multiway", [False, True])
+def test_trees_that_are_joined(multiway):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 6, (200, 3)), rng.integers(0, 3, 200)
+    model = RandomForestClassifier(
+        4,
+        categorical_features=[0, 1],
+        categorical_split="multiway" if multiway else "subset",
+        random_state=0,
+        backend="numpy",
+    ).fit(X, y)
+    whole = model.forest_
+    again = joined([one_tree(whole, t) for t in range(4)])
+    check_forest(again)
+    assert len(again.leaf_sums) == 4 * len(whole.leaf_sums)
+    assert np.array_equal(again.sets, whole.sets)
+    assert np.array_equal(again.node_sums(0, 4), whole.node_sums(0, 4))
+    assert again.multiway == whole.multiway
+    assert np.array_equal(predict(again, X, NumpyBackend()), predict(whole, X, NumpyBackend()))
+    # votes of trees of different weights
+    weights = np.array([0.5, 0.0, 2.0, 1.5])
+    boosted = replace(again, combine="votes", tree_weights=weights)
+    check_forest(boosted)
+    votes = [predict(one_tree(whole, t), X, NumpyBackend()).argmax(axis=1) for t in range(4)]
+    shares = [np.average(np.array(votes) == c, axis=0, weights=weights) for c in range(3)]
+    assert np.allclose(predict(boosted, X, NumpyBackend()), np.transpose(shares))
+    assert boosted.unweighted.tree_weights is None

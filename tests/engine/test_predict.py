@@ -1,0 +1,206 @@
+"""Prediction: every layout and dtype, the same way as in training, in bounded memory."""
+
+import pickle
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ModelFormatError,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    load,
+)
+from gpuforest.backends import get_backend
+from gpuforest.data.validation import learn_table
+from gpuforest.engine import binning
+from gpuforest.engine.binning import BinEdges, bin_matrix, fit_edges
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.forest_check import check_forest
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
+from gpuforest.engine.predict import apply, predict
+from gpuforest.engine.target import TargetCoding
+
+
+def messy(n_rows=300, seed=0):
+    """Small whole numbers (exact in every dtype, float16 too) and two classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 50, (n_rows, 5))
+    return X, (X[:, 0] + X[:, 1] * X[:, 2] > 700).astype(int)
+
+
+def test_close_float64_values_are_told_apart(backend):
+    X = np.array([[1.0], [1.0 + 1e-12]])
+    tree = DecisionTreeClassifier(backend=backend).fit(X, [0, 1])
+    assert tree.predict(X).tolist() == [0, 1]
+    # as float32 they are one value, and the tree a root alone
+    single = DecisionTreeClassifier(backend=backend).fit(X.astype(np.float32), [0, 1])
+    assert single.forest_.n_nodes == 1
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f4", "i1", "u2", "i4", "i8", "?"])
+def test_training_rows_go_the_same_way_at_prediction(backend, dtype):
+    rng = np.random.default_rng(1)
+    X = (rng.normal(size=(500, 4)) * 40).astype(dtype)
+    y = rng.integers(0, 3, 500)
+    if X.dtype.kind == "f":
+        X[rng.random(X.shape) < 0.1] = np.nan
+    model = RandomForestClassifier(
+        3, bootstrap=False, max_bins=40, random_state=0, backend=backend
+    ).fit(X, y)
+    leaves, forest = model.apply(X), model.forest_
+    for t in range(3):
+        sums = forest.node_sums(t, t + 1)
+        found = np.zeros_like(sums)
+        np.add.at(found, (leaves[:, t], y), 1)
+        at_leaf = np.unique(leaves[:, t])
+        assert np.array_equal(found[at_leaf], sums[at_leaf])
+
+
+def test_layouts_and_dtypes_agree(backend):
+    X, y = messy()
+    model = RandomForestRegressor(5, random_state=0, backend=backend).fit(X.astype("f4"), y)
+    expected = model.predict(X.astype("f4"))
+    assert np.ptp(expected) > 0.5
+    wide = np.zeros((600, 10), "f8")
+    wide[::2, ::2] = X
+    read_only = X.astype("f8")
+    read_only.flags.writeable = False
+    for other in (
+        X.astype("f2"), X.astype("f8"), np.asfortranarray(X.astype("f4")), wide[::2, ::2],
+        X.astype("u1"), X.astype("i8"), X.astype("f4")[::-1][::-1], read_only, X.tolist(),
+        X.astype(object), X.astype(">f8"), X.astype(np.longdouble),
+    ):  # fmt: skip
+        assert np.array_equal(model.predict(other), expected)
+        again = RandomForestRegressor(5, random_state=0, backend=backend).fit(other, y)
+        assert np.array_equal(again.forest_.nodes, model.forest_.nodes)
+        assert np.array_equal(again.predict(X.astype("f4")), expected)
+
+
+def test_blocks_do_not_change_codes_or_predictions(engine, monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    model = RandomForestClassifier(4, random_state=0, backend=engine.name).fit(X, y)
+    codes = engine.asnumpy(bin_matrix(X, model.forest_.edges, engine).codes)
+    whole, leaves = predict(model.forest_, X, engine), apply(model.forest_, X, engine)
+    monkeypatch.setattr(binning, "BLOCK_ROWS", 100)
+    assert np.array_equal(bin_matrix(X, model.forest_.edges, engine).codes, codes)
+    assert np.array_equal(predict(model.forest_, X, engine), whole)
+    assert np.array_equal(apply(model.forest_, X, engine), leaves)
+    monkeypatch.setattr(binning, "BLOCK_VALUES", 64 * 7)
+    assert np.array_equal(bin_matrix(X, model.forest_.edges, engine).codes, codes)
+
+
+def test_columns_are_never_copied_as_a_whole(monkeypatch):
+    monkeypatch.setattr(binning, "BLOCK_ROWS", 4096)
+    engine = get_backend("numpy")
+    X = np.asfortranarray(np.random.default_rng(0).random((200_000, 20), np.float32))
+    edges = fit_edges(X[:1000], max_bins=16)
+    tracemalloc.start()
+    codes = bin_matrix(X, edges, engine).codes
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak - codes.nbytes < X.nbytes / 4
+
+
+def test_prediction_is_the_mean_of_the_trees_in_their_order(backend):
+    X, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(7, max_depth=2, random_state=3, backend=backend).fit(X, y)
+    forest, leaves = model.forest_, model.apply(X)
+    total = np.zeros((150, 3))
+    for t in range(7):
+        sums = forest.node_sums(t, t + 1)[leaves[:, t]]
+        total += sums / sums.sum(axis=1, keepdims=True)
+    assert np.array_equal(model.predict_proba(X), total / 7)
+    assert np.array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
+
+
+def test_a_tree_is_the_first_of_a_forest_without_bags(backend):
+    X, y = messy()
+    tree = DecisionTreeRegressor(max_features=2, random_state=9, backend=backend).fit(X, y)
+    forest = RandomForestRegressor(
+        3, max_features=2, bootstrap=False, random_state=9, backend=backend
+    ).fit(X, y)
+    assert np.array_equal(tree.apply(X), forest.apply(X)[:, 0])
+    assert tree.forest_.n_trees == 1
+    assert tree.apply(X).shape == (300,)
+
+
+def test_missing_values_never_seen_in_training_go_somewhere(backend):
+    X, y = messy()
+    model = RandomForestClassifier(5, random_state=0, backend=backend).fit(X, y)
+    proba = model.predict_proba(np.full((2, 5), np.nan))
+    assert np.allclose(proba.sum(axis=1), 1)
+    assert np.array_equal(proba[0], proba[1])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_checking_copies_no_array(order, dtype):
+    X = np.zeros((300_000, 10), dtype, order=order)
+    X[5, 5] = np.nan  # a finite sum alone does not settle it
+    tracemalloc.start()
+    checked = learn_table(DecisionTreeClassifier(), X, get_backend("numpy"))[0]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.shares_memory(checked, X)
+    assert peak < X.nbytes / 2
+
+
+def two_trees(combine):
+    """x <= 1.5: 1, else 10; and a root alone, 0.25."""
+    split = pack_splits(np, np.array([0]), np.array([0]), np.array([False]))[0]
+    nodes = [int(split) + (1 << CHILD_SHIFT), LEAF_WORD, LEAF_WORD + 1, LEAF_WORD + 2]
+    return Forest(
+        nodes=np.array(nodes, np.uint64),
+        tree_offsets=np.array([0, 3, 4]),
+        leaf_sums=np.array([[1, 4], [1, 4], [2, 8]]),
+        edges=BinEdges(np.array([1.5]), np.array([0, 1]), np.zeros(1, np.uint8)),
+        coding=TargetCoding(None, np.zeros(1), 1.0),
+        seed=0,
+        leaf_values=np.array([[1.0], [10.0], [0.25]]),
+        combine=combine,
+    )
+
+
+@pytest.mark.parametrize(
+    ("combine", "expected"), [("sum", [1.25, 10.25]), ("mean", [0.625, 5.125])]
+)
+def test_a_forest_says_how_its_trees_combine(backend, combine, expected, tmp_path):
+    X, forest = np.array([[1.0], [2.0]]), two_trees(combine)
+    model = RandomForestRegressor(2, random_state=0, backend=backend).fit(X, [0.0, 1.0])
+    assert np.array_equal(model.predict(X), predict(model.forest_, X, get_backend(backend))[:, 0])
+    model.forest_ = forest
+    assert model.predict(X).tolist() == expected
+    values = [tree.tree_.value[tree.apply(X), 0, 0].tolist() for tree in model.estimators_]
+    assert values == [[1.0, 10.0], [0.25, 0.25]]
+    if combine == "sum":  # of boosting alone, whose trees begin at a baseline
+        with pytest.raises(ModelFormatError, match="a sum of trees that are not boosted"):
+            check_forest(forest)
+        return
+    check_forest(forest)
+    model.save(tmp_path / "model")
+    for again in (pickle.loads(pickle.dumps(model)), load(tmp_path / "model")):
+        assert again.set_params(backend=backend).predict(X).tolist() == expected
+        assert again.forest_.combine == combine
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"combine": "product"},
+        {"combine": "votes"},  # of numbers
+        {"combine": None},
+        {"leaf_values": np.zeros((2, 1))},
+        {"leaf_values": np.zeros(3)},
+        {"leaf_values": np.zeros((3, 1), np.float32)},
+        {"leaf_values": np.full((3, 1), np.nan)},
+    ],
+)
+def test_forests_that_do_not_combine_are_refused(changes):
+    with pytest.raises(ModelFormatError):
+        check_forest(replace(two_trees("mean"), **changes))

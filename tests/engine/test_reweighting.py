@@ -1,0 +1,114 @@
+"""AdaBoost's arithmetic, beside rounds worked by hand and NumPy's powers."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from gpuforest.engine.reweighting import LEAST_SHARE, Round, boost, power_of_two, r2, samme, sum_of
+
+QUARTERS = np.full(4, 0.25)
+
+
+def test_powers_of_two():
+    x = -np.random.default_rng(0).random(10_000) * 60
+    assert np.allclose(power_of_two(x), np.exp2(x), rtol=4e-16, atol=0)
+    whole = -np.arange(1023.0)
+    assert np.array_equal(power_of_two(whole), np.exp2(whole))
+    assert power_of_two(np.array([-1074.0, -1101.0, -1e300])).tolist() == [5e-324, 0.0, 0.0]
+
+
+def test_sums_are_free_of_order():
+    x = np.random.default_rng(1).random(1000) ** 9
+    exact = float(sum(map(Fraction, x.tolist())))
+    assert sum_of(x) == sum_of(np.sort(x)) == exact
+    assert sum_of(np.full(3, 1e308)) == math.inf
+
+
+def test_a_round_of_samme():
+    found = samme(np.array([True, False, False, False]), QUARTERS, 2, 1.0)
+    assert (found.weight, found.error) == (math.log(3), 0.25)
+    assert found.factors.tolist() == [3, 1, 1, 1]
+    slow = samme(np.array([True, False, False, False]), QUARTERS, 2, 0.5)
+    assert slow.weight == found.weight / 2
+    assert slow.factors[0] == math.sqrt(3)
+    # of three classes, chance is wrong in two thirds
+    three = samme(np.array([True, True, False, False]), QUARTERS, 3, 1.0)
+    assert (three.weight, three.factors.tolist()) == (math.log(2), [2, 2, 1, 1])
+
+
+def test_trees_that_end_the_rounds():
+    wrong = np.array([True, True, False, False])
+    assert samme(wrong, QUARTERS, 2, 1.0) is None
+    assert samme(~np.zeros(4, bool), QUARTERS, 7, 1.0) is None
+    perfect = samme(~wrong & wrong, QUARTERS, 2, 1.0)
+    assert (perfect.weight, perfect.error) == (1.0, 0.0)
+    assert r2(np.ones(4), QUARTERS, "linear", 1.0) is None
+    assert r2(np.zeros(4), QUARTERS, "linear", 1.0).weight == 1.0
+
+
+@pytest.mark.parametrize(
+    ("loss", "lost"),
+    [
+        ("linear", [0, 0, 0.5, 1]),
+        ("square", [0, 0, 0.25, 1]),
+        ("exponential", [0, 0, 1 - math.exp(-0.5), 1 - math.exp(-1)]),
+    ],
+)
+def test_a_round_of_r2(loss, lost):
+    found = r2(np.array([0.0, 0.0, 2.0, 4.0]), QUARTERS, loss, 0.5)
+    error = sum(lost) / 4
+    beta = error / (1 - error)
+    assert found.error == pytest.approx(error, rel=1e-15)
+    assert found.weight == pytest.approx(0.5 * math.log(1 / beta), rel=1e-15)
+    assert np.allclose(found.factors, beta ** (0.5 * (1 - np.array(lost))), rtol=1e-15)
+
+
+def test_rows_of_no_weight_do_not_set_the_scale():
+    weights = np.array([0.5, 0.5, 0.0])
+    found = r2(np.array([0.0, 1e-300, 1e300]), weights, "square", 1.0)
+    assert found is None  # a mean loss of 1/2
+    assert r2(np.array([0.0, 0.0, 1e300]), weights, "linear", 1.0).error == 0
+
+
+def test_weights_of_the_rounds():
+    seen = []
+
+    def grow_round(t, weights):
+        seen.append(weights.copy())
+        return Round(1.0, 0.25, np.array([3.0, 1.0, 1.0, 9.0]))
+
+    rounds = boost(np.array([1.0, 1.0, 1.0, 0.0]), 2, grow_round)
+    assert [len(each.factors) for each in rounds] == [0, 0]  # which would be as many as rows
+    assert np.allclose(seen, [[1 / 3, 1 / 3, 1 / 3, 0], [0.6, 0.2, 0.2, 0]], rtol=1e-15)
+
+
+def test_light_rows_keep_some_weight():
+    seen = []
+
+    def grow_round(t, weights):
+        seen.append(weights.copy())
+        return Round(1.0, 0.25, np.array([1.0, 1e-300]))
+
+    boost(np.ones(2), 3, grow_round)
+    assert seen[2][1] == LEAST_SHARE
+
+
+@pytest.mark.parametrize(
+    ("found", "rounds"),
+    [
+        (None, 0),
+        (Round(1.0, 0.0, np.ones(2)), 1),
+        (Round(1.0, 0.3, np.zeros(2)), 1),
+        (Round(1.0, 0.3, np.ones(2)), 5),
+    ],
+)
+def test_rounds_that_end_early(found, rounds):
+    assert len(boost(np.ones(2), 5, lambda t, weights: found)) == rounds
+
+
+def test_infinite_weights_end_the_rounds():
+    found = Round(1.0, 0.3, np.array([np.inf, 1.0]))
+    with pytest.warns(UserWarning, match="infinite values, at iteration 0, causing overflow"):
+        assert len(boost(np.array([1.0, 0.0]), 5, lambda t, weights: found)) == 1

@@ -1,0 +1,219 @@
+"""Slots: what becomes of them, those below; and the CUDA kernels beside the array-API code."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from cuda_on_cpu.module import available, thread_order
+from emulated import EmulatedBackend
+from engine import Task
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from laws import column, seeds
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.cuda_nodes import CudaNodes
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.frontier import Frontier, Rules, Splits
+from gpuforest.engine.slots import DEEP, LEAF, NONE, WIDE, all_equal
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=25)
+MANY = st.sampled_from([1, 2, 7, 256, 257, 2048, 2049, 9000])
+
+needs_kernels = pytest.mark.skipif(available() is not None, reason=str(available()))
+
+
+def some_slots(rng: np.random.Generator, S: int, C: int) -> Frontier:
+    """Slots of 0 to 9 rows of weight one, one after another, in either half of the rows."""
+    n = rng.integers(0, 10, S)
+    end = np.cumsum(n)
+    R = max(1, int(n.sum()))
+    begin = end - n + R * int(rng.integers(0, 2))
+    share = rng.random((S, C))
+    sums = np.floor(share / share.sum(axis=1, keepdims=True) * n[:, None]).astype(np.int64)
+    sums[:, 0] = n - sums[:, 1:].sum(axis=1)
+    return Frontier(
+        tree=rng.integers(0, 5, S).astype(np.int32),
+        key=rng.integers(0, 2**64, S, dtype=np.uint64),
+        n_rows=n,
+        begin=begin,
+        end=begin + n,
+        sums=sums,
+        constant=rng.random(S) < 0.3,
+        depth=rng.integers(0, 9, S).astype(np.int32),
+        rows=rng.integers(0, 50, 2 * R).astype(np.int32),
+        weights=np.ones(2 * R, np.int32),
+        n_held=R,
+    )
+
+
+def some_splits(rng: np.random.Generator, wide: Frontier) -> tuple[Splits, np.ndarray]:
+    """Splits with some refused, and the number of rows that go left."""
+    S = wide.n_slots
+    feature = rng.integers(-1, 3, S).astype(np.int32)
+    left = np.where(feature[:, None] >= 0, rng.integers(0, 1 + wide.sums), 0)
+    n_left = np.where(feature >= 0, rng.integers(0, 1 + wide.n_rows), 0)
+    zero = np.zeros(S, np.int32)
+    tried, sets = np.ones(S, np.int64), np.zeros((S, 0), np.uint64)
+    return Splits(np.zeros(S), feature, zero, zero > 0, left, tried, sets), n_left
+
+
+def assert_same(a: Frontier, b: Frontier) -> None:
+    for field in fields(Frontier):
+        x, y = getattr(a, field.name), getattr(b, field.name)
+        assert np.array_equal(x, y), field.name
+        assert x is None or isinstance(x, int) or x.dtype == y.dtype, field.name
+
+
+def test_each_slot_has_a_kind():
+    rng, rules = np.random.default_rng(0), Rules(CRITERIA["gini"], 1, 4, 5, 1, -np.inf)
+    own = some_slots(rng, 200, 2)
+    found = EmulatedBackend().sort_out(own, rules, 6)
+    must_end = own.constant | (own.n_rows < 5) | (own.depth >= 4)
+    expected = np.where(must_end, LEAF, np.where(own.n_rows <= 6, DEEP, WIDE))
+    expected[own.n_rows == 0] = NONE
+    assert np.array_equal(found.kind, expected)
+    assert np.array_equal(found.wide_slots, np.flatnonzero(expected == WIDE))
+    assert np.array_equal(found.rank[found.wide_slots], np.arange(found.wide.n_slots))
+    assert np.array_equal(found.deep.key, own.key[expected == DEEP])
+    assert found.deep.n_held == own.n_rows[expected == DEEP].sum()
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds, MANY, st.integers(1, 9), st.integers(0, 9), st.booleans(), st.booleans())
+def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles):
+    rng = np.random.default_rng(seed)
+    own, max_depth = some_slots(rng, S, C), 2**40 if deep_trees else 5
+    if large_tiles:  # as if each row were stored so many times: 9,000 slots have the largest tiles
+        own = replace(own, begin=5000 * own.begin, end=5000 * own.end)
+    rules = Rules(CRITERIA["gini"], 1, max_depth, int(rng.integers(2, 6)), 1, -np.inf)
+    backend = EmulatedBackend()
+    expected, found = (
+        f(backend, own, rules, deep_rows) for f in (Backend.sort_out, CudaNodes.sort_out)
+    )
+    for name in ("kind", "rank", "wide_slots"):
+        x, y = getattr(expected, name), getattr(found, name)
+        assert np.array_equal(x, y), name
+        assert x.dtype == y.dtype, name
+    assert_same(expected.wide, found.wide)
+    assert_same(expected.deep, found.deep)
+    # what it says of tiles is what they are found to be without it
+    (tiles, most), wide = backend.slot_tiles(found.wide), expected.wide
+    other, other_most = backend.tiles_of(wide.begin, wide.end, wide.n_held)
+    assert (tiles.size, tiles.S, most) == (other.size, other.S, other_most)
+    assert np.array_equal(tiles.first, other.first)
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds, MANY, st.sampled_from(["gini", "squared_error"]))
+def test_kernels_make_children_alike(seed, S, criterion):
+    rng, backend = np.random.default_rng(seed), EmulatedBackend()
+    y = rng.integers(0, 3, 50) if criterion == "gini" else rng.integers(-2, 3, (50, 2)) * 1.0
+    training = Task(column(*range(50)), y, criterion).training(backend)
+    wide = some_slots(rng, S, training.n_channels)
+    splits, n_left = some_splits(rng, wide)
+    held = wide.rows, wide.weights, n_left
+    expected = Backend.children(backend, training, wide, splits, *held)
+    with thread_order(seed):
+        assert_same(expected, backend.children(training, wide, splits, *held))
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds)
+def test_rows_of_several_tiles_are_compared_with_the_mean_below(seed):
+    rng, backend = np.random.default_rng(seed), EmulatedBackend()
+    # slots of rows of 0 and of 4, so that most slots below are constant, but for a few rows
+    n = rng.integers(1, 5000, 5)
+    y = np.repeat(rng.integers(0, 2, 10), 5000) * 4.0
+    training = Task(column(*range(len(y))), y, "squared_error").training(backend)
+    moments, R = training.target.y[:, 0], int(n.sum())
+    n_left = rng.integers(0, n + 1)
+    sides = np.stack([n_left, n - n_left], axis=1).reshape(-1)
+    rows = np.concatenate([5000 * i + rng.integers(0, 5000, k) for i, k in enumerate(sides)])
+    if seed % 2:
+        rows[rng.integers(R)] = rng.integers(len(y))
+    rows = rows.astype(np.int32)
+    end = np.cumsum(n)
+    wide = replace(some_slots(rng, 5, 2), begin=end - n, end=end, n_rows=n, n_held=R)
+    moved, ones = np.concatenate([np.zeros_like(rows), rows]), np.ones(2 * R, np.int32)
+    ends = np.cumsum(sides)
+    sums = [[k, moments[rows[last - k : last]].sum()] for k, last in zip(sides, ends, strict=True)]
+    sums = np.array(sums).reshape(5, 2, 2)
+    feature, left = np.zeros(5, np.int32), sums[:, 0].copy()
+    splits = replace(some_splits(rng, wide)[0], feature=feature, left=left)
+    wide = replace(wide, sums=sums.sum(axis=1))
+    expected = Backend.children(backend, training, wide, splits, moved, ones, n_left)
+    with thread_order(seed):
+        found = backend.children(training, wide, splits, moved, ones, n_left)
+    assert_same(expected, found)
+    assert found.constant.any()
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds, st.integers(1, 300), st.sampled_from(["gini", "squared_error"]))
+def test_kernels_make_roots_alike(seed, T, criterion):
+    rng, backend = np.random.default_rng(seed), EmulatedBackend()
+    y = rng.integers(0, 2, 40) if criterion == "gini" else rng.integers(0, 2, (40, 2)) * 1.0
+    training = Task(column(*range(40)), y, criterion).training(backend)
+    bags = rng.integers(0, 3, (T, 40)).astype(np.int32)
+    bags[rng.random(T) < 0.5, :38] = 0  # few rows may have one target
+    bags[:, rng.integers(38, 40)] = 1
+    expected = NumpyBackend().in_bag(bags)
+    found = backend.in_bag(bags)
+    for a, b in zip(expected, found, strict=True):
+        assert a.dtype == b.dtype
+        assert np.array_equal(a, b)
+    arguments = *found, rng.integers(0, 2**64, T, dtype=np.uint64)
+    with thread_order(seed):
+        assert_same(
+            Backend.roots(backend, training, *arguments), backend.roots(training, *arguments)
+        )
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds, st.lists(st.sampled_from([0, 1, 5, 700]), min_size=1, max_size=12))
+def test_kernels_join_slots_alike(seed, sizes):
+    rng, backend = np.random.default_rng(seed), EmulatedBackend()
+    parts = [some_slots(rng, S, 3) for S in sizes]
+    arguments = parts, parts[-1].rows, parts[-1].weights
+    assert_same(Backend.join(backend, *arguments), backend.join(*arguments))
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds, MANY, st.integers(1, 3))
+def test_running_sums(seed, S, stride):
+    rng, backend = np.random.default_rng(seed), EmulatedBackend()
+    values, total = rng.integers(0, 2**40, S * stride), np.zeros(1, np.int64)
+    found = backend.sums_before(values, stride=stride, total=total)
+    assert found.tolist() == [0, *np.cumsum(values[::stride]).tolist()]
+    assert total[0] == found[-1]
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds, MANY)
+def test_tiles_are_counted(seed, S):
+    rng, backend = np.random.default_rng(seed), EmulatedBackend()
+    begin = rng.integers(0, 2**40, S)
+    n = rng.integers(0, 5000, S)
+    tiles, most = backend.tiles_of(begin, begin + n, int(n.sum()))
+    expected = np.cumsum(-(-n // tiles.size))
+    assert tiles.first.tolist() == [0, *expected.tolist()]
+    assert most >= expected[-1]
+
+
+def test_equal_moments_are_their_mean(engine):
+    # 0 and 2 have the mean of 1 and 1, a whole number, and (0, 1) has none
+    task = Task(column(*range(6)), np.array([1.0, 1, 0, 2, 0, 1]), "squared_error")
+    training, begin = task.training(engine), np.array([0, 2, 4])
+    rows, ones = np.arange(6, dtype=np.int32), np.ones(6, np.int32)
+    sums = engine.totals(training, rows, ones, begin, begin + 2)
+    found = all_equal(training, sums, rows, begin, begin + 2)
+    assert found.tolist() == [True, False, False]

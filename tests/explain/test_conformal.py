@@ -1,0 +1,106 @@
+"""Calibrated intervals and sets: by their definition, and how often they hold the truth."""
+
+import numpy as np
+import pytest
+
+from gpuforest import (
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.engine.sampling import draw_bags
+from gpuforest.explain.conformal import Calibration
+from gpuforest.explain.quantile_forest import leaf_values_by_tree
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(1200, 4))
+Y = 2 * X[:, 0] + np.abs(X[:, 1]) * RNG.normal(size=1200)  # the noise is not the same everywhere
+HALF = 600
+
+
+def test_limits_are_order_statistics():
+    known = Calibration(np.arange(9.0)[None, :], np.zeros(1))
+    assert known.limit(0.9)[0] == 8  # the ninth of nine
+    assert known.limit(0.8)[0] == 7
+    assert known.limit(0.75)[0] == 7
+    assert known.limit(0.91)[0] == np.inf
+
+
+def test_intervals_are_what_the_docstring_says(backend):
+    n, T = 150, 30
+    model = RandomForestRegressor(T, oob_score=True, random_state=0, backend=backend)
+    model.fit(X[:n], Y[:n])
+    forest, numpy = model.forest_, NumpyBackend()
+    train, test = (
+        leaf_values_by_tree(forest, numpy.encode(rows, forest.edges), numpy)[:, :, 0]
+        for rows in (X[:n], X[n : n + 50])
+    )
+    out = draw_bags(model._sampling_, model.seed_, 0, T, numpy).T == 0
+    mean = np.array([row[own].mean() for row, own in zip(train, out, strict=True)])
+    spread = np.array([row[own].std() for row, own in zip(train, out, strict=True)])
+    scores = np.sort(np.abs(Y[:n] - mean) / (spread + spread.mean() / 2))
+    half = scores[int(np.ceil(0.9 * 151)) - 1] * (test.std(axis=1) + spread.mean() / 2)
+    found = model.predict_interval(X[n : n + 50])
+    # sums of squares in another order
+    assert np.allclose(found[:, 0], test.mean(axis=1) - half, rtol=1e-9, atol=1e-9)
+    assert np.allclose(found[:, 1], test.mean(axis=1) + half, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor])
+def test_intervals_cover_what_they_are_asked_to(kind):
+    params = {"oob_score": True, "random_state": 0, "bootstrap": True}
+    model = kind(n_estimators=60, **params).fit(X[:HALF], Y[:HALF])
+    widths = []
+    for coverage in (0.5, 0.9):
+        low, high = model.predict_interval(X[HALF:], coverage).T
+        share = np.mean((low <= Y[HALF:]) & (Y[HALF:] <= high))
+        assert coverage - 0.04 < share < coverage + 0.06
+        widths.append((high - low).mean())
+        noisy = np.abs(X[HALF:, 1]) > 1
+        assert (high - low)[noisy].mean() > 1.2 * (high - low)[~noisy].mean()
+    assert widths[0] < widths[1] / 2
+
+
+def test_several_outputs_have_an_interval_each():
+    y = np.stack([Y, 10 * X[:, 2]], axis=1)
+    model = RandomForestRegressor(40, oob_score=True, random_state=0).fit(X[:HALF], y[:HALF])
+    found = model.predict_interval(X[HALF:])
+    assert found.shape == (HALF, 2, 2)
+    inside = (found[..., 0] <= y[HALF:]) & (y[HALF:] <= found[..., 1])
+    assert (np.abs(inside.mean(axis=0) - 0.9) < 0.06).all()
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+def test_sets_hold_the_class_as_often_as_asked(kind):
+    labels = np.array(["low", "middle", "high"])[np.digitize(Y, [-1, 1])]
+    model = kind(60, oob_score=True, bootstrap=True, random_state=0).fit(X[:HALF], labels[:HALF])
+    found = model.predict_set(X[HALF:], 0.9)
+    assert found.shape == (HALF, 3)
+    assert found.dtype == bool
+    at = np.searchsorted(model.classes_, labels[HALF:])
+    assert 0.86 < found[np.arange(HALF), at].mean() < 0.95
+    assert found[np.arange(HALF), model.predict_proba(X[HALF:]).argmax(axis=1)].all()
+    assert 1 < found.sum(axis=1).mean() < 2
+    several = np.stack([labels, labels == "low"], axis=1).astype(object)
+    parts = kind(20, oob_score=True, bootstrap=True, random_state=0).fit(X, several).predict_set(X)
+    assert [part.shape for part in parts] == [(1200, 3), (1200, 2)]
+
+
+def test_forests_without_calibration_say_what_to_do():
+    plain = RandomForestRegressor(3, random_state=0).fit(X[:50], Y[:50])
+    with pytest.raises(ValueError, match="fit with oob_score=True"):
+        plain.predict_interval(X)
+    whole = ExtraTreesRegressor(3, random_state=0).fit(X[:50], Y[:50])
+    with pytest.raises(ValueError, match="with bootstrap=False every tree has all rows"):
+        whole.predict_interval(X)
+    classes = RandomForestClassifier(3, random_state=0).fit(X[:50], Y[:50] > 0)
+    with pytest.raises(ValueError, match="predict_set is calibrated on out-of-bag predictions"):
+        classes.predict_set(X)
+    known = RandomForestRegressor(30, oob_score=True, random_state=0).fit(X[:50], Y[:50])
+    for wrong in (0, 1, 1.5, True, "0.9"):
+        with pytest.raises(ValueError, match="must be a number between 0 and 1"):
+            known.predict_interval(X, wrong)
+    assert np.isinf(known.predict_interval(X[:2], 0.99)).all()  # of fifty rows

@@ -1,0 +1,236 @@
+"""SHAP values: against their definition, against the package shap, and on several threads."""
+
+import sys
+from itertools import combinations
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from shap_cases import (
+    NAMES,
+    by_definition,
+    fitted,
+    hand_made,
+    numbers,
+    raw_predictions,
+    terciles,
+)
+from sklearn.linear_model import LogisticRegression
+
+from gpuforest import (
+    AdaBoostRegressor,
+    BaggingClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.data.validation import check_table
+from gpuforest.engine.binning import bin_matrix
+from gpuforest.engine.nodes import SET_BIN, unpack
+from gpuforest.explain.shap import Explainer, points_for
+from gpuforest.kernels.shap import edges, numba, pairs
+
+
+def known(model, X):
+    """A function of known features S that gives the predictions f64[N, K]: splits by others go both
+    ways. Node after node, in plain Python."""
+    forest, backend = model.forest_, NumpyBackend()
+    codes = bin_matrix(check_table(model, X, backend), forest.edges, backend).codes
+    cover = forest.node_sums(0, forest.n_trees)
+    cover = cover.sum(axis=1) if forest.coding.is_classes else cover[:, 0]
+    feature, bin, missing_left, child = unpack(np, forest.nodes)
+
+    def left(i, code):
+        if code == forest.edges.missing_code:
+            return bool(missing_left[i])
+        if bin[i] == SET_BIN:
+            return bool(int(forest.sets[forest.set_at[i] + (code >> 6)]) >> (code & 63) & 1)
+        return code <= bin[i]
+
+    def below(root, i, row, S):
+        if feature[i] < 0:
+            return forest.values[child[i]]
+        sides = root + child[i], root + child[i] + 1
+        if feature[i] in S:
+            return below(root, sides[not left(i, int(row[feature[i]]))], row, S)
+        return sum(below(root, j, row, S) * (cover[j] / cover[i]) for j in sides)
+
+    def value(S):
+        sums = [
+            sum(below(root, root, row, S) for root in forest.tree_offsets[:-1]) for row in codes
+        ]
+        found = forest.combined(np.array(sums))
+        return found if forest.baseline is None else found + forest.baseline
+
+    F = codes.shape[1]
+    return {S: value(S) for n in range(F + 1) for S in combinations(range(F), n)}
+
+
+def test_worked_example():
+    """A tree splits by feature 0, with covers 1 and 3 of 4; its right child splits by feature 1,
+    with covers 2 and 1. The leaves' values are 0, 6 and 9. The row goes right twice: its prediction
+    is 9; with nothing known 21/4, with feature 0 known 7, with feature 1 known 27/4. So the SHAP
+    values are the means of 7 - 21/4 and 9 - 27/4, and of 27/4 - 21/4 and 9 - 7."""
+    trees, values = hand_made(), np.array([[0.0], [6.0], [9.0]])
+    cover, shape, scratch = np.empty(5), np.empty((1, 2), np.int64), np.zeros(5, np.int64)
+    numba.covers(trees, np.array([1.0, 2.0, 1.0]), cover, shape, scratch, np.zeros(2, np.int64))
+    assert cover.tolist() == [4, 1, 3, 2, 1]
+    assert shape.tolist() == [[2, 2]]
+    points, row = points_for(shape[:, 0]), np.array([[1], [1]], np.uint16)
+    assert points.at.tolist() == [0.5]
+    assert points.weight.tolist() == [1.0]
+    of_features, of_pairs = np.zeros((1, 2, 1)), np.zeros((1, 4, 1))
+    of_trees = trees, cover, values, np.array([[0, 1]]), points, row
+    numba.shap_values(*of_trees, of_features, 0, 1, edges.new_work(2, 2, 1))
+    np.testing.assert_allclose(of_features[0, :, 0], [2, 7 / 4], rtol=1e-14)
+    numba.shap_interactions(
+        *of_trees, of_pairs, 0, 1, edges.new_work(2, 2, 1), pairs.new_pairs(2, 1)
+    )
+    # the interaction is half of 9 - 7 - 27/4 + 21/4: half of the items [0, 1] and [1, 0] together
+    np.testing.assert_allclose(of_pairs[0, :, 0], [2, 0, 1 / 2, 7 / 4], rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_and_interactions_are_those_of_the_definition(name):
+    model, X = fitted(name)
+    X = X[:4]
+    F, K = model.n_features_in_, model.forest_.coding.n_values
+    phi, both = by_definition(known(model, X), F)
+    # rounding: both are sums of products in different orders
+    np.testing.assert_allclose(model.shap_values(X).reshape(-1, F, K), phi, atol=1e-13)
+    found = model.shap_interaction_values(X).reshape(-1, F, F, K)
+    np.testing.assert_allclose(found, both, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_add_up_to_the_prediction(name):
+    model, X = fitted(name)
+    found, raw = model.shap_values(X), raw_predictions(model, X)
+    K = raw.shape[1]
+    assert found.shape == (len(X), X.shape[1]) + (() if K == 1 else (K,))
+    assert np.shape(model.expected_value_) == (() if K == 1 else (K,))
+    total = found.sum(axis=1) + model.expected_value_
+    np.testing.assert_allclose(total.reshape(len(X), K), raw, rtol=0, atol=1e-12)
+    if hasattr(model, "predict_proba") and name not in ("votes", "boosting"):
+        np.testing.assert_allclose(total, model.predict_proba(X), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_threads_do_not_change_a_bit(name):
+    model, X = fitted(name)
+    X = pd.concat([X] * 6) if name in ("categories", "multiway") else np.vstack([X] * 6)
+    one, several = NumbaBackend(1), NumbaBackend(3)
+    table = check_table(model, X, one)
+    explainer, again = (Explainer.of(model.forest_, backend) for backend in (one, several))
+    assert np.array_equal(again.cover, explainer.cover)
+    assert np.array_equal(again.shape, explainer.shape)
+    assert np.array_equal(again.values(table, several), explainer.values(table, one))
+    assert np.array_equal(again.interactions(table, several), explainer.interactions(table, one))
+
+
+def test_a_device_explains_on_the_cpu(cuda):
+    model, X = fitted("categories")
+    table, backend, cpu = check_table(model, X, NumbaBackend()), cuda.backend(), NumbaBackend()
+    found, expected = (Explainer.of(model.forest_, b).values(table, b) for b in (backend, cpu))
+    assert np.array_equal(found, expected)
+
+
+def test_paths_of_many_features():
+    """A chain splits off one row after another, each by a feature of its own: 20 points."""
+    X, y = np.eye(40), np.arange(40.0) ** 2
+    tree = DecisionTreeRegressor(random_state=0, backend="numba").fit(X, y)
+    explainer = Explainer.of(tree.forest_, NumpyBackend())
+    assert explainer.shape[0, 0] > 30
+    values = tree.shap_values(X)
+    np.testing.assert_allclose(values.sum(axis=1) + tree.expected_value_, y, atol=1e-9)
+    assert np.array_equal(tree.set_params(backend="numpy").shap_values(X), values)
+
+
+def test_small_trees():
+    """A leaf alone, and a single split."""
+    X, y = np.arange(6.0)[:, None], np.array([0.0, 0, 0, 4, 4, 4])
+    stump = DecisionTreeRegressor(max_depth=1, backend="numba").fit(X, y)
+    assert stump.expected_value_ == 2.0
+    np.testing.assert_allclose(stump.shap_values(X)[:, 0], y - 2.0, rtol=1e-14)
+    np.testing.assert_allclose(stump.shap_interaction_values(X)[:, 0, 0], y - 2.0, rtol=1e-14)
+    leaf = DecisionTreeRegressor(backend="numba").fit(X, np.ones(6))
+    assert leaf.expected_value_ == 1.0
+    assert not leaf.shap_values(X).any()
+
+
+def test_a_feature_that_no_split_uses_has_zeros():
+    X, y = numbers()
+    X[:, 4] = 1.0
+    model = RandomForestRegressor(3, random_state=0, backend="numba", n_jobs=1).fit(X, y)
+    assert not model.shap_values(X)[:, 4].any()
+    assert not model.shap_interaction_values(X)[:, 4].any()
+
+
+def test_the_expected_value_is_that_of_the_last_fit():
+    X, y = numbers()
+    tree = DecisionTreeRegressor(random_state=0, backend="numba").fit(X, y)
+    assert tree.expected_value_ == pytest.approx(y.mean(), abs=1e-12)
+    tree.fit(X, y + 1)
+    assert tree.expected_value_ == pytest.approx(y.mean() + 1, abs=1e-12)
+    tree.prune(*numbers(seed=1))
+    assert tree.expected_value_ == pytest.approx(y.mean() + 1, abs=1e-12)
+
+
+def test_refusals():
+    X, y = numbers()
+    X = np.nan_to_num(X)
+    tree = DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numba").fit(X, y)
+    with pytest.raises(ValueError, match="feature_combinations=None"):
+        tree.shap_values(X)
+    assert not hasattr(tree, "expected_value_")
+    with pytest.raises(AttributeError, match="median of trees"):
+        _ = AdaBoostRegressor(n_estimators=2, random_state=0).fit(X, y).expected_value_
+    other = BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, terciles(y))
+    with pytest.raises(TypeError, match="other estimators than gpuforest's trees"):
+        other.shap_values(X)
+    with pytest.raises(TypeError, match="predicts nothing"):
+        RandomTreesEmbedding(2, backend="numba").fit(X).shap_interaction_values(X)
+
+
+def numeric_models():
+    X, y = numbers(200)
+    small = {"n_estimators": 5, "random_state": 0, "n_jobs": 1, "backend": "numpy"}
+    weights = np.random.default_rng(1).integers(1, 4, len(y))
+    yield RandomForestClassifier(**small).fit(X, terciles(y), weights), X
+    yield ExtraTreesRegressor(**small).fit(X, y, weights), X
+    yield DecisionTreeRegressor(max_depth=6, backend="numba").fit(X, np.stack([y, -y * y], 1)), X
+
+
+def test_an_explanation_for_the_package_shap(monkeypatch):
+    model, X = fitted("several outputs")
+    monkeypatch.setitem(sys.modules, "shap", None)
+    with pytest.raises(ImportError, match=r"gpuforest\[shap\]"):
+        model.to_shap(X)
+
+    def explanation(values, base_values, data, feature_names):
+        return values, base_values, data, feature_names
+
+    monkeypatch.setitem(sys.modules, "shap", SimpleNamespace(Explanation=explanation))
+    values, base, data, names = model.to_shap(X)
+    assert np.array_equal(values, model.shap_values(X))
+    assert np.array_equal(base, np.tile(model.expected_value_, (len(X), 1)))
+    assert data is X
+    assert names is None
+
+
+def test_equal_to_the_package_shap():
+    shap = pytest.importorskip("shap", reason="the package shap is not installed")
+    for model, X in numeric_models():
+        # float32, as scikit-learn's trees read them
+        X = X[:10].astype(np.float32)
+        theirs = shap.TreeExplainer(model.to_sklearn())
+        np.testing.assert_allclose(model.shap_values(X), theirs.shap_values(X), atol=1e-9)
+        both = theirs.shap_interaction_values(X)
+        np.testing.assert_allclose(model.shap_interaction_values(X), both, atol=1e-9)
+        np.testing.assert_allclose(model.expected_value_, theirs.expected_value, atol=1e-9)
+        np.testing.assert_array_equal(model.to_shap(X).values, model.shap_values(X))

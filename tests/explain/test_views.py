@@ -1,0 +1,238 @@
+"""Our trees with scikit-learn's attributes: equal to those of its own trees."""
+
+import pickle
+
+import numpy as np
+import pytest
+from engine import table
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.inspection import permutation_importance
+from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
+from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
+from sklearn.tree import export_graphviz
+
+import gpuforest
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.explain.views import TreeView
+
+IRIS = load_iris(return_X_y=True)
+DIABETES = load_diabetes(return_X_y=True)
+STRUCTURE = ["feature", "missing_go_to_left", "n_node_samples", "weighted_n_node_samples", "value"]
+COUNTS = ["node_count", "max_depth", "n_leaves", "n_features", "n_outputs", "max_n_classes"]
+
+
+def tie_free(n_rows=120, seed=0):
+    """Whole numbers, each once in a column, in which no two splits of a small tree tie."""
+    rng = np.random.default_rng(seed)
+    X = np.stack([rng.permutation(n_rows) for _ in range(4)], axis=1).astype(np.float32)
+    return X, X[:, 0] * 3 + X[:, 1] + rng.integers(0, 50, n_rows)
+
+
+def order(view, other):
+    """Our node of each of scikit-learn's, found by a walk down both."""
+    found, pending = np.full(other.node_count, -1), [(0, 0)]
+    while pending:
+        a, b = pending.pop()
+        found[b] = a
+        assert (view.children_left[a] < 0) == (other.children_left[b] < 0)
+        if view.children_left[a] >= 0:
+            pending.append((view.children_left[a], other.children_left[b]))
+            pending.append((view.children_right[a], other.children_right[b]))
+    return found
+
+
+def check_equal(view, other):
+    """Assert that the view shows scikit-learn's tree, whose nodes are numbered otherwise."""
+    at = order(view, other)
+    assert np.array_equal(np.sort(at), np.arange(view.node_count))
+    for name in COUNTS:
+        assert getattr(view, name) == getattr(other, name)
+    assert view.n_classes.tolist() == other.n_classes.tolist()
+    # deeper ones lie elsewhere in their gap: ours in its middle as bins count
+    assert view.threshold[0] == other.threshold[0]
+    assert np.array_equal(view.threshold[at] == -2.0, other.threshold == -2.0)
+    for name in STRUCTURE:
+        ours, theirs = getattr(view, name)[at], getattr(other, name)
+        assert ours.shape == theirs.shape
+        assert ours.dtype == theirs.dtype
+        # of means and shares scikit-learn's last bit depends on the order of its rows
+        close = name == "value"
+        assert np.allclose(ours, theirs, 1e-13) if close else np.array_equal(ours, theirs)
+    # it finds a spread as a difference of squares, which rounds
+    assert np.allclose(view.impurity[at], other.impurity, 1e-9, 1e-9 * other.impurity.max())
+    assert np.allclose(
+        view.compute_feature_importances(), other.compute_feature_importances(), 1e-9, 1e-9
+    )
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "log_loss"])
+def test_a_classifiers_tree_is_scikit_learns(backend, criterion):
+    X, y = tie_free()
+    given = {"criterion": criterion, "max_depth": 2, "random_state": 0}
+    ours = DecisionTreeClassifier(backend=backend, **given).fit(X, y > np.median(y))
+    theirs = SklearnClassifier(**given).fit(X, y > np.median(y))
+    check_equal(ours.tree_, theirs.tree_)
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "poisson"])
+@pytest.mark.parametrize("weighed", [False, True])
+def test_a_regressors_tree_is_scikit_learns(backend, criterion, weighed):
+    X, y = tie_free()
+    weights = np.random.default_rng(1).integers(1, 4, len(y)) if weighed else None
+    given = {"criterion": criterion, "max_depth": 4, "random_state": 0}
+    ours = DecisionTreeRegressor(backend=backend, **given).fit(X, y, weights).tree_
+    rows = np.repeat(np.arange(len(y)), 1 if weights is None else weights)
+    # rows as often as they weigh, because a weight is the count of rows here
+    check_equal(ours, SklearnRegressor(**given).fit(X[rows], y[rows]).tree_)
+
+
+def test_misclassification():
+    tree = DecisionTreeClassifier(criterion="misclassification", max_depth=2, backend="numpy")
+    view = tree.fit(*IRIS).tree_
+    assert np.array_equal(view.impurity, 1 - view.value[:, 0].max(axis=1))
+
+
+def test_a_split_from_missing_values_has_an_infinite_threshold(backend):
+    X, y = np.array([[1.0], [np.nan], [2.0], [np.nan]]), [0, 1, 0, 1]
+    ours = DecisionTreeClassifier(backend=backend).fit(X, y)
+    check_equal(ours.tree_, SklearnClassifier().fit(X, y).tree_)
+    assert ours.tree_.threshold.tolist() == [np.inf, -2.0, -2.0]
+
+
+def test_a_tree_of_one_leaf(backend):
+    ours = DecisionTreeRegressor(backend=backend).fit([[1.0], [1.0]], [3.0, 5.0]).tree_
+    check_equal(ours, SklearnRegressor().fit([[1.0], [1.0]], [3.0, 5.0]).tree_)
+    assert ours.impurity.tolist() == [1.0]
+    assert ours.compute_feature_importances().tolist() == [0.0]
+
+
+def test_rows_walk_to_the_nodes_that_the_arrays_describe(backend):
+    X = table(np.random.default_rng(0), 200, list("cnNf"))
+    y = np.random.default_rng(1).normal(size=200)
+    tree = DecisionTreeRegressor(max_depth=6, backend=backend).fit(X, y)
+    view = tree.tree_
+    at = np.zeros(len(X), np.int64)
+    while (split := view.feature[at] >= 0).any():
+        x = X[np.arange(len(X)), np.maximum(view.feature[at], 0)]
+        left = np.where(np.isnan(x), view.missing_go_to_left[at] == 1, x <= view.threshold[at])
+        at = np.where(split, np.where(left, view.children_left[at], view.children_right[at]), at)
+    assert np.array_equal(view.apply(X), at)
+    assert np.array_equal(tree.apply(X), at)
+    assert np.array_equal(view.predict(X)[:, 0], tree.predict(X))
+    assert (view.decision_path(X) != tree.decision_path(X)).nnz == 0
+    with pytest.raises(ValueError, match="4 features"):
+        view.apply(X[:, :3])
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+def test_the_mean_of_a_forests_trees_is_the_forests_prediction(backend, kind):
+    X, y = IRIS
+    forest = kind(7, random_state=3, backend=backend, max_depth=4).fit(X, y)
+    method = "predict_proba" if hasattr(forest, "classes_") else "predict"
+    total = 0.0
+    for t, tree in enumerate(forest.estimators_):
+        total = total + getattr(tree, method)(X)  # in the forest's order
+        assert np.array_equal(tree.apply(X), forest.apply(X)[:, t])
+        assert np.array_equal(tree.tree_.value, TreeView(*(forest.forest_, t, None)).value)
+    assert np.array_equal(total / 7, getattr(forest, method)(X))
+    assert tree.get_params()["max_depth"] == 4
+    assert (tree.n_features_in_, tree.backend_) == (4, forest.backend_)
+
+
+def test_a_forests_trees_are_a_list_that_is_not_pickled():
+    forest = RandomForestClassifier(5, random_state=0, class_weight="balanced_subsample")
+    assert not hasattr(forest, "estimators_")
+    trees = forest.fit(*IRIS).estimators_
+    plain = len(pickle.dumps(forest))
+    assert (len(trees), type(trees)) == (5, list)
+    assert trees is forest.estimators_
+    assert trees[1] is trees[1] is trees[1:3][0] is trees[-4]
+    assert [t is trees[i] for i, t in enumerate(trees)] == [True] * 5
+    with pytest.raises(IndexError):
+        trees[5]
+    assert trees[0].forest_.leaf_sums is forest.forest_.leaf_sums
+    assert len(pickle.dumps(forest)) == plain
+    assert len(forest.set_params(n_estimators=3).fit(*IRIS).estimators_) == 3
+
+
+def test_a_forests_tree_is_an_estimator_of_its_own(tmp_path):
+    forest = RandomForestRegressor(3, random_state=0, max_depth=3, backend="numpy").fit(*DIABETES)
+    tree, X = forest.estimators_[2], DIABETES[0]
+    tree.save(tmp_path / "model")
+    for other in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(tree))):
+        assert np.array_equal(other.predict(X), tree.predict(X))
+    assert tree.fit(*DIABETES).forest_.n_trees == 1
+    assert len(forest.estimators_) == 3
+
+
+def test_importances_of_views_are_those_of_the_forest(backend):
+    for forest, data in (
+        (RandomForestClassifier(4, random_state=0, backend=backend), IRIS),
+        (RandomForestRegressor(4, random_state=0, backend=backend), DIABETES),
+        (RandomForestRegressor(4, random_state=0, backend=backend, criterion="poisson"), DIABETES),
+    ):
+        forest.fit(*data)
+        trees = [tree.tree_.compute_feature_importances() for tree in forest.estimators_]
+        # impurities are shares of floating point, gains are whole numbers
+        assert np.allclose(np.mean(trees, axis=0), forest.feature_importances_, 1e-9, 1e-12)
+
+
+def test_a_regression_forests_impurity_is_what_the_splits_explain():
+    X, y = tie_free()
+    forest = RandomForestRegressor(2, random_state=0, backend="numpy", max_depth=4).fit(X, y)
+    for tree in forest.estimators_:
+        view = tree.tree_
+        leaf, weight = view.feature < 0, view.weighted_n_node_samples
+        assert (view.impurity[leaf] == 0).all()
+        assert (view.impurity[~leaf] > 0).all()
+        # of the root: the variance of the leaves' means
+        value = view.value[leaf, 0, 0]
+        spread = np.cov(value, aweights=weight[leaf], ddof=0)
+        assert np.isclose(view.impurity[0], spread, rtol=1e-12)
+    assert CRITERIA[forest.criterion_].name == "squared_error"
+
+
+def test_graphviz_shows_our_trees(backend):
+    X, y = tie_free()
+    given = {"max_depth": 2, "random_state": 0}
+    for kind, other, target in (
+        (DecisionTreeClassifier, SklearnClassifier, y > np.median(y)),
+        (DecisionTreeRegressor, SklearnRegressor, y),
+    ):
+        ours = export_graphviz(kind(**given, backend=backend).fit(X, target), filled=True)
+        theirs = export_graphviz(other(**given).fit(X, target), filled=True)
+
+        def labels(text):
+            return sorted(line.split("label=")[1] for line in text.splitlines() if "<=" in line)
+
+        assert labels(ours) == labels(theirs)
+        assert len(labels(ours)) == 3
+
+
+def test_tools_of_scikit_learn_take_our_forests():
+    X, y = IRIS
+    forest = RandomForestClassifier(10, random_state=0, backend="numpy").fit(X, y)
+    found = permutation_importance(forest, X, y, n_repeats=2, random_state=0).importances_mean
+    assert found.argmax() in (2, 3)
+    calibrated = CalibratedClassifierCV(forest, cv=3).fit(X, y)
+    assert calibrated.score(X, y) > 0.9
+
+
+def test_a_decision_boundary_is_drawn():
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    from sklearn.inspection import DecisionBoundaryDisplay
+
+    matplotlib.use("Agg")
+    X, y = IRIS
+    forest = RandomForestClassifier(5, random_state=0, backend="numpy").fit(X[:, :2], y)
+    display = DecisionBoundaryDisplay.from_estimator(
+        forest, X[:, :2], response_method="predict", grid_resolution=20
+    )
+    assert display.response.shape == (20, 20)

@@ -1,0 +1,385 @@
+"""The command line, end to end: what it writes, prints, and refuses."""
+
+import inspect
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpuforest
+from gpuforest.data import libraries as engine
+from gpuforest.tools.cli import main
+from gpuforest.tools.cli.main import interrupt_after
+from gpuforest.tools.cli.options import ESTIMATORS, PREFIX, Kinds
+from gpuforest.tools.cli.train import run as train_run
+
+N = 120
+exactly = {} if pd.__version__ >= "3" else {"float_precision": "round_trip"}
+read_csv = partial(pd.read_csv, **exactly)
+COMMAND = [sys.executable, "-m", "gpuforest.cli"]
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """Files of one small table, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    frame = pd.DataFrame(X.copy(), columns=["a", "b", "c[0]"])
+    frame.loc[::7, "b"] = np.nan
+    frame["label"] = np.where(X[:, 0] > 0, "yes", "no")
+    frame["flag"] = X[:, 0] > 0
+    frame["amount"] = 3 * X[:, 0] + X[:, 1]
+    frame["w"] = rng.integers(1, 4, N)
+    frame.to_csv("data.csv", index=False)
+    return tmp_path
+
+
+def train(*arguments: str, target: str = "label") -> list[str]:
+    others = {"label", "flag", "amount", "w"} - {target, *arguments}
+    return [
+        *("train", "data.csv", "--target", target, "--drop", ",".join(sorted(others))),
+        *("--out", "model", "--n-estimators", "15", "--random-state", "3", *arguments),
+    ]
+
+
+def facts(capsys, *arguments: str, target: str = "label") -> dict:
+    assert main(train("--json", *arguments, target=target)) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    return json.loads(out)
+
+
+def test_trained_model_is_the_estimator_of_the_same_parameters(data, capsys):
+    found = facts(capsys, "--max-depth", "4", "--max-features", "0.7", "--no-bootstrap")
+    frame = read_csv("data.csv")
+    X = frame[["a", "b", "c[0]"]]
+    same = gpuforest.RandomForestClassifier(
+        n_estimators=15, max_depth=4, max_features=0.7, bootstrap=False, random_state=3
+    ).fit(X, frame["label"])
+    np.testing.assert_array_equal(gpuforest.load("model").forest_.nodes, same.forest_.nodes)
+    assert found["nodes"] == same.forest_.n_nodes
+    assert found["depth"] == same.forest_.depth <= 4
+    assert found["seed"] == 3
+    assert found["oob_score"] is None
+    assert found["importances"] == {
+        name: pytest.approx(value, rel=0, abs=0)
+        for name, value in zip(X.columns, same.feature_importances_, strict=True)
+    }
+
+
+def test_json_tells_all(data, capsys):
+    found = facts(capsys, "--test", "0.25")
+    assert found["task"] == "classification"
+    assert found["classes"] == ["no", "yes"]
+    assert (found["rows"], found["test_rows"], found["features"]) == (90, 30, 3)
+    assert found["trees"] == 15
+    assert 0.8 < found["oob_score"] <= 1
+    assert 0.8 < found["test_score"] <= 1
+    assert found["bytes"] == Path("model").stat().st_size
+    assert {"load", "binning", "growing", "out of bag", "saving"} <= set(found["seconds"])
+    assert sum(found["importances"].values()) == pytest.approx(1)
+    assert next(iter(found["importances"])) == "a"
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "estimator"),
+    [
+        ("label", "auto", "RandomForestClassifier"),
+        ("flag", "auto", "RandomForestClassifier"),
+        ("w", "auto", "RandomForestClassifier"),
+        ("w", "regression", "RandomForestRegressor"),
+        ("amount", "auto", "RandomForestRegressor"),
+    ],
+)
+def test_task_follows_the_target(data, capsys, target, task, estimator):
+    found = facts(capsys, "--task", task, target=target)
+    assert found["estimator"] == estimator == type(gpuforest.load("model")).__name__
+
+
+def test_tree_and_weights(data, capsys):
+    arguments = ["train", "data.csv", "--target", "label", "--drop", "flag", "--drop", "amount"]
+    arguments += ["--out", "model", "--model", "tree", "--weight", "w", "--json"]
+    assert main([*arguments, "--random-state", "3"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    frame = read_csv("data.csv")
+    same = gpuforest.DecisionTreeClassifier(random_state=3).fit(
+        frame[["a", "b", "c[0]"]], frame["label"], sample_weight=frame["w"]
+    )
+    assert found["trees"] == 1
+    np.testing.assert_array_equal(gpuforest.load("model").forest_.leaf_sums, same.forest_.leaf_sums)
+
+
+def test_test_file_may_order_its_columns_otherwise(data, capsys):
+    frame = read_csv("data.csv")
+    frame[["label", "c[0]", "b", "a"]].to_csv("test.csv", index=False)  # without the dropped
+    found = facts(capsys, "--test", "test.csv")
+    assert found["test_score"] == 1
+    frame.drop(columns="b").to_csv("test.csv", index=False)
+    assert main(train("--test", "test.csv")) == 2
+    assert "a column that is absent from the data: 'b'" in capsys.readouterr().err
+
+
+def test_a_score_that_does_not_exist_is_null(data, capsys):
+    read_csv("data.csv").head(1).to_csv("test.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # scikit-learn: R2 of one row is not defined
+        found = facts(capsys, "--test", "test.csv", target="amount")
+    assert found["test_score"] is None
+    assert found["test_rows"] == 1
+
+
+def test_summary_reads_well(data, capsys):
+    assert main(train("--test", "0.5")) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    for part in ("60 rows, 3 features", "2 classes: no, yes", "15 trees", "c[0]"):
+        assert part in out
+    assert re.search(r"^out-of-bag accuracy +[01]\.\d{4}$", out, re.MULTILINE)
+    assert re.search(r"^test accuracy +[01]\.\d{4} on 60 rows$", out, re.MULTILINE)
+
+
+def test_predictions_equal_the_model(data, capsys):
+    assert main(train()) == 0
+    model = gpuforest.load("model")
+    X = read_csv("data.csv")[["a", "b", "c[0]"]]
+    capsys.readouterr()
+
+    assert main(["predict", "model", "data.csv", "--proba"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "gpuforest: columns ignored: 'label', 'flag', 'amount', 'w'\n"
+    Path("stdout.csv").write_text(out)
+    assert main(["predict", "model", "data.csv", "--out", "p.csv", "--proba"]) == 0
+    assert main(["predict", "model", "data.csv", "--out", "p.parquet", "--proba"]) == 0
+    for got in (read_csv("stdout.csv"), read_csv("p.csv"), pd.read_parquet("p.parquet")):
+        assert got["prediction"].tolist() == model.predict(X).tolist()
+        proba = got[["probability_no", "probability_yes"]].to_numpy()
+        np.testing.assert_array_equal(proba, model.predict_proba(X))
+    assert sorted(p.name for p in data.iterdir() if p.name.startswith(".")) == []
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "pandas"])
+def test_strings_and_named_numbers_are_categories(data, capsys, monkeypatch, library):
+    monkeypatch.setattr(engine, "find_spec", lambda name: name == library or None)
+    frame = read_csv("data.csv")
+    frame["colour"] = np.where(frame["flag"], "red", None)
+    frame["month"] = np.arange(N) % 12
+    frame.drop(columns=["label", "flag"]).to_csv("data.csv", index=False)
+    arguments = ["train", "data.csv", "--target", "amount", "--categorical", "month"]
+    assert main([*arguments, "--out", "model", "--random-state", "0", "--test", "0.1"]) == 0
+    model = gpuforest.load("model")
+    assert model.feature_names_in_.tolist() == ["a", "b", "c[0]", "w", "colour", "month"]
+    assert model.forest_.edges.categories == {4: ("red",), 5: tuple(range(12))}
+    assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
+    found = model.predict(read_csv("data.csv")[model.feature_names_in_])
+    assert read_csv("p.csv")["prediction"].tolist() == found.tolist()
+    capsys.readouterr()
+    assert main(["inspect", "model"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^features +6, of which 2 categorical$", out, re.MULTILINE)
+    assert re.search(r"^categories +1 colour, 12 month$", out, re.MULTILINE)
+    assert main(["inspect", "model", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["categories"] == {"colour": 1, "month": 12}
+
+
+def test_boolean_classes_and_regression_predict(data, capsys):
+    assert main(train(target="flag")) == 0
+    assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
+    assert read_csv("p.csv")["prediction"].dtype == np.bool_
+    assert main(train(target="amount")) == 0
+    assert main(["predict", "model", "data.csv", "--out", "p.csv", "--n-jobs", "1"]) == 0
+    X = read_csv("data.csv")[["a", "b", "c[0]"]]
+    assert read_csv("p.csv")["prediction"].tolist() == (gpuforest.load("model").predict(X).tolist())
+
+
+def test_whole_numbers_beyond_float64(data, capsys):
+    frame = read_csv("data.csv")[["label"]].sort_values("label")
+    frame.assign(id=2**62 + 2**20 * np.arange(N)).to_csv("data.csv", index=False)
+    line = ["train", "data.csv", "--target", "label", "--out", "model", "--model", "tree"]
+    assert main([*line, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["importances"] == {"id": 1}
+    assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
+    assert read_csv("p.csv")["prediction"].tolist() == frame["label"].tolist()
+
+
+def test_every_parameter_is_an_option(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["train", "--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    for estimator in ESTIMATORS.values():
+        for name in inspect.signature(estimator).parameters.keys() - {"estimator"}:
+            assert f"--{name.replace('_', '-')}" in text
+
+
+def test_values_are_read_as_the_constraints_say():
+    kinds = Kinds(none=True, integer=True, real=True, words={"sqrt"})
+    assert [kinds(t) for t in ("None", "3", "0.5", "sqrt")] == [None, 3, 0.5, "sqrt"]
+    assert [type(kinds(t)) for t in ("1", "1.0")] == [int, float]
+    assert Kinds(literal=True)("{0: 1, 'b': 2.5}") == {0: 1, "b": 2.5}
+    assert Kinds(boolean=True, integer=True)("true") is True
+    with pytest.raises(Exception, match="'x' is not an integer, a number, sqrt or none"):
+        kinds("x")
+
+
+def test_all_cores_and_out_of_bag_by_default(data, capsys):
+    parameters = facts(capsys)["parameters"]
+    assert parameters["n_jobs"] == -1
+    assert parameters["oob_score"] is True
+    assert facts(capsys, "--no-oob-score", "--n-jobs", "1")["oob_score"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "no.csv", "--target", "y", "--out", "m"], "no.csv: no such file"),
+        (["train", "data.csv", "--target", "labl", "--out", "m"], "did you mean 'label'"),
+        (["train", "data.csv", "--target", "label", "--out", "no/m"], "no: no such directory"),
+        (["train", "data.csv", "--target", "label", "--out", "."], "is a directory"),
+        (
+            train("--categorical", "w,b"),
+            "--categorical: no feature of the name 'w'",
+        ),
+        (train("--n-estimators", "0"), "'n_estimators' parameter"),
+        (train("--criterion", "poisson"), "'criterion' parameter"),
+        (train("--backend", "abacus"), "backend='abacus'"),
+        (train("--model", "tree"), "--n-estimators is no option of a classification tree"),
+        (train("--test", "1.5"), "a fraction lies between 0 and 1"),
+        (train("--test", "0.001"), "leaves one side without rows"),
+        (train("--test", "no.csv"), "no.csv: no such file"),
+        (train("--task", "regression"), "y must hold real numbers"),
+        (["predict", "no-model", "data.csv"], "no-model"),
+        (["predict", "data.csv", "data.csv"], "data.csv"),
+        (["predict", ".", "data.csv"], "."),
+        (["predict", "empty", "data.csv"], "empty"),
+        (["predict", "data.csv", "data.csv", "--out", "p.txt"], "ends in .csv or .parquet"),
+    ],
+)
+def test_errors_are_one_line_and_status_2(data, capsys, arguments, message):
+    Path("empty").touch()
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("gpuforest: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert not Path("m").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "COMMAND"),
+        (["train"], "required"),
+        (train("--max-depth", "deep"), "'deep' is not an integer or none"),
+        (train("--colour", "red"), "unrecognized arguments"),
+    ],
+)
+def test_misuse_is_one_line_and_status_2(capsys, arguments, message):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith("gpuforest: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_damaged_models_and_other_data_are_refused(data, capsys):
+    assert main(train(target="amount")) == 0
+    whole = Path("model").read_bytes()
+    for size in (0, 7, 100, len(whole) // 2, len(whole) - 1):
+        Path("cut").write_bytes(whole[:size])
+        assert main(["predict", "cut", "data.csv"]) == 2
+    capsys.readouterr()
+    assert main(["predict", "model", "data.csv", "--proba"]) == 2
+    assert "--proba" in capsys.readouterr().err
+    pd.DataFrame({"a": [1], "b": [2]}).to_csv("other.csv", index=False)
+    assert main(["predict", "model", "other.csv"]) == 2
+    assert "a column that is absent from the data: 'c[0]'" in capsys.readouterr().err
+
+
+def test_a_defect_of_ours_keeps_its_traceback(data, monkeypatch):
+    monkeypatch.setitem(train_run.__globals__, "load_table", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(train())
+
+
+def test_warnings_are_one_line(data, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main(train("--n-estimators", "1")) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("gpuforest: warning: Some inputs do not have OOB scores")
+    assert err.count("\n") == 1
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"gpuforest {gpuforest.__version__}\n"
+
+
+def test_interrupt_is_quiet_and_leaves_no_file(data):
+    process = subprocess.Popen(
+        [*COMMAND, *train("--n-estimators", "1000000", "--backend", "numpy")],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    time.sleep(3)  # in the imports or in the growing: quiet in both
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[1] == "gpuforest: interrupted\n"
+    assert process.returncode == 130
+    assert [p.name for p in data.iterdir()] == ["data.csv"]
+
+
+def test_an_import_swallows_no_interrupt():
+    # shells start what runs in the background with interrupts ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    imports = interrupt_after()
+    imports.__enter__()
+    signal.raise_signal(signal.SIGINT)  # nothing that an import could swallow
+    with pytest.raises(KeyboardInterrupt):  # for who cannot wait
+        signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        imports.__exit__(None, None, None)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_reader_that_leaves_is_no_error(data, capsys):
+    assert main(train(target="amount")) == 0
+    many = pd.concat([read_csv("data.csv")] * 200)[["a", "b", "c[0]"]]
+    many.to_csv("many.csv", index=False)  # more output than a pipe holds
+    process = subprocess.Popen(
+        [*COMMAND, "predict", "model", "many.csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_progress_on_a_terminal(data, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    assert main(train()) == 0
+    assert "c[0]" in capsys.readouterr().out
+
+
+def test_options_and_arguments_do_not_collide():
+    assert " " in PREFIX  # no option of argparse's own can have such a name

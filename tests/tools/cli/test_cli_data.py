@@ -1,0 +1,349 @@
+"""What the command line reads: pipes, compressed files, folders; marks, dates and odd columns."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import gpuforest
+from gpuforest.data import files
+from gpuforest.data.frames import read_frame
+from gpuforest.tools.cli import main
+from gpuforest.tools.cli.files import names_of
+
+N = 60
+
+
+def table(**columns) -> str:
+    """CSV of columns; x and its label where they are not given."""
+    columns = {"x": [f"{i / N:.4f}" for i in range(N)], **columns}
+    columns.setdefault("y", ["no" if i < N // 2 else "yes" for i in range(N)])
+    lines = [
+        ",".join(columns),
+        *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text(table())
+    return tmp_path
+
+
+def train(*arguments: str) -> list[str]:
+    data = [] if arguments and arguments[0] in ("-", "fifo") else ["data.csv"]
+    return [
+        *("train", *data, *arguments, "--target", "y", "--out", "model", "--n-estimators", "9"),
+        *("--random-state", "0", "--backend", "numpy", "--no-oob-score"),
+    ]
+
+
+def facts(capsys, *arguments: str) -> dict:
+    assert main([*train(*arguments), "--json"]) == 0
+    found: dict = json.loads(capsys.readouterr().out)
+    return found
+
+
+def predicted(capsys, *arguments: str) -> list[list[str]]:
+    """The rows of the CSV that `predict` prints."""
+    assert main(["predict", *arguments, "--backend", "numpy"]) == 0
+    return [line.split(",") for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_named_pipe_gives_all_rows(folder, capsys):
+    text = table()
+    os.mkfifo("fifo")
+    writer = threading.Thread(target=lambda: Path("fifo").write_text(text))
+    writer.start()
+    assert facts(capsys, "fifo")["rows"] == N
+    writer.join()
+
+
+def test_a_shell_pipe_gives_all_rows(folder):
+    many = "x,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20_000))  # more than a pipe holds
+    Path("many.csv").write_text(many)
+    script = (
+        "import sys; from gpuforest.data.frames import read_frame; "
+        "print(len(read_frame(sys.argv[1])))"
+    )
+    found = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -c "{script}" <(cat many.csv)'],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "20000\n"
+
+
+def test_a_closed_standard_input(folder, capsys, monkeypatch):
+    assert main(train()) == 0
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["predict", "model", "-"]) == 2
+    assert "-: standard input is closed" in capsys.readouterr().err
+    assert len(predicted(capsys, "model", "data.csv")) == N + 1
+
+
+def test_standard_input(folder, capsys, monkeypatch):
+    def stdin(content: bytes) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    stdin(table().encode())
+    assert facts(capsys, "-")["rows"] == N
+    stdin(gzip.compress(table().encode()))
+    assert len(predicted(capsys, "model", "-")) == N + 1
+    parquet.write_table(read_frame("data.csv").to_native(), "data.parquet")
+    stdin(Path("data.parquet").read_bytes())
+    assert len(predicted(capsys, "model", "-")) == N + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        ("data.csv.gz", gzip.compress),
+        ("data.csv.bz2", bz2.compress),
+        ("data.csv.xz", lzma.compress),
+        ("data.csv.zst", lambda b: pa.compress(b, "zstd", asbytes=True)),
+    ],
+)
+def test_compressed_files(folder, name, pack):
+    whole = pack(table().encode())
+    Path(name).write_bytes(whole)
+    assert read_frame(name).rows() == read_frame("data.csv").rows()
+    Path("other").write_bytes(whole)  # the name need not say it
+    assert len(read_frame("other")) == N
+    Path(name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises((ValueError, OSError), match=r"data.csv|[Zz][Ss][Tt][Dd]|end"):
+        read_frame(name)
+    Path(name).write_text(table())
+    with pytest.raises(ValueError, match=f"{name} is no whole .* file"):
+        read_frame(name)
+
+
+def test_a_long_pipe_goes_to_a_temporary_file(folder, monkeypatch):
+    monkeypatch.setattr(files, "IN_MEMORY", 10)
+    os.mkfifo("fifo")
+    writer = threading.Thread(target=lambda: Path("fifo").write_text(table()))
+    writer.start()
+    assert len(read_frame("fifo")) == N
+    writer.join()
+
+
+def parts(folder: str, *names: str) -> None:
+    for i, name in enumerate(names):
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(pa.table({"a": [i, i + 1], "b": ["u", None]}), path)
+
+
+def test_folders_and_patterns_of_parquet_files(folder):
+    parts("set", "part-1.parquet", "part-2.PARQUET", "_temporary/part-3.parquet")
+    Path("set/_SUCCESS").touch()
+    Path("set/notes.txt").touch()
+    expected = {"a": [0, 1, 1, 2], "b": ["u", None] * 2}
+    for path in ("set", "set/part-*.[pP]*"):
+        assert read_frame(path).to_dict(as_series=False) == expected
+    with pytest.raises(ValueError, match=r"set/\*: several files .* set/_SUCCESS is none"):
+        read_frame("set/*")
+    with pytest.raises(FileNotFoundError, match=r"set/\*.csv: no such file"):
+        read_frame("set/*.csv")
+    Path("empty").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"empty is a directory, .* no Parquet files"):
+        read_frame("empty")
+
+
+def test_partitions_are_columns(folder):
+    parts("set", "year=2019/kind=x/1.parquet", "year=2020/kind=y/1.parquet")
+    found = read_frame("set").to_dict(as_series=False)
+    assert found["year"] == [2019, 2019, 2020, 2020]
+    assert found["kind"] == ["x", "x", "y", "y"]
+    assert read_frame("set", text=["year"])["year"].to_list() == ["2019"] * 2 + ["2020"] * 2
+
+
+@pytest.mark.parametrize(
+    ("path", "columns"),
+    [
+        ("run=3/set", ["a", "b", "year"]),  # a folder of one file
+        ("run=3/set/year=*/1.parquet", ["a", "b", "year"]),
+        ("run=3/**/*.parquet", ["a", "b", "year"]),
+        ("run=3/set/year=2020", ["a", "b"]),  # what is spelt out is no column
+        ("run=3/set/year=2020/*.parquet", ["a", "b"]),
+        ("run=3/set/year=2020/1.parquet", ["a", "b"]),
+    ],
+)
+def test_partitions_are_folders_that_are_found(folder, path, columns):
+    parts("run=3/set", "year=2020/1.parquet")
+    for given in (path, str(folder / path)):
+        assert read_frame(given).columns == columns
+
+
+def test_partitions_that_the_files_hold_too(folder):
+    parts("set", "a=7/1.parquet", "a=8/1.parquet")
+    assert read_frame("set").to_dict(as_series=False) == {"a": [0, 1, 1, 2], "b": ["u", None] * 2}
+
+
+def test_parquet_files_that_do_not_fit_together(folder):
+    parts("set", "1.parquet")
+    parquet.write_table(pa.table({"a": [1], "c": ["u"]}), "set/2.parquet")
+    with pytest.raises(ValueError, match=r"2.parquet has other columns than .*: 'b', 'c'"):
+        read_frame("set")
+    parquet.write_table(pa.table({"a": ["text"], "b": ["u"]}), "set/2.parquet")
+    with pytest.raises(ValueError, match="set: the files do not fit together"):
+        read_frame("set")
+
+
+def test_a_category_of_strings_that_look_like_numbers(folder, capsys):
+    codes = ["007" if i % 2 else ("A1", "08")[i % 4 == 0] for i in range(N)]
+    Path("data.csv").write_text(table(code=codes))
+    assert main(train()) == 0
+    model = gpuforest.load("model")
+    assert model.forest_.edges.categories == {1: ("007", "08", "A1")}
+    Path("new.csv").write_text("x,code\n0.9,007\n0.1,08\n")
+    capsys.readouterr()
+    assert predicted(capsys, "model", "new.csv") == [["prediction"], ["yes"], ["no"]]
+
+
+def test_text_in_a_column_of_numbers_is_named(folder, capsys):
+    assert main(train()) == 0
+    Path("new.csv").write_text("x\n0.9\nn.a.\n")
+    capsys.readouterr()
+    assert main(["predict", "model", "new.csv", "--backend", "numpy"]) == 2
+    err = capsys.readouterr().err
+    assert "column 'x' held numbers in training, and is text here because of some of" in err
+    assert "'n.a.'" in err
+    assert len(predicted(capsys, "model", "new.csv", "--missing", "n.a.")) == 3
+
+
+def test_a_second_column_of_the_targets_name(folder, capsys):
+    Path("data.csv").write_text("x,y,y\n1,0,0\n2,1,1\n")
+    assert main(train()) == 2
+    assert "several columns of one name: 'y'" in capsys.readouterr().err
+
+
+def test_an_index_that_pandas_wrote(folder, capsys):
+    lines = [f"{i - 1 if i else ''},{line}" for i, line in enumerate(table().splitlines())]
+    Path("data.csv").write_text("\n".join(lines))
+    found = facts(capsys)
+    assert found["features"] == 1
+    assert found["notes"] == ["column 'Unnamed: 0', an index that pandas wrote, is left out"]
+    assert len(predicted(capsys, "model", "data.csv")) == N + 1
+
+
+def test_a_target_with_gaps(folder, capsys):
+    Path("data.csv").write_text(table(y=["", *(i // 30 for i in range(1, N))]))
+    assert main(train()) == 2
+    assert "--drop-missing-target leaves these rows out" in capsys.readouterr().err
+    found = facts(capsys, "--drop-missing-target", "--test", "0.2")
+    assert found["classes"] == [0, 1]  # whole numbers, as in the file
+    assert found["rows"] + found["test_rows"] == N - 1
+    assert found["notes"] == ["1 of 60 rows have no 'y' and are left out"]
+    Path("data.csv").write_text(table(y=[""] * N))
+    assert main(train("--drop-missing-target")) == 2
+    assert "the target 'y' is missing in all rows" in capsys.readouterr().err
+
+
+def test_zero_and_one_with_a_point_are_classes(folder, capsys):
+    Path("data.csv").write_text(table(y=[f"{i // 30}.0" for i in range(N)]))
+    found = facts(capsys)
+    assert found["task"] == "classification"
+    assert found["classes"] == [0.0, 1.0]
+
+
+def test_blanks_and_commas_in_lists(folder, capsys):
+    assert names_of(["a, b", ' c ,"d, e",']) == ["a", "b", "c", "d, e"]
+    Path("data.csv").write_text(table(a=[1] * N, b=[2] * N).replace("x,a,b,y", "x,a, b,y"))
+    assert facts(capsys, "--drop", "a, b")["features"] == 1
+    assert facts(capsys, "--drop", "a", "--categorical", "b")["categories"] == {"b": 1}
+    assert names_of(['"c\nd",e']) == ["c\nd", "e"]
+    assert main(train("--drop", "c\nd")) == 2
+    assert "is no list of names: commas stand between them" in capsys.readouterr().err
+
+
+def test_marks_are_kept_with_the_model(folder, capsys):
+    x = ['"1.000,5"' if i % 2 else '"-,5 €"' for i in range(N)]
+    Path("data.csv").write_text(table(x=x, y=[i % 2 for i in range(N)], z=["n.a."] * N))
+    marks = ["--decimal", ",", "--thousands", ".", "--units", "€", "--missing", "n.a.,-"]
+    assert facts(capsys, *marks)["categories"] == {}
+    model = gpuforest.load("model")
+    assert model.source_ == {
+        "target": "y",
+        "decimal": ",",
+        "thousands": ".",
+        "missing": ["n.a.", "-"],
+        "units": "€",
+    }
+    Path("new.csv").write_text('x,z\n"1.000,5",n.a.\n"-0,5",-\n')
+    assert predicted(capsys, "model", "new.csv") == [["prediction"], ["1"], ["0"]]
+    Path("new.csv").write_text("x,z\n1000.5,\n-0.5,\n")  # written otherwise: say so
+    assert main(["predict", "model", "new.csv"]) == 2
+    assert "--decimal, --thousands" in capsys.readouterr().err
+    english = ["--decimal", ".", "--thousands", ","]
+    assert predicted(capsys, "model", "new.csv", *english) == [["prediction"], ["1"], ["0"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--decimal", "--"], "expected one argument"),
+        (["--decimal", "1"], "--decimal '1': one character that is part of no number"),
+        (["--decimal", ",", "--thousands", ","], "--decimal and --thousands are both ','"),
+        (["--units=-"], "--units '-': '-' may be part of a number"),
+        (["--dates", "y"], "--dates y: this column is the target"),
+        (["--dates", "when"], "--dates: no feature of the name 'when'"),
+        (["--dates", "x"], "is no date; write it as 2020-12-31 or"),
+        (["--dates", "x", "--date-format", "%d.%m.%Y"], "it is not of the form '%d.%m.%Y'"),
+    ],
+)
+def test_marks_that_cannot_be(folder, capsys, options, message):
+    try:
+        status = main(train(*options))
+    except SystemExit as exit:  # of the parser
+        status = exit.code
+    assert status == 2
+    assert message in capsys.readouterr().err
+
+
+def test_dates_are_numbers_where_asked(folder, capsys):
+    when = [f"{1 + i % 28:02d}.{1 + i // 30:02d}.2021" for i in range(N)]
+    Path("data.csv").write_text(table(x=[0] * N, when=when))
+    found = facts(capsys, "--dates", "when", "--date-format", "%d.%m.%Y")
+    parts = ["when_year", "when_month", "when_weekday", "when_seconds"]
+    assert gpuforest.load("model").feature_names_in_.tolist() == ["x", *parts]
+    assert found["categories"] == {}
+    Path("new.csv").write_text("x,when\n0,05.01.2021\n0,05.02.2021\n")
+    assert predicted(capsys, "model", "new.csv") == [["prediction"], ["no"], ["yes"]]
+
+
+def test_nearly_numbers_and_categories_are_said(folder, capsys):
+    age = ["-" if i % 9 == 0 else i for i in range(N)]
+    Path("data.csv").write_text(table(colour=["red", "blue"] * (N // 2), age=age))
+    assert main(train()) == 0
+    out, err = capsys.readouterr()
+    assert "categories" in out
+    assert "2 colour, " in out
+    assert "gpuforest: column 'age' is nearly all numbers" in err
+    assert facts(capsys, "--missing=-")["categories"] == {"colour": 2}
+
+
+def test_many_columns_are_read_in_few_calls(folder, monkeypatch):
+    n = 3000
+    rows = [",".join(f"c{i}" for i in range(n)), *(",".join(["0.5", "x", "1"] * (n // 3)),) * 2]
+    Path("wide.csv").write_text("\n".join(rows))
+    calls = []
+    import pyarrow.compute as pc
+
+    cast = pc.cast
+    monkeypatch.setattr(pc, "cast", lambda *a, **k: calls.append(1) or cast(*a, **k))
+    assert read_frame("wide.csv").shape == (2, n)
+    assert len(calls) < 10

@@ -1,0 +1,182 @@
+"""What the command line writes, and where; and what it shows of names that steer a terminal."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from gpuforest import RandomTreesEmbedding
+from gpuforest.tools.cli import main
+from gpuforest.tools.cli.output import printable
+
+COMMAND = [sys.executable, "-m", "gpuforest.cli"]
+QUICK = ["--backend", "numpy", "--random-state", "0"]
+ROWS = [f"{i:03d},{i / 40},{'yes' if i < 20 else 'no'}" for i in range(40)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text("\n".join(["id,x,y", *ROWS]) + "\n")
+    train("--drop", "id")
+    return tmp_path
+
+
+def train(*arguments: str, status: int = 0) -> None:
+    line = ["train", "data.csv", "--target", "y", "--out", "model", "--model", "tree"]
+    assert main([*line, *QUICK, *arguments]) == status
+
+
+def predict(*arguments: str) -> int:
+    return main(["predict", "model", "data.csv", "--backend", "numpy", *arguments])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "data.csv", "--target", "y", "--out", "data.csv"],
+        ["train", "data.csv", "--target", "y", "--out", "./link"],
+        ["train", "data.csv", "--target", "y", "--out", "test.csv", "--test", "test.csv"],
+        ["predict", "model", "data.csv", "--out", "data.csv"],
+        ["predict", "model", "data.csv", "--out", "link"],
+        ["predict", "model", "data.csv", "--out", "model"],
+        ["plot", "importances", "model", "--out", "model"],
+    ],
+)
+def test_no_input_is_overwritten(folder, capsys, arguments):
+    Path("link").symlink_to("data.csv")
+    Path("test.csv").write_bytes(Path("data.csv").read_bytes())
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main(arguments) == 2
+    assert "which is read: choose another" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_model_may_be_trained_again(folder):
+    train()
+
+
+def test_predictions_go_to_standard_output_by_any_name(folder):
+    line = [*COMMAND, "predict", "model", "data.csv", "--backend", "numpy"]
+    whole = subprocess.run(line, capture_output=True, check=True).stdout
+    assert whole.startswith(b"prediction\nyes\n")
+    found = subprocess.run([*line, "--out", "/dev/stdout"], capture_output=True, check=True)
+    assert found.stdout == whole
+    with Path("redirected").open("wb") as file:
+        subprocess.run([*line, "--out", "/dev/stdout"], stdout=file, check=True)
+    assert Path("redirected").read_bytes() == whole
+
+
+def test_a_pipe_is_written_to_and_stays_one(folder, capsys):
+    os.mkfifo("fifo")
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(Path("fifo").read_text()))
+    reader.start()
+    assert predict("--out", "fifo") == 0
+    reader.join()
+    assert read[0].splitlines() == ["prediction", *(row.split(",")[2] for row in ROWS)]
+    assert Path("fifo").is_fifo()
+
+
+def test_a_device_is_written_to_and_stays_one(folder, capsys):
+    assert predict("--out", os.devnull) == 0
+    assert Path(os.devnull).is_char_device()
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet", "p.svg"])
+def test_a_file_that_is_replaced_keeps_its_mode(folder, name):
+    Path(name).touch(0o600)
+    if name.endswith("svg"):
+        assert main(["plot", "tree", "model", "--out", name]) == 0
+    else:
+        assert predict("--out", name) == 0
+    assert Path(name).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_takes_the_place_of_a_link_to_itself(folder):
+    Path("p.csv").symlink_to("p.csv")
+    assert predict("--out", "p.csv") == 0
+    assert Path("p.csv").read_text().startswith("prediction\n")
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+def test_columns_kept_beside_the_predictions(folder, capsys, name):
+    assert predict("--keep", "id, x", "--keep", "y", "--out", name) == 0
+    if name.endswith("csv"):
+        lines = Path(name).read_text().splitlines()
+        assert lines[0] == "id,x,y,prediction"
+        assert lines[1:] == [f"{row},{row.split(',')[2]}" for row in ROWS]  # 007 stays 007
+    else:
+        found = parquet.read_table(name).to_pydict()
+        assert found["id"] == [row[:3] for row in ROWS]
+        assert found["x"] == [i / 40 for i in range(40)]
+    assert "columns ignored" not in capsys.readouterr().err
+
+
+def test_columns_that_cannot_be_kept(folder, capsys):
+    assert predict("--keep", "name") == 2
+    assert "no column 'name'" in capsys.readouterr().err
+    Path("data.csv").write_text("x,prediction\n1,2\n")
+    assert predict("--keep", "prediction") == 2
+    assert "a column of the name 'prediction' too; rename it" in capsys.readouterr().err
+    Path("data.csv").write_text("x,probability_yes\n1,2\n")
+    assert predict("--keep", "probability_yes", "--proba") == 2
+    assert "a column of the name 'probability_yes' too; rename it" in capsys.readouterr().err
+    assert predict("--keep", "probability_yes") == 0
+    assert predict("--keep", "x", "--dates", "x") == 2
+    assert "--keep x: it is read as a date; keep x_seconds" in capsys.readouterr().err
+
+
+def test_kept_ids_of_a_header_with_blanks(folder, capsys):
+    Path("data.csv").write_text("id, code ,x\n000,00,0.5\n")
+    assert predict("--keep", "code, id") == 0
+    assert capsys.readouterr().out == "code,id,prediction\n00,000,no\n"
+
+
+def test_an_embedding_predicts_nothing(folder, capsys):
+    X = pa.table({"x": range(9)})
+    RandomTreesEmbedding(2, random_state=0, backend="numpy").fit(X).save("model")
+    for arguments in ([], ["--proba"]):
+        assert predict(*arguments) == 2
+        assert "a RandomTreesEmbedding predicts nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["extra_trees", "bagging", "adaboost"])
+def test_other_models(folder, capsys, model):
+    line = ["train", "data.csv", "--target", "y", "--drop", "id", "--out", "m", "--json", *QUICK]
+    options = [] if model == "adaboost" else ["--no-oob-score"]
+    line += ["--model", model, "--n-estimators", "4", "--max-depth", "2", *options]
+    assert main(line) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["estimator"].startswith(("ExtraTrees", "Bagging", "AdaBoost"))
+    assert 0 < found["trees"] <= 4
+    assert found["depth"] <= 2
+    assert main(["predict", "m", "data.csv", "--backend", "numpy"]) == 0
+
+
+def test_options_of_adaboosts_trees_leave_their_depth(folder, capsys):
+    line = ["train", "data.csv", "--target", "y", "--drop", "id", "--out", "m", "--json", *QUICK]
+    assert main([*line, "--model", "adaboost", "--criterion", "entropy"]) == 0
+    assert json.loads(capsys.readouterr().out)["depth"] == 1
+
+
+def test_printed_names_steer_no_terminal(folder, capsys):
+    assert printable("a\x1b[31m\tb\n\x9b\u202e") == "a\\x1b[31m\tb\n\\x9b\\u202e"
+    header = "id\x1b]0;gone\x07,x\x1b[2J,y"
+    Path("data.csv").write_text("\n".join([header, *ROWS]) + "\n")
+    train()
+    train("--model", "forest", "--target", "\x1b[2J", status=2)
+    assert predict() == 0
+    for arguments in ([], ["--tree", "0"], *(["--tree", "0", "--as", f] for f in ("rules", "dot"))):
+        assert main(["inspect", "model", *arguments]) == 0
+    assert predict("--out", "\x1b[2J.csv") == 0
+    assert main(["plot", "tree", "model", "--out", "\x1b[2J.svg"]) == 0
+    out, err = capsys.readouterr()
+    assert "\\x1b" in out
+    assert not {"\x1b", "\x07"} & {*out, *err}

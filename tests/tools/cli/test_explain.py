@@ -1,0 +1,96 @@
+"""The command `explain`: SHAP values of a file's rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpuforest
+from gpuforest import RandomForestClassifier, RandomForestRegressor
+from gpuforest.tools.cli import main
+
+FOREST = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "backend": "numpy", "n_jobs": 1}
+
+
+@pytest.fixture
+def X(tmp_path, monkeypatch):
+    """A file of data in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    frame.assign(id=np.arange(40)).to_csv("data.csv", index=False)
+    return frame
+
+
+def explain(*arguments):
+    return main(["explain", "model", "data.csv", "--backend", "numpy", *arguments])
+
+
+def test_a_regression(X, capsys):
+    model = RandomForestRegressor(**FOREST).fit(X, X["a"])
+    model.save("model")
+    assert explain("--out", "why.csv") == 0
+    out, error = capsys.readouterr()
+    assert "40 explanations written to why.csv" in out
+    assert "columns ignored: 'id'" in error
+    found = np.genfromtxt("why.csv", delimiter=",", names=True)
+    assert found.dtype.names == ("a", "b", "expected_value")
+    assert np.array_equal(np.stack([found["a"], found["b"]], axis=1), model.shap_values(X))
+    assert (found["expected_value"] == model.expected_value_).all()
+
+
+def test_classes_to_standard_output(X, capsys):
+    model = RandomForestClassifier(**FOREST).fit(X, np.where(X["a"] > 0, "yes", "no"))
+    model.save("model")
+    assert explain() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "a_no,b_no,expected_value_no,a_yes,b_yes,expected_value_yes"
+    found = np.array([line.split(",") for line in lines[1:]], float)
+    assert np.array_equal(found[:, 3:5], model.shap_values(X)[:, :, 1])
+    total = found[:, 3:].sum(axis=1)
+    np.testing.assert_allclose(total, model.predict_proba(X)[:, 1], atol=1e-12)
+
+
+def test_names_that_collide(X, capsys):
+    X = X.rename(columns={"b": "expected_value"})
+    X.to_csv("data.csv", index=False)
+    RandomForestRegressor(**FOREST).fit(X, X["a"]).save("model")
+    assert explain() == 2
+    assert "a feature has the name expected_value: rename it" in capsys.readouterr().err
+
+
+def test_a_model_without_explanations(X, capsys):
+    gpuforest.RandomTreesEmbedding(2, backend="numpy").fit(X).save("model")
+    assert explain() == 2
+    assert "a RandomTreesEmbedding predicts nothing" in capsys.readouterr().err
+
+
+def test_a_background(X, capsys):
+    model = RandomForestRegressor(**FOREST).fit(X, X["a"])
+    model.save("model")
+    X.iloc[:7].assign(c="other").to_csv("typical.csv", index=False)
+    assert explain("--background", "typical.csv", "--out", "why.csv") == 0
+    found = pd.read_csv("why.csv")
+    assert np.array_equal(found[["a", "b"]], model.shap_values(X, background=X.iloc[:7]))
+    assert (found["expected_value"] == model.expected_value(X.iloc[:7])).all()
+    assert explain("--background", "typical.csv", "--out", "typical.csv") == 2
+    assert "typical.csv" in capsys.readouterr().err
+    assert len(pd.read_csv("typical.csv")) == 7
+
+
+def test_backgrounds_that_are_refused(X, capsys):
+    RandomForestRegressor(**FOREST).fit(X, X["a"]).save("model")
+    X[["a"]].to_csv("narrow.csv", index=False)
+    X[:0].to_csv("empty.csv", index=False)
+    X.assign(b="text").to_csv("text.csv", index=False)
+    for name, error in (
+        ("narrow.csv", "--background: the model needs a column that is absent from the data: 'b'"),
+        ("empty.csv", "--background: empty.csv has no rows"),
+        ("text.csv", "--background: column 'b' held numbers in training"),
+        ("none.csv", "none.csv: no such file"),
+    ):
+        assert explain("--background", name) == 2
+        out, said = capsys.readouterr()
+        assert error in said, said
+        assert said.count("\n") == 1
+        assert not out
+    with pytest.raises(SystemExit):
+        explain("--background")

@@ -1,0 +1,129 @@
+"""`gpuforest export`: each kind is the file that Python writes, whole or not there."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from exported import ROWS, X, categorical, model
+
+import gpuforest as gf
+from gpuforest.tools.cli.main import main
+
+NAMES = {"forest": "strings", "boosted": "boosted two", "numbers": "numbers"}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The working directory, with model files."""
+    monkeypatch.chdir(tmp_path)
+    for name, kind in NAMES.items():
+        model(kind).save(name)
+    categorical("forest").save("categories")
+    return tmp_path
+
+
+def exported(capsys, kind, name, *options):
+    """The file that the command writes."""
+    assert main(["export", kind, name, "--out", "written", *options]) == 0
+    assert capsys.readouterr().out == f"{kind} written to written\n"
+    return gf.load(name), "written"
+
+
+@pytest.mark.parametrize("options", [[], ["--dtype", "float64", "--ml-version", "5"]])
+def test_onnx(here, capsys, options):
+    pytest.importorskip("onnx")
+    fitted, _ = exported(capsys, "onnx", "forest", *options)
+    more = {"dtype": "float64", "ml_version": 5} if options else {}
+    assert (here / "written").read_bytes() == fitted.to_onnx(**more).SerializeToString()
+
+
+def test_treelite(here, capsys):
+    treelite = pytest.importorskip("treelite")
+    fitted, path = exported(capsys, "treelite", "numbers")
+    found = treelite.gtil.predict(treelite.Model.deserialize(path), ROWS)
+    assert np.array_equal(found.ravel(), fitted.predict(ROWS))
+
+
+def test_c(here, capsys):
+    fitted, _ = exported(capsys, "c", "forest", "--dtype", "float32", "--name", "iris")
+    assert (here / "written").read_text() == gf.export_c(fitted, dtype="float32", name="iris")
+
+
+def test_sklearn(here, capsys):
+    fitted, _ = exported(capsys, "sklearn", "forest")
+    found = pickle.loads((here / "written").read_bytes())
+    assert type(found).__module__.startswith("sklearn.")
+    rows = X.astype(np.float32)
+    assert np.array_equal(found.predict_proba(rows), fitted.predict_proba(rows))
+
+
+@pytest.mark.parametrize(
+    ("kind", "function"),
+    [
+        ("text", gf.export_text),
+        ("rules", gf.export_rules),
+        ("python", gf.export_python),
+        ("dot", gf.export_graphviz),
+    ],
+)
+@pytest.mark.parametrize("name", ["forest", "boosted"])
+def test_one_tree(here, capsys, kind, function, name):
+    fitted, _ = exported(capsys, kind, name, "--tree", "2")
+    assert (here / "written").read_text() == str(function(fitted, 2))
+    fitted, _ = exported(capsys, kind, name)
+    first = None if (kind, name) == ("python", "boosted") else 0
+    assert (here / "written").read_text() == str(function(fitted, first))
+    if kind in ("text", "dot"):
+        exported(capsys, kind, name, "--max-depth", "1")
+        assert (here / "written").read_text() == str(function(fitted, 0, max_depth=1))
+
+
+def test_inspect_prints_the_same_tree(here, capsys):
+    for kind in ("text", "rules", "python", "dot"):
+        exported(capsys, kind, "forest", "--tree", "1")
+        assert main(["inspect", "forest", "--tree", "1", "--as", kind]) == 0
+        assert capsys.readouterr().out == (here / "written").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["c", "absent", "--out", "new"], "absent: No such file or directory"),
+        (["c", "forest", "--out", "no/new"], "no: no such directory"),
+        (["c", "forest", "--out", "forest"], "--out forest is the file forest, which is read"),
+        (["c", "forest", "--out", "new", "--name", "int"], "is no name of a function in C"),
+        (["text", "forest", "--out", "new", "--tree", "99"], "tree 99 does not exist"),
+        (["dot", "forest", "--out", "new", "--max-depth", "-1"], "max_depth"),
+        (["sklearn", "categories", "--out", "new"], "no categorical features"),
+        (["pmml", "forest", "--out", "new"], "invalid choice: 'pmml'"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing(here, capsys, arguments, words):
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
+    try:
+        status = main(["export", *arguments])
+    except SystemExit as error:
+        status = error.code
+    said = capsys.readouterr().err
+    assert status == 2
+    assert words in said
+    assert said.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == before
+
+
+def test_a_failing_export_keeps_the_file_that_was_there(here, capsys, monkeypatch):
+    (here / "old").write_text("kept")
+    monkeypatch.setitem(sys.modules, "treelite.model_builder", None)
+    assert main(["export", "treelite", "forest", "--out", "old"]) == 2
+    assert "pip install 'gpuforest[treelite]'" in capsys.readouterr().err
+
+    def half(*_, **__):
+        yield "half of"
+        raise ValueError("no more")
+
+    monkeypatch.setattr("gpuforest.tools.cli.inspect.tree_lines", half)
+    assert main(["export", "text", "forest", "--out", "old"]) == 2
+    assert capsys.readouterr().err == "gpuforest: no more\n"
+    assert (here / "old").read_text() == "kept"
+    assert not list(here.glob(".gpuforest-*"))

@@ -1,0 +1,324 @@
+"""What is shown of a model: its summary, and trees as text that leads rows as they do."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import array_api_compat.numpy as xp
+import numpy as np
+import pandas as pd
+import pytest
+from engine import table
+
+import gpuforest
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.nodes import LEAF_WORD, is_leaf, pack_splits
+from gpuforest.engine.target import TargetCoding
+from gpuforest.explain.paths import subtree_sizes, tree_depths
+from gpuforest.export.text import export_text, tree_lines
+from gpuforest.tools.cli import main
+
+N = 150
+NAMES = ["a", "b c", "n", "d[0]"]
+
+
+def data():
+    """A frame with missing values, classes and numbers of its rows."""
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(table(rng, N, list("cfnN"), np.float64), columns=NAMES)
+    y = 3 * (X["a"] > 0) + X["n"].isna() + rng.normal(size=N) / 3
+    return X, np.array(["low", "mid", "high"])[np.digitize(y, [0.5, 2.5])], y
+
+
+@pytest.fixture
+def forest(tmp_path, monkeypatch):
+    """A saved forest of classes, `model`, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    X, labels, _ = data()
+    model = RandomForestClassifier(25, max_depth=5, oob_score=True, random_state=9, backend="numpy")
+    model.fit(X, labels).save("model")
+    return model
+
+
+def follows(X: pd.DataFrame, way: str) -> np.ndarray:
+    """Which rows take a way that the text shows, bool[N]."""
+    name, sign, rest = re.fullmatch(r"(.+?) (<=|>|is) (.+)", way).groups()
+    x = X[name].to_numpy()
+    if sign == "is":
+        return np.isnan(x) == (rest == "missing")
+    threshold, _, missing = rest.partition(" or ")
+    found = x <= float(threshold) if sign == "<=" else x > float(threshold)
+    return found | (np.isnan(x) & (missing == "missing"))
+
+
+def leaves_of(text: str, X: pd.DataFrame) -> list[tuple[str, np.ndarray]]:
+    """Each leaf of the text, and the rows that its ways lead there."""
+    ways, leaves = [], []
+    for line in text.splitlines():
+        depth = line.count("|   ")
+        said = line[4 * depth :]
+        rows = np.logical_and.reduce([np.ones(len(X), bool), *ways[:depth]])
+        if said.startswith(("class: ", "value: ")):
+            leaves.append((said, rows))
+        else:
+            ways[depth:] = [follows(X, said)]
+    return leaves
+
+
+@pytest.mark.parametrize("tree", [0, 24])
+def test_text_leads_rows_as_the_tree_does(forest, tree):
+    X, _, _ = data()
+    single = forest.apply(X)[:, tree]
+    leaves = leaves_of(export_text(forest, tree), X)
+    begin, end = forest.forest_.tree_offsets[tree : tree + 2]
+    assert len(leaves) == is_leaf(forest.forest_.nodes[begin:end]).sum()
+    assert np.array_equal(sum(rows.astype(int) for _, rows in leaves), np.ones(N))
+    for _, rows in leaves:
+        assert len(set(single[rows])) <= 1
+
+
+def test_leaves_tell_classes_and_their_weights():
+    X, labels, _ = data()
+    model = DecisionTreeClassifier(max_depth=3).fit(X, labels)
+    for said, rows in leaves_of(export_text(model), X):
+        classes, counts = np.unique(labels[rows], return_counts=True)
+        found = ", ".join(f"{c}: {n}" for c, n in zip(classes, counts, strict=True))
+        assert said == f"class: {classes[np.argmax(counts)]} ({found})"
+
+
+def test_leaves_tell_values_that_read_back_the_same():
+    X, _, y = data()
+    model = DecisionTreeRegressor(max_depth=4).fit(X, y)
+    expected = model.predict(X)
+    for said, rows in leaves_of(export_text(model), X):
+        value, weight = re.fullmatch(r"value: (\S+) \(weight: (\d+)\)", said).groups()
+        assert set(expected[rows]) == {float(value)}
+        assert int(weight) == rows.sum()
+
+
+def test_text_reads_well():
+    nan = np.nan
+    X = [[0.0, 1.0], [0.5, 1.0], [2.0, nan], [2.0, 3.0]]
+    model = DecisionTreeClassifier().fit(X, ["no", "no", "yes", "may be"])
+    assert export_text(model) == (
+        "feature_0 <= 1.25\n"
+        "|   class: no (no: 2)\n"
+        "feature_0 > 1.25 or missing\n"
+        "|   feature_1 is not missing\n"
+        "|   |   class: may be (may be: 1)\n"
+        "|   feature_1 is missing\n"
+        "|   |   class: yes (yes: 1)\n"
+    )
+    assert export_text(model, feature_names=["x", "y"], max_depth=1) == (
+        "x <= 1.25\n|   class: no (no: 2)\nx > 1.25 or missing\n|   ... 2 more nodes\n"
+    )
+    assert export_text(model, max_depth=0) == "... 4 more nodes\n"
+    leaf = DecisionTreeRegressor().fit(X, [0.1] * 4)
+    assert export_text(leaf) == "value: 0.1 (weight: 4)\n"
+
+
+def test_missing_rows_may_go_left():
+    model = DecisionTreeRegressor().fit([[1.0], [np.nan], [2.0]], [0, 0, 1])
+    assert export_text(model).splitlines()[::2] == [
+        "feature_0 <= 1.5 or missing",
+        "feature_0 > 1.5",
+    ]
+
+
+def chain(depth: int) -> Forest:
+    """A tree of which each left child is a leaf."""
+    zeros = np.zeros(depth, np.int64)
+    splits = pack_splits(xp, zeros, zeros, zeros)
+    splits += (2 * np.arange(depth, dtype=np.uint64) + 1) << np.uint64(16)
+    nodes = np.full(2 * depth + 1, LEAF_WORD, np.uint64)
+    nodes[0 : 2 * depth : 2] = splits
+    return Forest(
+        nodes=nodes,
+        tree_offsets=np.array([0, len(nodes)]),
+        leaf_sums=np.array([[1, 0]]),
+        edges=BinEdges(np.array([0.5]), np.array([0, 1])),
+        coding=TargetCoding(None, np.zeros(1), 1.0),
+        seed=0,
+    )
+
+
+def test_deep_trees_do_not_recurse():
+    depth = 3 * sys.getrecursionlimit()
+    tree = chain(depth)
+    assert sum(1 for _ in tree_lines(tree, 0)) == depth * 3 + 1
+    assert tree_depths(tree).tolist() == [depth]
+    assert subtree_sizes(tree, 0)[:3].tolist() == [2 * depth + 1, 1, 2 * depth - 1]
+
+
+def test_depths_are_those_of_single_trees():
+    X, labels, y = data()
+    for kind, target in ((RandomForestClassifier, labels), (RandomForestRegressor, y)):
+        forest = kind(6, min_samples_leaf=4, random_state=1).fit(X, target).forest_
+        levels = [len(forest.levels(t, t + 1)) - 1 for t in range(6)]
+        assert tree_depths(forest).tolist() == levels
+        for t in range(6):
+            assert subtree_sizes(forest, t)[0] == np.diff(forest.tree_offsets)[t]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((25,), "tree 25 does not exist: choose one of 0 to 24"),
+        ((-1,), "tree -1 does not exist"),
+        ((0, ["a", "b"]), "feature_names has 2 names, the forest 4 features"),
+        ((0, None, -1), "max_depth=-1 is negative"),
+    ],
+)
+def test_trees_that_cannot_be_shown(forest, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tree_lines(forest.forest_, *arguments)
+
+
+def test_several_outputs_bags_and_embeddings(tmp_path, capsys):
+    X = np.arange(20.0)[:, None]
+    y = np.stack([X[:, 0] > 9, X[:, 0] // 5], axis=1).astype(int)
+    for model, task, leaf in (
+        (
+            gpuforest.ExtraTreesClassifier(3),
+            "classification (2 outputs of 2, 4 classes)",
+            "classes: ",
+        ),
+        (RandomForestRegressor(3), "regression", "value: ["),
+        (gpuforest.BaggingClassifier(), "classification (2 outputs of 2, 4 classes)", "classes: "),
+        (gpuforest.RandomTreesEmbedding(3), "embedding", "value: "),
+    ):
+        model.fit(X, y).save(tmp_path / "model")
+        assert main(["inspect", str(tmp_path / "model")]) == 0
+        assert f"task        {task}\n" in capsys.readouterr().out
+        assert main(["inspect", str(tmp_path / "model"), "--tree", "0"]) == 0
+        assert leaf in capsys.readouterr().out
+    bags = gpuforest.BaggingClassifier(DecisionTreeClassifier(max_depth=2)).fit(X, y)
+    bags.save(tmp_path / "model")
+    assert main(["inspect", str(tmp_path / "model")]) == 0
+    out = capsys.readouterr().out
+    assert re.search(
+        r"^settings +estimator=DecisionTreeClassifier\(max_depth=2\)$", out, re.MULTILINE
+    )
+
+
+def test_json_is_the_model(forest, capsys):
+    assert main(["inspect", "model", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    depths = tree_depths(forest.forest_)
+    importances = dict(zip(NAMES, forest.feature_importances_.tolist(), strict=True))
+    assert list(found["importances"].values()) == sorted(importances.values(), reverse=True)
+    assert found == {
+        "file": "model",
+        "bytes": Path("model").stat().st_size,
+        "estimator": "RandomForestClassifier",
+        "seed": 9,
+        "task": "classification",
+        "outputs": 1,
+        "features": 4,
+        "categories": {},
+        "classes": ["high", "low", "mid"],
+        "trees": 25,
+        "nodes": forest.forest_.n_nodes,
+        "leaves": (forest.forest_.n_nodes + 25) // 2,
+        "depth": depths.max(),
+        "min_depth": depths.min(),
+        "mean_depth": depths.mean(),
+        "score": "accuracy",
+        "oob_score": forest.oob_score_,
+        "importances": importances,
+        "settings": {"n_estimators": 25, "max_depth": 5, "oob_score": True, "random_state": 9},
+    }
+
+
+def test_summary_reads_well(forest, capsys):
+    assert main(["inspect", "model"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    rows = dict(re.findall(r"^(\S+(?: \S+)*) {2,}(.*)$", out, re.MULTILINE))
+    assert rows["estimator"] == "RandomForestClassifier, seed 9"
+    assert rows["task"] == "classification (3 classes: high, low, mid)"
+    assert rows["settings"] == "n_estimators=25, max_depth=5, oob_score=True, random_state=9"
+    assert rows["out-of-bag accuracy"] == f"{forest.oob_score_:.4f}"
+    assert rows["nodes"].endswith("leaves")
+    assert out.count("\n") == len(rows) + len(NAMES) - 1  # an importance a line
+
+
+def test_ten_features_without_names_and_no_score(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 14)), rng.normal(size=80)
+    gpuforest.DecisionTreeRegressor().fit(X, y).save("model")
+    assert main(["inspect", "model"]) == 0
+    out = capsys.readouterr().out
+    assert len(re.findall(r"^.* 0\.\d{3} feature_\d+$", out, re.MULTILINE)) == 10
+    assert re.search(r"^settings +the defaults$", out, re.MULTILINE)
+    assert "out-of-bag" not in out
+
+
+def test_one_tree_is_its_text(forest, capsys):
+    assert main(["inspect", "model", "--tree", "3"]) == 0
+    assert capsys.readouterr().out == export_text(forest, 3)
+    assert main(["inspect", "model", "--tree", "3", "--max-depth", "2"]) == 0
+    assert capsys.readouterr().out == export_text(forest, 3, max_depth=2)
+
+
+def test_one_tree_in_other_forms(forest, capsys):
+    for form, expected in (
+        ("text", gpuforest.export_text(forest, 3)),
+        ("rules", gpuforest.export_rules(forest, 3)),
+        ("python", gpuforest.export_python(forest, 3)),
+        ("dot", gpuforest.export_graphviz(forest, 3)),
+    ):
+        assert main(["inspect", "model", "--tree", "3", "--as", form]) == 0
+        assert capsys.readouterr().out == expected
+    assert main(["inspect", "model", "--tree", "3", "--as", "dot", "--max-depth", "1"]) == 0
+    assert capsys.readouterr().out == gpuforest.export_graphviz(forest, 3, max_depth=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no-model"], "no-model: No such file or directory"),
+        (["notes"], "notes: damaged model: it is cut, or no model file"),
+        (["."], "Is a directory"),
+        (["model", "--tree", "25"], "tree 25 does not exist: choose one of 0 to 24"),
+        (["model", "--tree", "0", "--max-depth", "-1"], "max_depth=-1 is negative"),
+        (["model", "--max-depth", "2"], "--max-depth is for one tree: add --tree N"),
+        (["model", "--as", "rules"], "--as is for one tree: add --tree N"),
+        (
+            ["model", "--tree", "0", "--as", "python", "--max-depth", "2"],
+            "--as python shows all of a tree: leave out --max-depth",
+        ),
+    ],
+)
+def test_errors_are_one_line_and_status_2(forest, capsys, arguments, message):
+    Path("notes").write_text("nothing that was trained")
+    assert main(["inspect", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("gpuforest: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+@pytest.mark.parametrize("arguments", [["--tree", "x"], ["--tree", "0", "--json"], ["--as", "png"]])
+def test_misuse_is_status_2(forest, capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(["inspect", "model", *arguments])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_nothing_is_compiled_for_a_look(forest):
+    script = "import sys; from gpuforest.cli import main; main(['inspect', 'model', '--json'])"
+    script += "; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True).returncode == 0

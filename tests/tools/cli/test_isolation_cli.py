@@ -1,0 +1,62 @@
+"""Isolation forests on the command line: train says what to do, the others read their files."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpuforest import IsolationForest
+from gpuforest.tools.cli.main import main
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    frame["colour"] = rng.choice(["red", "blue"], 60)
+    frame.loc[7, "a"] = 9.0
+    frame.loc[3, "b"] = np.nan
+    frame.to_csv("rows.csv", index=False)
+    IsolationForest(n_estimators=20, contamination=0.05, random_state=0).fit(frame).save("model")
+    return frame
+
+
+def test_predictions_and_scores(rows):
+    assert main(["predict", "model", "rows.csv", "--keep", "a", "--out", "found.csv"]) == 0
+    found = pd.read_csv("found.csv")
+    model = IsolationForest(n_estimators=20, contamination=0.05, random_state=0).fit(rows)
+    assert np.array_equal(found["prediction"], model.predict(rows))
+    assert np.array_equal(found["score"], model.score_samples(rows))
+    assert found["score"].argmin() == 7
+    assert found["prediction"][7] == -1
+
+
+def test_a_model_is_described(rows, capsys):
+    assert main(["inspect", "model", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["task"], facts["importances"], facts["trees"]) == ("anomalies", {}, 20)
+    assert main(["inspect", "model"]) == 0
+    assert "anomalies" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("train rows.csv --target a --model isolation_forest --out x", "gpuforest.IsolationForest"),
+        ("evaluate model rows.csv --target a", "has no target to compare with"),
+        ("plot importances model --out x.png", "IsolationForest has no importances"),
+    ],
+)
+def test_what_is_refused(rows, capsys, line, error):
+    if line.startswith("plot"):
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    try:
+        status = main(line.split())
+    except SystemExit as exit:  # of the parser
+        status = exit.code
+    assert status == 2
+    said = capsys.readouterr().err
+    assert error in said
+    assert said.count("\n") == 1

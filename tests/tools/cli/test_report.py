@@ -1,0 +1,123 @@
+"""`gpuforest report`: the page of a saved model, and of rows of a file; errors are one line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hostile import SCRIPT, Page
+from sklearn.datasets import load_iris
+
+import gpuforest
+from gpuforest.tools.cli import main
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """A model of two thirds of a file, and the rest of it as new.csv."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(150, 2)), columns=["a", "b"])
+    frame["colour"] = rng.choice(["red", "green", "blue"], 150)
+    frame["kind"] = np.where(frame["a"] + rng.normal(size=150) / 2 > 0, SCRIPT, "other")
+    frame[:100].to_csv("train.csv", index=False)
+    frame[100:].to_csv("new.csv", index=False)
+    line = ["train", "train.csv", "--target", "kind", "--out", "model", "--oob-score"]
+    assert main([*line, "--n-estimators", "20", "--random-state", "0", "--backend", "numpy"]) == 0
+    return gpuforest.load("model").set_params(backend="numpy")
+
+
+def report(*arguments: str) -> int:
+    return main(["report", "model", "--out", "report.html", "--backend", "numpy", *arguments])
+
+
+def test_the_model_alone(model, capsys):
+    capsys.readouterr()
+    assert report() == 0
+    assert capsys.readouterr().out == "report written to report.html\n"
+    page = Page(Path("report.html").read_text("utf-8"))
+    assert page.after("target").startswith("kind")
+    assert page.after("training rows").startswith("100")
+    assert page.after("out-of-bag accuracy").startswith(f"{model.oob_score_:.4f}")
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_memory_is_what_training_said(model, backend, capsys):
+    """It depends on the backend and on threads, of which a file knows nothing."""
+    more = ["--backend", backend, "--n-jobs", "2", "--max-depth", "3", "--json"]
+    capsys.readouterr()
+    assert main(["train", "train.csv", "--target", "kind", "--out", "model", *more]) == 0
+    said = json.loads(capsys.readouterr().out)["memory"]["total"]
+    frame = pd.read_csv("train.csv")
+    X, y = frame.drop(columns="kind"), frame["kind"]
+    forest = gpuforest.RandomForestClassifier(backend=backend, n_jobs=2, max_depth=3).fit(X, y)
+    assert said == gpuforest.estimate_memory(forest, *X.shape, dtype=np.float64).total
+    here = Page(forest.report()).after("memory of training")
+    assert here.startswith(f"about {said / 1e6:,.1f} MB beside the data")
+    assert report() == 0
+    there = Page(Path("report.html").read_text("utf-8"))
+    assert "memory of training" in there.after("not recorded")
+
+
+def test_with_rows_it_is_that_of_the_method(model):
+    assert report("--data", "new.csv") == 0
+    frame = pd.read_csv("new.csv")
+    text = Path("report.html").read_text("utf-8")
+    assert text == model.report(frame.drop(columns="kind"), frame["kind"])
+    assert SCRIPT in Page(text).text
+    assert "<script" not in text
+
+
+def test_rows_are_read_as_by_evaluate(model, capsys):
+    frame = pd.read_csv("new.csv").rename(columns={"kind": "truth"})
+    frame.loc[frame.index[:3], "truth"] = np.nan
+    frame.to_csv("new.csv", sep=";", decimal=",", index=False)
+    assert report("--data", "new.csv", "--decimal", ",", "--target", "truth") == 2
+    assert "missing in 3 of 50 rows; --drop-missing-target" in capsys.readouterr().err
+    more = ["--decimal", ",", "--target", "truth", "--drop-missing-target"]
+    assert report("--data", "new.csv", *more) == 0
+    assert "3 of 50 rows have no 'truth'" in capsys.readouterr().err
+    assert Page(Path("report.html").read_text("utf-8")).after("rows given").startswith("47")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "nowhere.csv"], "nowhere.csv: no such file"),
+        (["--data", "new.csv", "--target", "knid"], "no column 'knid': did you mean 'kind'"),
+        (["--data", "other.csv"], "a column that is absent from the data: 'colour'"),
+        (["--data", "numbers.csv"], "the target holds '1', '2', and the model's classes are"),
+        (["--target", "kind"], "--target is about the rows of a file: add --data FILE"),
+        (["--decimal", ","], "--decimal is about the rows of a file: add --data FILE"),
+        (["--out", "report.txt"], "--out report.txt: a name that ends in .html"),
+        (["--out", "nowhere/report.html"], "no such directory"),
+    ],
+)
+def test_errors_are_one_line_and_nothing_is_written(model, capsys, arguments, message):
+    frame = pd.read_csv("new.csv")
+    frame.drop(columns="colour").to_csv("other.csv", index=False)
+    frame.assign(kind=np.arange(50) % 2 + 1).to_csv("numbers.csv", index=False)
+    capsys.readouterr()
+    assert report(*arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("gpuforest: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert not Path("report.html").exists()
+
+
+def test_a_file_that_is_read_is_not_written(model, capsys):
+    Path("new.html").write_text(Path("new.csv").read_text())
+    assert main(["report", "model", "--data", "new.html", "--out", "new.html"]) == 2
+    assert "which is read: choose another" in capsys.readouterr().err
+
+
+def test_a_model_without_a_target(model):
+    X = load_iris(as_frame=True).data
+    gpuforest.IsolationForest(n_estimators=10, random_state=0).fit(X).save("model")
+    X.to_csv("iris.csv", index=False)
+    assert report("--data", "iris.csv") == 0
+    page = Page(Path("report.html").read_text("utf-8"))
+    assert "With the results of 150 rows" in page.text
+    assert "Anomalies" in page.text

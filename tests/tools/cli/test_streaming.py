@@ -1,0 +1,125 @@
+"""Training and predicting by blocks, from Parquet files."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from engine import same_forest
+
+import gpuforest
+from gpuforest.data import blocks
+from gpuforest.tools.cli import files
+from gpuforest.tools.cli.main import main
+
+N, STREAMS = 700, files.streams
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "id": np.arange(N),
+        "a": RNG.normal(size=N),
+        "b": RNG.choice(["u", "v", "w", None], N),
+        "when": pd.to_datetime("2020-01-01") + pd.to_timedelta(RNG.integers(0, 900, N), "D"),
+        "weight": RNG.integers(1, 4, N) * 0.5,
+    }
+).assign(
+    y=lambda f: np.where(f.a + (f.b == "u") > 0, "yes", "no"), z=lambda f: f.a * 2 + (f.b == "v")
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of Parquet files, and the same rows in one CSV file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(blocks, "ROWS", 90)
+    (tmp_path / "data").mkdir()
+    for i, (begin, end) in enumerate([(0, 200), (200, 201), (201, N)]):
+        FRAME[begin:end].to_parquet(f"data/{i}.parquet")
+    FRAME.to_csv("data.csv", index=False)
+    return tmp_path
+
+
+def trained(monkeypatch, by_blocks, *options):
+    monkeypatch.setattr(files, "streams", STREAMS if by_blocks else lambda _: False)
+    size = ["--max-iter", "4"] if "boosting" in options else ["--n-estimators", "30"]
+    common = [*size, "--random-state", "3", "--drop", "id", "--dates", "when"]
+    assert main(["train", "data", *common, *options, "--out", "model"]) == 0
+    return gpuforest.load("model")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--target", "y"],
+        ["--target", "y", "--weight", "weight", "--memory-limit", "1GB"],
+        ["--target", "z", "--max-bins", "50"],
+        ["--target", "z", "--model", "extra_trees", "--test", "data.csv"],
+        ["--target", "y", "--model", "boosting"],
+    ],
+    ids=" ".join,
+)
+def test_blocks_train_the_same_model(folder, monkeypatch, capsys, options):
+    whole = trained(monkeypatch, False, *options)
+    found = trained(monkeypatch, True, *options)
+    assert same_forest(found.forest_, whole.forest_)
+    assert found.forest_.edges.categories == whole.forest_.edges.categories
+    assert found.get_params() == whole.get_params()
+    assert list(found.feature_names_in_) == list(whole.feature_names_in_)
+    assert np.array_equal(getattr(found, "classes_", 0), getattr(whole, "classes_", 0))
+    assert getattr(found, "oob_score_", None) == getattr(whole, "oob_score_", None)
+
+
+def test_facts_are_those_of_all_rows(folder, capsys):
+    assert main(["train", "data", "--target", "y", "--out", "m", "--drop", "when", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["rows"] == N
+    assert {"learning bins", "binning", "growing"} <= set(facts["seconds"])
+
+
+@pytest.mark.parametrize("out", ["p.csv", "p.parquet"])
+def test_predictions_by_blocks(folder, monkeypatch, out):
+    trained(monkeypatch, True, "--target", "y")
+    for data, name in (("data", out), ("data.csv", "whole.csv")):
+        given = ["predict", "model", data, "--out", name, "--proba", "--keep", "id,b"]
+        assert main(given) == 0
+    found = pd.read_csv(out) if out.endswith("csv") else pd.read_parquet(out)
+    whole = pd.read_csv("whole.csv")
+    assert len(found) == N
+    pd.testing.assert_frame_equal(found, whole, check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"a": np.inf}, "2.parquet, rows 0 to 89: Input X contains infinity: column 'a', row 0"),
+        ({"y": None}, "2.parquet, rows 0 to 89: the target 'y' is missing in 90 of 90 rows"),
+        ({"a": "text"}, "2.parquet, rows 0 to 89: column 'a'"),
+        ({"more": 1}, "2.parquet has other columns than data/0.parquet: 'more'"),
+    ],
+)
+def test_errors_name_the_file(folder, capsys, change, message):
+    FRAME[201:].assign(**change).to_parquet("data/2.parquet")
+    assert main(["train", "data", "--target", "y", "--out", "m", "--drop", "when"]) != 0
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not (folder / "m").exists()
+
+
+def test_columns_in_another_order(folder, monkeypatch):
+    whole = trained(monkeypatch, True, "--target", "y")
+    part = FRAME[201:]
+    part[part.columns[::-1]].to_parquet("data/2.parquet")
+    found = trained(monkeypatch, True, "--target", "y")
+    assert same_forest(found.forest_, whole.forest_)
+
+
+def test_files_without_rows(folder, capsys):
+    trained_on = ["train", "data.csv", "--target", "y", "--out", "model", "--drop", "id,when"]
+    assert main(trained_on) == 0
+    FRAME[:0].to_parquet("none.parquet")
+    for command in (
+        ["train", "none.parquet", *trained_on[2:]],
+        ["predict", "model", "none.parquet"],
+    ):
+        capsys.readouterr()
+        assert main(command) != 0
+        assert "none.parquet has no rows" in capsys.readouterr().err

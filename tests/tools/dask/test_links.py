@@ -1,0 +1,150 @@
+"""Connections between workers: arrays as between threads, and one that is lost ends all."""
+
+import threading
+import uuid
+from itertools import count
+
+import numpy as np
+import pytest
+
+from gpuforest.cluster.communicator import threads
+from gpuforest.cluster.ring import RingCommunicator
+from gpuforest.common.errors import ClusterError
+
+pytest.importorskip("distributed", reason="dask is not installed")
+from distributed import Client, LocalCluster, wait
+
+from gpuforest.tools.dask import links
+from gpuforest.tools.dask.links import Seat, links_of, open_links
+
+SIZE = 3
+
+
+@pytest.fixture(scope="module", params=["inproc://", "tcp://"])
+def client(request):
+    local = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
+    with (
+        LocalCluster(n_workers=SIZE, protocol=request.param, **local) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def seats_on(client):
+    addresses = tuple(client.scheduler_info(-1)["workers"])
+    name = f"test-{uuid.uuid4().hex}"
+    return [Seat(name, rank, addresses) for rank in range(SIZE)]
+
+
+def each(client, work, ranks=range(SIZE)):
+    """What `work(communicator)` returns or raises for each participant of these ranks."""
+    seats = seats_on(client)
+
+    def on(seat):
+        return {"workers": [seat.addresses[seat.rank]], "pure": False}
+
+    def take_part(seat):
+        with links_of(seat) as own:
+            return work(RingCommunicator(own))
+
+    wait([client.submit(open_links, seat, **on(seat)) for seat in seats])
+    going = [client.submit(take_part, seats[rank], **on(seats[rank])) for rank in ranks]
+    wait(going, timeout=30)
+    return [f.exception() if f.status == "error" else f.result() for f in going]
+
+
+def talk(communicator):
+    """All calls, with small and large arrays; what is a participant's own changes afterwards."""
+    rank, size = communicator.rank, communicator.size
+    found = []
+    for shape, dtype in (((2,), np.int64), ((0, 4), np.int32), ((70_000, 3), "u8")):
+        array = np.arange(np.prod(shape), dtype=dtype).reshape(shape) * (rank + 1)
+        total = communicator.all_reduce(array)
+        found.append(total.copy())
+        array[...] = total[...] = rank
+        found += communicator.all_gather(np.full((rank, 3), rank, dtype))
+        found += communicator.exchange([array[:r] + r for r in range(size)])
+    return found
+
+
+def test_the_same_as_between_threads(client):
+    wanted, room = [None] * SIZE, threads(SIZE, 20)
+
+    def run(rank):
+        wanted[rank] = talk(room[rank])
+
+    workers = [threading.Thread(target=run, args=(rank,)) for rank in range(SIZE)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+    for got, want in zip(each(client, talk), wanted, strict=True):
+        assert [(a.dtype, a.shape) for a in got] == [(a.dtype, a.shape) for a in want]
+        assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
+    left = {name for worker in client.cluster.workers.values() for name in worker.handlers}
+    assert not any(name.startswith("test-") for name in left)
+
+
+def test_what_is_on_its_way_arrives_when_one_ends(client):
+    def work(communicator):
+        n = 1 if communicator.rank else 3_000_000
+        return int(communicator.exchange([np.full(n, r) for r in range(SIZE)])[0].sum())
+
+    assert each(client, work) == [0, 3_000_000, 6_000_000]
+
+
+def test_one_that_fails_ends_the_others(client):
+    def work(communicator):
+        if communicator.rank == 1:
+            raise MemoryError("no room")
+        communicator.all_reduce(np.ones(100_000, np.int64))
+
+    kinds = [type(found) for found in each(client, work)]
+    assert kinds == [ClusterError, MemoryError, ClusterError]
+
+
+def test_one_that_does_not_come(client, monkeypatch):
+    monkeypatch.setattr(links, "MEETING", 0.3)
+    found = each(client, lambda _: None, ranks=[0, 2])
+    missing = seats_on(client)[0].addresses[1]
+    for error in found:
+        assert isinstance(error, ClusterError)
+        assert str(error) == f"{missing} of this fit: not there after 0.3 seconds"
+
+
+COME = threading.Event()
+
+
+def late(communicator):
+    if communicator.rank == 1:
+        COME.wait(20)
+    try:
+        return communicator.all_reduce(np.ones(3)).tolist()
+    except ClusterError:
+        COME.set()
+        raise
+
+
+def test_one_that_works_for_long_is_waited_for_and_a_silent_one_is_not(client, monkeypatch):
+    monkeypatch.setattr(links, "LOOK", 0.05)
+    monkeypatch.setattr(links, "patience", lambda: 0.5)
+    COME.clear()
+    asked = count()
+
+    async def counted(comm):
+        if next(asked) == 5:
+            COME.set()
+        return b"pong"
+
+    async def silent(comm):
+        await comm.read()
+
+    [address] = seats_on(client)[0].addresses[1:2]
+    [worker] = [w for w in client.cluster.workers.values() if w.address == address]
+    monkeypatch.setitem(worker.handlers, "ping", counted)
+    assert each(client, late) == [[SIZE] * 3] * SIZE
+    COME.clear()
+    monkeypatch.setitem(worker.handlers, "ping", silent)
+    [here, _, there] = each(client, late)
+    assert {type(here), type(there)} == {ClusterError}
+    assert f"{address} of this fit is lost: it has not answered for 0.5 seconds" in str(here)

@@ -1,0 +1,155 @@
+"""Clusters of processes: workers that die, join late or leave, and fits that are cancelled."""
+
+import importlib
+import os
+import queue
+import signal
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from engine import same_forest
+from sklearn.base import clone
+
+import gpuforest
+
+pytest.importorskip("distributed", reason="dask is not installed")
+from distributed import Client, LocalCluster
+from partitioned import CUTS, X, Y, assert_same, cut, fitted
+
+import gpuforest.dask as on_dask
+
+
+@pytest.fixture
+def processes(request):
+    """Two workers that are processes."""
+    from dask import config
+
+    quick = {"distributed.deploy.lost-worker-timeout": "1s"} | getattr(request, "param", {})
+    with (
+        config.set(quick),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def kill_one(after):
+    """Kill the first worker that comes to this task, and do nothing elsewhere."""
+    flag = Path(after)
+    try:
+        flag.touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("step", ["encoded", "gathered", "grown_share", "fitted", "grow_of_rows"])
+def test_a_worker_that_dies(processes, tmp_path, step):
+    """Its tasks run again: on the other worker, or on one that the cluster starts anew."""
+    homes = {"encoded": "partitions", "grow_of_rows": "by_rows"}
+    home = f"gpuforest.dask.{homes.get(step, 'training')}"
+
+    def die_at(step=step, home=home, flag=str(tmp_path / "died")):
+        module = importlib.import_module(home)
+        work = getattr(module, step)
+
+        def deadly(*args):
+            kill_one(flag)
+            return work(*args)
+
+        deadly.__module__, deadly.__qualname__ = work.__module__, work.__qualname__
+        setattr(module, step, deadly)
+
+    processes.run(die_at)
+    done = queue.Queue()
+
+    def fit():
+        model = gpuforest.RandomForestClassifier(6, random_state=0)
+        kind = on_dask.RandomForestClassifier(6, random_state=0, client=processes)
+        kind.set_params(strategy="rows" if step == "grow_of_rows" else "trees")
+        found = kind.fit(cut(X, CUTS["even"]), cut(Y, CUTS["even"]))
+        done.put(same_forest(found.forest_, model.fit(X, Y).forest_))
+
+    threading.Thread(target=fit, daemon=True).start()
+    assert done.get(timeout=60)
+    assert (tmp_path / "died").exists()
+
+
+SOON = {"distributed.scheduler.worker-ttl": "6s"}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
+@pytest.mark.parametrize("processes", [SOON], indirect=True)
+def test_a_worker_that_falls_silent(processes, tmp_path):
+    """Its connections stay open. The others are not kept, and the fit goes on without it."""
+    stopped = tmp_path / "stopped"
+
+    def fall_silent(path=str(stopped)):
+        from gpuforest.tools.dask import by_rows, links
+
+        grow, links.LOOK, links.patience = by_rows.grow_of_rows, 0.5, lambda: 1.0
+
+        def silent(*args):
+            with suppress(FileExistsError), open(path, "x") as file:
+                file.write(str(os.getpid()))
+                file.flush()
+                os.kill(os.getpid(), signal.SIGSTOP)
+            return grow(*args)
+
+        by_rows.grow_of_rows = silent
+
+    # in a thread first, because a loop that imports for long is taken for a silent worker
+    for worker in list(processes.scheduler_info()["workers"]):
+        home = "gpuforest.tools.dask.by_rows"
+        processes.submit(importlib.import_module, home, workers=[worker], pure=False).result()
+    processes.run(fall_silent)
+    model = gpuforest.RandomForestClassifier(6, random_state=0)
+    try:
+        found = fitted(model, X, Y, sizes=CUTS["even"], strategy="rows")
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(int(stopped.read_text()), signal.SIGCONT)
+    assert_same(found, clone(model).fit(X, Y))
+
+
+@pytest.mark.parametrize("strategy", ["trees", "rows"])
+def test_no_workers_are_left(processes, monkeypatch, strategy):
+    from gpuforest.tools.dask import training, waiting
+
+    monkeypatch.setattr(waiting, "PATIENCE", 1.0)
+    share = training.done_all
+    calls = []
+
+    def closing(client, futures):
+        calls.append(1)
+        if len(calls) == 4:
+            processes.cluster.scale(0)
+        return share(client, futures)
+
+    monkeypatch.setattr(training, "done_all", closing)
+    with pytest.raises((RuntimeError, ValueError), match="no workers"):
+        fitted(gpuforest.RandomForestClassifier(6), X, Y, sizes=CUTS["even"], strategy=strategy)
+
+
+def test_a_worker_that_joins_late_and_a_cancelled_fit(processes, monkeypatch):
+    from gpuforest.tools.dask import training
+
+    share = training.done_all
+    calls = []
+
+    def interrupted(client, futures):
+        calls.append(1)
+        if len(calls) == 4:
+            processes.cluster.scale(3)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return share(client, futures)
+
+    monkeypatch.setattr(training, "done_all", interrupted)
+    sizes = CUTS["even"]
+    model = gpuforest.RandomForestClassifier(6, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        fitted(model, X, Y, sizes=sizes)
+    assert_same(fitted(model, X, Y, sizes=sizes), clone(model).fit(X, Y))

@@ -1,0 +1,390 @@
+"""Pictures: what is drawn is what the model says, and all of it can be read."""
+
+import itertools
+import re
+import runpy
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawn import check_readable, close_figures, overlaps, ticks_outside  # noqa: F401
+from matplotlib import pyplot
+from matplotlib.colors import to_rgb
+from paths import ROOT
+from scipy.sparse import csr_array
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.utils import Bunch
+
+from gpuforest import (
+    BaggingRegressor,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+    impurity,
+    oob_impurity_importance,
+    oob_permutation_importance,
+)
+from gpuforest.plot import (
+    plot_boundaries,
+    plot_importances,
+    plot_impurity,
+    plot_oob,
+    plot_pruning,
+    plot_steps,
+    plot_tree,
+)
+from gpuforest.tools.plot import style
+
+try:
+    import polars as pl
+except ImportError:
+    pl = None
+
+IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
+SPECIES = IRIS.target_names[IRIS.target]
+PETALS = IRIS.data[:, 2:]
+DOCS = ROOT / "docs"
+LONG = [f"a rather long name of a feature in $ and in $ again, number {i}" for i in range(64)]
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return DecisionTreeClassifier(max_depth=3).fit(IRIS.data, SPECIES)
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(10, random_state=0).fit(PETALS, SPECIES)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return RandomForestRegressor(10, random_state=0).fit(DIABETES.data, DIABETES.target)
+
+
+# boundaries and steps
+
+
+def test_boundaries_are_where_the_tree_splits():
+    tree = DecisionTreeClassifier(max_depth=2).fit(PETALS, SPECIES)
+    _, given = pyplot.subplots(layout="constrained")
+    ax = plot_boundaries(tree, PETALS, SPECIES, ax=given)
+    assert ax is given
+    mesh, borders = ax.collections
+    corners = mesh.get_coordinates()
+    assert corners[0, 1:-1, 0].tolist() == [2.45]
+    assert corners[1:-1, 0, 1].tolist() == [1.75]
+    lines = {tuple(map(tuple, line)) for line in borders.get_segments()}
+    right, (low, high) = ax.get_xlim()[1], ax.get_ylim()
+    assert lines == {
+        ((2.45, low), (2.45, 1.75)),
+        ((2.45, 1.75), (2.45, high)),
+        ((2.45, 1.75), (right, 1.75)),
+    }
+    for line, name in zip(ax.lines, IRIS.target_names, strict=True):
+        assert np.array_equal(line.get_xydata(), PETALS[name == SPECIES])
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == [*IRIS.target_names]
+    check_readable(ax)
+
+
+def test_shades_are_the_leads_of_the_forest(forest):
+    ax = plot_boundaries(forest, PETALS)
+    mesh = ax.collections[0]
+    corners = mesh.get_coordinates()
+    x, y = corners[0, :, 0], corners[:, 0, 1]
+    middle = np.array([(x[3] + x[4]) / 2, (y[5] + y[6]) / 2])
+    shares = np.sort(forest.predict_proba([middle])[0])
+    depth = style.PALE * (0.35 + 0.65 * (shares[-1] - shares[-2]))
+    (name,) = forest.predict([middle])
+    full = np.array(to_rgb(style.PALETTE[[*forest.classes_].index(name)]))
+    shades = np.asarray(mesh.get_array())
+    assert shades[5, 3].tolist() == (1 - depth * (1 - full)).tolist()
+
+
+def test_boundaries_of_ten_classes_with_long_names():
+    forest = RandomForestClassifier(5, random_state=0).fit(DIGITS.data, DIGITS.target)
+    names = [f"the digit that is called {i} and its friends" for i in range(10)]
+    ax = plot_boundaries(forest, DIGITS.data, DIGITS.target, (21, 42), class_names=names)
+    check_readable(ax)
+    marks = {(line.get_marker(), tuple(line.get_color())) for line in ax.lines}
+    assert len(marks) == 10
+    assert ax.get_xlabel() == "feature_21\n(other features held)"
+
+
+def test_boundaries_of_numbers_by_name(numbers):
+    ax = plot_boundaries(numbers, DIABETES.data, DIABETES.target, ("feature_2", 8))
+    mesh, points = ax.collections
+    assert np.array_equal(points.get_offsets(), DIABETES.data[:, [2, 8]])
+    assert mesh.get_clim() == points.get_clim()
+    held = np.median(DIABETES.data, axis=0)
+    corners = mesh.get_coordinates()
+    held[2] = (corners[0, 0, 0] + corners[0, 1, 0]) / 2
+    held[8] = (corners[0, 0, 1] + corners[1, 0, 1]) / 2
+    assert mesh.get_array()[0, 0] == pytest.approx(numbers.predict([held])[0])
+    check_readable(ax)
+
+
+def test_frames_with_categories_and_missing_values():
+    frame = pd.DataFrame(
+        {"kind": ["a", "b", None, "a"] * 10, "x": [0.0, 1.0, np.nan, 3.0] * 10, "z": range(40)}
+    )
+    y = np.arange(40) % 2 == 0
+    forest = RandomForestClassifier(5, random_state=0).fit(frame, y)
+    ax = plot_boundaries(forest, frame, y, ("x", "z"))
+    check_readable(ax)
+    nullable = frame.convert_dtypes()
+    shades = np.asarray(ax.collections[0].get_array())
+    for same in (nullable, pl.from_pandas(frame)) if pl else (nullable,):
+        other = plot_boundaries(forest, same, y, ("x", "z"))
+        assert np.array_equal(other.collections[0].get_array(), shades)
+    for features, match in (
+        (("kind", "z"), "holds categories: choose one of numbers"),
+        (("x", "q"), "no feature 'q': choose one of kind, x, z, or its number"),
+        ((1, 7), "no feature 7"),
+        (("x",), "two features, but 1"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            plot_boundaries(forest, frame, y, features)
+
+
+def test_sparse_rows(forest):
+    dense = plot_boundaries(forest, PETALS).collections[0].get_array()
+    assert np.array_equal(
+        plot_boundaries(forest, csr_array(PETALS)).collections[0].get_array(), dense
+    )
+
+
+def test_steps_are_the_predictions():
+    x, y = DIABETES.data[:, [2]], DIABETES.target
+    for model in (
+        DecisionTreeRegressor(max_depth=3).fit(x, y),
+        BaggingRegressor(n_estimators=3, random_state=0).fit(x, y),
+    ):
+        _, given = pyplot.subplots()
+        ax = plot_steps(model, x, y, ax=given)
+        assert ax is given
+        points, *_, line = ax.lines
+        assert np.array_equal(points.get_xydata(), np.column_stack([x, y]))
+        ends, found = line.get_data()
+        inside = (ends[:-1] + ends[1:]) / 2
+        assert found[:-1].tolist() == model.predict(inside[:, None]).tolist()
+        assert found[-1] == found[-2]
+        check_readable(ax)
+    tree = DecisionTreeRegressor(max_depth=3).fit(x, y)
+    cuts = np.unique(tree.tree_.threshold[tree.tree_.feature >= 0])
+    assert plot_steps(tree, x).lines[0].get_xdata()[1:-1].tolist() == cuts.tolist()
+
+
+def test_trees_below_the_forest(numbers):
+    ax = plot_steps(numbers, DIABETES.data, DIABETES.target, 2, n_trees=2)
+    labels = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert labels == ["data", "its first 2 trees", "mean of 10 trees"]
+    _, first, _, mean = ax.lines
+    held = np.tile(np.median(DIABETES.data, axis=0), (len(mean.get_xdata()) - 1, 1))
+    ends = mean.get_xdata()
+    held[:, 2] = (ends[:-1] + ends[1:]) / 2
+    assert first.get_ydata()[:-1].tolist() == numbers.estimators_[0].predict(held).tolist()
+
+
+def test_what_cannot_be_drawn_as_a_surface(forest, numbers):
+    two = DecisionTreeRegressor(max_depth=1).fit(PETALS, PETALS)
+    for draw, match in (
+        (lambda: plot_steps(forest, PETALS), "for classes draw boundaries"),
+        (lambda: plot_steps(two, PETALS), "one output can be drawn, the estimator has 2"),
+        (lambda: plot_boundaries(two, PETALS), "one output can be drawn"),
+        (lambda: plot_boundaries(forest, IRIS.data), "X has 4 features, .* fitted to 2"),
+        (lambda: plot_boundaries(forest, PETALS, IRIS.target), "does not know"),
+        (lambda: plot_boundaries(forest, PETALS, feature_names=["a"]), "feature_names has 1"),
+        (
+            lambda: plot_boundaries(numbers, DIABETES.data, class_names=["a"]),
+            "class_names are for classes",
+        ),
+    ):
+        with pytest.raises(ValueError, match=match):
+            draw()
+    embedding = RandomTreesEmbedding(2).fit(PETALS)
+    with pytest.raises(TypeError, match="RandomTreesEmbedding predicts neither classes nor"):
+        plot_boundaries(embedding, PETALS)
+    with pytest.raises(TypeError, match="no trees of gpuforest's"):
+        plot_steps(object(), PETALS)
+    check_readable(plot_tree(embedding, max_depth=2))
+    check_readable(plot_importances(embedding))
+
+
+# curves
+
+
+def test_impurities():
+    _, given = pyplot.subplots()
+    ax = plot_impurity(ax=given)
+    assert ax is given
+    p = ax.lines[0].get_xdata()
+    both = np.stack([p, 1 - p], axis=1)
+    expected = [
+        impurity.entropy(both),
+        impurity.entropy(both) / 2,
+        impurity.gini(both),
+        impurity.misclassification(both),
+    ]
+    assert [line.get_ydata().tolist() for line in ax.lines] == [e.tolist() for e in expected]
+    assert len({line.get_linestyle() for line in ax.lines}) == 4
+    check_readable(plot_impurity())
+
+
+@pytest.mark.parametrize("rule", ["min", "one_se"])
+@pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
+def test_pruning(data, rule):
+    kind = DecisionTreeClassifier if data is IRIS else DecisionTreeRegressor
+    tree = kind(ccp_alpha="cv", ccp_rule=rule, random_state=0).fit(data.data, data.target)
+    curve = tree.pruning_curve_
+    figure, given = pyplot.subplots(layout="constrained")
+    ax = plot_pruning(tree, ax=given)
+    assert ax is given
+    (bars,) = ax.containers
+    assert bars.lines[0].get_xdata().tolist() == curve.ccp_alphas.tolist()
+    assert bars.lines[0].get_ydata().tolist() == curve.errors.tolist()
+    (whiskers,) = bars.lines[2]
+    ends = np.array([s[:, 1] for s in whiskers.get_segments()])
+    assert ends[:, 1].tolist() == (curve.errors + curve.std_errors).tolist()
+    chosen = next(line for line in ax.lines if line.get_label().startswith("chosen"))
+    assert chosen.get_xdata().tolist() == [tree.ccp_alpha_]
+    assert chosen.get_label().startswith(f"chosen: {tree.get_n_leaves()} leaves")
+    level = next(line for line in ax.lines if line.get_label().startswith("least"))
+    best = np.flatnonzero(curve.errors == curve.errors.min())[-1]
+    assert set(level.get_ydata()) == {curve.errors[best] + curve.std_errors[best]}
+    top = figure.axes[1]
+    assert top.get_xlim() == ax.get_xlim()
+    leaves = dict(zip(curve.ccp_alphas.tolist(), curve.n_leaves.tolist(), strict=True))
+    shown = zip(top.get_xticks().tolist(), top.get_xticklabels(), strict=True)
+    assert all(label.get_text() == str(leaves[alpha]) for alpha, label in shown)
+    check_readable(ax)
+    for axis in (ax, top):
+        inside = [t for t in axis.get_xticklabels() if t.get_text() not in ticks_outside(axis)]
+        extents = [t.get_window_extent() for t in inside]
+        assert not any(overlaps(a, b) for a, b in itertools.combinations(extents, 2))
+
+
+@pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
+def test_out_of_bag(data):
+    kind = RandomForestClassifier if data is IRIS else RandomForestRegressor
+    model = kind(30, oob_score=True, random_state=0).fit(data.data, data.target)
+    _, given = pyplot.subplots()
+    ax = plot_oob(model, ax=given)
+    assert ax is given
+    assert ax.lines[0].get_xdata().tolist() == model.oob_curve_.n_estimators.tolist()
+    assert ax.lines[0].get_ydata().tolist() == model.oob_curve_.error.tolist()
+    assert ax.texts[0].get_text() == f"{1 - model.oob_score_:.3g}"
+    check_readable(plot_oob(model))
+
+
+def test_without_a_curve(tree):
+    plain = RandomForestClassifier(2, random_state=0).fit(PETALS, SPECIES)
+    with pytest.raises(ValueError, match=r"no pruning_curve_: fit a DecisionTree\* with ccp_alpha"):
+        plot_pruning(tree)
+    with pytest.raises(ValueError, match="no oob_curve_: fit a forest with oob_score=True"):
+        plot_oob(plain)
+
+
+# importances
+
+
+def test_importances_of_a_forest(numbers):
+    _, given = pyplot.subplots()
+    ax = plot_importances(numbers, top=4, ax=given)
+    assert ax is given
+    means = numbers.feature_importances_
+    order = np.argsort(-means)[:4]
+    spread = np.std([t.feature_importances_ for t in numbers.estimators_], axis=0)
+    assert [p.get_width() for p in ax.patches] == means[order].tolist()
+    assert [t.get_text() for t in ax.get_yticklabels()] == [f"feature_{i}" for i in order]
+    bars, _ = ax.containers
+    (whiskers,) = bars.lines[2] if hasattr(bars, "lines") else ax.containers[1].lines[2]
+    ends = [float(s[1, 0]) for s in whiskers.get_segments()]
+    assert ends == (means + spread)[order].tolist()
+    check_readable(plot_importances(numbers, feature_names=LONG[:10]))
+
+
+def test_importances_of_a_tree_and_of_permutations(tree):
+    ax = plot_importances(tree, feature_names=IRIS.feature_names)
+    assert len(ax.containers) == 1  # bars without deviations
+    model = RandomForestClassifier(5, random_state=0).fit(IRIS.data, IRIS.target)
+    own = oob_permutation_importance(model, IRIS.data, IRIS.target)
+    widths = [p.get_width() for p in plot_importances(own).patches]
+    assert widths == sorted(own.importances_mean, reverse=True)
+    found = Bunch(importances_mean=np.array([0.1, -0.2, 0.3]), importances_std=np.full(3, 0.01))
+    ax = plot_importances(found, feature_names=["a", "b", "c"], top=None)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["c", "a", "b"]
+    assert [p.get_width() for p in ax.patches] == [0.3, 0.1, -0.2]
+    assert ax.get_xlim()[0] < -0.2
+    for options, match in (({"top": 0}, "top=0"), ({"feature_names": ["a"]}, "1 names")):
+        with pytest.raises(ValueError, match=match):
+            plot_importances(found, **options)
+
+
+def test_importances_out_of_bag_say_what_they_are(forest):
+    ax = plot_importances(oob_impurity_importance(forest, PETALS, SPECIES))
+    assert ax.get_xlabel().startswith("decrease of impurity out of bag")
+
+
+def test_forty_features():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 40))
+    forest = RandomForestClassifier(5, random_state=0).fit(X, X[:, 0] > 0)
+    ax = plot_importances(forest, feature_names=LONG[:40], top=None)
+    check_readable(ax)
+    labels = [t.get_window_extent() for t in ax.get_yticklabels()]
+    assert not any(overlaps(a, b) for a, b in itertools.combinations(labels, 2))
+    assert len({t.get_text() for t in ax.get_yticklabels()}) == 40
+
+
+def test_trees_without_a_split():
+    X, y = np.zeros((6, 1)), [0, 1] * 3
+    tree = DecisionTreeClassifier(ccp_alpha="cv", ccp_cv=2, random_state=0).fit(X, y)
+    assert "samples = 6" in [t.get_text() for t in plot_tree(tree).texts]
+    for ax in (plot_pruning(tree), plot_importances(tree)):
+        check_readable(ax)
+    constant = DecisionTreeRegressor().fit(X, np.ones(6))
+    assert plot_steps(constant, X).lines[0].get_ydata().tolist() == [1.0, 1.0]
+    flat = DecisionTreeRegressor().fit(np.zeros((6, 2)), np.ones(6))
+    check_readable(plot_boundaries(flat, np.zeros((6, 2)), np.ones(6)))
+
+
+# the style
+
+
+def test_names_are_shortened_in_the_middle_and_dollars_are_no_formula():
+    assert style.shortened("abcdefgh", 8) == "abcdefgh"
+    assert style.shortened("abcdefghi", 8) == "abcd…ghi"
+    assert style.plain("$a$\n") == r"\$a\$\n"
+    marks = {(style.marker(i), i % len(style.PALETTE)) for i in range(50)}
+    assert len(marks) == 50
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch, tree):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for draw in (plot_impurity, lambda: plot_tree(tree), lambda: plot_importances(tree)):
+        with pytest.raises(ImportError, match=r"pip install 'gpuforest\[plot\]'"):
+            draw()
+
+
+def test_importing_does_not_import_matplotlib():
+    script = "import sys, gpuforest, gpuforest.plot; print('matplotlib' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert found.stdout == "False\n"
+
+
+# the pages
+
+
+def test_the_pictures_of_the_pages_are_small_and_used():
+    script = runpy.run_path(str(DOCS / "pictures.py"))
+    made = {f"{draw.__name__}.png" for draw in (*script["PICTURES"], *script["SCREENSHOTS"])}
+    pages = "".join(page.read_text() for page in DOCS.glob("*.md"))
+    assert {path.name for path in (DOCS / "images").iterdir()} == made
+    assert {*re.findall(r"\(images/(\w+\.png)\)", pages)} == made
+    for path in (DOCS / "images").iterdir():
+        assert path.stat().st_size < 60_000

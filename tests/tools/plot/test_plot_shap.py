@@ -1,0 +1,224 @@
+"""Pictures of SHAP values: what is drawn is what the model says, and all of it can be read."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawn import check_readable, close_figures  # noqa: F401
+from matplotlib import pyplot
+
+from gpuforest import (
+    DecisionTreeRegressor,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+from gpuforest.plot import (
+    plot_shap_bar,
+    plot_shap_dependence,
+    plot_shap_summary,
+    plot_shap_waterfall,
+)
+from gpuforest.tools.plot.shap_dependence import partner
+from gpuforest.tools.plot.shap_summary import shades, swarm
+
+SMALL = {"n_estimators": 5, "random_state": 0, "backend": "numpy", "n_jobs": 1, "max_depth": 4}
+LONG = "a rather long name of a feature in $ and in $ again"
+NAMES = [LONG, "kind of thing", "x", 'ünïcode "odd" <name>']
+
+
+def mixed(n=60):
+    """Odd names, categories, missing values, and classes that come of all of them."""
+    rng = np.random.default_rng(0)
+    kinds = rng.choice([f"kind {letter} of many" for letter in "abcdefghijklmnop"], n)
+    X = pd.DataFrame(rng.normal(size=(n, 4)), columns=NAMES).assign(**{NAMES[1]: kinds})
+    y = np.where(X[LONG] + (kinds > "kind h") * X["x"] > 0.3, "yes, a long name of a class", "no")
+    X.loc[::5, LONG] = np.nan
+    X.loc[::7, "x"] = np.nan
+    X.loc[::11, NAMES[1]] = None
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def classes():
+    X, y = mixed()
+    return RandomForestClassifier(**SMALL).fit(X, y), X
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(50, 12))
+    return RandomForestRegressor(**SMALL).fit(X, X[:, 3] * X[:, 5] + X[:, 0]), X
+
+
+def labels(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def test_summary(numbers):
+    model, X = numbers
+    values = model.shap_values(X)
+    _, given = pyplot.subplots(layout="constrained")
+    ax = plot_shap_summary(model, X, top=3, ax=given)
+    assert ax is given
+    order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")[:3]
+    assert labels(ax.yaxis) == [f"feature_{f}" for f in order]
+    for row, (f, points) in enumerate(zip(order, ax.collections, strict=True)):
+        x, y = points.get_offsets().T
+        assert np.array_equal(x, values[:, f])
+        assert (np.abs(y - row) <= 0.42).all()
+        assert np.array_equal(points.get_array(), shades(X[:, f]))
+    assert ax.get_xlabel() == "SHAP value: what a feature adds to the prediction"
+    check_readable(ax)
+
+
+def test_points_of_a_swarm_lie_apart_and_evenly_on_both_sides():
+    y = swarm(np.array([0.0, 5.0, 0.0, 0.0, 10.0]), 10.0)
+    assert y.tolist() == [-0.07, 0.0, 0.0, 0.07, 0.0]
+    y = swarm(np.zeros(1000), 1.0)
+    assert len(set(y)) == 1000
+    assert -0.42 <= y.min() == -y.max()
+
+
+def test_shades_go_from_small_to_large():
+    assert shades(np.array([3.0, 1.0, 2.0, np.nan]))[:3].tolist() == [1.0, 0.0, 0.5]
+    assert shades(np.array([2.0, 2.0])).tolist() == [0.0, 0.0]
+    assert shades(np.array([*[0.0] * 99, 5.0]))[-1] == 1.0
+    assert shades(np.full(3, np.nan)).tolist() == [0.0] * 3
+
+
+def test_names_categories_and_missing_values(classes):
+    model, X = classes
+    ax = plot_shap_summary(model, X)
+    assert {t.get_text() for t in ax.get_legend().get_texts()} == {"missing", "a category"}
+    assert ax.get_xlabel().endswith("the probability of yes, a long … of a class")
+    holes = X[LONG].isna().to_numpy()
+    crosses = [line.get_xdata() for line in ax.lines if line.get_marker() == "x"]
+    own = model.shap_values(X)[holes, 0, 1]
+    assert any(np.array_equal(x, own) for x in crosses)
+    check_readable(ax)
+    for drawn in (
+        plot_shap_bar(model, X),
+        plot_shap_waterfall(model, X, 0, output="no"),
+        plot_shap_waterfall(model, X, 1),
+        plot_shap_dependence(model, X, LONG, color_by="x"),
+        plot_shap_dependence(model, X, NAMES[1], color_by=LONG),
+        plot_shap_dependence(model, X, "x", color_by=NAMES[1]),
+        plot_shap_dependence(model, X, 3),
+    ):
+        check_readable(drawn)
+
+
+def test_bars_are_mean_sizes(numbers):
+    model, X = numbers
+    background = X[:7]
+    values = model.shap_values(X, background=background)
+    for ax in (
+        plot_shap_bar(model, X, background=background, top=None),
+        plot_shap_bar(model, X, background=background, values=values, top=None),
+    ):
+        size = np.sort(np.abs(values).mean(axis=0))[::-1]
+        assert [bar.get_width() for bar in ax.patches] == size.tolist()
+        check_readable(ax)
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_waterfall_leads_from_the_expected_value_to_the_prediction(numbers, background):
+    model, X = numbers
+    background = X[:9] if background else None
+    values = model.shap_values(X, background=background)[4]
+    base = model.expected_value_ if background is None else model.expected_value(background)
+    ax = plot_shap_waterfall(model, X, 4, background=background, top=4)
+    bars = sorted(ax.patches, key=lambda bar: bar.get_y())
+    order = np.argsort(-np.abs(values), kind="stable")
+    steps = [*values[order[:4]], values[order[4:]].sum()]
+    # a bar has a left end and a width, which round
+    np.testing.assert_allclose([bar.get_width() for bar in bars], steps, rtol=1e-12)
+    assert bars[-1].get_x() == pytest.approx(base, rel=1e-12)
+    assert bars[0].get_x() + steps[0] == pytest.approx(model.predict(X[4:5])[0], rel=1e-12)
+    assert labels(ax.yaxis)[-1] == "8 other features"
+    assert labels(ax.yaxis)[0] == f"feature_{order[0]} = {X[4, order[0]]:.4g}".replace("-", "−")
+    assert [bool(bar.get_hatch()) for bar in bars] != [True] * 5
+    for bar, step in zip(bars, steps, strict=True):
+        assert (bar.get_hatch() is not None) == (step < 0)
+    check_readable(ax)
+
+
+def test_a_single_other_feature_has_a_bar_of_its_own(numbers):
+    model, X = numbers
+    assert len(plot_shap_waterfall(model, X, top=11).patches) == 12
+    assert len(plot_shap_waterfall(model, X, top=None).patches) == 12
+
+
+def test_dependence(numbers):
+    model, X = numbers
+    values = model.shap_values(X)
+    [points] = plot_shap_dependence(model, X, 3, color_by=5).collections
+    assert np.array_equal(points.get_offsets(), np.stack([X[:, 3], values[:, 3]], axis=1))
+    assert np.array_equal(points.get_array(), X[:, 5])
+    [points] = plot_shap_dependence(model, X, 3, color_by=None).collections
+    assert points.get_array() is None
+    pairs = np.abs(model.shap_interaction_values(X)[:, 3]).mean(axis=0)
+    pairs[3] = 0
+    assert partner(model, X, 3, None) == pairs.argmax()
+    [points] = plot_shap_dependence(model, X, 3).collections
+    assert np.array_equal(points.get_array(), X[:, pairs.argmax()])
+
+
+def test_missing_values_lie_apart(classes):
+    model, X = classes
+    ax = plot_shap_dependence(model, X, "x", color_by=None)
+    [points] = ax.collections
+    holes, x = X["x"].isna().to_numpy(), points.get_offsets()[:, 0]
+    assert np.array_equal(x[~holes], X["x"][~holes])
+    assert x[holes].max() < X["x"].min()
+    assert "missing" in [text.get_text() for text in ax.texts]
+
+
+def test_a_feature_that_interacts_with_none_has_no_colour():
+    X = np.arange(20.0).reshape(10, 2)
+    stump = DecisionTreeRegressor(max_depth=1, backend="numpy").fit(X, X[:, 0] > 8)
+    [points] = plot_shap_dependence(stump, X, 0).collections
+    assert points.get_array() is None
+
+
+def test_one_tree_without_a_split():
+    X = np.arange(12.0).reshape(6, 2)
+    leaf = DecisionTreeRegressor(backend="numpy").fit(X, np.ones(6))
+    for draw in (plot_shap_summary, plot_shap_bar, plot_shap_waterfall):
+        check_readable(draw(leaf, X))
+    check_readable(plot_shap_dependence(leaf, X, 1))
+
+
+def test_what_the_values_are_added_to():
+    X, y = mixed()
+    boosted = HistGradientBoostingClassifier(max_iter=2, random_state=0, backend="numpy")
+    ax = plot_shap_bar(boosted.fit(X, y == "no"), X)
+    assert ax.get_xlabel().endswith("\nthe raw prediction of True")
+    several = RandomForestRegressor(**SMALL).fit(X, np.stack([y == "no", y != "no"], axis=1))
+    assert plot_shap_bar(several, X, output=1).get_xlabel().endswith(" prediction 1")
+
+
+def test_what_cannot_be_drawn(classes, numbers):
+    model, X = classes
+    for draw in (plot_shap_summary, plot_shap_bar, plot_shap_waterfall):
+        with pytest.raises(ValueError, match="output='maybe' is none of the 2 outputs"):
+            draw(model, X, output="maybe")
+        with pytest.raises(ValueError, match="top=0 features are none"):
+            draw(model, X, top=0)
+        with pytest.raises(ValueError, match="feature_names has 1 features"):
+            draw(model, X, feature_names=["a"])
+        with pytest.raises(ValueError, match=r"values has the shape \(60, 4\)"):
+            draw(model, X, values=np.zeros((60, 4)))
+    with pytest.raises(ValueError, match="row=60: X has the rows 0 to 59"):
+        plot_shap_waterfall(model, X, 60)
+    with pytest.raises(ValueError, match="no feature 'z'"):
+        plot_shap_dependence(model, X, "z")
+    with pytest.raises(ValueError, match="no feature 'z'"):
+        plot_shap_dependence(model, X, "x", color_by="z")
+    with pytest.raises(ValueError, match="the prediction is one number"):
+        plot_shap_bar(*numbers, output=1)
+    embedding = RandomTreesEmbedding(2, backend="numpy").fit(numbers[1])
+    with pytest.raises(TypeError, match="predicts nothing"):
+        plot_shap_bar(embedding, numbers[1])

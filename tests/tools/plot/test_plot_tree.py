@@ -1,0 +1,195 @@
+"""Pictures of trees: every node has its box, no box overlaps another."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawn import check_readable, close_figures, overlaps, texts  # noqa: F401
+from matplotlib import pyplot
+from matplotlib.colors import to_rgb
+from matplotlib.patches import FancyBboxPatch
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+
+from gpuforest import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    tree_nodes,
+)
+from gpuforest.export.graphviz import Show
+from gpuforest.plot import plot_boundaries, plot_tree
+from gpuforest.tools.plot import style, trees
+
+IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
+SPECIES = IRIS.target_names[IRIS.target]
+PETALS = IRIS.data[:, 2:]
+LONG = [f"a rather long name of a feature in $ and in $ again, number {i}" for i in range(64)]
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return DecisionTreeClassifier(max_depth=3).fit(IRIS.data, SPECIES)
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(10, random_state=0).fit(PETALS, SPECIES)
+
+
+def boxes_of(ax):
+    return [p for p in ax.patches if isinstance(p, FancyBboxPatch)]
+
+
+def check_tree(ax, least=style.SMALL):
+    """No boxes overlap, each text is in a box or is a label outside all."""
+    check_readable(ax, least)
+    boxes = [p.get_window_extent() for p in boxes_of(ax)]
+    assert not any(overlaps(a, b) for a, b in itertools.combinations(boxes, 2))
+    extents = [t.get_window_extent() for t in texts(ax)]
+    assert not any(
+        overlaps(a.shrunk(0.9, 0.9), b.shrunk(0.9, 0.9))
+        for a, b in itertools.combinations(extents, 2)
+    )
+    for e in extents:
+        holders = [b for b in boxes if overlaps(e, b)]
+        assert len(holders) <= 1
+        for b in holders:
+            assert b.x0 <= e.x0 <= e.x1 <= b.x1
+            assert b.y0 <= e.y0 <= e.y1 <= b.y1
+
+
+def test_a_tree_has_a_box_a_node_and_says_what_dot_says(tree):
+    names = ["sl", "sw", "pl", "pw"]
+    given = pyplot.figure(figsize=(8, 8)).subplots()
+    ax = plot_tree(tree, feature_names=names, ax=given)
+    assert ax is given
+    nodes = tree_nodes(tree, feature_names=names)
+    assert len(boxes_of(ax)) == len(nodes) == 9
+    assert len(ax.lines) == len(nodes) - 1
+    said = [t.get_text() for t in ax.texts]
+    for node in nodes.values():
+        assert f"samples = {node.n_samples}" in said
+        assert f"class = {node.prediction}" in said
+        if node.branches:
+            assert node.branches[0].condition.plain().words() in said
+    assert said.count("yes") == said.count("no") == 4
+    assert said.count("gini = 0") == 2
+
+
+def test_edges_lead_from_box_to_child(tree):
+    ax = plot_tree(tree)
+    boxes = dict(zip(tree_nodes(tree).values(), boxes_of(ax), strict=True))
+    by_number = {node.number: box for node, box in boxes.items()}
+    children = [n for n in boxes if n.parent is not None]
+    for node, line in zip(children, ax.lines, strict=True):
+        (x0, x1), (y0, y1) = line.get_data()
+        above, below = by_number[node.parent], by_number[node.number]
+        assert x0 == pytest.approx(above.get_x() + above.get_width() / 2)
+        assert y0 == pytest.approx(above.get_y() + above.get_height())
+        assert x1 == pytest.approx(below.get_x() + below.get_width() / 2)
+        assert y0 < y1 < below.get_y()
+
+
+def test_what_is_shown_of_a_tree(tree):
+    def said(**options):
+        return [t.get_text() for t in plot_tree(tree, **options).texts]
+
+    top = said(max_depth=1, node_ids=True, impurity=False, proportion=True, precision=1)
+    assert top.count("(...)") == 2
+    assert "node #2" in top
+    assert "samples = 33.3%" in top
+    assert "value = [0, 0.5, 0.5]" in top
+    assert not any("gini" in line for line in top)
+    assert "class = b" in said(class_names=["a", "b", "c"])
+    fills = {p.get_facecolor() for p in boxes_of(plot_tree(tree, filled=False))}
+    assert fills == {(1.0, 1.0, 1.0, 1.0)}
+
+
+def test_classes_of_a_tree_have_the_colours_of_all_pictures(tree, forest):
+    nodes = tree_nodes(tree)
+    pure = next(n for n in nodes.values() if n.prediction == "setosa" and n.impurity == 0)
+    box = boxes_of(plot_tree(tree))[list(nodes).index(pure.number)]
+    full = to_rgb(style.PALETTE[0])
+    mixed = [round(255 * (1 - style.PALE * (1 - part))) / 255 for part in full]
+    assert list(box.get_facecolor()[:3]) == mixed
+    points = plot_boundaries(forest, PETALS, SPECIES).lines[0]
+    assert tuple(points.get_color()) == full
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 6])
+def test_no_box_of_a_tree_overlaps_another(depth):
+    tree = DecisionTreeClassifier(max_depth=depth).fit(DIGITS.data, DIGITS.target)
+    check_tree(plot_tree(tree, feature_names=LONG))
+
+
+def test_trees_of_numbers_and_of_several_outputs():
+    both = np.column_stack([DIABETES.target, DIABETES.target**2])
+    for y in (DIABETES.target, both):
+        tree = DecisionTreeRegressor(max_depth=3).fit(DIABETES.data, y)
+        check_tree(plot_tree(tree, feature_names=LONG[:10]))
+    classes = np.column_stack([IRIS.target, IRIS.target == 1])
+    check_tree(plot_tree(DecisionTreeClassifier(max_depth=3).fit(IRIS.data, classes)))
+
+
+@pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
+def test_trees_of_boosting(data):
+    kind = HistGradientBoostingClassifier if data is IRIS else HistGradientBoostingRegressor
+    y = SPECIES if data is IRIS else data.target
+    model = kind(max_iter=3, max_leaf_nodes=6).fit(data.data, y)
+    ax = plot_tree(model, 2, max_depth=2)
+    check_tree(ax)
+    nodes = tree_nodes(model, 2)
+    number, said = "1" if data is IRIS else "3", [t.get_text() for t in ax.texts]
+    assert " ".join(said).startswith(f"round {number} of 3: leaves add to the ")
+    show = Show.of(model, 2, None, impurity=True, node_ids=False, proportion=False, precision=3)
+    for node in nodes.values():
+        if node.depth <= 2:
+            assert f"value = {show.number(node.prediction)}" in said
+            assert node.is_leaf or f"gain = {show.number(node.gain)}" in said
+    without = plot_tree(model, 2, impurity=False).texts
+    assert not any("gain" in t.get_text() for t in without)
+    check_tree(plot_tree(model, 0))
+
+
+def test_splits_of_many_branches():
+    frame = pd.DataFrame({"shop": list("abcdefgh") * 20, "$ a day, $": np.arange(160) % 9})
+    tree = DecisionTreeClassifier(categorical_split="multiway").fit(frame, frame.shop)
+    ax = plot_tree(tree)
+    check_tree(ax)
+    assert len(boxes_of(ax)) == 9
+    said = [t.get_text() for t in ax.texts]
+    assert said[0] == "shop"
+    assert {*"abcdefgh"} <= {*said}
+
+
+def test_two_trees_side_by_side_are_made_small_enough(tree):
+    _, axes = pyplot.subplots(1, 2, figsize=(8, 4), layout="constrained")
+    for ax in axes:
+        plot_tree(tree, feature_names=IRIS.feature_names, ax=ax)
+    for ax in axes:
+        check_tree(ax, least=2)
+
+
+def test_subtrees_are_near_each_other():
+    # a leaf beside a subtree goes where its level has room
+    children = {0: [1, 2], 1: [], 2: [3, 4], 3: [], 4: []}
+    at = trees.centres(children, dict.fromkeys(children, 10.0), 2.0)
+    assert at == {0: 11.0, 1: 5.0, 2: 17.0, 3: 11.0, 4: 23.0}
+
+
+def test_a_tree_too_large_to_draw(forest):
+    grown = RandomForestRegressor(1, random_state=0).fit(DIGITS.data, np.arange(len(DIGITS.data)))
+    small = DecisionTreeRegressor(max_depth=9).fit(DIGITS.data, np.arange(len(DIGITS.data)))
+    for model in (grown, small):
+        with pytest.raises(ValueError, match="200 inches: show fewer levels of it with max_depth"):
+            plot_tree(model)
+    with pytest.raises(ValueError, match="max_depth=-1 is negative"):
+        plot_tree(forest, max_depth=-1)
+    with pytest.raises(ValueError, match="tree 10 does not exist"):
+        plot_tree(forest, 10)
+    with pytest.raises(TypeError, match="no trees of gpuforest's"):
+        plot_tree(object())
