@@ -35,7 +35,7 @@ class KernelsHook(BuildHookInterface):
         if done.returncode or not os.listdir(self.folder.name):
             self.app.display_warning("gpuforest's kernels will be compiled at their first use")
             return
-        build_data["force_include"][self.folder.name] = "gpuforest/kernels/compiled"
+        build_data["force_include"][self.folder.name] = "gpuforest/compiler/compiled"
         build_data["pure_python"] = False
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"py3-none-{platform}"  # the code needs no release of Python

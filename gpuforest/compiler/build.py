@@ -28,7 +28,7 @@ from gpuforest.compiler.types import Choice
 def all_kernels() -> Iterator[Kernel]:
     """All kernels."""
     for name in MODULES:
-        module = import_module(f"gpuforest.kernels.{name}")
+        module = import_module(f"gpuforest.{name}")
         yield from (
             value
             for value in vars(module).values()
@@ -98,14 +98,19 @@ def warm_up(n_processes: int) -> tuple[int, int]:
 
 
 def fill(folder: Path, targets: list[Target], n_processes: int) -> int:
-    """Write all kernels for the targets to a folder; returns how many kernels these are."""
-    found = [*compile_some(list(variants()), targets, n_processes)]
-    for name, codes in (*found, (ALL, [b""] * len(targets))):
+    """Write all kernels for the targets to a folder; returns how many kernels these are. For this
+    machine alone, kernels that it has compiled before are taken from disk."""
+    if targets == [native()]:
+        warm_up(n_processes)
+        kernels = [(name, [objects.read(name) or b""]) for name in variants()]
+    if targets != [native()] or not all(code for _, (code,) in kernels):
+        kernels = [*compile_some(list(variants()), targets, n_processes)]
+    for name, codes in (*kernels, (ALL, [b""] * len(targets))):
         for target, code in zip(targets, codes, strict=True):
             objects.write_whole(
                 folder / objects.file_of(name, target, code), objects.packed(name, code)
             )
-    return len(found)
+    return len(kernels)
 
 
 def main() -> None:

@@ -120,7 +120,7 @@ def build_process(
     *arguments: str, module: str = "gpuforest.compiler.build", output: int = subprocess.PIPE
 ) -> Any:
     """Start a process that compiles kernels."""
-    path = [str(objects.KERNELS.parents[1]), *sys.path]
+    path = [str(objects.PACKAGED.parents[2]), *sys.path]
     env = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments],  # not what lies in the current folder

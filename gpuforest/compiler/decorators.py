@@ -99,7 +99,7 @@ class Kernel:
 
     def name_of(self, choice: Choice) -> str:
         """The name of the machine code for some types."""
-        module = self.__module__.removeprefix("gpuforest.kernels.")
+        module = self.__module__.removeprefix("gpuforest.")
         types = [f"{name}_{kind}" for name, kind in sorted(choice.items())]
         return "-".join([f"{module}.{self.function.__name__}", *types])
 

@@ -5,8 +5,9 @@
 The machine code of a file `.so` is a shared library; the system loads the file as it is, because
 it overlooks what follows a library. That of a file `.o` is object code, from where nothing could
 link it. A wheel holds these files. Where it does not, kernels are compiled at first use and kept
-in the first of several folders that can be written to. Code that another user could have put into
-such a folder is not run.
+in the first of several folders that can be written to, under names that hold the stamp, so that
+several versions of the package share a folder. Code that another user could have put into such a
+folder is not run.
 """
 
 from __future__ import annotations
@@ -26,33 +27,26 @@ from gpuforest.compiler.stamps import ALL, stamp
 
 logger = logging.getLogger("gpuforest")
 
-KERNELS = Path(__file__).parent
-PACKAGED = KERNELS / "compiled"  # filled when the package is installed or a wheel is built
+PACKAGED = (
+    Path(__file__).parent / "compiled"
+)  # filled when the package is installed or a wheel is built
 DIGEST = hashlib.sha256().digest_size
 HINT = "set NUMBA_CACHE_DIR to a folder that this user alone can write to"
 SUFFIXES = (".so", ".o")  # of shared libraries and of object code
+VERSIONS = 8  # so many of a kernel are kept
 
 _logged: set[str] = set()
 
 
 def folders(make: bool = False) -> Iterator[Path]:
     """The folders of compiled kernels besides the package's; new files go to the first that can
-    be written to.
-
-    Parameters
-    ----------
-    make : whether to create the temporary folder, which comes last
-    """
-    # each installation has a subfolder of its own, because several may share a folder
-    own = f"gpuforest_{hashlib.sha256(str(KERNELS).encode()).hexdigest()[:16]}"
+    be written to. `make` creates the temporary folder, which comes last."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        yield Path(chosen) / own
-    else:
-        yield KERNELS / "__pycache__"
-        if (users := _users_cache()).is_absolute():  # a user without a home has "~/.cache"
-            yield users / "gpuforest" / own
+        yield Path(chosen) / "gpuforest"
+    elif (users := _users_cache()).is_absolute():  # a user without a home has "~/.cache"
+        yield users / "gpuforest" / "kernels"
     if (temporary := _temporary(make)) is not None:
-        yield temporary / own
+        yield temporary / "kernels"
 
 
 def _users_cache() -> Path:
@@ -87,7 +81,7 @@ def check_trusted(folder: Path, file: Path | None = None) -> None:
     ------
     PermissionError : another user could
     """
-    if not hasattr(os, "getuid") or folder.parent == KERNELS:  # Python trusts the package's folder
+    if not hasattr(os, "getuid"):
         return
     # the folder above may be shared as /tmp is: nobody replaces there what others own
     about = [(folder.parent, folder.parent.stat(), stat.S_ISVTX), (folder, folder.lstat(), 0)]
@@ -111,7 +105,8 @@ def found(name: str) -> Iterator[tuple[Path, bytes]]:
     places += [(PACKAGED, target) for target in levels()]
     for folder, target in places:
         for suffix in SUFFIXES:
-            path = folder / f"{name}.{target.name}{suffix}"
+            version = "" if folder == PACKAGED else version_of(name)
+            path = folder / f"{name}{version}.{target.name}{suffix}"
             try:
                 if folder != PACKAGED:
                     check_trusted(folder, path)
@@ -154,21 +149,27 @@ def is_library(code: bytes) -> bool:
     return code.startswith(b"\x7fELF") and code[16] == 3
 
 
-def file_of(name: str, target: Target, code: bytes) -> str:
-    """The file of a kernel's machine code."""
-    return f"{name}.{target.name}{SUFFIXES[not is_library(code)]}"
+def file_of(name: str, target: Target, code: bytes, version: str = "") -> str:
+    """The file of a kernel's machine code, without its version in a wheel."""
+    return f"{name}{version}.{target.name}{SUFFIXES[not is_library(code)]}"
+
+
+def version_of(name: str) -> str:
+    """The part of a file's name that tells versions of a kernel apart."""
+    return f".{stamp(name).hex()[:16]}"
 
 
 def write(name: str, code: bytes) -> Path | None:
     """Save machine code to the first folder that can be written to; returns the file, if any."""
     failures = []
     for folder in folders(make=True):
-        path = folder / file_of(name, native(), code)
+        path = folder / file_of(name, native(), code, version_of(name))
         try:
             for made in (folder.parent, folder):
                 made.mkdir(mode=0o755, parents=True, exist_ok=True)
             check_trusted(folder)
             write_whole(path, packed(name, code))
+            _forget_old_versions(folder, name)
         except OSError as error:
             failures.append(str(error))
             continue
@@ -185,6 +186,13 @@ def write(name: str, code: bytes) -> Path | None:
         f"({failures[-1]}); {HINT}",
     )
     return None
+
+
+def _forget_old_versions(folder: Path, name: str) -> None:
+    """Delete all but the newest files of a kernel."""
+    files = sorted(folder.glob(f"{name}.*"), key=lambda path: path.stat().st_mtime)
+    for path in files[:-VERSIONS]:
+        path.unlink(missing_ok=True)
 
 
 def all_on_disk() -> bool:

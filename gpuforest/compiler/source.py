@@ -91,7 +91,8 @@ def _read(name: str) -> str:
         return constants_text()
     if name.startswith("generated/"):
         return structs.text_of(STRUCTS[name[len("generated/") : -len(".cuh")]])
-    return files("gpuforest.kernels").joinpath(name).read_text()
+    folder = "gpuforest" if name.startswith("splits/") else "gpuforest.kernels"
+    return files(folder).joinpath(name).read_text()
 
 
 def constants_text() -> str:

@@ -16,13 +16,15 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).parents[1]
 # those that take longest to compile first, so that no process waits for one of them at the end
 MODULES = [
-    "grow_subtrees.numba", "grow_subtrees.multiway", "level.numba", "absolute_split.numba",
-    "best_split.numba", "edges.numba", "encode.numba", "traverse.numba", "partition.numba",
-    "histogram.numba", "totals.numba", "bag.numba", "boosted_tree.numba", "gradients.numba",
-    "project.numba", "quantiles.numba", "shap.numba", "shap_background.numba",
+    "kernels.grow_subtrees.numba", "kernels.grow_subtrees.multiway", "kernels.level.numba",
+    "kernels.absolute_split.numba", "kernels.best_split.numba", "kernels.edges.numba",
+    "kernels.encode.numba", "kernels.traverse.numba", "kernels.partition.numba",
+    "kernels.histogram.numba", "kernels.totals.numba", "kernels.bag.numba",
+    "kernels.boosted_tree.numba", "kernels.gradients.numba", "kernels.project.numba",
+    "kernels.quantiles.numba", "kernels.shap.numba", "kernels.shap_background.numba",
 ]  # fmt: skip
-COMPILER = "kernels.compile"
-NO_PART = {"kernels.code", "common.parallel"}  # imported by what compiles, but change no code
+COMPILER = "compiler.compile"
+NO_PART = {"compiler.code", "common.parallel"}  # imported by what compiles, but change no code
 ALL = "all"  # of all kernels together
 
 # at the beginning of a line, so neither in functions nor under TYPE_CHECKING; Numba compiles no
@@ -44,7 +46,7 @@ def sources() -> dict[str, Source]:
     They are read at once, so that a process never takes code of files that replace them later.
     """
     found = dict[str, Source]()
-    left = [COMPILER, *(f"kernels.{name}" for name in MODULES)]
+    left = [COMPILER, *MODULES]
     while left:
         if (module := left.pop()) not in found:
             with open(f"{path_of(module)}.py", "rb") as file:
@@ -95,6 +97,6 @@ def stamp(name: str) -> bytes:
         modules = frozenset(sources())
     else:
         own = name.partition("-")[0].rpartition(".")[0]  # without types and function
-        modules = modules_of(COMPILER) | modules_of(f"kernels.{own}")
+        modules = modules_of(COMPILER) | modules_of(own)
     every = (module.encode() + b"\0" + sources()[module].digest for module in sorted(modules))
     return hashlib.sha256(b"".join(every)).digest()

@@ -25,7 +25,7 @@ SMALL = """
 import sys
 import numpy as np
 from gpuforest import RandomForestClassifier
-from gpuforest.kernels import code
+from gpuforest.compiler import code
 
 code.build_process = lambda *arguments, **named: print("begun")  # some minutes of work
 X = np.random.default_rng(0).normal(size=(300, 5))
@@ -101,9 +101,9 @@ def test_a_release_of_numba_that_was_not_tested_compiles_the_plain_way(tmp_path)
 import numba
 numba.version_info = (0, 99, 0, 0, 99)
 from pathlib import Path
-from gpuforest.kernels import build, code, compile, objects, processors
+from gpuforest.compiler import build, code, compile, objects, processors
 assert compile.HELPERS is compile.Compiler
-(name,) = (name for name in build.variants() if name.startswith("totals.numba.differs"))
+(name,) = (name for name in build.variants() if name.startswith("kernels.totals.numba.differs"))
 (found,) = build.compile_one(name, [processors.native()])
 path = Path(objects.file_of(name, processors.native(), found))
 path.write_bytes(objects.packed(name, found))

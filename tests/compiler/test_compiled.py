@@ -190,7 +190,7 @@ import hashlib, sys
 from pathlib import Path
 import numpy as np
 from gpuforest import RandomForestClassifier, RandomForestRegressor
-from gpuforest.kernels import objects, processors
+from gpuforest.compiler import objects, processors
 
 objects.PACKAGED, level = Path(sys.argv[1]), sys.argv[2]
 objects.folders = lambda make=False: iter(())
@@ -209,11 +209,12 @@ for forest, y in (
 print(digest.hexdigest())
 """
 NEEDED = (
-    "edges.numba.edges-value_float64", "encode.numba.encode-code_uint8-value_float64",
-    "bag.numba.bag", "bag.numba.in_bag", "totals.numba", "partition.numba",
-    "level.numba.level-categories_False-code_uint8",
-    "grow_subtrees.numba.grow_subtrees-code_uint8-random_False-sets_False",
-    "traverse.numba.accumulate-code_uint8-sums_False",
+    "kernels.edges.numba.edges-value_float64",
+    "kernels.encode.numba.encode-code_uint8-value_float64",
+    "kernels.bag.numba.bag", "kernels.bag.numba.in_bag", "kernels.totals.numba",
+    "kernels.partition.numba", "kernels.level.numba.level-categories_False-code_uint8",
+    "kernels.grow_subtrees.numba.grow_subtrees-code_uint8-random_False-sets_False",
+    "kernels.traverse.numba.accumulate-code_uint8-sums_False",
 )  # fmt: skip
 
 

@@ -34,19 +34,24 @@ def all_stamps():
 
 
 EVERY = {f"{module}." for module in stamps.MODULES}
-GROWING = {"grow_subtrees.", "level.", "best_split.", "absolute_split."}
-WALKING = {"traverse.", "partition.", "shap.", "shap_background.", "grow_subtrees."}
-CODES = EVERY - {"gradients.numba.", "edges.numba."}  # they call hashing's names of types
+GROWING = {f"kernels.{n}." for n in ("grow_subtrees", "level", "best_split", "absolute_split")}
+WALKING = {
+    f"kernels.{n}." for n in ("traverse", "partition", "shap", "shap_background", "grow_subtrees")
+}
+CODES = EVERY - {
+    "kernels.gradients.numba.",
+    "kernels.edges.numba.",
+}  # they call hashing's names of types
 
 
 @pytest.mark.parametrize(
     ("path", "stale"),
     [
-        ("kernels/encode/numba.py", {"encode."}),
-        ("kernels/edges/numpy.py", {"edges."}),  # its constants
-        ("kernels/grow_subtrees/branches.py", {"grow_subtrees.multiway."}),
+        ("kernels/encode/numba.py", {"kernels.encode."}),
+        ("kernels/edges/numpy.py", {"kernels.edges."}),  # its constants
+        ("kernels/grow_subtrees/branches.py", {"kernels.grow_subtrees.multiway."}),
         ("kernels/shared/scoring/numba.py", GROWING),
-        ("kernels/shared/goes_left/numba.py", {*WALKING, "boosted_tree."}),
+        ("kernels/shared/goes_left/numba.py", {*WALKING, "kernels.boosted_tree."}),
         ("kernels/shared/hashing/numba.py", CODES),
         ("common/elementary.py", {"gradients."}),
         ("combinations.py", {"grow_subtrees.numba.", "traverse."}),
@@ -58,7 +63,7 @@ CODES = EVERY - {"gradients.numba.", "edges.numba."}  # they call hashing's name
         ("kernels/traverse/numpy.py", set()),
         ("kernels/shared/structs.py", set()),
         ("common/parallel.py", set()),
-        ("grow.py", set()),
+        ("engine/grow.py", set()),
     ],
 )
 def test_an_edit_makes_the_kernels_stale_that_could_change(copied, path, stale):

@@ -65,7 +65,7 @@ def test_code_is_kept_and_read(make, compiled, tmp_path, caplog):
         assert works(make())
         (path,) = files(tmp_path)
         assert path.parent == tmp_path / "a"
-        assert compiled == ["bag.numba.in_bag"]
+        assert compiled == ["kernels.bag.numba.in_bag"]
     assert not caplog.records
 
 
@@ -102,10 +102,10 @@ def test_code_of_other_sources_is_replaced_without_a_word(
     (path,) = files(tmp_path)
     with monkeypatch.context() as earlier:
         earlier.setattr(objects, "stamp", lambda name: bytes(32))
-        objects.write_whole(path, objects.packed("bag.numba.in_bag", b"old"))
+        objects.write_whole(path, objects.packed("kernels.bag.numba.in_bag", b"old"))
     assert works(make())
     assert len(compiled) == 2
-    assert objects.unpacked("bag.numba.in_bag", path.read_bytes())
+    assert objects.unpacked("kernels.bag.numba.in_bag", path.read_bytes())
     assert not caplog.records
 
 
@@ -140,7 +140,7 @@ def test_a_wheels_code_is_chosen_by_the_processor(make, compiled, tmp_path, monk
     packaged = tmp_path / "packaged"
     packaged.mkdir()
     lowest = processors.levels()[-1].name
-    (packaged / f"bag.numba.in_bag.{lowest}{path.suffix}").write_bytes(path.read_bytes())
+    (packaged / f"kernels.bag.numba.in_bag.{lowest}{path.suffix}").write_bytes(path.read_bytes())
     path.unlink()
     monkeypatch.setattr(objects, "PACKAGED", packaged)
     assert works(make())
@@ -224,7 +224,6 @@ def cache(request, monkeypatch, tmp_path):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv(request.param, str(tmp_path / "cache"))
     monkeypatch.setattr(objects.sys, "platform", "linux")
-    monkeypatch.setattr(objects, "KERNELS", Path(os.devnull))  # where nothing can be written
     monkeypatch.setattr(objects, "PACKAGED", tmp_path / "none")
     monkeypatch.setattr(objects, "_logged", set())
     (tmp_path / "temporary").mkdir()
@@ -232,7 +231,7 @@ def cache(request, monkeypatch, tmp_path):
     return tmp_path / "cache" / ("gpuforest" if request.param == "XDG_CACHE_HOME" else "")
 
 
-NAME = "bag.numba.in_bag"
+NAME = "kernels.bag.numba.in_bag"
 
 
 @posix
@@ -316,7 +315,6 @@ def container(tmp_path):
         package,
         ignore=shutil.ignore_patterns("__pycache__", "compiled"),
     )
-    (package / "kernels" / "__pycache__").write_text("")
     (tmp_path / "tmp").mkdir()
 
     def run(before=""):

@@ -1,1 +1,0 @@
-"""What is computed from a grown forest: out-of-bag predictions, importances, tree views."""
