@@ -21,7 +21,7 @@ from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numba_oblique import project_slots, sums_of
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.parallel import cut_evenly, parallel_map
-from gpuforest.engine.binning import value_dtype
+from gpuforest.engine.binning import new_codes, value_dtype
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.memory import WorkingMemory
@@ -108,12 +108,8 @@ class NumbaBackend(NumpyBackend):
         other.for_workers = deque()
         return other
 
-    def new_codes(self, n_rows: int, n_features: int, dtype: type) -> Array:
-        """Columns are contiguous, because a node reads few of them."""
-        return np.empty((n_features, n_rows), dtype).T
-
     def encode(self, X: Array, edges: BinEdges) -> Array:
-        codes = self.new_codes(X.shape[0], X.shape[1], edges.code_dtype)
+        codes = new_codes(X.shape[0], X.shape[1], edges.code_dtype, self)
         values = edges.rounded if X.dtype == np.float32 else edges.values
 
         def part(rows: slice) -> None:
@@ -222,12 +218,8 @@ class NumbaBackend(NumpyBackend):
         return found
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
-        data, width, count_rows = (
-            training.columns,
-            training.hist_channels,
-            training.rules.count_rows,
-        )
-        S, k = features.shape
+        data, width, (S, k) = training.columns, training.hist_channels, features.shape
+        count_rows = training.rules.count_rows
         features = np.ascontiguousarray(features)
         hist = np.zeros((S, k, data.n_codes * width), np.int64)
 
