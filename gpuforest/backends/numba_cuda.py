@@ -109,8 +109,6 @@ class NumbaCudaBackend(Backend):
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
-        # multiway splits ask for one feature's part; the simulator takes whole arrays only
-        hist, features = (self.xp.ascontiguousarray(a) for a in (hist, features))
         data, rules = training.data, training.rules
         splits: Splits = best_split(data, slots, hist, features, need, rules, self)
         return splits

@@ -9,10 +9,9 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.boosters import Booster
-from gpuforest.backends.host_memory import level_wave_bytes
+from gpuforest.backends.host_memory import deep_wave_bytes, level_wave_bytes
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.frontier import Frontier, Splits
-from gpuforest.kernels.absolute_split.numpy import absolute_split
 from gpuforest.kernels.bag.numpy import bag
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
@@ -41,7 +40,10 @@ class NumpyBackend(Backend):
     xp = array_api_compat.numpy
 
     def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:
-        wave = level_wave_bytes(fit, self.memory_budget, n_trees)
+        if fit.kind.cpu_only:
+            wave = deep_wave_bytes(fit, self.n_threads, n_trees)
+        else:
+            wave = level_wave_bytes(fit, self.memory_budget, n_trees)
         return super().bytes_for(fit, n_trees)._replace(wave=wave)
 
     def booster(self, boosting: Boosting) -> Booster:
@@ -77,12 +79,6 @@ class NumpyBackend(Backend):
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         return best_split(training.data, slots, hist, features, need, training.rules)
-
-    def absolute_split(
-        self, training: Training, slots: Frontier, features: Array
-    ) -> tuple[Array, ...]:
-        factors = training.target.coding.error_factors
-        return absolute_split(training.data, slots, features, training.rules, factors)
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits

@@ -11,7 +11,6 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from gpuforest import combinations
 from gpuforest.common import dtypes, elementary, hashing
 from gpuforest.engine import criteria, nodes
 from gpuforest.kernels.best_split import category_order
@@ -21,6 +20,7 @@ from gpuforest.kernels.edges import numpy as edges
 from gpuforest.kernels.gradients import records as gradients
 from gpuforest.kernels.grow_subtrees import structs as deep_structs
 from gpuforest.kernels.shared import constants, structs
+from gpuforest.splits.oblique import terms
 
 # no contraction: a * b + c rounded once would differ from the other backends' bits
 OPTIONS = ("--std=c++17", "--fmad=false")
@@ -31,7 +31,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         criteria: "LN2 SQRT2 ATANH XLOGX_SCALE",
         nodes: "CHILD_SHIFT MISSING_SHIFT FEATURE_SHIFT BIN_MASK CHILD_MASK LEAF_MASK LEAF_WORD "
         "SET_BIN OBLIQUE_BIN",
-        combinations: "WEIGHT_BITS WEIGHT_ZERO DRAWS ROUNDS STRIDE",
+        terms: "WEIGHT_BITS WEIGHT_ZERO DRAWS ROUNDS STRIDE",
         hashing: "GOLDEN MIX_1 MIX_2 ROOT PERMUTATION CUT HASHES",
         edges: "TINY SUM_BITS",
         dtypes: "CATEGORICAL",

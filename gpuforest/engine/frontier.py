@@ -46,10 +46,8 @@ class Rules:
     signs: Annotated[np.ndarray, "i8[F]"] = field(default_factory=lambda: np.zeros(0, np.int8))
     n_features_tree: int = 0  # number of features drawn for each tree; 0: a tree has all
     features_again: bool = False  # whether these are drawn with replacement
-    # whether categorical features have a branch for each category, see multiway.py
-    multiway: bool = False
-    # mean number of features in the combinations that are tried, see combinations.py; 0: features
-    # are tried alone
+    multiway: bool = False  # whether categorical features have a branch for each category
+    # mean number of features in the combinations that are tried; 0: features are tried alone
     combined: float = 0.0
     heaviest: int = 1  # the greatest weight of a feature in a combination
 
@@ -57,11 +55,6 @@ class Rules:
     def fewest_rows(self) -> I64:
         """The fewest rows of a node that a split may divide."""
         return max(self.min_rows_split, 2 * self.min_rows_leaf)
-
-    @property
-    def oblique(self) -> bool:
-        """Whether combinations of features are tried."""
-        return self.combined > 1
 
     @property
     def limited(self) -> bool:
@@ -108,10 +101,6 @@ class Frontier:
     # bounds of the means of a slot's second channel, for monotonic predictions
     bounds: Annotated[Array | None, "f64[S, 2]"] = None
     allowed: Annotated[Array | None, "bool[T, F]"] = None  # features drawn for trees; None: all
-    # i32[S], the feature whose multiway split goes on in the slot, or -1; bool[S, F], categorical
-    # features split on above; None: there are no multiway splits
-    pending: Array | None = None
-    used: Array | None = None
 
     @classmethod
     def of_rows(cls, rows: Array, weights: Array | None, begin: Array, end: Array) -> Frontier:
@@ -172,10 +161,10 @@ class Frontier:
         if rules.min_weight_leaf > 1:
             weight = rules.criterion.side_weight(xp, self.sums)
             end = end | (weight < 2 * rules.min_weight_leaf)
-        return end if self.pending is None else end & (self.pending < 0)
+        return end
 
 
-SOMETIMES = ("bounds", "pending", "used")
+SOMETIMES = ("bounds",)
 PER_SLOT = ("tree", "key", "n_rows", "begin", "end", "sums", "constant", "depth")
 
 
@@ -217,7 +206,7 @@ class Splits:
 
     score: Annotated[Array, "f64[S]"]  # -inf where there is no split
     feature: Annotated[Array, "i32[S]"]  # -1 where there is no split
-    # codes <= bin go left; SET_BIN: those in the slot's set do; OBLIQUE_BIN and more: see nodes.py
+    # codes <= bin go left; others mark sets and combinations, see nodes.py
     bin: Annotated[Array, "i32[S]"]
     # whether missing values go left; if the slot has none, whether the left side is the heavier
     missing_left: Annotated[Array, "bool[S]"]

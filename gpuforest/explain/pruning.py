@@ -26,7 +26,6 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.combinations import words_for
 from gpuforest.engine.assembly import assemble, merge_waves
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
@@ -36,6 +35,7 @@ from gpuforest.engine.nodes import MOST_COMBINED, is_leaf, unpack, words_of
 from gpuforest.engine.slots import pairs
 from gpuforest.explain.gains import gains_by_errors, gains_by_levels
 from gpuforest.kernels.shared.constants import LEAF, WIDE
+from gpuforest.splits.oblique.terms import words_for
 
 
 def split_gains(forest: Forest, criterion: Criterion) -> np.ndarray:
