@@ -76,7 +76,7 @@ class NumbaBackend(NumpyBackend):
         self.for_workers: Kept | None = None  # scratch that workers keep from fit to fit
 
     def booster(self, boosting: Boosting) -> Booster:
-        return NumbaBooster.of(boosting)
+        return NumbaBooster(boosting)
 
     def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
         """Many trees are divided into waves, one for each thread, so that no thread waits."""

@@ -47,7 +47,7 @@ class NumpyBackend(Backend):
         return super().bytes_for(fit, n_trees)._replace(wave=wave)
 
     def booster(self, boosting: Boosting) -> Booster:
-        return Booster.of(boosting)
+        return Booster(boosting)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return np.asarray(array)

@@ -8,19 +8,19 @@ import struct
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from itertools import chain
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import numpy as np
 
 from gpuforest.compiler.types import (
     CHOICES,
-    DTYPES,
     Choice,
     Optional,
     Record,
     Spec,
     Type,
     choices_of,
+    dtype_of,
     spec_of,
 )
 
@@ -219,8 +219,9 @@ if address_of(_known) != _known.ctypes.data:  # another implementation of Python
 
 
 def array_putter(spec: Type) -> Putter:
-    ndim, name, nothing = spec.ndim, spec.dtype, (0,) * (1 + spec.ndim)
-    allowed = {DTYPES[dtype]: dtype for dtype in CHOICES.get(name, (name,))}
+    # the dtype's name, or a struct, which stands for itself
+    ndim, name, nothing = spec.ndim, cast(str, spec.dtype), (0,) * (1 + spec.ndim)
+    allowed = {dtype_of(dtype): dtype for dtype in CHOICES.get(name, (name,))}
     is_open = name in CHOICES
 
     def put(array: Any, numbers: list[Any], choice: Choice) -> None:

@@ -17,7 +17,7 @@ from gpuforest.kernels.best_split import category_order
 from gpuforest.kernels.boosted_tree import records as boosted_tree
 from gpuforest.kernels.boosted_tree import structs as boosted_structs
 from gpuforest.kernels.edges import numpy as edges
-from gpuforest.kernels.gradients import records as gradients
+from gpuforest.kernels.gradients import numpy as gradients
 from gpuforest.kernels.grow_subtrees import structs as deep_structs
 from gpuforest.kernels.shared import constants, structs
 from gpuforest.splits.oblique import terms
@@ -38,8 +38,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         elementary: "LN2_HIGH LN2_LOW LOG2_E FACTORIALS MOST",
         boosted_tree: "MIN_HESSIAN CATEGORY_ROWS",
         category_order: "MOST_TRIED ITERATIONS",
-        gradients: "SQUARED ABSOLUTE QUANTILE HUBER COUNTS GAMMA BINARY MOST_STEP MOST_GRADIENT "
-        "REST_BITS",
+        gradients: " ".join(name for name in vars(gradients) if name.isupper()),
         constants: " ".join(name for name in vars(constants) if name.isupper()),
     }.items()
     for name in names.split()

@@ -27,18 +27,21 @@ Choice = dict[str, Any]  # what a name in CHOICES stands for; whether an optiona
 
 
 class Type(NamedTuple):
-    """A number (ndim 0) or an array of numbers; `dtype` is a NumPy dtype's name or stands for
-    several, see `CHOICES`. `shape` says what the dimensions count, where the annotation does. An
-    array that may be None is then passed as one of no elements."""
+    """A number (ndim 0) or an array of numbers or structs.
 
-    dtype: str
+    `dtype` is a NumPy dtype's name, or a name that stands for several (see `CHOICES`), or a named
+    tuple whose fields are numbers: the struct. `shape` says what the dimensions count, where the
+    annotation does. An array that may be None is then passed as one of no elements.
+    """
+
+    dtype: str | type
     ndim: int = 0
     shape: tuple[str, ...] = ()
     may_be_none: bool = False
 
-    def dtype_in(self, choice: Choice) -> str:
-        """The dtype's name, given what names stand for."""
-        return str(choice.get(self.dtype, self.dtype))
+    def dtype_in(self, choice: Choice) -> str | type:
+        """The dtype's name, given what names stand for; or the struct."""
+        return choice.get(self.dtype, self.dtype) if isinstance(self.dtype, str) else self.dtype
 
 
 # what stands for several types
@@ -152,7 +155,7 @@ def new_arrays(kind: Any, make: Callable[..., Any], **sizes: int) -> dict[str, A
     """
     spec = record_of(kind)
     return {
-        name: make(tuple(sizes[letter] for letter in form.shape), DTYPES[form.dtype])
+        name: make(tuple(sizes[letter] for letter in form.shape), dtype_of(form.dtype))
         for name, form in zip(spec.names, spec.fields, strict=True)
         if isinstance(form, Type) and form.shape and sizes.keys() >= set(form.shape)
     }
@@ -167,11 +170,11 @@ def as_tuple(record: Any, change: Callable[[Any], Any] = lambda value: value) ->
         if isinstance(field, Record):
             parts.append(as_tuple(value, change))
         elif value is None and isinstance(field, Type):
-            parts.append(change(np.empty((0,) * field.ndim, field.dtype)))
+            parts.append(change(np.empty((0,) * field.ndim, dtype_of(field.dtype))))
         elif field.ndim:
             parts.append(change(value))
         else:
-            parts.append(DTYPES[field.dtype].type(value).item())
+            parts.append(dtype_of(field.dtype).type(value).item())
     return spec.kind(*parts)
 
 
@@ -205,3 +208,19 @@ SHORT = {
     "u64": "uint64", "f32": "float32", "f64": "float64",
 }  # fmt: skip
 DTYPES = {name: np.dtype(name) for name in ("bool", *SHORT.values())}
+
+
+@cache
+def dtype_of(dtype: str | type) -> np.dtype[Any]:
+    """The NumPy dtype of this name; or that of a struct, with the layout of C."""
+    if isinstance(dtype, str):
+        return DTYPES[dtype]
+    fields = spec_of(dtype).fields
+    names = zip(dtype._fields, fields, strict=True)  # type: ignore[attr-defined]
+    return np.dtype([(name, dtype_of(field.dtype)) for name, field in names], align=True)
+
+
+def allocated(record: type, **shapes: int | tuple[int, ...]) -> Any:
+    """A record of new arrays of these shapes, whose dtypes are those that it declares."""
+    fields = zip(record._fields, spec_of(record).fields, strict=True)  # type: ignore[attr-defined]
+    return record(**{name: np.empty(shapes[name], dtype_of(field.dtype)) for name, field in fields})

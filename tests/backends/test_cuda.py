@@ -275,6 +275,7 @@ def test_thousands_of_rows(cuda, name, changes):
         assert same_forest(task.grow(NumbaBackend()), task.grow(cuda.backend(**changes)))
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(missing("asan") is not None, reason=str(missing("asan")))
 def test_no_kernel_leaves_its_arrays_or_does_undefined_arithmetic():
     # "tsan" in its place looks for races; it takes longer, see CONTRIBUTING
