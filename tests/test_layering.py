@@ -19,14 +19,13 @@ LAYERS = [
     {"combinations"},
     {"kernels"},
     {"binning", "frontier", "reweighting", "sampling", "target"},
-    {"forest_check", "leaf_rows", "memory", "slots"},
-    {"levels"},
-    {"wave_nodes"},
+    {"forest_check", "memory", "slots"},
     {"forest"},
+    {"assembly"},
     {"boosting"},
     {"backends"},
     {"training"},
-    {"assembly", "data", "multiway", "oblique", "predict"},
+    {"data", "multiway", "oblique", "predict"},
     {"grow"},
     {"cluster", "inspection"},
     {"pruning"},
@@ -56,7 +55,7 @@ TESTED_IN = {
     "kernels/grow_subtrees": "kernels/test_small_nodes.py",  # and test_grow.py, test_parity.py
     "kernels/level": "backends/test_parity.py",  # the same as its default, in every forest
     "kernels/slots": "test_slots.py",  # beside the host's
-    "kernels/wave_nodes": "test_wave_nodes.py",  # and test_leaf_rows.py, beside the host's
+    "kernels/leaf_rows": "test_assembly.py",
     "kernels/shap": "explain/test_shap.py",  # beside the definition
     "kernels/shap_background": "explain/test_shap_background.py",  # the same
     "kernels/shared/hashing": "common/test_hashing.py",  # beside the hashes of the host

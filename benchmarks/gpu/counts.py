@@ -48,8 +48,7 @@ FEWER = -SPARSE * log(1 - (1 - exp(-1)) / SPARSE)
 ROWS = {"histogram", "histogram_direct", "compare_rows", "mark", "move", "differing"}
 # kernels in which a block takes LEAST_SPAN slots or nodes, and as long for fewer
 SPANS = {
-    "number_kinds", "sum_spans", "sums_before", "count_leaves", "place_slots", "count_leaf_nodes",
-    "order_leaves", "count_keys", "number_keys",
+    "number_kinds", "sum_spans", "sums_before", "count_keys", "number_keys",
 }  # fmt: skip
 EDGE_ROWS, EDGE_COLUMNS = 8192, 4
 HOST_ROWS, HOST_DEEP = 600, 100  # of the fit whose operations of arrays are counted

@@ -23,11 +23,10 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import grow, merged
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.engine.training import Training
-from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.base import BaseTrees, FitData
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
     FIRST_TREES,
@@ -173,30 +172,30 @@ class ManyTrees(TreeSequence):
         tried = self.oob_max_features_
         return int(tried.max_features[np.argmin(tried.error)])
 
-    def _grow(self, growth: Growth, checked: CheckedTarget, earlier: Forest | None) -> Forest:
-        """Grow the trees. Out-of-bag errors may choose their number and that of features tried."""
-        if earlier is not None and earlier.n_trees == self.n_estimators:
-            return earlier  # only their out-of-bag errors are asked for
+    def _first_waves(
+        self, growth: Growth, checked: CheckedTarget, data: FitData
+    ) -> tuple[Growth, list[WaveTrees], int]:
+        """Out-of-bag errors may choose the number of trees and that of features tried."""
+        growth, waves, n_trees = super()._first_waves(growth, checked, data)
         by_error = getattr(self, "max_features", None) == "oob"
+        if sum(wave.n_trees for wave in waves) == n_trees:
+            return growth, waves, n_trees  # only their out-of-bag errors are asked for
         if not by_error and self.n_estimators != "auto":
-            n_trees = int(self.n_estimators)
-            return growth.finish(grow(growth.training, n_trees, earlier, growth.prune), 0)
+            return growth, waves, n_trees
         training = growth.training
         growth = replace(growth, training=training.on(training.backend.for_one_fit()))
-        error = self._oob_error(checked, growth.sample())
-        begun: list[WaveTrees] = []
+        error, first_waves = self._oob_error(checked, growth.sample()), list[WaveTrees]()
         if by_error:
-            growth, begun, tried = tune_features(growth, error)
+            growth, first_waves, tried = tune_features(growth, error)
             self.oob_max_features_ = as_bunch(tried, "max_features")
         if self.n_estimators == "auto":
             limits = self.oob_tol, self.max_estimators
-            forest, curve = grow_until_converged(growth, error, *limits, begun)
+            waves, curve = grow_until_converged(growth, error, *limits, first_waves)
             self.oob_curve_ = as_bunch(curve, "n_estimators")
-            return growth.finish(forest, 0)
-        n_trees = int(self.n_estimators)
-        if earlier is None and begun and n_trees >= FIRST_TREES:
-            earlier = merged(begun, growth.training)
-        return growth.finish(grow(growth.training, n_trees, earlier, growth.prune), 0)
+            return growth, waves, sum(wave.n_trees for wave in waves)
+        if not waves and n_trees >= FIRST_TREES:
+            waves = first_waves
+        return growth, waves, n_trees
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
         """A function that takes predictions for these rows (None: all), and gives 1 - score."""

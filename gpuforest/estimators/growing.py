@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
 from gpuforest.common.progress import counting_on
-from gpuforest.engine.assembly import WaveTrees
+from gpuforest.engine.assembly import WaveTrees, merged
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import Prune, grow_waves, merged
+from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.engine.training import Training
 from gpuforest.estimators.settings import Settings
@@ -99,7 +99,7 @@ def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees]
 
     def trial(n_tried: int) -> float:
         nonlocal best
-        waves = grow_waves(growth.trying(n_tried).training, 0, FIRST_TREES, growth.prune)
+        waves = grow(growth.trying(n_tried).training, 0, FIRST_TREES, growth.prune)
         oob = OutOfBag(growth.training, rows)
         ((_, found[n_tried]),) = _follow(oob, growth, waves, [FIRST_TREES], error)
         if best is None or (found[n_tried], n_tried) < best[:2]:
@@ -119,16 +119,15 @@ def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees]
 
 
 def grow_until_converged(
-    growth: Growth, error: Error, tol: float, max_trees: int, begun: list[WaveTrees]
-) -> tuple[Forest, Curve]:
+    growth: Growth, error: Error, tol: float, max_trees: int, first_waves: list[WaveTrees]
+) -> tuple[list[WaveTrees], Curve]:
     """Grow trees until the out-of-bag error has converged.
 
     The error is computed at each of `curve_points` from `FIRST_TREES` on: it has converged
     when over the last half of the trees it lay within `tol`. An error of a + b / n at n trees
-    is then above that of any number of them by no more than `tol`. The trees are merged once,
-    at the end.
+    is then above that of any number of them by no more than `tol`.
 
-    begun : the first `FIRST_TREES` of the trees, where they grew before
+    first_waves : the first `FIRST_TREES` of the trees, where they grew before
     """
     oob, points = OutOfBag(growth.training, growth.sample()), curve_points(max_trees)
     grown: list[WaveTrees] = []
@@ -136,8 +135,8 @@ def grow_until_converged(
     for end in (n for n in points if n >= min(FIRST_TREES, max_trees)):
         begin = oob.n_trees
         with counting_on(begin, max_trees):
-            is_there = begun and end == FIRST_TREES
-            waves = begun if is_there else grow_waves(growth.training, begin, end, growth.prune)
+            is_there = first_waves and end == FIRST_TREES
+            waves = first_waves if is_there else grow(growth.training, begin, end, growth.prune)
         grown += waves
         passed = [n for n in points if begin < n <= end]
         curve += _follow(oob, growth, waves, passed, error)
@@ -151,7 +150,7 @@ def grow_until_converged(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return merged(grown, growth.training), curve
+    return grown, curve
 
 
 def _follow(
@@ -159,7 +158,7 @@ def _follow(
 ) -> Curve:
     """Errors at these numbers of trees; the last number is that of all. The trees need not be
     merged for it."""
-    begin = accumulate((len(wave.tree_sizes) for wave in waves), initial=oob.n_trees)
+    begin = accumulate((wave.n_trees for wave in waves), initial=oob.n_trees)
     forests = [
         growth.finish(merged([w], growth.training), n) for w, n in zip(waves, begin, strict=False)
     ]
