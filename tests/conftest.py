@@ -51,6 +51,28 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if absent else None
 
 
+DEEP = os.environ.get("GPUFOREST_TESTS") == "deep"  # all tests, with many examples each
+if "hypothesis" not in ABSENT:
+    from hypothesis import HealthCheck, settings
+
+    common: dict[str, Any] = {"derandomize": True, "deadline": None}
+    common["suppress_health_check"] = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    settings.register_profile("quick", max_examples=20, **common)
+    settings.register_profile("deep", max_examples=150, **common)
+    settings.load_profile("deep" if DEEP else "quick")
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Deep tests run where they are asked for: by GPUFOREST_TESTS=deep, `-m deep` or their file."""
+    if DEEP or config.option.markexpr:
+        return
+    asked = {Path(argument.split("::")[0]).name for argument in config.args}
+    left = [i for i in items if i.get_closest_marker("deep") and i.path.name not in asked]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in {*left}]
+
+
 def pytest_configure(config: Any) -> None:
     """Where several processes test, the kernels are compiled first, so that none waits."""
     several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")

@@ -23,12 +23,12 @@ KEYWORDS = {
     "estimators/quantile_methods.py predict",
     "explain/bias_variance.py bias_variance",
     "export/graphviz.py export_graphviz",
-    "plot/shap_dependence.py plot_shap_dependence",
-    "plot/shap_summary.py plot_shap_bar",
-    "plot/shap_summary.py plot_shap_summary",
-    "plot/shap_waterfall.py plot_shap_waterfall",
-    "plot/surfaces.py plot_boundaries",
-    "plot/trees.py plot_tree",
+    "tools/plot/shap.py plot_shap_dependence",
+    "tools/plot/shap.py plot_shap_bar",
+    "tools/plot/shap.py plot_shap_summary",
+    "tools/plot/shap.py plot_shap_waterfall",
+    "tools/plot/surfaces.py plot_boundaries",
+    "tools/plot/trees.py plot_tree",
 }
 
 

@@ -6,12 +6,12 @@ import shutil
 import subprocess
 import sys
 
+import house_map
 import pytest
 from paths import ROOT
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 PACKAGE = ROOT / "gpuforest"
-MAP = re.findall(r"^(\S+)  +\S.*$", re.findall(r"^```text\n(.*?)^```$", PAGE, re.M | re.S)[0], re.M)
 SOURCES = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".cu", ".cuh")]
 OPERATIONS = ("encode", "bag", "totals", "histogram", "best_split", "partition")
 
@@ -31,23 +31,9 @@ def with_text(pattern: str) -> set[str]:
     return {path.relative_to(PACKAGE).as_posix() for path in found}
 
 
-def contents(folder: str) -> set[str]:
-    """The modules and folders of Python code right in a folder, as the map writes them."""
-    inside = [p for p in (ROOT / folder).iterdir() if p.name != "__pycache__"]
-    folders = {f"{folder}/{p.name}/" for p in inside if p.is_dir() and any(p.rglob("*.py"))}
-    return folders | {f"{folder}/{p.name}" for p in inside if p.suffix == ".py"}
-
-
-def test_the_map_names_nothing_twice_and_nothing_that_is_not_there():
-    assert len(MAP) == len(set(MAP))
-    for path in MAP:
-        assert (ROOT / path).is_dir() if path.endswith("/") else (ROOT / path).is_file(), path
-
-
-def test_the_map_has_every_module_and_folder():
-    assert {path for path in MAP if re.match(r"gpuforest/.", path)} == contents("gpuforest")
-    folders = {path for path in contents("tests") if path.endswith("/")}
-    assert {path for path in MAP if re.match("tests/.", path)} == folders
+def test_the_map_is_that_of_the_docstrings():
+    (block,) = house_map.BLOCK.findall(PAGE)[:1]
+    assert block == house_map.house_map(), "python tests/support/house_map.py writes it"
 
 
 def test_files_of_a_parameter():

@@ -8,6 +8,8 @@ import json
 from importlib import import_module
 from pathlib import Path
 
+from sklearn.base import BaseEstimator
+
 LIST = Path(__file__).with_name("public_names.json")
 MODULES = ("gpuforest", "gpuforest.plot", "gpuforest.dask", "gpuforest.impurity")
 
@@ -24,7 +26,7 @@ def members_of(kind):
     members = {}
     for name in dir(kind):
         member = inspect.getattr_static(kind, name)
-        if name.startswith(("_", "set_")):  # scikit-learn makes the setters
+        if name.startswith(("_", "set_")) or hasattr(BaseEstimator, name):  # scikit-learn's
             continue
         if inspect.isfunction(member):
             if member.__module__.startswith("gpuforest"):
@@ -56,6 +58,17 @@ def test_public_names_and_signatures_are_as_listed():
     assert names.keys() == listed.keys()
     for name, members in listed.items():
         assert names[name] == members, name
+
+
+def test_estimators_are_at_most_six_classes_deep():
+    import gpuforest
+
+    kinds = [getattr(gpuforest, name) for name in gpuforest.__all__]
+    estimators = [kind for kind in kinds if inspect.isclass(kind) and hasattr(kind, "fit")]
+    assert len(estimators) > 15
+    for kind in estimators:
+        ours = [c.__name__ for c in kind.__mro__ if c.__module__.startswith("gpuforest.")]
+        assert len(ours) <= 6, ours
 
 
 if __name__ == "__main__":

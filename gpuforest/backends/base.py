@@ -47,7 +47,6 @@ class Backend(ABC):
 
     name: str
     xp: Any  # an array-API namespace
-    room: int | None = None  # bytes of a device's memory for waves; None: all that are free
     on_host = False  # whether it works in the host's memory, which threads can share
     device: Any = None  # what `xp`'s functions take as device=
     deep_limits = False  # whether `grow_subtrees` keeps the limits of cuts, see `Rules.limited`
@@ -55,6 +54,7 @@ class Backend(ABC):
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
         self.n_threads = n_threads
         self.memory_budget = memory_budget
+        self.room: int | None = None  # bytes of a device's memory for waves; None: all free ones
 
     # copies between host and device
 
@@ -142,25 +142,11 @@ class Backend(ABC):
 
     # derived
 
-    @property
-    def boosts(self) -> bool:
-        """Whether this backend has `booster`."""
-        return type(self).booster is not Backend.booster
-
-    @property
-    def combines(self) -> bool:
-        """Whether this backend has `project`, and so grows trees by combinations of features."""
-        return type(self).project is not Backend.project
-
     def supports(self, criterion: Criterion) -> bool:
         """Whether this backend grows trees by this criterion: its kernels know the number, and
         have `absolute_split` if the criterion needs medians."""
         has_medians = type(self).absolute_split is not Backend.absolute_split
         return criterion.number is not None and (has_medians or not criterion.medians)
-
-    def new_codes(self, n_rows: int, n_features: int, dtype: Any) -> Array:
-        """An uninitialised array for codes [N, F]."""
-        return self.xp.empty((n_rows, n_features), dtype=dtype, device=self.device)
 
     def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
         """A random sample of `count` < n_rows rows, i64[count], ascending, on the host."""
@@ -181,18 +167,10 @@ class Backend(ABC):
         rows : i64[n], on the host, or None: all
         weights : i32[n] > 0, on the host, or None: all are one
         """
-        sample = self.take_rows(X, rows)
+        sample = binning.take_rows(X, rows, self)
         if not binning.on_host(sample):
             sample = self.asnumpy(sample.T).T  # contiguous columns, because they are read so
         return binning.column_edges(sample, weights, max_bins, self.n_threads)
-
-    def take_rows(self, X: Array, rows: np.ndarray | None) -> Array:
-        """X[rows] where X is; rows : i64[n] on the host, or None: all."""
-        if rows is None:
-            return X
-        if binning.on_host(X):
-            return X[rows]
-        return self.xp.take(X, self.asarray(rows), axis=0)
 
     def for_one_fit(self) -> Backend:
         """This backend, with scratch that is kept between calls that grow from the same data."""

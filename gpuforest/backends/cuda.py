@@ -23,7 +23,7 @@ from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
-from gpuforest.engine.binning import value_dtype
+from gpuforest.engine.binning import take_rows, value_dtype
 from gpuforest.engine.frontier import Frontier, Subtrees
 from gpuforest.kernels.grow_subtrees.structs import Categories, Growing, Grown, Roots
 from gpuforest.kernels.shared.constants import (
@@ -82,7 +82,7 @@ class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
         # the host does weighted rows, which need weights sorted too, and sparse columns
         if weights is not None or issparse(X):
             return super().column_edges(X, rows, weights, max_bins)
-        sample = self.take_rows(X, rows)
+        sample = take_rows(X, rows, self)
         xp, (n, F), dtype = self.xp, sample.shape, value_dtype(sample)
         most_edges = min(max_bins, n)
         # bytes of a column: three copies of it; a number and a measure of each value; edges

@@ -30,7 +30,7 @@ from gpuforest.backends.records import (
     slots_of,
 )
 from gpuforest.common.parallel import cut_evenly, parallel_map
-from gpuforest.engine.binning import value_dtype
+from gpuforest.engine.binning import new_codes, value_dtype
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.memory import WorkingMemory
@@ -117,12 +117,8 @@ class NumbaBackend(NumpyBackend):
         other.for_workers = deque()
         return other
 
-    def new_codes(self, n_rows: int, n_features: int, dtype: type) -> Array:
-        """Columns are contiguous, because a node reads few of them."""
-        return np.empty((n_features, n_rows), dtype).T
-
     def encode(self, X: Array, edges: BinEdges) -> Array:
-        codes = self.new_codes(X.shape[0], X.shape[1], edges.code_dtype)
+        codes = new_codes(X.shape[0], X.shape[1], edges.code_dtype, self)
         values = edges.rounded if X.dtype == np.float32 else edges.values
 
         def part(rows: slice) -> None:

@@ -157,13 +157,18 @@ def for_criterion(backend: Backend, criterion: Criterion, combined: float | None
     """The backend; or the CPU's, with a log record, if it does not support the criterion, or
     combinations of `combined` features."""
     if combined is not None and combined > 1:
-        backend = _or_cpu(backend, lambda b: b.combines, "combinations of features")
+        backend = _or_cpu(backend, lambda b: has(b, "project"), "combinations of features")
     return _or_cpu(backend, lambda b: b.supports(criterion), f"criterion={criterion.name!r}")
 
 
 def for_boosting(backend: Backend) -> Backend:
     """The backend; or the CPU's, with a log record, if it does not boost."""
-    return _or_cpu(backend, lambda b: b.boosts, "gradient boosting")
+    return _or_cpu(backend, lambda b: has(b, "booster"), "gradient boosting")
+
+
+def has(backend: Backend, operation: str) -> bool:
+    """Whether the backend has this operation, which not all backends have."""
+    return getattr(type(backend), operation) is not getattr(Backend, operation)
 
 
 def _or_cpu(backend: Backend, supports: Callable[[Backend], bool], what: str) -> Backend:

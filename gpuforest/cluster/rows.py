@@ -17,7 +17,7 @@ import numpy as np
 from gpuforest.backends.base import Backend
 from gpuforest.cluster.communicator import Communicator
 from gpuforest.engine.assembly import WaveTrees
-from gpuforest.engine.binning import BinnedMatrix
+from gpuforest.engine.binning import BinnedMatrix, new_codes
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.sampling import Wanted
@@ -229,7 +229,7 @@ class SharedRows(Backend):
             n_held=n,
         )
         matrix = training.matrix
-        inside = self.inner.new_codes(n, matrix.n_features, codes.dtype)
+        inside = new_codes(n, matrix.n_features, codes.dtype, self.inner)
         inside[...] = codes
         local = replace(
             training,

@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from gpuforest.common.arguments import draw_seed
-from gpuforest.engine.binning import DEVICE_VALUES, BinEdges, fit_edges
+from gpuforest.engine.binning import DEVICE_VALUES, BinEdges, fit_edges, new_codes
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -206,7 +206,7 @@ class BinnedData:
         size = max(1, DEVICE_VALUES // self.shape[1])
         for begin in range(0, len(self), size):
             end = min(begin + size, len(self))
-            block = backend.new_codes(end - begin, sample.shape[1], sample.dtype)
+            block = new_codes(end - begin, sample.shape[1], sample.dtype, backend)
             block[:, : self.shape[1]] = backend.asarray(np.ascontiguousarray(codes[begin:end]))
             yield begin, end, block
 

@@ -213,6 +213,23 @@ def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple
         yield begin, end, backend.encode(block, edges)
 
 
+def new_codes(n_rows: int, n_features: int, dtype: Any, backend: Backend) -> Array:
+    """An uninitialised array for codes [N, F]; on the host its columns are contiguous, because a
+    node reads few of them."""
+    if backend.on_host:
+        return np.empty((n_features, n_rows), dtype).T
+    return backend.xp.empty((n_rows, n_features), dtype=dtype, device=backend.device)
+
+
+def take_rows(X: Array, rows: np.ndarray | None, backend: Backend) -> Array:
+    """X[rows] where X is; rows : i64[n] on the host, or None: all."""
+    if rows is None:
+        return X
+    if on_host(X):
+        return X[rows]
+    return backend.xp.take(X, backend.asarray(rows), axis=0)
+
+
 def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
     """Encode X [N, F] on the backend, by blocks of rows into one array of codes."""
     codes = None
@@ -221,7 +238,7 @@ def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
             codes = block
             break
         if codes is None:
-            codes = backend.new_codes(X.shape[0], block.shape[1], block.dtype)
+            codes = new_codes(X.shape[0], block.shape[1], block.dtype, backend)
         codes[begin:end, :] = block
     return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges)
 

@@ -15,9 +15,15 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.engine.sampling import tree_features
 from gpuforest.estimators import params
-from gpuforest.estimators.around import AroundAnEstimator, of_tree
-from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.refit import replacing
+from gpuforest.estimators.ensembles import (
+    BaseForest,
+    ForestClassifier,
+    ForestRegressor,
+    described_tree,
+    estimators_samples_,
+    of_tree,
+)
+from gpuforest.estimators.fits import replacing
 from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -27,15 +33,21 @@ def _has_decisions(bag: Any) -> bool:
     return not bag._grows_trees and hasattr(bag._theirs(), "decision_function")
 
 
-class Bagging(AroundAnEstimator):
+class Bagging(BaseForest):
     """Both bagging estimators: the tree says how each is grown, and the bag what it grows from."""
 
     _home, _mark = "_bagging", "estimators_features_"
     max_features: int | float
     bootstrap: bool
     bootstrap_features: bool
+    estimator: Any = None
+    estimator_params: Any = ()
+    estimator_ = property(described_tree)
     criterion, max_bins, backend, memory_limit = map(
         of_tree, ("criterion", "max_bins", "backend", "memory_limit")
+    )
+    class_weight, categorical_features, min_category_frequency = map(
+        of_tree, ("class_weight", "categorical_features", "min_category_frequency")
     )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Any:
@@ -119,7 +131,7 @@ class Bagging(AroundAnEstimator):
         which they were drawn."""
         if self._is_theirs:
             return list(self._theirs().estimators_samples_)
-        return super().estimators_samples_  # type: ignore[no-any-return]
+        return estimators_samples_(self)
 
     def _tree_params(self) -> dict[str, Any]:
         return dict(self.estimator_.get_params(deep=False))

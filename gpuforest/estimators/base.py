@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -29,13 +29,11 @@ from gpuforest.engine.grow import grow
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.engine.training import Training
+from gpuforest.estimators import explaining
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
-from gpuforest.estimators.explaining import Explains
-from gpuforest.estimators.exporting import Exports
+from gpuforest.estimators.fits import as_it_is, check_same, recorded, replacing
 from gpuforest.estimators.growing import Growth, growth_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
-from gpuforest.estimators.recording import recorded
-from gpuforest.estimators.refit import as_it_is, replacing
 from gpuforest.estimators.settings import (
     Settings,
     bin_weights,
@@ -44,7 +42,6 @@ from gpuforest.estimators.settings import (
     sampling_of,
     signs_of,
 )
-from gpuforest.estimators.warm_start import check_same
 from gpuforest.explain.importances import impurity_importances
 from gpuforest.explain.node_impurity import with_leaf_impurity
 from gpuforest.oblique import mean_combined
@@ -68,7 +65,7 @@ class FitData:
     grown: tuple[Forest, ...] = ()
 
 
-class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ignore[misc]
+class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest
@@ -343,6 +340,41 @@ class BaseTrees(Explains, Exports, CallbackSupport, BaseEstimator):  # type: ign
 
         check_is_fitted(self)
         save(self, path)
+
+    shap_values = explaining.shap_values
+    shap_interaction_values = explaining.shap_interaction_values
+    to_shap = explaining.to_shap
+    report = explaining.report
+    expected_value_ = property(explaining.expected_value_)
+    expected_value = explaining.expected_value
+
+    def to_sklearn(self) -> Any:
+        """The same trees as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""
+        from gpuforest.export.sklearn import to_sklearn
+
+        return to_sklearn(self)
+
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        dtype: str = "float32",
+        ml_version: int | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Any:
+        """An ONNX model that predicts the same, which is also written to `path` if that is given.
+
+        Parameters, results and errors are those of `gpuforest.export.onnx.to_onnx`.
+        """
+        from gpuforest.export.onnx import to_onnx
+
+        return to_onnx(self, path, dtype=dtype, ml_version=ml_version, feature_names=feature_names)
+
+    def to_treelite(self) -> Any:
+        """A model of treelite that predicts the same, see `gpuforest.export.treelite`."""
+        from gpuforest.export.treelite import to_treelite
+
+        return to_treelite(self)
 
     def _html_repr(self) -> str:
         """The text that notebooks show: scikit-learn's diagram, and a summary of fitted trees."""

@@ -29,12 +29,9 @@ from gpuforest.engine.target import integer_weights
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_settings import fit_of, most_leaves, stops_early
 from gpuforest.estimators.callbacks import notified, with_callbacks
-from gpuforest.estimators.converted import Converted
+from gpuforest.estimators.fits import as_it_is, check_same, recorded, replacing
 from gpuforest.estimators.interactions import groups_of
 from gpuforest.estimators.memory import boosting_fitted_to_memory
-from gpuforest.estimators.recording import recorded
-from gpuforest.estimators.refit import as_it_is, replacing
-from gpuforest.estimators.warm_start import check_same
 from gpuforest.estimators.watch import Rows, Watch
 
 Array = Any
@@ -47,7 +44,7 @@ class Signs:
     monotonic_cst: Any
 
 
-class HistGradientBoosting(Converted, BaseTrees):
+class HistGradientBoosting(BaseTrees):
     """Runs the rounds. The two estimators add the target."""
 
     loss: str
@@ -377,3 +374,42 @@ class HistGradientBoosting(Converted, BaseTrees):
         for i in range(model.n_iter_):
             total = backend.accumulate(forest, codes, range(i * K, (i + 1) * K), None, total)
             yield backend.asnumpy(total).copy()
+
+    # what tools read of scikit-learn's gradient boosting
+
+    _fitted_with_sw = False  # scikit-learn's name: whether rows were weighted
+
+    def to_sklearn(self) -> Any:
+        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_boosting`."""
+        from gpuforest.export.sklearn_boosting import to_sklearn
+
+        return to_sklearn(self)
+
+    @cached_property
+    def _converted_(self) -> Any:
+        check_is_fitted(self)
+        return self.to_sklearn()
+
+    @property
+    def _predictors(self) -> Any:
+        return self._converted_._predictors
+
+    @property
+    def _baseline_prediction(self) -> Any:
+        return self._converted_._baseline_prediction
+
+    @property
+    def _bin_mapper(self) -> Any:
+        return self._converted_._bin_mapper
+
+    def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
+        """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
+        from gpuforest.export.sklearn_boosting import partial_dependence
+
+        if self._fitted_with_sw:
+            raise NotImplementedError(
+                f"{type(self).__name__} does not support partial dependence plots with the "
+                "'recursion' method when sample weights were given during fit time: pass "
+                "method='brute'."
+            )
+        return partial_dependence(self, grid, target_features)

@@ -20,8 +20,8 @@ from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
+from gpuforest.estimators.fits import replacing
 from gpuforest.estimators.permutation import oob_impurity_importance, oob_permutation_importance
-from gpuforest.estimators.refit import replacing
 from gpuforest.explain.boruta import decided, round_key, with_shadows
 
 OUT_OF_BAG = {

@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
@@ -26,6 +27,7 @@ from gpuforest.engine.forest import Forest
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.engine.training import Training
+from gpuforest.estimators import proximities, unbiased, uncertainty
 from gpuforest.estimators.base import BaseTrees, FitData
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
@@ -44,10 +46,9 @@ from gpuforest.estimators.oob_scores import (
     stacked,
     subset_accuracy,
 )
-from gpuforest.estimators.proximities import Proximities
 from gpuforest.estimators.settings import Settings, check_out_of_bag
-from gpuforest.estimators.unbiased import UnbiasedImportances
-from gpuforest.estimators.uncertainty import SureClasses, SureNumbers
+from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.conformal import (
     calibrated,
     calibrated_classes,
@@ -59,67 +60,21 @@ from gpuforest.explain.paths import decision_paths
 from gpuforest.explain.permutation import Score
 
 
-class TreeSequence(BaseTrees):
-    """An ensemble as the sequence of its trees."""
+class BaseForest(BaseTrees):
+    """An ensemble: its trees, or scikit-learn's ensemble of other estimators (Bagging*, AdaBoost*).
 
-    def __len__(self) -> int:
-        """Trees."""
-        return self.n_estimators_
+    `_theirs` makes an estimator of scikit-learn's class that shares the attributes of this one, and
+    calls are passed on to it.
 
-    def __getitem__(self, index: Any) -> Any:
-        """One of the trees, or some: `estimators_[index]`."""
-        return self.estimators_[index]
+    _tree : the class of the trees that `estimator` may describe
+    _home, _kind : the module in `sklearn.ensemble` and the name of scikit-learn's class
+    _mark : an attribute that only a fit by scikit-learn sets
+    """
 
-    def __iter__(self) -> Iterator[Any]:
-        """The trees one after another."""
-        return iter(self.estimators_)
-
-    @cached_property
-    def estimators_(self) -> list[Any]:
-        """The trees as fitted estimators, made when they are first asked for."""
-        check_is_fitted(self)
-        return members(self)
-
-    @property
-    def n_estimators_(self) -> int:
-        """Trees."""
-        check_is_fitted(self)
-        return self.forest_.n_trees
-
-    def apply(self, X: Any) -> Any:
-        """The leaf that each row reaches in each tree.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
-        on a GPU where X is on one
-        """
-        return self._walk(X, prediction.apply)
-
-    def decision_path(self, X: Any) -> Any:
-        """The nodes that each row passes, from the root to its leaf.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        indicator : sparse int64 matrix of shape (n_samples, n_nodes), ones where a row passes
-            a node; the trees stand side by side
-        n_nodes_ptr : int64 array of shape (n_estimators + 1,), where each tree begins
-        """
-        leaves = to_host(self._walk(X, prediction.apply))
-        return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
-
-
-class ManyTrees(TreeSequence):
-    """The methods of a forest beside its predictions."""
-
+    _tree: ClassVar[Any] = None
+    _home: ClassVar[str] = ""
+    _kind: ClassVar[str] = ""
+    _mark: ClassVar[str] = ""
     oob_curve_: Bunch
     oob_max_features_: Bunch
     bootstrap: bool
@@ -152,6 +107,18 @@ class ManyTrees(TreeSequence):
     def _validate_params(self) -> None:
         super()._validate_params()
         check_out_of_bag(vars(self))
+        given = vars(self).get("estimator")
+        if given is None:
+            return
+        if type(given) is not self._tree:
+            raise ValueError(
+                f"estimator must be a gpuforest.{self._tree.__name__} here, not a "
+                f"{type(given).__name__}"
+            )
+        given._validate_params()
+        if given.ccp_alpha == "cv":
+            why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
+            raise ValueError(f"{why}: give the trees of an ensemble a number")
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         if hasattr(y, "toarray"):  # another error and other words than of single trees, as there
@@ -240,6 +207,8 @@ class ManyTrees(TreeSequence):
         if getattr(self, "oob_score", False):
             with progress.stage("out of bag"):
                 self._set_oob_score_and_attributes(training, checked)
+        if getattr(self, "unbiased_importances", False):
+            unbiased.keep_unbiased_importances(self, training)
 
     def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
         raise NotImplementedError
@@ -253,24 +222,154 @@ class ManyTrees(TreeSequence):
         """Rows drawn for each tree, under scikit-learn's name; None: every row is taken."""
         return self._sampling_.n_draws or None
 
+    def __len__(self) -> int:
+        """Trees."""
+        return self.n_estimators_
+
+    def __getitem__(self, index: Any) -> Any:
+        """One of the trees, or some: `estimators_[index]`."""
+        return self.estimators_[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        """The trees one after another."""
+        return iter(self.estimators_)
+
+    @cached_property
+    def estimators_(self) -> list[Any]:
+        """The trees as fitted estimators, made when they are first asked for."""
+        check_is_fitted(self)
+        return members(self)
+
     @property
-    def estimators_samples_(self) -> list[np.ndarray]:
-        """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the
-        seed. Not known to Bagging* that were loaded."""
-        if not hasattr(self, "_sampling_"):
-            raise AttributeError(
-                "estimators_samples_ is known only to the estimator that was fitted"
+    def n_estimators_(self) -> int:
+        """Trees."""
+        check_is_fitted(self)
+        return self.forest_.n_trees
+
+    def apply(self, X: Any) -> Any:
+        """The leaf that each row reaches in each tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
+        on a GPU where X is on one
+        """
+        return self._walk(X, prediction.apply)
+
+    def decision_path(self, X: Any) -> Any:
+        """The nodes that each row passes, from the root to its leaf.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        indicator : sparse int64 matrix of shape (n_samples, n_nodes), ones where a row passes
+            a node; the trees stand side by side
+        n_nodes_ptr : int64 array of shape (n_estimators + 1,), where each tree begins
+        """
+        leaves = to_host(self._walk(X, prediction.apply))
+        return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
+
+    def _default_tree(self) -> Any:
+        """The tree, not fitted, that `estimator=None` stands for."""
+        return self._tree()
+
+    @property
+    def _tree_given(self) -> Any:
+        """The tree, not fitted, that each is grown as."""
+        return self._default_tree() if self.estimator is None else self.estimator
+
+    @property
+    def _grows_trees(self) -> bool:
+        """Whether a fit grows our trees. A subclass may do anything, so it is not one of them."""
+        ours = type(None), DecisionTreeClassifier, DecisionTreeRegressor
+        return type(vars(self).get("estimator")) in ours
+
+    @property
+    def _is_theirs(self) -> bool:
+        """Whether the last fit was scikit-learn's."""
+        return self._mark in vars(self)
+
+    def _theirs(self) -> Any:
+        """scikit-learn's estimator of the same name, which shares this one's attributes."""
+        # where it is defined: users put ours in its place in sklearn.ensemble. It is slow to import
+        kind = getattr(import_module(f"sklearn.ensemble.{self._home}"), self._kind)
+        found = kind.__new__(kind)
+        found.__dict__ = self.__dict__
+        return found
+
+    def save(self, path: Any) -> None:
+        """Save as a forest is saved.
+
+        Raises
+        ------
+        ValueError : an ensemble of other estimators, which are not saved
+        """
+        if self._is_theirs:
+            raise ValueError(
+                f"an ensemble of {type(self.estimator).__name__} is no forest, and not saved by "
+                "gpuforest: use pickle or joblib"
             )
-        drawn, forest, host = self._sampling_, self.forest_, NumpyBackend()
-        rows = np.arange(drawn.n_rows, dtype=np.int32)  # MAX_ROWS fit
-        if not drawn.n_draws:
-            return [rows] * forest.n_trees
-        bags = (draw_bags(drawn, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
-        return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
+        super().save(path)
+
+    def get_metadata_routing(self) -> Any:
+        """What metadata goes to which method, see scikit-learn's metadata routing."""
+        if self._grows_trees:
+            return super().get_metadata_routing()
+        return self._theirs().get_metadata_routing()
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        return state | {"estimators_": self.estimators_} if self._is_theirs else state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_theirs or super().__sklearn_is_fitted__()
+
+    def __sklearn_tags__(self) -> Any:
+        if self._grows_trees:
+            return super().__sklearn_tags__()
+        return self._theirs().__sklearn_tags__()
 
 
-class ForestClassifier(UnbiasedImportances, Proximities, ManyTrees, SureClasses):
+def estimators_samples_(self: Any) -> list[np.ndarray]:
+    """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the
+    seed. Not known to Bagging* that were loaded."""
+    if not hasattr(self, "_sampling_"):
+        raise AttributeError("estimators_samples_ is known only to the estimator that was fitted")
+    drawn, forest, host = self._sampling_, self.forest_, NumpyBackend()
+    rows = np.arange(drawn.n_rows, dtype=np.int32)  # MAX_ROWS fit
+    if not drawn.n_draws:
+        return [rows] * forest.n_trees
+    bags = (draw_bags(drawn, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
+    return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
+
+
+def described_tree(self: Any) -> Any:
+    """The estimator, not fitted, that each one is made from."""
+    if self._is_theirs:
+        return vars(self)["estimator_"]
+    return self._default_tree() if self.estimator is None else clone(self.estimator)
+
+
+def of_tree(name: str) -> Any:
+    """A property: the parameter of this name of the tree that an ensemble is made from."""
+    return property(lambda self: getattr(self._tree_given, name))
+
+
+class ForestClassifier(BaseForest, Classifier):
     """Many trees for classes."""
+
+    unbiased_importances: bool = False
+    proximity, neighbours = proximities.proximity, proximities.neighbours
+    unbiased_feature_importances_ = property(unbiased.unbiased_feature_importances_)
+    estimators_samples_ = property(estimators_samples_)
+    predict_set = uncertainty.predict_set
 
     def _validate_y_class_weight(
         self, y: np.ndarray, sample_weight: np.ndarray | None
@@ -337,8 +436,16 @@ def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
     return np.asarray(seen)
 
 
-class ForestRegressor(UnbiasedImportances, Proximities, ManyTrees, SureNumbers):
+class ForestRegressor(BaseForest, Regressor):
     """Many trees for real numbers."""
+
+    unbiased_importances: bool = False
+    proximity, neighbours = proximities.proximity, proximities.neighbours
+    unbiased_feature_importances_ = property(unbiased.unbiased_feature_importances_)
+    estimators_samples_ = property(estimators_samples_)
+    predict = uncertainty.predict_with_std
+    predict_interval = uncertainty.predict_interval
+    _products_ = cached_property(uncertainty.products_of)
 
     def _oob_forest(self) -> Forest:
         return with_squares(self.forest_)

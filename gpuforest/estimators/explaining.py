@@ -1,4 +1,4 @@
-"""SHAP values and reports of estimators."""
+"""The methods of estimators that explain their predictions: SHAP values and reports."""
 
 from __future__ import annotations
 
@@ -12,210 +12,208 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import progress
 from gpuforest.data.validation import check_table
+from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
-from gpuforest.estimators.refit import as_it_is
 from gpuforest.explain.shap import Explainer
 from gpuforest.explain.shap_background import BackgroundExplainer, expected
 
 
-class Explains:
-    """The methods of estimators that explain their predictions."""
+def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
+    """What each feature adds to the prediction of each row: SHAP values.
 
-    backend: str
-    _chosen: Any
+    The values of a row and `expected_value_` add up to what the forest predicts: the
+    probabilities of the classes, the numbers of a regression, the raw predictions of gradient
+    boosting, or the shares of the trees' votes. With a background, they and
+    `expected_value(background)` do. See docs/explanations.md.
 
-    def shap_values(self, X: Any, *, background: Any = None) -> np.ndarray:
-        """What each feature adds to the prediction of each row: SHAP values.
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    background : array-like or frame of shape (n_background, n_features)
+        Features that are not known have the values of its rows, and the SHAP values are means
+        over these ("interventional"). None: a row goes both ways at splits by features that
+        are not known, with the shares of the training rows ("path-dependent").
 
-        The values of a row and `expected_value_` add up to what the forest predicts: the
-        probabilities of the classes, the numbers of a regression, the raw predictions of gradient
-        boosting, or the shares of the trees' votes. With a background, they and
-        `expected_value(background)` do. See docs/explanations.md.
+    Returns
+    -------
+    float64 ndarray of shape (n_samples, n_features), or (n_samples, n_features, n_outputs)
+        where the prediction has several numbers, such as the classes' probabilities; as of
+        shap's TreeExplainer
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        background : array-like or frame of shape (n_background, n_features)
-            Features that are not known have the values of its rows, and the SHAP values are means
-            over these ("interventional"). None: a row goes both ways at splits by features that
-            are not known, with the shares of the training rows ("path-dependent").
+    Raises
+    ------
+    ValueError
+        A forest that splits by combinations of features, or that predicts a median of trees; a
+        background without rows, or of other features.
+    TypeError
+        An ensemble of other estimators than this package's trees, or one without predictions.
 
-        Returns
-        -------
-        float64 ndarray of shape (n_samples, n_features), or (n_samples, n_features, n_outputs)
-            where the prediction has several numbers, such as the classes' probabilities; as of
-            shap's TreeExplainer
+    References
+    ----------
+    Lundberg et al. (2020), "From local explanations to global understanding with explainable
+    AI for trees". Wettenstein, Mitchell and Yu (2026), "Quadrature-TreeSHAP",
+    arXiv 2605.04497.
+    """
+    return _explained(self, X, Explainer.values, background)
 
-        Raises
-        ------
-        ValueError
-            A forest that splits by combinations of features, or that predicts a median of trees; a
-            background without rows, or of other features.
-        TypeError
-            An ensemble of other estimators than this package's trees, or one without predictions.
 
-        References
-        ----------
-        Lundberg et al. (2020), "From local explanations to global understanding with explainable
-        AI for trees". Wettenstein, Mitchell and Yu (2026), "Quadrature-TreeSHAP",
-        arXiv 2605.04497.
-        """
-        return self._explained(X, Explainer.values, background)
+def shap_interaction_values(self: Any, X: Any) -> np.ndarray:
+    """How the SHAP values of each row come from features alone, and from pairs of them.
 
-    def shap_interaction_values(self, X: Any) -> np.ndarray:
-        """How the SHAP values of each row come from features alone, and from pairs of them.
+    The sum over one of the features is `shap_values`. What two features do together is shared
+    equally by the items [f, g] and [g, f]; the items [f, f] are what is left for each feature.
+    They are path-dependent; there are none with a background data set.
 
-        The sum over one of the features is `shap_values`. What two features do together is shared
-        equally by the items [f, g] and [g, f]; the items [f, f] are what is left for each feature.
-        They are path-dependent; there are none with a background data set.
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
+    Returns
+    -------
+    float64 ndarray of shape (n_samples, n_features, n_features), or (n_samples, n_features,
+        n_features, n_outputs) where the prediction has several numbers
 
-        Returns
-        -------
-        float64 ndarray of shape (n_samples, n_features, n_features), or (n_samples, n_features,
-            n_features, n_outputs) where the prediction has several numbers
+    Raises
+    ------
+    ValueError, TypeError
+        As of `shap_values`.
+    """
+    return _explained(self, X, Explainer.interactions)
 
-        Raises
-        ------
-        ValueError, TypeError
-            As of `shap_values`.
-        """
-        return self._explained(X, Explainer.interactions)
 
-    def to_shap(self, X: Any, *, background: Any = None) -> Any:
-        """The SHAP values as an explanation of the package shap, for its plots.
+def to_shap(self: Any, X: Any, *, background: Any = None) -> Any:
+    """The SHAP values as an explanation of the package shap, for its plots.
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        background : array-like or frame, or None
-            As of `shap_values`.
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    background : array-like or frame, or None
+        As of `shap_values`.
 
-        Returns
-        -------
-        shap.Explanation
+    Returns
+    -------
+    shap.Explanation
 
-        Raises
-        ------
-        ImportError
-            The package shap is not installed.
-        ValueError, TypeError
-            As of `shap_values`.
-        """
-        try:
-            from shap import Explanation
-        except ImportError as error:
-            raise ImportError(
-                "to_shap needs the package shap: pip install 'gpuforest[shap]'"
-            ) from error
-        values = self.shap_values(X, background=background)
-        names = getattr(self, "feature_names_in_", None)
-        mean = self.expected_value_ if background is None else self.expected_value(background)
-        base = np.broadcast_to(mean, values.shape[:1] + values.shape[2:])
-        names = None if names is None else names.tolist()
-        return Explanation(values, base.copy(), np.asarray(X), feature_names=names)
+    Raises
+    ------
+    ImportError
+        The package shap is not installed.
+    ValueError, TypeError
+        As of `shap_values`.
+    """
+    try:
+        from shap import Explanation
+    except ImportError as error:
+        raise ImportError(
+            "to_shap needs the package shap: pip install 'gpuforest[shap]'"
+        ) from error
+    values = self.shap_values(X, background=background)
+    names = getattr(self, "feature_names_in_", None)
+    mean = self.expected_value_ if background is None else self.expected_value(background)
+    base = np.broadcast_to(mean, values.shape[:1] + values.shape[2:])
+    names = None if names is None else names.tolist()
+    return Explanation(values, base.copy(), np.asarray(X), feature_names=names)
 
-    def report(
-        self, X: Any = None, y: Any = None, path: str | os.PathLike[str] | None = None
-    ) -> str | None:
-        """A report on the fitted model for people, as one HTML file that loads nothing.
 
-        It has the settings, sizes of the trees, importances, and of rows that are passed: scores
-        with intervals, errors by class or residuals, curves, partial dependence, and how the rows
-        differ from those of the training. See docs/report.md.
+def report(
+    self: Any, X: Any = None, y: Any = None, path: str | os.PathLike[str] | None = None
+) -> str | None:
+    """A report on the fitted model for people, as one HTML file that loads nothing.
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features), default=None
-            Rows that were not in the training; None: the report is about the model alone.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Their targets; None: the report has no scores.
-        path : str or path, default=None
-            The file to write, which is replaced as a whole or not at all.
+    It has the settings, sizes of the trees, importances, and of rows that are passed: scores
+    with intervals, errors by class or residuals, curves, partial dependence, and how the rows
+    differ from those of the training. See docs/report.md.
 
-        Returns
-        -------
-        str, the HTML; None where it is written to a file
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features), default=None
+        Rows that were not in the training; None: the report is about the model alone.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Their targets; None: the report has no scores.
+    path : str or path, default=None
+        The file to write, which is replaced as a whole or not at all.
 
-        Raises
-        ------
-        ValueError
-            Rows that `predict` refuses, y without X, a wrong length of y, no known class in y.
-        TypeError
-            An ensemble of other estimators than this package's trees.
-        OSError
-            The file cannot be written.
-        """
-        from gpuforest.tools.report.page import write_report
+    Returns
+    -------
+    str, the HTML; None where it is written to a file
 
-        return write_report(self, X, y, path)
+    Raises
+    ------
+    ValueError
+        Rows that `predict` refuses, y without X, a wrong length of y, no known class in y.
+    TypeError
+        An ensemble of other estimators than this package's trees.
+    OSError
+        The file cannot be written.
+    """
+    from gpuforest.tools.report.page import write_report
 
-    @property
-    def expected_value_(self) -> Any:
-        """The prediction where no feature is known: a float, or f64[n_outputs] where predictions
-        have several numbers. See `shap_values`."""
-        check_is_fitted(self)
-        estimator: Any = self
+    return write_report(self, X, y, path)
 
-        def work(backend: Any) -> np.ndarray:
-            return Explainer.of(estimator.forest_, backend).expected()
 
-        try:
-            check_explained(self)
-            found = run_on_backend(work, self.backend)
-        except (TypeError, ValueError) as error:  # there are no SHAP values: `hasattr` is False
-            raise AttributeError(str(error)) from error
-        return float(found[0]) if len(found) == 1 else found
+def expected_value_(self: Any) -> Any:
+    """The prediction where no feature is known: a float, or f64[n_outputs] where predictions
+    have several numbers. See `shap_values`."""
+    check_is_fitted(self)
 
-    def expected_value(self, background: Any) -> Any:
-        """The mean prediction of the rows of a background.
+    def work(backend: Any) -> np.ndarray:
+        return Explainer.of(self.forest_, backend).expected()
 
-        This and the values of `shap_values(X, background=background)` add up to predictions.
-
-        Parameters
-        ----------
-        background : array-like or frame of shape (n_background, n_features)
-
-        Returns
-        -------
-        float, or float64 ndarray of shape (n_outputs,) where predictions have several numbers
-
-        Raises
-        ------
-        ValueError, TypeError
-            As of `shap_values`.
-        """
+    try:
         check_explained(self)
-        model: Any = as_it_is(self)
+        found = run_on_backend(work, self.backend)
+    except (TypeError, ValueError) as error:  # there are no SHAP values: `hasattr` is False
+        raise AttributeError(str(error)) from error
+    return float(found[0]) if len(found) == 1 else found
 
-        def work(backend: Any) -> np.ndarray:
-            return expected(model.forest_, check_background(model, background, backend), backend)
 
-        found = run_on_backend(work, **self._chosen(background))
-        return float(found[0]) if len(found) == 1 else found
+def expected_value(self: Any, background: Any) -> Any:
+    """The mean prediction of the rows of a background.
 
-    def _explained(
-        self, X: Any, explain: Callable[..., np.ndarray], background: Any = None
-    ) -> np.ndarray:
-        """What a method of `Explainer` says of X's rows; without an axis for a single output."""
-        check_explained(self)
-        model: Any = as_it_is(self)
+    This and the values of `shap_values(X, background=background)` add up to predictions.
 
-        def work(backend: Any) -> np.ndarray:
-            table = check_table(model, X, backend)
-            with progress.stage("explaining"):
-                if background is None:
-                    return explain(Explainer.of(model.forest_, backend), table, backend)
-                rows = check_background(model, background, backend)
-                explainer = BackgroundExplainer.of(model.forest_, rows, backend, room_of(model))
-                return explainer.values(table, backend)
+    Parameters
+    ----------
+    background : array-like or frame of shape (n_background, n_features)
 
-        # n_rows=0: the CPU explains, so data on the host are binned there too
-        found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
-        return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
+    Returns
+    -------
+    float, or float64 ndarray of shape (n_outputs,) where predictions have several numbers
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of `shap_values`.
+    """
+    check_explained(self)
+    model: Any = as_it_is(self)
+
+    def work(backend: Any) -> np.ndarray:
+        return expected(model.forest_, check_background(model, background, backend), backend)
+
+    found = run_on_backend(work, **self._chosen(background))
+    return float(found[0]) if len(found) == 1 else found
+
+
+def _explained(
+    self: Any, X: Any, explain: Callable[..., np.ndarray], background: Any = None
+) -> np.ndarray:
+    """What a method of `Explainer` says of X's rows; without an axis for a single output."""
+    check_explained(self)
+    model: Any = as_it_is(self)
+
+    def work(backend: Any) -> np.ndarray:
+        table = check_table(model, X, backend)
+        with progress.stage("explaining"):
+            if background is None:
+                return explain(Explainer.of(model.forest_, backend), table, backend)
+            rows = check_background(model, background, backend)
+            explainer = BackgroundExplainer.of(model.forest_, rows, backend, room_of(model))
+            return explainer.values(table, backend)
+
+    # n_rows=0: the CPU explains, so data on the host are binned there too
+    found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
+    return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
 
 
 def check_background(estimator: Any, background: Any, backend: Any) -> Any:

@@ -18,8 +18,13 @@ from gpuforest.engine.nodes import is_leaf
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
-from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, ManyTrees
-from gpuforest.estimators.tasks import Numbers
+from gpuforest.estimators.ensembles import (
+    BaseForest,
+    ForestClassifier,
+    ForestRegressor,
+    estimators_samples_,
+)
+from gpuforest.estimators.tasks import encode_numbers
 
 # parameters of forests that have no meaning without a target or bags
 
@@ -62,7 +67,7 @@ class ExtraTreesRegressor(ForestRegressor):
 
 
 @params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)
-class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignore[misc]
+class RandomTreesEmbedding(TransformerMixin, BaseForest):  # type: ignore[misc]
     """Rows as the leaves that they reach in completely random trees.
 
     Trees of one random cut a node are grown for a random target. A row becomes a vector of
@@ -86,6 +91,8 @@ class RandomTreesEmbedding(TransformerMixin, ManyTrees, Numbers):  # type: ignor
 
     _splitter = "random"
     criterion = "squared_error"
+    _encode_target = encode_numbers
+    estimators_samples_ = property(estimators_samples_)
 
     def _tree_params(self) -> dict[str, Any]:
         fixed = {"criterion": self.criterion, "max_features": 1, "ccp_alpha": 0.0}

@@ -29,12 +29,12 @@ from gpuforest.engine.target import CheckedTarget, Target
 from gpuforest.engine.training import Training
 from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
-from gpuforest.estimators.ensembles import ManyTrees
+from gpuforest.estimators.ensembles import BaseForest, estimators_samples_
 from gpuforest.estimators.even_bins import EVEN_BINS, even_edges
+from gpuforest.estimators.fits import check_same
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
-from gpuforest.estimators.tasks import Numbers
-from gpuforest.estimators.warm_start import check_same
+from gpuforest.estimators.tasks import encode_numbers
 from gpuforest.explain.paths import average_path_length, with_path_lengths
 
 AUTO_SAMPLES = 256  # rows of a tree, of the paper: more make inliers hide anomalies
@@ -44,7 +44,7 @@ POOL_ROWS = 2**15
 
 
 @params.parameters(params.ISOLATION, params.OF_ISOLATION)
-class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
+class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
     """Anomalies are the rows that random cuts isolate soon.
 
     Each tree cuts a few rows at random, until each is by itself or the depth of a balanced tree
@@ -85,6 +85,7 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
 
     _splitter = "random"
     criterion = "squared_error"
+    _encode_target = encode_numbers
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored.
@@ -167,7 +168,7 @@ class IsolationForest(OutlierMixin, ManyTrees, Numbers):  # type: ignore[misc]
     def estimators_samples_(self) -> list[np.ndarray]:
         """Rows of each tree, int32, one as often as it was drawn; drawn again from the seed. Known
         to the estimator that was fitted, not to one that was loaded."""
-        bags = super().estimators_samples_
+        bags = estimators_samples_(self)
         if (pool := self._pool) is None:
             return bags
         return [pool[bag].astype(np.int32) for bag in bags]

@@ -11,97 +11,96 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.sampling import draw_bags
-from gpuforest.estimators.base import BaseTrees
 from gpuforest.explain.proximities import impute_step, nearest, proximity_matrix
 
 
-class Proximities(BaseTrees):
-    """Adds the similarity of rows by the leaves that they share."""
+def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
+    """The share of trees in which two rows reach the same leaf.
 
-    def proximity(self, X: Any, Y: Any = None, oob: bool = False) -> Any:
-        """The share of trees in which two rows reach the same leaf.
+    Only pairs that share some leaf take memory, 12 bytes each. The larger the leaves, the more
+    pairs there are.
 
-        Only pairs that share some leaf take memory, 12 bytes each. The larger the leaves, the more
-        pairs there are.
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    Y : array-like or frame of shape (n_others, n_features); None: X
+    oob : bool, default=False
+        Of the training rows, count only the trees that drew neither row: those in which both
+        are as new ones. Rows of a bag are nearer to each other and further from the rest.
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        Y : array-like or frame of shape (n_others, n_features); None: X
-        oob : bool, default=False
-            Of the training rows, count only the trees that drew neither row: those in which both
-            are as new ones. Rows of a bag are nearer to each other and further from the rest.
+    Returns
+    -------
+    float64 csr_array of shape (n_samples, n_others), from 0 to 1; no zeros are stored
 
-        Returns
-        -------
-        float64 csr_array of shape (n_samples, n_others), from 0 to 1; no zeros are stored
+    Raises
+    ------
+    ValueError
+        oob=True with Y, without bags, with other data than in training, or of a `Bagging*`
+        that was loaded from a file, which does not know its bags.
 
-        Raises
-        ------
-        ValueError
-            oob=True with Y, without bags, with other data than in training, or of a `Bagging*`
-            that was loaded from a file, which does not know its bags.
+    References
+    ----------
+    L. Breiman, "Random forests", Machine Learning 45, 2001; L. Breiman and A. Cutler, "Manual
+    on setting up, using, and understanding random forests V4.0", 2003.
+    """
+    leaves, out = _leaves(self, X), None
+    if oob:
+        if Y is not None:
+            raise ValueError("oob=True is for the training rows among themselves: omit Y")
+        out = _out_of_bag(self, len(leaves))
+    return proximity_matrix(leaves, leaves if Y is None else _leaves(self, Y), out)
 
-        References
-        ----------
-        L. Breiman, "Random forests", Machine Learning 45, 2001; L. Breiman and A. Cutler, "Manual
-        on setting up, using, and understanding random forests V4.0", 2003.
-        """
-        leaves, out = self._leaves(X), None
-        if oob:
-            if Y is not None:
-                raise ValueError("oob=True is for the training rows among themselves: omit Y")
-            out = self._out_of_bag(len(leaves))
-        return proximity_matrix(leaves, leaves if Y is None else self._leaves(Y), out)
 
-    def neighbours(self, X: Any, k: int = 5, Y: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k most similar of other rows, such as those of the training data, by proximity.
+def neighbours(self: Any, X: Any, k: int = 5, Y: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """The k most similar of other rows, such as those of the training data, by proximity.
 
-        Proximities are computed by blocks of rows, and only the highest are kept.
+    Proximities are computed by blocks of rows, and only the highest are kept.
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        k : int
-        Y : array-like or frame of shape (n_others, n_features), the rows to look among; None: the
-            other rows of X
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    k : int
+    Y : array-like or frame of shape (n_others, n_features), the rows to look among; None: the
+        other rows of X
 
-        Returns
-        -------
-        proximities : float64 array of shape (n_samples, k), falling
-        indices : int64 array of shape (n_samples, k), rows of Y; -1, with a proximity of 0, where
-            fewer rows share a leaf
-        """
-        if k < 1:
-            raise ValueError(f"k={k} neighbours are none: pass 1 or more")
-        leaves = self._leaves(X)
-        return nearest(leaves, leaves if Y is None else self._leaves(Y), k, same=Y is None)
+    Returns
+    -------
+    proximities : float64 array of shape (n_samples, k), falling
+    indices : int64 array of shape (n_samples, k), rows of Y; -1, with a proximity of 0, where
+        fewer rows share a leaf
+    """
+    if k < 1:
+        raise ValueError(f"k={k} neighbours are none: pass 1 or more")
+    leaves = _leaves(self, X)
+    return nearest(leaves, leaves if Y is None else _leaves(self, Y), k, same=Y is None)
 
-    def _leaves(self, X: Any) -> np.ndarray:
-        """The leaf of each row in each tree, i64[N, T], as numbers among the nodes of all trees."""
-        leaves = to_host(self._walk(X, prediction.apply))
-        return np.asarray(leaves + self.forest_.tree_offsets[:-1])
 
-    def _out_of_bag(self, n_rows: int) -> np.ndarray:
-        """Which trees did not draw a row, bool[N, T]."""
-        if not hasattr(self, "_sampling_"):
-            raise ValueError(
-                "the bags are not known to Bagging* that were loaded, older files and converted "
-                "forests: fit it again, the same random_state gives the same trees"
-            )
-        sampling = self._sampling_
-        if not sampling.n_draws:
-            raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
-        if n_rows != sampling.n_rows:
-            raise ValueError(
-                f"X has {n_rows} rows, but the forest was fitted to {sampling.n_rows}: pass the "
-                "data that it was fitted to"
-            )
-        host, seed = NumpyBackend(), self.forest_.seed
-        found = np.empty((n_rows, self.forest_.n_trees), bool)
-        for t in range(found.shape[1]):
-            found[:, t] = draw_bags(sampling, seed, t, t + 1, host)[0] == 0
-        return found
+def _leaves(self: Any, X: Any) -> np.ndarray:
+    """The leaf of each row in each tree, i64[N, T], as numbers among the nodes of all trees."""
+    leaves = to_host(self._walk(X, prediction.apply))
+    return np.asarray(leaves + self.forest_.tree_offsets[:-1])
+
+
+def _out_of_bag(self: Any, n_rows: int) -> np.ndarray:
+    """Which trees did not draw a row, bool[N, T]."""
+    if not hasattr(self, "_sampling_"):
+        raise ValueError(
+            "the bags are not known to Bagging* that were loaded, older files and converted "
+            "forests: fit it again, the same random_state gives the same trees"
+        )
+    sampling = self._sampling_
+    if not sampling.n_draws:
+        raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
+    if n_rows != sampling.n_rows:
+        raise ValueError(
+            f"X has {n_rows} rows, but the forest was fitted to {sampling.n_rows}: pass the "
+            "data that it was fitted to"
+        )
+    host, seed = NumpyBackend(), self.forest_.seed
+    found = np.empty((n_rows, self.forest_.n_trees), bool)
+    for t in range(found.shape[1]):
+        found[:, t] = draw_bags(sampling, seed, t, t + 1, host)[0] == 0
+    return found
 
 
 def impute_by_proximity(forest: Any, X: Any, y: Any, *, max_iter: int = 5) -> np.ndarray:

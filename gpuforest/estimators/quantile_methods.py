@@ -21,7 +21,7 @@ from gpuforest.engine.sampling import draw_bags
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.engine.training import Training
 from gpuforest.estimators.ensembles import ForestRegressor
-from gpuforest.estimators.refit import as_it_is
+from gpuforest.estimators.fits import as_it_is
 from gpuforest.explain.quantile_forest import (
     WAYS,
     Distribution,

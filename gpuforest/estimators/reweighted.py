@@ -27,18 +27,17 @@ from gpuforest.engine.nodes import leaf_rows
 from gpuforest.engine.reweighting import Round, boost
 from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.engine.training import Training
-from gpuforest.estimators.around import AroundAnEstimator, of_tree
 from gpuforest.estimators.base import FitData
-from gpuforest.estimators.ensembles import TreeSequence
+from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree
+from gpuforest.estimators.fits import as_it_is, replacing
 from gpuforest.estimators.growing import growth_of
-from gpuforest.estimators.refit import as_it_is, replacing
 from gpuforest.estimators.settings import Settings, rules_of
 
 Judge = Callable[[Forest, np.ndarray], Round | None]
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
 
 
-class AdaBoost(AroundAnEstimator, TreeSequence):
+class AdaBoost(BaseForest):
     """Both AdaBoost estimators: the rounds, and what they are asked for afterwards."""
 
     _home, _mark = "_weight_boosting", "estimator_"
@@ -47,7 +46,12 @@ class AdaBoost(AroundAnEstimator, TreeSequence):
     estimator_errors_: np.ndarray
     n_estimators: int
     learning_rate: float
-    criterion = of_tree("criterion")
+    estimator: Any = None
+    estimator_params: Any = ()
+    estimator_ = property(described_tree)
+    criterion, class_weight, categorical_features, min_category_frequency = map(
+        of_tree, ("criterion", "class_weight", "categorical_features", "min_category_frequency")
+    )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Grow trees one after another, each from the rows' weights after the one before.

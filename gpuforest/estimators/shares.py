@@ -14,6 +14,7 @@ from gpuforest.cluster.rows import grow_rows
 from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.engine.assembly import merged
+from gpuforest.engine.binning import new_codes
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
 from gpuforest.engine.target import Target
@@ -64,7 +65,7 @@ def grow_of_rows(
     given = FitData(data.with_codes(none), y, weight, draw_seed(estimator.random_state), None)
     training, settings, checked = estimator._prepared(given, backend)
     growth = growth_of(training, settings, checked, estimator._combine())
-    inside = backend.new_codes(len(own), len(codes), codes.dtype)
+    inside = new_codes(len(own), len(codes), codes.dtype, backend)
     inside[...] = codes.T
     local = replace(
         training,

@@ -27,12 +27,32 @@ from gpuforest.engine.target import (
     typical_ranges,
 )
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.refit import as_it_is
+from gpuforest.estimators.fits import as_it_is
 
 Array = Any
 
 # Points of the grid that an output should take at least, and must
 COARSE, LOST = 2**20, 2**10
+
+
+def encode_numbers(
+    self: Any, checked: CheckedTarget, sampling: Sampling, backend: Backend
+) -> tuple[TargetCoding, Array]:
+    """The coding of a target of real numbers, and its moments: a method of estimators."""
+    y = backend.asarray(checked.values)
+    if sampling.weights is not None and not sampling.weights.all():
+        # rows that never count must not widen the range of the fixed point
+        counts = sampling.weights > 0
+        here = backend.asarray(counts)
+        here = here if y.ndim == 1 else here[:, None]
+        y = backend.xp.where(here, y, y[int(np.argmax(counts)), ...])
+    centred = CRITERIA[self.criterion].centred
+    y = y[:, None] if y.ndim == 1 else y
+    coding, moments = encode_moments(y, sampling.most_weight, centred=centred, backend=backend)
+    if y.shape[1] > 1:
+        _check_grid(y, moments, backend)
+    _warn_of_far_targets(y, coding, backend)
+    return coding, moments
 
 
 class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
@@ -147,32 +167,7 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
         self.n_classes_ = [len(c) for c in coding.several] or len(self.classes_)
 
 
-class Numbers(BaseTrees):
-    """Adds a target of real numbers."""
-
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
-        return check_numbers(y, n_rows, CRITERIA[self.criterion], backend)
-
-    def _encode_target(
-        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
-    ) -> tuple[TargetCoding, Array]:
-        y = backend.asarray(checked.values)
-        if sampling.weights is not None and not sampling.weights.all():
-            # rows that never count must not widen the range of the fixed point
-            counts = sampling.weights > 0
-            here = backend.asarray(counts)
-            here = here if y.ndim == 1 else here[:, None]
-            y = backend.xp.where(here, y, y[int(np.argmax(counts)), ...])
-        centred = CRITERIA[self.criterion].centred
-        y = y[:, None] if y.ndim == 1 else y
-        coding, moments = encode_moments(y, sampling.most_weight, centred=centred, backend=backend)
-        if y.shape[1] > 1:
-            _check_grid(y, moments, backend)
-        _warn_of_far_targets(y, coding, backend)
-        return coding, moments
-
-
-class Regressor(RegressorMixin, Numbers):  # type: ignore[misc]
+class Regressor(RegressorMixin, BaseTrees):  # type: ignore[misc]
     """Adds real targets."""
 
     def predict(self, X: Any) -> Any:
@@ -211,6 +206,11 @@ class Regressor(RegressorMixin, Numbers):  # type: ignore[misc]
         """
         y, found, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
         return float(r2_score(y, found, sample_weight=weight))
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+        return check_numbers(y, n_rows, CRITERIA[self.criterion], backend)
+
+    _encode_target = encode_numbers
 
 
 def _check_grid(y: Array, moments: Array, backend: Backend) -> None:

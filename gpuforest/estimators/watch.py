@@ -16,7 +16,7 @@ from gpuforest.boosting.model import BoostedCoding, forest_of, joined
 from gpuforest.boosting.rounds import Boosting, Round
 from gpuforest.boosting.stopping import has_converged, scored_rows
 from gpuforest.data.binned import BinnedData
-from gpuforest.engine.binning import bin_matrix
+from gpuforest.engine.binning import bin_matrix, take_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
 
@@ -39,7 +39,7 @@ class Rows:
         weight = None if self.weight is None else self.weight[rows]
         if isinstance(self.X, BinnedData):
             return Rows(self.X.take(rows), self.y[rows], weight)
-        return Rows(backend.take_rows(self.X, rows), self.y[rows], weight)
+        return Rows(take_rows(self.X, rows, backend), self.y[rows], weight)
 
 
 class Watch:

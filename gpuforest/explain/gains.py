@@ -21,8 +21,6 @@ def gains_by_levels(
 
     A split of no gain may come out below zero by rounding: it gained zero.
 
-    Parameters
-    ----------
     nodes : u64[m], of some trees
     roots : i64[t], where each of them begins
     leaf_sums : i64[V, C]

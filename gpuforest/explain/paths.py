@@ -22,8 +22,6 @@ def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
     A parent has a lower number than its children, so the nodes of a row are written from each
     leaf up and ascend. Between two blocks of rows an interrupt is noticed.
 
-    Parameters
-    ----------
     leaves : i64[N, T], the leaf that each row reaches in each tree, numbered in the tree
     """
     (N, T), roots = leaves.shape, forest.tree_offsets[:-1]
@@ -95,8 +93,6 @@ def average_path_length(n: np.ndarray) -> np.ndarray:
     0 for a row by itself and 1 for two; of more rows 2 H(n - 1) - 2 (n - 1) / n, with the
     harmonic number H(i) as ln(i) + 0.5772 (Euler's constant), as in the paper.
 
-    Example
-    -------
     n = 256: 2 (ln 255 + 0.5772) - 2 * 255 / 256 = 10.24477092
     """
     n = np.asarray(n, np.float64)

@@ -18,7 +18,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.common.progress import report
-from gpuforest.engine.binning import encode_blocks
+from gpuforest.engine.binning import encode_blocks, new_codes
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.kernels.quantiles import numba
@@ -141,7 +141,7 @@ def _leaves(forest: Forest, codes: np.ndarray, backend: Backend) -> np.ndarray:
     for i in range(0, N, step):
         block = own = codes[i : i + step]
         if not backend.on_host:  # whose rows may be longer
-            own = backend.new_codes(block.shape[0], block.shape[1], block.dtype)
+            own = new_codes(block.shape[0], block.shape[1], block.dtype, backend)
             own[:, : block.shape[1]] = backend.asarray(np.ascontiguousarray(block))
         found[i : i + step] = backend.asnumpy(backend.apply(forest, own))
     return found

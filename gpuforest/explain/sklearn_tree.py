@@ -96,14 +96,10 @@ def shown_tree(view: TreeView) -> SklearnTree:
 def partial_dependence(trees: list[Any], grid: Any, target_features: Any) -> np.ndarray:
     """Mean over the trees of their partial dependence, as scikit-learn's forests give it.
 
-    Parameters
-    ----------
     trees : estimators of one tree each
     grid : array of shape (n_points, n_target_features)
     target_features : integers of shape (n_target_features,)
 
-    Returns
-    -------
     float64 array of shape (n_points,)
     """
     need_numbers(trees[0].forest_, target_features)

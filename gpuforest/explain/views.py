@@ -202,12 +202,8 @@ class TreeView:
     def predict(self, X: Any) -> np.ndarray:
         """`value` of the leaf that each row reaches.
 
-        Parameters
-        ----------
         X : array-like or SciPy's sparse of shape (n_samples, n_features), NaN is missing
 
-        Returns
-        -------
         float64 array of shape (n_samples, max_n_classes), or of several outputs
         (n_samples, n_outputs, max_n_classes)
         """

@@ -71,8 +71,6 @@ class Condition(ABC):
     def source(self, value: str) -> str:
         """The condition as a Python expression, in which missing values are NaN.
 
-        Parameters
-        ----------
         value : str, an expression for the feature's value; `is_missing` is a known function
         """
 
@@ -235,14 +233,8 @@ class Branch:
 class TreeSplits:
     """The splits of one tree, by the numbers of their nodes.
 
-    Parameters
-    ----------
     tree : int, the tree's number
     feature_names : names of all features; None: feature_0, feature_1, ...
-
-    Raises
-    ------
-    ValueError : no such tree, a wrong number of names
     """
 
     def __init__(self, forest: Forest, tree: int, feature_names: Sequence[str] | None = None):

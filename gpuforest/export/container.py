@@ -41,13 +41,7 @@ Layout = dict[str, tuple[tuple[str, ...], int]]
 
 
 def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
-    """Replace the file at `path` as a whole, or not at all, see `replaced`.
-
-    Raises
-    ------
-    ValueError : the text is too long
-    OSError : the file cannot be written
-    """
+    """Replace the file at `path` as a whole, or not at all, see `replaced`."""
     if len(json.dumps(text)) > MAX_HEADER - MAX_ENTRIES:
         raise ValueError(
             f"names of features, categories and classes of {len(text)} letters are more than a "
@@ -87,12 +81,6 @@ def read(path: Path, layout: Layout) -> tuple[str, dict[str, np.ndarray]]:
     """The text and the arrays of a whole, undamaged file of a known version.
 
     The path is opened once: who replaces the file meanwhile does not disturb the reader.
-
-    Raises
-    ------
-    ModelFormatError : any other file
-    OSError : the file cannot be read
-    MemoryError : it does not fit
     """
     if path.is_fifo() or path.is_char_device():
         raise ModelFormatError("not a file but a pipe or a device: copy it to a file first")
@@ -190,10 +178,6 @@ def replaced(path: Path) -> Iterator[Path]:
 
     A link stays, and the file that it leads to is replaced. The new file has the mode, and where
     that is allowed the owner, of the old one. What is no file (a pipe, a device) is written into.
-
-    Raises
-    ------
-    OSError : the file cannot be written; names `path`
     """
     target = Path(os.path.realpath(path))  # which links that lead to themselves pass
     stream = is_stream(path)

@@ -123,15 +123,8 @@ def is_text(categories: tuple[Any, ...]) -> bool:
 def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = None) -> Tables:
     """The tables of a fitted estimator.
 
-    Parameters
-    ----------
     form : str, what is written, for error messages
     feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
-
-    Raises
-    ------
-    ValueError : not fitted, a wrong number of names, or trees that are not exported whole
-    TypeError : no estimator of gpuforest, or one of another kind
     """
     forest = _forest_of(estimator, form)
     F = forest.edges.n_features

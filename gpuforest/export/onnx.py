@@ -360,12 +360,7 @@ def _labels(
 
 
 def _classes(classes: np.ndarray) -> np.ndarray:
-    """Labels in a dtype that ONNX has.
-
-    Raises
-    ------
-    ValueError : there is none
-    """
+    """Labels in a dtype that ONNX has."""
     kind = classes.dtype.kind
     if kind in "US" or (kind == "O" and all(isinstance(c, str) for c in classes.tolist())):
         return classes.astype(str).astype(object)

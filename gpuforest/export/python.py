@@ -199,12 +199,7 @@ def _body(estimator: Any, tree: int, names: list[str]) -> Iterator[str]:
 
 
 def _literal(prediction: Any) -> str:
-    """A prediction as a Python literal.
-
-    Raises
-    ------
-    ValueError : it has none
-    """
+    """A prediction as a Python literal."""
     if isinstance(prediction, tuple):
         return f"({', '.join(map(_literal, prediction))})"
     if type(prediction) not in (bool, int, float, str, bytes):

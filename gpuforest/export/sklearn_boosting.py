@@ -97,14 +97,10 @@ def _bin_mapper(estimator: Any) -> Any:
 def partial_dependence(estimator: Any, grid: Any, target_features: Any) -> np.ndarray:
     """Sums over the trees of their partial dependence, as scikit-learn's gradient boosting has it.
 
-    Parameters
-    ----------
     estimator : HistGradientBoostingClassifier or HistGradientBoostingRegressor, fitted
     grid : array of shape (n_points, n_target_features)
     target_features : integers of shape (n_target_features,), of features with numbers
 
-    Returns
-    -------
     float64 array of shape (n_trees_per_iteration_, n_points), without the baseline
     """
     forest = estimator.forest_
@@ -220,12 +216,7 @@ def _forest(model: Any) -> Forest:
 
 
 def _tree(nodes: np.ndarray, n_features: int) -> Any:
-    """The nodes of a predictor under the names of scikit-learn's other trees.
-
-    Raises
-    ------
-    ValueError : a threshold of -inf
-    """
+    """The nodes of a predictor under the names of scikit-learn's other trees."""
     leaf = nodes["is_leaf"] != 0
     if np.isneginf(nodes["num_threshold"][~leaf]).any():
         raise ValueError("the model tells -inf from numbers, and infinities are refused here")

@@ -224,13 +224,7 @@ def _boosted(
 def opened(
     estimator: Any, tree: int, feature_names: Sequence[str] | None
 ) -> tuple[Forest, TreeSplits]:
-    """The forest of a fitted estimator, and the splits of one of its trees.
-
-    Raises
-    ------
-    ValueError : no such tree, a wrong number of names
-    TypeError : no estimator of gpuforest
-    """
+    """The forest of a fitted estimator, and the splits of one of its trees."""
     if hasattr(estimator, "fit"):
         check_is_fitted(estimator)
     forest = getattr(estimator, "forest_", None)
@@ -245,12 +239,7 @@ def opened(
 
 
 def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
-    """The names of the classes of each output, or the classes themselves; [] for numbers.
-
-    Raises
-    ------
-    ValueError : a wrong number of names; names for numbers
-    """
+    """The names of the classes of each output, or the classes themselves; [] for numbers."""
     coding = forest.coding
     classes = [c.tolist() for c in coding.several]
     if coding.classes is not None:

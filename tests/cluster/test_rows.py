@@ -17,14 +17,14 @@ from gpuforest.cluster.communicator import threads
 from gpuforest.cluster.rows import grow_rows, ranges
 from gpuforest.common.errors import ClusterError
 from gpuforest.engine.assembly import merged
-from gpuforest.engine.binning import BinnedMatrix
+from gpuforest.engine.binning import BinnedMatrix, new_codes
 from gpuforest.engine.target import Target
 
 
 def part_of(training, backend, rows):
     """The training of some of the rows."""
     matrix, target = training.matrix, training.target
-    codes = backend.new_codes(rows.stop - rows.start, matrix.n_features, matrix.codes.dtype)
+    codes = new_codes(rows.stop - rows.start, matrix.n_features, matrix.codes.dtype, backend)
     codes[...] = matrix.codes[rows]
     return replace(
         training,

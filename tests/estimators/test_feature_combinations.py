@@ -8,6 +8,7 @@ import pytest
 
 import gpuforest
 from gpuforest.backends import registry
+from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.combinations import MOST_COMBINED, all_terms
 from gpuforest.common.errors import ModelFormatError
@@ -184,7 +185,7 @@ def test_damaged_files_are_refused(tmp_path):
 
 def test_a_backend_without_combinations_hands_over_to_the_cpu(caplog):
     class Bare(NumpyBackend):
-        name, combines = "bare", False
+        name, project = "bare", Backend.project
 
     backend, gini = Bare(), CRITERIA["gini"]
     assert registry.for_criterion(backend, gini, 2.0).name == "numba"

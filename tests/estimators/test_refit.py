@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 import gpuforest as gf
 from gpuforest.common import progress
 from gpuforest.estimators import base, pruned
-from gpuforest.estimators.refit import replacing
+from gpuforest.estimators.fits import replacing
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

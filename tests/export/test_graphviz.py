@@ -1,20 +1,15 @@
-"""Trees in the dot language: the textbook's labels, and names that cannot break out."""
+"""Trees in the dot language: the labels of a textbook, colours, and names that cannot break out."""
 
 import io
+import re
 
 import numpy as np
 import pytest
-from shown import (
-    FIT,
-    IRIS,
-    NAMES,
-    SPECIES,
-    parsed,
-    single,
-)
+from shown import FIT, IRIS, NAMES, SPECIES, parsed, single
 
 from gpuforest import (
     DecisionTreeClassifier,
+    DecisionTreeRegressor,
     export_graphviz,
     export_rules,
     export_text,
@@ -77,3 +72,21 @@ def test_names_cannot_break_out():
     assert rules.count("\n") == tree.get_n_leaves()
     assert rules.splitlines()[0] == r'if c\nd <= 2.45 then x"];\n0 -> 9'
     assert export_text(tree, feature_names=names).splitlines()[0] == r"c\nd <= 2.45"
+
+
+def test_colours_are_by_class_and_by_value():
+    tree = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
+    colours = re.findall(r'fillcolor="(.*)"', export_graphviz(tree, filled=True))
+    assert colours[0] == colours[2] == "#ffffff"  # no class leads
+    assert len(set(colours)) == 4
+    tree = DecisionTreeRegressor(max_depth=2).fit(IRIS.data, IRIS.target)
+    colours = re.findall(r'fillcolor="(.*)"', export_graphviz(tree, filled=True))
+    assert colours[1] == "#ffffff"  # the smallest
+    assert min(colours) == colours[-1]  # the largest
+
+
+def test_colours_of_huge_numbers():
+    huge = DecisionTreeRegressor().fit([[0.0], [1.0]], [[-1e300, 1e299], [1e300, 2e299]])
+    colours = re.findall(r'fillcolor="(.*)"', export_graphviz(huge, filled=True))
+    assert colours[0] == "#ffffff"
+    assert colours[1] == colours[2] != "#ffffff"  # pure

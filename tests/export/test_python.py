@@ -1,13 +1,20 @@
-"""Trees as Python functions: they predict what the tree does, whatever its names and labels."""
+"""Trees and boosted models as Python functions, which predict what they do."""
+
+import re
 
 import numpy as np
 import pytest
-from shown import FIT, X, grid, python_predictions, single
+from boosted_models import CITY, SHORT, class_model, leaves
+from boosted_models import FIT as BOOSTED
+from shown import FIT, SUM, X, grid, python_predictions, single
 
 from gpuforest import (
     DecisionTreeClassifier,
+    HistGradientBoostingRegressor,
     export_python,
+    tree_nodes,
 )
+from gpuforest.explain.views import BoostedView
 
 
 @pytest.mark.parametrize("kind", FIT)
@@ -49,3 +56,83 @@ def test_labels_are_literals():
     tree = DecisionTreeClassifier().fit([[0.0], [1.0]], days)
     with pytest.raises(ValueError, match="is a date, which has no Python literal"):
         export_python(tree)
+
+
+def rows_of(kind):
+    """Rows that training saw and others, as the model takes them and as dicts."""
+    rows = np.concatenate([X, grid()])
+    if kind == "categories":  # also one that training did not see, and missing ones
+        other = np.resize([0.0, 1.0, 2.0, 3.0, 7.0, np.nan], len(rows))
+        rows = np.column_stack([rows, other])
+    names = [f"feature_{i}" for i in range(rows.shape[1])]
+    return rows, [dict(zip(names, row, strict=True)) for row in rows.tolist()]
+
+
+def made(source):
+    found = {}
+    exec(source, found)
+    return found
+
+
+@pytest.mark.parametrize("kind", BOOSTED)
+def test_all_trees_predict_what_the_model_does(kind):
+    model = BOOSTED[kind]
+    rows, dicts = rows_of(kind)
+    found = made(export_python(model, None))
+    assert [found["predict"](row) for row in dicts] == model.predict(rows).tolist()
+    assert [found["raw_predict"](row) for row in dicts] == model._raw_predict(rows).tolist()
+    if hasattr(model, "predict_proba"):
+        shares = [found["predict_proba"](row) for row in dicts]
+        assert shares == model.predict_proba(rows).tolist()
+    else:
+        assert "predict_proba" not in found
+
+
+@pytest.mark.parametrize("kind", BOOSTED)
+def test_one_tree_returns_what_it_adds(kind):
+    model = BOOSTED[kind]
+    rows, dicts = rows_of(kind)
+    last = model.forest_.n_trees - 1
+    predict = made(export_python(model, last))["predict"]
+    added = BoostedView.of(model.forest_, last).value[leaves(model, rows)[:, last]]
+    assert [predict(row) for row in dicts] == added.tolist()
+
+
+def test_categories_of_strings():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    city = np.array(["Aachen", "it's Bonn", "Cux\nhaven", "D"])[CITY]
+    frame = pandas.DataFrame({"size": X[:, 0], "city": city})
+    model = HistGradientBoostingRegressor(**SHORT).fit(frame, SUM + (CITY == 1) - (CITY == 3))
+    assert any("city" in node.rule for node in tree_nodes(model).values())
+    odd = frame.assign(city=np.resize(np.array(["Essen", None], object), 300))
+    found = made(export_python(model, None))
+    for rows in (frame, odd):
+        dicts = rows.to_dict("records")
+        assert [found["predict"](row) for row in dicts] == model.predict(rows).tolist()
+
+
+def test_names_of_classes_and_features_cannot_break_out():
+    labels = np.array(['"""\nimport os', "it's \\", "# b"])[np.arange(300) % 3]
+    model = class_model(labels)
+    names = ["a", "it's", 'say "b"\n', "d\\"]
+    source = export_python(model, None, feature_names=names)
+    assert python_predictions(source, names, X) == model.predict(X).tolist()
+    one = export_python(model, 0, feature_names=names)
+    first = r'# round 1 of 4: leaves add to the raw prediction of """\nimport os'
+    assert one.splitlines()[0] == first
+    assert len(python_predictions(one, names, X)) == 300
+
+
+def test_only_sums_are_one_function():
+    tree = DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "b"])
+    with pytest.raises(ValueError, match="the trees of a DecisionTreeClassifier are not one funct"):
+        export_python(tree, None)
+    with pytest.raises(ValueError, match="two features are called 'a'"):
+        export_python(BOOSTED["numbers"], None, feature_names=list("abca"))
+
+
+def test_nothing_is_imported_but_math():
+    for model in BOOSTED.values():
+        assert set(re.findall("^import (.*)$", export_python(model, None), re.MULTILINE)) <= {
+            "math"
+        }

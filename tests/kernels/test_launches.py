@@ -113,8 +113,8 @@ def test_the_ends_of_a_wave(name):
     assert (after - before).tolist() == [1, 1, 5, 1]
     n_operations, n_waits, n_launches, n_of_cupy = counts_with_cupy() - after
     # five arrays of each level leave, three of the subtrees, and the sums of their leaves; of
-    # classes the distinct ones and their numbers. These wait for how many they are, and whether rows of
-    # equal keys are equal
+    # classes the distinct ones and their numbers. These wait for how many they are, and whether
+    # rows of equal keys are equal
     assert n_waits == 5 * len(backend.levels) + 4 + 3 * classes
     # distinct rows are found by their keys
     assert n_launches == 4 * classes

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import pickle
 import re
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+
+from paths import kept
 
 from gpuforest.compiler.source import OPTIONS
 
@@ -57,7 +64,31 @@ def why_not() -> str | None:
 
 
 def compiled(source: str, architecture: str, macros: dict[str, str]) -> Compiled:
-    """The module as the backend compiles it, for a GPU such as sm_90."""
+    """The module as the backend compiles it, for a GPU such as sm_90; the same text is compiled
+    once by each release of the compiler."""
+    options = [*OPTIONS, *CUPY_ADDS, *(f"-D{name}={value}" for name, value in macros.items())]
+    options += [f"-arch={architecture}", "--ptxas-options=-v"]
+    key = "\0".join([release(), version("nvidia-cuda-nvdisasm"), source, *options])
+    file = kept("nvrtc") / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.pickle"
+    if file.exists():
+        result: Compiled = pickle.loads(file.read_bytes())
+        return result
+    result = _compiled(source, options)
+    fresh = file.with_suffix(f".{os.getpid()}")
+    fresh.write_bytes(pickle.dumps(result))
+    fresh.replace(file)
+    return result
+
+
+@cache
+def release() -> str:
+    """The release of the compiler that is loaded."""
+    from cuda.bindings import nvrtc
+
+    return f"{os.environ.get('GPUFOREST_NVRTC', '')} {nvrtc.nvrtcVersion()}"
+
+
+def _compiled(source: str, options: list[str]) -> Compiled:
     from cuda.bindings import nvrtc
 
     def call(function, *arguments):
@@ -70,8 +101,6 @@ def compiled(source: str, architecture: str, macros: dict[str, str]) -> Compiled
         call(f"Get{what}", program, buffer)
         return bytes(buffer)
 
-    options = (*OPTIONS, *CUPY_ADDS, *(f"-D{name}={value}" for name, value in macros.items()))
-    options += (f"-arch={architecture}", "--ptxas-options=-v")
     program = call("CreateProgram", source.encode(), b"kernels.cu", 0, [], [])
     try:
         result = call("CompileProgram", program, len(options), [o.encode() for o in options])

@@ -15,7 +15,7 @@ from gpuforest.export.container import replaced
 from gpuforest.tools import plot
 from gpuforest.tools.cli import files, options, output
 from gpuforest.tools.cli.predict import BACKGROUND, permutation_importances
-from gpuforest.tools.plot.explained import labels_of
+from gpuforest.tools.plot.shap import labels_of
 from gpuforest.tools.plot.style import DPI, SIZE, STYLE, require_matplotlib
 
 if TYPE_CHECKING:

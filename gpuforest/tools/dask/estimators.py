@@ -15,7 +15,7 @@ import gpuforest
 from gpuforest.common.arguments import draw_seed
 from gpuforest.data.arrays import to_host
 from gpuforest.data.blocks import named
-from gpuforest.estimators.refit import replacing
+from gpuforest.estimators.fits import replacing
 from gpuforest.tools.dask import training
 from gpuforest.tools.dask.partitions import delayed_blocks, is_collection
 

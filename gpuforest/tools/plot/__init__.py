@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from gpuforest.tools.plot.curves import plot_impurity, plot_oob, plot_pruning
-from gpuforest.tools.plot.importances import plot_importances
-from gpuforest.tools.plot.losses import plot_loss
-from gpuforest.tools.plot.shap_dependence import plot_shap_dependence
-from gpuforest.tools.plot.shap_summary import plot_shap_bar, plot_shap_summary
-from gpuforest.tools.plot.shap_waterfall import plot_shap_waterfall
+from gpuforest.tools.plot.curves import (
+    plot_importances,
+    plot_impurity,
+    plot_loss,
+    plot_oob,
+    plot_pruning,
+)
+from gpuforest.tools.plot.shap import (
+    plot_shap_bar,
+    plot_shap_dependence,
+    plot_shap_summary,
+    plot_shap_waterfall,
+)
 from gpuforest.tools.plot.surfaces import plot_boundaries, plot_steps
 from gpuforest.tools.plot.trees import plot_tree
 

@@ -91,3 +91,16 @@ def shortened(text: str, most: int) -> str:
 def literal(text: str) -> str:
     """A text whose dollars begin no formula."""
     return text.replace("$", r"\$")
+
+
+def check_top(top: int | None) -> None:
+    """Refuse a number of features below one."""
+    if top is not None and top < 1:
+        raise ValueError(f"top={top} features are none: pass 1 or more")
+
+
+def label_rows(ax: Axes, names: list[str]) -> None:
+    """Name rows that count from the top."""
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(names) - 0.4, -0.6)

@@ -50,13 +50,7 @@ class Results:
 
     @classmethod
     def of(cls, estimator: Any, X: Any = None, y: Any = None) -> Results:
-        """The results of a fitted estimator, and of rows.
-
-        Raises
-        ------
-        TypeError : an estimator without trees of this package
-        ValueError : y without X; rows that do not fit, as in `Rows.read`
-        """
+        """The results of a fitted estimator, and of rows."""
         _check(estimator, X, y)
         results = cls(estimator, rows=None if X is None else Rows.read(estimator, X, y))
         results.oob = _oob_score(estimator)

@@ -50,12 +50,7 @@ class Labels:
 
 
 def aligned(known: np.ndarray, y: Any) -> Labels:
-    """Labels y [N] beside the classes of a model [C]. Only equal ones are the same class.
-
-    Raises
-    ------
-    ValueError : no class that the model knows
-    """
+    """Labels y [N] beside the classes of a model [C]. Only equal ones are the same class."""
     y = np.asarray(y)
     if (known.dtype.kind in "OU") != (y.dtype.kind in "OU") or not np.isin(y, known).any():
         raise ValueError(
@@ -89,13 +84,7 @@ class Rows:
 
     @classmethod
     def read(cls, estimator: Any, X: Any, y: Any) -> Rows:
-        """Check rows and, unless y is None, their targets.
-
-        Raises
-        ------
-        ValueError : other features than in training, infinities; a wrong length of y, missing
-            targets, no class that the estimator knows
-        """
+        """Check rows and, unless y is None, their targets."""
         host = NumpyBackend()
         table = check_table(estimator, to_host(X), host)
         n = table.shape[0]

@@ -10,7 +10,6 @@ import platform
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -78,13 +77,12 @@ def plain() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
+@functools.cache
 def cache() -> Path:
     """This user's own folder of what was built."""
-    folder = Path(tempfile.gettempdir()) / f"cuda_on_cpu-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise BuildError(f"{folder} belongs to somebody else")
-    return folder
+    from paths import kept
+
+    return kept("cuda_on_cpu")
 
 
 def build(text: str, flags: tuple[str, ...], libraries: tuple[str, ...], headers: str) -> Path:

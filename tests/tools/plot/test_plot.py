@@ -15,6 +15,7 @@ from matplotlib.colors import to_rgb
 from paths import ROOT
 from scipy.sparse import csr_array
 from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.inspection import PartialDependenceDisplay
 from sklearn.utils import Bunch
 
 from gpuforest import (
@@ -43,7 +44,6 @@ try:
     import polars as pl
 except ImportError:
     pl = None
-
 IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
 SPECIES = IRIS.target_names[IRIS.target]
 PETALS = IRIS.data[:, 2:]
@@ -64,9 +64,6 @@ def forest():
 @pytest.fixture(scope="module")
 def numbers():
     return RandomForestRegressor(10, random_state=0).fit(DIABETES.data, DIABETES.target)
-
-
-# boundaries and steps
 
 
 def test_boundaries_are_where_the_tree_splits():
@@ -215,9 +212,6 @@ def test_what_cannot_be_drawn_as_a_surface(forest, numbers):
     check_readable(plot_importances(embedding))
 
 
-# curves
-
-
 def test_impurities():
     _, given = pyplot.subplots()
     ax = plot_impurity(ax=given)
@@ -289,9 +283,6 @@ def test_without_a_curve(tree):
         plot_oob(plain)
 
 
-# importances
-
-
 def test_importances_of_a_forest(numbers):
     _, given = pyplot.subplots()
     ax = plot_importances(numbers, top=4, ax=given)
@@ -353,9 +344,6 @@ def test_trees_without_a_split():
     check_readable(plot_boundaries(flat, np.zeros((6, 2)), np.ones(6)))
 
 
-# the style
-
-
 def test_names_are_shortened_in_the_middle_and_dollars_are_no_formula():
     assert style.shortened("abcdefgh", 8) == "abcdefgh"
     assert style.shortened("abcdefghi", 8) == "abcd…ghi"
@@ -377,9 +365,6 @@ def test_importing_does_not_import_matplotlib():
     assert found.stdout == "False\n"
 
 
-# the pages
-
-
 def test_the_pictures_of_the_pages_are_small_and_used():
     script = runpy.run_path(str(DOCS / "pictures.py"))
     made = {f"{draw.__name__}.png" for draw in (*script["PICTURES"], *script["SCREENSHOTS"])}
@@ -388,3 +373,28 @@ def test_the_pictures_of_the_pages_are_small_and_used():
     assert {*re.findall(r"\(images/(\w+\.png)\)", pages)} == made
     for path in (DOCS / "images").iterdir():
         assert path.stat().st_size < 60_000
+
+
+def test_partial_dependence_is_drawn_by_recursion(numbers):
+    drawn = [
+        PartialDependenceDisplay.from_estimator(
+            model, DIABETES.data, [2, (2, 8)], method="recursion", grid_resolution=8
+        )
+        for model in (numbers, numbers.to_sklearn())
+    ]
+    for own, theirs in zip(*(display.pd_results for display in drawn), strict=True):
+        assert np.array_equal(own["average"], theirs["average"])
+
+
+def test_curves_of_single_rows_are_drawn(numbers):
+    display = PartialDependenceDisplay.from_estimator(
+        numbers, DIABETES.data, [2], kind="both", subsample=30, random_state=0, grid_resolution=8
+    )
+    assert len(display.lines_.ravel()) == 31
+    check_readable(display.axes_.ravel()[0])
+
+
+def test_the_style_is_where_users_import_it_from():
+    script = "from gpuforest.plot.style import PALETTE; import gpuforest.plot; print(len(PALETTE))"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert shown.stdout == "10\n"

@@ -19,8 +19,7 @@ from gpuforest.plot import (
     plot_shap_summary,
     plot_shap_waterfall,
 )
-from gpuforest.tools.plot.shap_dependence import partner
-from gpuforest.tools.plot.shap_summary import shades, swarm
+from gpuforest.tools.plot.shap import partner, shades, swarm
 
 SMALL = {"n_estimators": 5, "random_state": 0, "backend": "numpy", "n_jobs": 1, "max_depth": 4}
 LONG = "a rather long name of a feature in $ and in $ again"

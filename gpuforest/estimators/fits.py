@@ -1,0 +1,93 @@
+"""What surrounds every fit: the model that it replaces, what it remembers, and warm starts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpuforest.data.arrays import count_rows
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.target import TargetCoding
+
+T = TypeVar("T")
+
+
+def unfitted(estimator: Any) -> dict[str, Any]:
+    """The attributes that do not come from a fit."""
+    return {n: v for n, v in vars(estimator).items() if not n.endswith("_")}
+
+
+@contextmanager
+def replacing(estimator: T) -> Iterator[T]:
+    """A copy of the estimator without what earlier fits set, for a fit inside; the estimator then
+    gets all that the copy has, at once. Until then, and after an error or an interrupt, it keeps
+    its model, with which other threads may predict meanwhile. An estimator without a model is
+    fitted itself, and an error leaves it as it was."""
+    before = dict(vars(estimator))
+    if len(before) == len(unfitted(estimator)):
+        try:
+            yield estimator
+        except BaseException:
+            estimator.__dict__ = before
+            raise
+        return
+    fitted = object.__new__(type(estimator))
+    fitted.__dict__ = unfitted(estimator)
+    yield fitted
+    estimator.__dict__ = unfitted(estimator) | vars(fitted)
+
+
+def as_it_is(estimator: T) -> T:
+    """An estimator with the same attributes, which keeps them where a fit in another thread
+    replaces the other's."""
+    same = object.__new__(type(estimator))
+    same.__dict__ = vars(estimator)
+    return same
+
+
+@contextmanager
+def recorded(estimator: Any, X: Any) -> Iterator[None]:
+    """Keep facts about the fit inside: the number of X's rows and gpuforest's version as the
+    estimator's `_training_`, and as `_seconds_` how long it took, unless it is one of several that
+    grew the trees. No model file or pickle has the seconds, so that those of equal fits are
+    equal."""
+    in_part = getattr(estimator, "warm_start", False) or estimator._grown
+    start = time.perf_counter()
+    yield
+    estimator._training_ = {"rows": count_rows(X), "version": version("gpuforest")}
+    if not in_part:
+        estimator._seconds_ = time.perf_counter() - start
+
+
+def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
+    """Check that new trees can join those of an earlier fit: all trees of a forest share its
+    bins, classes and fixed point.
+
+    Raises
+    ------
+    ValueError : they cannot
+    """
+    same = earlier.edges.categories == edges.categories
+    same &= earlier.coding.scale == coding.scale and all(
+        np.array_equal(a, b)
+        for a, b in (
+            (earlier.edges.values, edges.values),
+            (earlier.edges.offsets, edges.offsets),
+            (earlier.edges.kinds, edges.kinds),
+            (earlier.coding.centre, coding.centre),
+        )
+    )
+    before, now = ([k.classes, *k.several] for k in (earlier.coding, coding))
+    same &= len(before) == len(now)
+    same = same and all(np.array_equal(a, b) for a, b in zip(before, now, strict=True))  # type: ignore[arg-type]
+    if not same:
+        raise ValueError(
+            "warm_start=True adds trees from the same data, weights and parameters: X or y has "
+            "other values now. Fit anew with warm_start=False"
+        )

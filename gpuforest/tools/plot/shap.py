@@ -1,0 +1,577 @@
+"""SHAP values: swarms and bars of many rows, steps of one row, dependence on one feature."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import is_classifier
+
+from gpuforest.data.arrays import to_host
+from gpuforest.data.frames import listed
+from gpuforest.data.tables import is_frame, open_frame
+from gpuforest.export.walker import opened
+from gpuforest.tools.plot.style import (
+    FAINT,
+    INK,
+    PALETTE,
+    SIZE,
+    SMALL,
+    check_top,
+    colours,
+    drawing,
+    label_rows,
+    marker,
+    plain,
+)
+from gpuforest.tools.plot.surfaces import SHADES, Columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MISSING, OTHERS, AUTO = "missing", "others", "auto"
+HEIGHT, MARGINS, LEAST = 0.3, 1.2, 2.6  # inches of a feature, above and below all, of a picture
+BINS, STEP, WIDEST = 120, 0.07, 0.84  # of a swarm: along it; across, in features
+ROOM = 0.27  # beside the bars of a waterfall for their numbers, as a share of their range
+MOST = 10  # categories along an axis, or in a legend; the others are one
+INTERACTING = 64  # rows whose interactions choose the colour
+DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": INK, "rasterized": True}
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """The SHAP values of rows for one output.
+
+    values : f64[N, F]
+    columns : of the features
+    is_category : bool[F]
+    base : what the values add up to predictions with
+    what : what they are added to, such as "the prediction"
+    output : the number of the output; None: there is one
+    """
+
+    values: np.ndarray
+    columns: Columns
+    is_category: np.ndarray
+    base: float
+    what: str
+    output: int | None
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        output: Any,
+        background: Any,
+        values: Any,
+        feature_names: Sequence[str] | None,
+        row: int | None = None,
+    ) -> Explained:
+        """
+        output : a class or the number of an output; None: the only one, or the second of two
+            classes
+        values : SHAP values of X for all outputs, if they are known already; or None
+        row : the number of the only row to explain; None: all rows
+        """
+        forest, _ = opened(estimator, 0, None)
+        columns = Columns.of(estimator, X, feature_names)
+        N, F, K = len(columns.values[0]), len(columns.names), forest.coding.n_values
+        k = _number_of(estimator, output, K)
+        if values is not None and np.shape(values) != ((N, F) if K == 1 else (N, F, K)):
+            raise ValueError(
+                f"values has the shape {np.shape(values)}: pass shap_values(X) of the same X"
+            )
+        if row is not None:
+            if not 0 <= row < N:
+                raise ValueError(f"row={row}: X has the rows 0 to {N - 1}")
+            X, values = some_rows(X, [row]), None if values is None else values[[row]]
+            columns = replace(columns, values=[column[[row]] for column in columns.values])
+        if values is None:
+            values = estimator.shap_values(X, background=background)
+        base = estimator.expected_value_ if background is None else None
+        base = estimator.expected_value(background) if base is None else base
+        is_category = np.isin(np.arange(F), [*forest.edges.categories])
+        of_output = values if k is None else values[:, :, k]
+        base = float(np.atleast_1d(base)[k or 0])
+        return cls(of_output, columns, is_category, base, _what(estimator, k, K), k)
+
+    @property
+    def adds(self) -> str:
+        """What SHAP values say, on one line if it is short."""
+        return f"what a feature adds to{chr(10) if len(self.what) > 16 else ' '}{self.what}"
+
+    def strongest(self, top: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """The features of the largest mean sizes of values, and these."""
+        check_top(top)
+        size = np.abs(self.values).mean(axis=0)
+        order = np.argsort(-size, kind="stable")[:top]
+        return order, size[order]
+
+    def numbers(self, f: int) -> np.ndarray | None:
+        """The values of a feature as f64[N], NaN where they are missing; None: categories."""
+        if self.is_category[f]:
+            return None
+        return np.asarray(self.columns.values[f].astype(np.float64))
+
+    def categories(self, f: int) -> np.ndarray:
+        """The values of a feature as texts, object[N]."""
+        return np.array([text_of(value) for value in self.columns.values[f].tolist()], object)
+
+
+def some_rows(X: Any, rows: Any) -> Any:
+    """Some rows of a table, which a list of numbers or a slice names."""
+    if is_frame(X):
+        return open_frame(X)[rows].to_native()
+    return X.tocsr()[rows] if issparse(X) else np.asarray(to_host(X))[rows]
+
+
+def text_of(value: Any) -> str:
+    """A feature's value as a short text."""
+    if value is None or value != value:
+        return MISSING
+    if isinstance(value, float):
+        return f"{value:.4g}".replace("-", "−")
+    return plain(value, 24)
+
+
+def labels_of(estimator: Any, n_outputs: int) -> list[Any]:
+    """What the outputs are called: the classes, or numbers."""
+    classes = getattr(estimator, "classes_", None)
+    if isinstance(classes, np.ndarray) and len(classes) == n_outputs:
+        return list(classes.tolist())
+    return list(range(n_outputs))
+
+
+def _number_of(estimator: Any, output: Any, n_outputs: int) -> int | None:
+    """The number of an output; None: there is one."""
+    if n_outputs == 1:
+        if output is not None:
+            raise ValueError(f"output={output!r}: the prediction is one number, so leave it out")
+        return None
+    labels = labels_of(estimator, n_outputs)
+    if output is None and len(labels) == 2 and is_classifier(estimator):
+        return 1
+    if output is None or output not in labels:
+        raise ValueError(
+            f"output={output!r} is none of the {n_outputs} outputs: choose one of {listed(labels)}"
+        )
+    return labels.index(output)
+
+
+def _what(estimator: Any, k: int | None, n_outputs: int) -> str:
+    """What the values are added to."""
+    boosted = estimator.forest_.baseline is not None
+    if not is_classifier(estimator):
+        name = "raw prediction" if boosted else "prediction"
+        return f"the {name}" if k is None else f"{name} {k}"
+    if boosted:
+        label = estimator.classes_[1] if k is None else estimator.classes_[k]
+        return f"the raw prediction of {plain(label, 24)}"
+    share = "probability" if estimator.forest_.combine == "mean" else "share of the votes"
+    assert k is not None  # classes of a forest have several numbers
+    return f"the {share} of {plain(labels_of(estimator, n_outputs)[k], 24)}"
+
+
+def plot_shap_summary(
+    estimator: Any,
+    X: Any,
+    *,
+    output: Any = None,
+    background: Any = None,
+    values: Any = None,
+    top: int | None = 20,
+    feature_names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a point for each row's SHAP value of each feature: the lighter, the larger the feature.
+
+    Missing values are crosses; features of categories are diamonds of one shade.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest that has SHAP values
+    X : array-like or frame of shape (n_samples, n_features)
+    output : a class, or the number of an output; None: the only one, or the second of two classes
+    background : array-like or frame; as of `shap_values`
+    values : what `shap_values(X)` gave, for all outputs; None: it is called
+    top : int >= 1, how many features, those of the largest mean size first; None: all
+    feature_names : names of all features; None: those of X or of the fit
+    ax : matplotlib axis; None: that of a new figure
+
+    Returns
+    -------
+    matplotlib axis
+
+    Raises
+    ------
+    ValueError : no such output, or none is given of several; top below 1; a wrong number of names
+    TypeError : no estimator of gpuforest, or one without SHAP values
+    ImportError : no matplotlib
+
+    Examples
+    --------
+    >>> from gpuforest import RandomForestRegressor
+    >>> from gpuforest.plot import plot_shap_summary
+    >>> X, y = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]], [0.0, 0.5, 2.0]
+    >>> forest = RandomForestRegressor(10, random_state=0).fit(X, y)
+    >>> ax = plot_shap_summary(forest, X)  # doctest: +SKIP
+    """
+    explained = Explained.of(estimator, X, output, background, values, feature_names)
+    order, _ = explained.strongest(top)
+    width = np.ptp(explained.values[:, order]) or 1.0
+    with drawing(ax, (SIZE[0], max(LEAST, MARGINS + HEIGHT * len(order)))) as ax:
+        ax.axvline(0.0, color=FAINT, lw=0.8, zorder=0)
+        for row, f in enumerate(order):
+            x = explained.values[:, f]
+            _draw_feature(ax, x, row + swarm(x, width), explained.numbers(f))
+        _add_scale(ax, bool((~explained.is_category[order]).any()))
+        label_rows(ax, [plain(explained.columns.names[f]) for f in order])
+        ax.set_xlabel(f"SHAP value: {explained.adds}")
+    return ax
+
+
+def plot_shap_bar(
+    estimator: Any,
+    X: Any,
+    *,
+    output: Any = None,
+    background: Any = None,
+    values: Any = None,
+    top: int | None = 20,
+    feature_names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the mean size of each feature's SHAP values, largest first.
+
+    Parameters, results and errors are those of `plot_shap_summary`.
+
+    Examples
+    --------
+    >>> from gpuforest import RandomForestRegressor
+    >>> from gpuforest.plot import plot_shap_bar
+    >>> X, y = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]], [0.0, 0.5, 2.0]
+    >>> forest = RandomForestRegressor(10, random_state=0).fit(X, y)
+    >>> ax = plot_shap_bar(forest, X)  # doctest: +SKIP
+    """
+    explained = Explained.of(estimator, X, output, background, values, feature_names)
+    order, size = explained.strongest(top)
+    with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
+        rows = np.arange(len(order))
+        ax.barh(rows, size, height=0.7, color=PALETTE[4], edgecolor=INK, linewidth=0.5)
+        label_rows(ax, [plain(explained.columns.names[f]) for f in order])
+        ax.set_xlim(left=0.0)
+        ax.set_xlabel(f"mean |SHAP value|: {explained.adds}")
+    return ax
+
+
+def swarm(x: np.ndarray, width: float) -> np.ndarray:
+    """How far each point of a swarm lies from its line, f64[N]: points beside one another are
+    spread evenly on both sides.
+
+    width : of the picture, in units of x
+    """
+    bins = np.floor((x - x.min()) / width * BINS).astype(np.int64)
+    order = np.argsort(bins, kind="stable")
+    _, first, counts = np.unique(bins[order], return_index=True, return_counts=True)
+    rank = np.empty(len(x))
+    rank[order] = np.arange(len(x)) - np.repeat(first, counts) - np.repeat((counts - 1) / 2, counts)
+    return np.asarray(rank * min(STEP, WIDEST / counts.max()))
+
+
+def shades(numbers: np.ndarray) -> np.ndarray:
+    """From 0, small, to 1, large: linear between the 5th and the 95th percentile."""
+    known = numbers[np.isfinite(numbers)]
+    if not len(known):
+        return np.zeros(len(numbers))
+    low, high = np.percentile(known, [5, 95])
+    if low == high:
+        low, high = known.min(), known.max()
+    return np.asarray(np.clip((numbers - low) / ((high - low) or 1.0), 0.0, 1.0))
+
+
+def _draw_feature(ax: Axes, x: np.ndarray, y: np.ndarray, numbers: np.ndarray | None) -> None:
+    """The swarm of one feature."""
+    if numbers is None:
+        ax.scatter(x, y, marker="D", color=FAINT, label="a category", s=12, **DOTS)
+        return
+    known = ~np.isnan(numbers)
+    if known.any():
+        shade = shades(numbers)[known]
+        ax.scatter(x[known], y[known], c=shade, cmap=SHADES, vmin=0.0, vmax=1.0, s=14, **DOTS)
+    if not known.all():
+        ax.plot(x[~known], y[~known], "x", color=INK, ms=4, mew=0.9, label=MISSING)
+
+
+def _add_scale(ax: Axes, has_numbers: bool) -> None:
+    """What shades and marks mean, above and beside the swarms."""
+    from matplotlib.cm import ScalarMappable
+
+    if has_numbers:
+        bar = ax.figure.colorbar(ScalarMappable(cmap=SHADES), ax=ax, aspect=30, pad=0.02)
+        bar.set_ticks([0.0, 1.0], labels=["small", "large"])
+        bar.set_label("feature value", labelpad=-20)
+        bar.outline.set_visible(False)
+    handles, labels = ax.get_legend_handles_labels()
+    by_label = dict(zip(labels, handles, strict=True))
+    if by_label:
+        ax.legend(
+            by_label.values(), by_label, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2
+        )
+
+
+def plot_shap_waterfall(
+    estimator: Any,
+    X: Any,
+    row: int = 0,
+    *,
+    output: Any = None,
+    background: Any = None,
+    values: Any = None,
+    top: int | None = 10,
+    feature_names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how the SHAP values of one row lead from the expected value to its prediction.
+
+    Bars that raise the prediction are plain, those that lower it are hatched. Read from below: the
+    largest steps come last.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest that has SHAP values
+    X : array-like or frame of shape (n_samples, n_features)
+    row : the number of the row of X, from 0
+    top : int >= 1, how many features have a bar of their own, the largest; None: all
+    output, background, values, feature_names, ax
+        As of `plot_shap_summary`.
+
+    Returns
+    -------
+    matplotlib axis
+
+    Raises
+    ------
+    ValueError : no such row or output; top below 1; a wrong number of names
+    TypeError : no estimator of gpuforest, or one without SHAP values
+    ImportError : no matplotlib
+
+    Examples
+    --------
+    >>> from gpuforest import RandomForestRegressor
+    >>> from gpuforest.plot import plot_shap_waterfall
+    >>> X, y = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]], [0.0, 0.5, 2.0]
+    >>> forest = RandomForestRegressor(10, random_state=0).fit(X, y)
+    >>> ax = plot_shap_waterfall(forest, X, 2)  # doctest: +SKIP
+    """
+    explained = Explained.of(estimator, X, output, background, values, feature_names, row)
+    names, steps = steps_of(explained, top)
+    ends = explained.base + np.cumsum(steps[::-1])[::-1]  # from below
+    begins = np.append(ends[1:], explained.base)
+    with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(steps))) as ax:
+        rows = np.arange(len(steps))
+        up = steps >= 0
+        look: dict[str, Any] = {"height": 0.66, "edgecolor": INK, "linewidth": 0.5}
+        ax.barh(rows[up], steps[up], left=begins[up], color=PALETTE[1], label="raises", **look)
+        ax.barh(
+            rows[~up], steps[~up], left=begins[~up], color=PALETTE[4], hatch="///", label="lowers",
+            **look,
+        )  # fmt: skip
+        for i in range(len(steps) - 1):  # from each bar to the one above
+            ax.plot([begins[i]] * 2, [i - 0.33, i + 1.33], color=FAINT, lw=0.6, zorder=0)
+        _add_numbers(ax, steps, ends)
+        low, high = min(ends.min(), explained.base), max(ends.max(), explained.base)
+        room = ROOM * ((high - low) or 1.0)
+        ax.set_xlim(low - room, high + room)
+        label_rows(ax, names)
+        _add_ends(ax, explained, float(ends[0]))
+    return ax
+
+
+def steps_of(explained: Explained, top: int | None) -> tuple[list[str], np.ndarray]:
+    """The bars from above: what they stand for, and their lengths; the last may be all others."""
+    [values] = explained.values
+    check_top(top)
+    order = np.argsort(-np.abs(values), kind="stable")
+    n = len(order) if top is None or top + 1 >= len(order) else top  # never one feature as others
+    own, others = order[:n], order[n:]
+    columns = explained.columns
+    names = [
+        f"{plain(columns.names[f], 30)} = {text_of(columns.values[f].tolist()[0])}" for f in own
+    ]
+    steps = values[own]
+    if len(others):
+        names.append(f"{len(others)} other features")
+        steps = np.append(steps, values[others].sum())
+    return names, steps
+
+
+def _add_numbers(ax: Axes, steps: np.ndarray, ends: np.ndarray) -> None:
+    """What each bar adds, beyond its end."""
+    for i, (step, end) in enumerate(zip(steps, ends, strict=True)):
+        side = 1 if step >= 0 else -1
+        ax.annotate(
+            f"{step:+.3g}".replace("-", "−"), (end, i), (4 * side, 0), fontsize=SMALL,
+            textcoords="offset points", ha="left" if step >= 0 else "right", va="center",
+        )  # fmt: skip
+
+
+def _add_ends(ax: Axes, explained: Explained, end: float) -> None:
+    """Where the steps begin and end, and what that is."""
+    for x, style in ((explained.base, ":"), (end, "--")):
+        ax.axvline(x, color=INK, lw=0.9, ls=style, zorder=0)
+    what = explained.what.removeprefix("the ")
+    ax.set_xlabel(f"dashed: {what}, {text_of(end)}\ndotted: expected, {text_of(explained.base)}")
+
+
+def plot_shap_dependence(
+    estimator: Any,
+    X: Any,
+    feature: int | str,
+    *,
+    color_by: int | str | None = AUTO,
+    output: Any = None,
+    background: Any = None,
+    values: Any = None,
+    feature_names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw each row's SHAP value of a feature against its value there.
+
+    Points above one another are rows for which the same value means different things: the feature
+    interacts with others. The colour is another feature. Missing values lie on the left, behind a
+    dotted line.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest that has SHAP values
+    X : array-like or frame of shape (n_samples, n_features)
+    feature : its number or name
+    color_by : number or name of the feature that gives the colour; "auto": the one of the largest
+        mean SHAP interaction with `feature`, in the first 64 rows; None: there is no colour
+    output, background, values, feature_names, ax
+        As of `plot_shap_summary`.
+
+    Returns
+    -------
+    matplotlib axis
+
+    Raises
+    ------
+    ValueError : no such feature or output; a wrong number of names
+    TypeError : no estimator of gpuforest, or one without SHAP values
+    ImportError : no matplotlib
+
+    Examples
+    --------
+    >>> from gpuforest import RandomForestRegressor
+    >>> from gpuforest.plot import plot_shap_dependence
+    >>> X, y = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]], [0.0, 0.5, 2.0]
+    >>> forest = RandomForestRegressor(10, random_state=0).fit(X, y)
+    >>> ax = plot_shap_dependence(forest, X, 0)  # doctest: +SKIP
+    """
+    explained = Explained.of(estimator, X, output, background, values, feature_names)
+    f, other = explained.columns.index(feature), None
+    if color_by == AUTO and AUTO not in explained.columns.names:
+        other = partner(estimator, X, f, explained.output)
+    elif color_by is not None:
+        other = explained.columns.index(color_by)
+    name = explained.columns.names[f]
+    with drawing(ax) as ax:
+        ax.axhline(0.0, color=FAINT, lw=0.8, zorder=0)
+        x = _places(ax, explained, f)
+        _draw_points(ax, x, explained.values[:, f], explained, other)
+        ax.set(xlabel=plain(name), ylabel=f"SHAP value of {plain(name, 24)}\nfor {explained.what}")
+    return ax
+
+
+def partner(estimator: Any, X: Any, feature: int, output: int | None) -> int | None:
+    """The feature of the largest mean interaction with another; None: none interacts."""
+    pairs = estimator.shap_interaction_values(some_rows(X, slice(INTERACTING)))
+    own = pairs[:, feature] if output is None else pairs[:, feature, :, output]
+    size = np.abs(own).mean(axis=0)
+    size[feature] = 0.0
+    return int(size.argmax()) if size.any() else None
+
+
+def _places(ax: Axes, explained: Explained, f: int) -> np.ndarray:
+    """Where the rows lie along the axis of a feature, f64[N], and its ticks."""
+    numbers = explained.numbers(f)
+    if numbers is None:
+        texts = _few(explained.categories(f))
+        kinds = _in_order(texts)
+        ax.set_xticks(range(len(kinds)), kinds)
+        if sum(map(len, kinds)) > 50:
+            ax.tick_params(axis="x", rotation=30)
+            for label in ax.get_xticklabels():
+                label.set(ha="right", rotation_mode="anchor")
+        at = np.array([kinds.index(text) for text in texts], np.float64)
+        return at + 0.5 * _apart(len(at))
+    holes = np.isnan(numbers)
+    if holes.any():
+        known = numbers[~holes]
+        low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+        room = 0.08 * ((high - low) or 1.0)
+        numbers = np.where(holes, low - room * (1.5 + 0.8 * _apart(len(holes))), numbers)
+        if len(known):
+            ax.axvline(low - 0.75 * room, color=FAINT, lw=0.8, ls=":")
+        ax.annotate(
+            MISSING, (low - 1.5 * room, 1.0), (0, 2), xycoords=("data", "axes fraction"),
+            textcoords="offset points", ha="center", va="bottom", fontsize=9,
+        )  # fmt: skip
+    return numbers
+
+
+def _apart(n: int) -> np.ndarray:
+    """Numbers between -0.5 and 0.5 that lie far apart, the same in each picture."""
+    return (np.arange(n) * 0.618034) % 1.0 - 0.5  # by the golden ratio
+
+
+def _draw_points(
+    ax: Axes, x: np.ndarray, y: np.ndarray, explained: Explained, other: int | None
+) -> None:
+    """The points, in the colours of another feature, if there is one."""
+    dots = DOTS | {"s": 16}
+    if other is None:
+        ax.scatter(x, y, color=PALETTE[4], **dots)
+        return
+    name, numbers = plain(explained.columns.names[other], 30), explained.numbers(other)
+    if numbers is None:
+        texts = _few(explained.categories(other))
+        kinds = _in_order(texts)
+        for i, (kind, colour) in enumerate(zip(kinds, colours(len(kinds)), strict=True)):
+            own = texts == kind
+            ax.scatter(x[own], y[own], color=colour, marker=marker(i), label=kind, **dots)
+        ax.legend(title=name, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        return
+    known = ~np.isnan(numbers)
+    if known.any():
+        low, high = np.percentile(numbers[known], [2, 98])
+        shown = ax.scatter(
+            x[known], y[known], c=numbers[known], cmap=SHADES, vmin=low, vmax=high, **dots
+        )
+        ax.figure.colorbar(shown, ax=ax, label=name)
+    if not known.all():
+        label = f"{name} is missing"
+        ax.plot(x[~known], y[~known], "x", color=INK, ms=4, mew=0.9, label=label)
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))
+
+
+def _few(texts: np.ndarray) -> np.ndarray:
+    """Categories of which the rarest of many are one."""
+    counts = Counter(texts.tolist())
+    if len(counts) <= MOST:
+        return texts
+    kept = {text for text, _ in counts.most_common(MOST - 1)}
+    return np.array([text if text in kept else OTHERS for text in texts], object)
+
+
+def _in_order(texts: np.ndarray) -> list[str]:
+    """The different categories in alphabetical order, then the others and missing values."""
+    last = (OTHERS, MISSING)
+    found = sorted(set(texts.tolist()) - set(last))
+    return found + [text for text in last if text in texts]
