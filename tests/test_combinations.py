@@ -4,7 +4,11 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 
-from gpuforest.combinations import (
+from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
+from gpuforest.engine.binning import BinEdges, fit_edges
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, OBLIQUE_BIN, pack_splits
+from gpuforest.splits.oblique.kind import draw, n_attempts
+from gpuforest.splits.oblique.terms import (
     ALL_LEFT,
     Combining,
     chances,
@@ -14,10 +18,6 @@ from gpuforest.combinations import (
     walking_records,
     words_for,
 )
-from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
-from gpuforest.engine.binning import BinEdges, fit_edges
-from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, OBLIQUE_BIN, pack_splits
-from gpuforest.oblique import draw, n_attempts
 
 
 def edges_of(*columns, kinds=None):

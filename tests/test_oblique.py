@@ -17,7 +17,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.engine.nodes import OBLIQUE_BIN, combined, unpack
 from gpuforest.engine.predict import apply, predict
-from gpuforest.oblique import DRAWS, STRIDE, mean_combined
+from gpuforest.splits.oblique.kind import DRAWS, STRIDE, mean_combined
 
 U64 = 2**64
 rng = np.random.default_rng(0)

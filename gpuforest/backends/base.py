@@ -8,18 +8,16 @@ overrides one only if a benchmark shows a gain.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.engine import binning
 from gpuforest.engine.assembly import distinct_rows
-from gpuforest.engine.frontier import Frontier, Splits, Subtrees, draw_features
+from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.memory import WorkingMemory
 from gpuforest.engine.slots import Sorted, children, roots, sort_out
-from gpuforest.kernels.best_split.category_order import as_sets, in_order
 
 if TYPE_CHECKING:
     from gpuforest.boosting.rounds import Boosting, GrowsRounds
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     from gpuforest.engine.training import Training
 
 Array = Any
-
-IN_ORDER = 8  # putting bins of categories in order takes so many times a histogram's memory
 
 
 class Backend(ABC):
@@ -49,6 +45,7 @@ class Backend(ABC):
     xp: Any  # an array-API namespace
     on_host = False  # whether it works in the host's memory, which threads can share
     device: Any = None  # what `xp`'s functions take as device=
+    level_kinds: Collection[str] = ()  # the kinds of split whose levels `level` searches
     deep_limits = False  # whether `grow_subtrees` keeps the limits of cuts, see `Rules.limited`
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
@@ -129,13 +126,6 @@ class Backend(ABC):
         pairs of tree and row to leave out. `total` itself may be changed.
         """
 
-    def absolute_split(
-        self, training: Training, slots: Frontier, features: Array
-    ) -> tuple[Array, ...]:
-        """The cut of each slot by each feature i32[S, k] with the least absolute error, as the
-        arrays of `Cuts`: score f64[S, k], varies, bin, missing_left, left i64[S, k, C]."""
-        raise NotImplementedError
-
     def booster(self, boosting: Boosting) -> GrowsRounds:
         """What grows the rounds of one fit of boosting."""
         raise NotImplementedError
@@ -143,10 +133,8 @@ class Backend(ABC):
     # derived
 
     def supports(self, criterion: Criterion) -> bool:
-        """Whether this backend grows trees by this criterion: its kernels know the number, and
-        have `absolute_split` if the criterion needs medians."""
-        has_medians = type(self).absolute_split is not Backend.absolute_split
-        return criterion.number is not None and (has_medians or not criterion.medians)
+        """Whether this backend's kernels know the criterion's number."""
+        return criterion.number is not None
 
     def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
         """A random sample of `count` < n_rows rows, i64[count], ascending, on the host."""
@@ -226,86 +214,8 @@ class Backend(ABC):
         return children(training, wide, splits, rows, weights, n_left)
 
     def level(self, training: Training, slots: Frontier) -> Splits:
-        """The best split of each slot, by chunks of slots whose histograms fit the budget."""
-        if not slots.n_slots:
-            return Splits.empty(self.xp, slots, training.n_words)
-        rules, B, C = training.rules, training.n_codes, training.n_channels
-        each = 8 * rules.n_tried * (4 if rules.criterion.medians else B) * (C + 1)
-        if training.n_words:
-            each *= IN_ORDER * max(1, C // B)  # the scatter matrix of classes has C^2 numbers
-        chunk = max(1, self.memory_budget // each)
-        S = slots.n_slots
-        parts = [
-            self._level_chunk(training, slots.part(slice(s, min(s + chunk, S))))
-            for s in range(0, S, chunk)
-        ]
-        return Splits.join(self.xp, parts)
-
-    def _best_of_all_kinds(
-        self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
-    ) -> Splits:
-        """`best_split`, also of categorical features."""
-        if not training.n_words:
-            return self.best_split(training, slots, hist, features, need)
-        matrix, rules = training.matrix, training.rules
-        xp, is_set = self.xp, self.asarray(matrix.edges.kinds == CATEGORICAL)
-        keys = slots.key if rules.random else slots.key[:0]
-        hist, order = in_order(xp, hist, features, is_set, slots.sums.shape[1], rules, keys)
-        room = replace(matrix, n_bins=matrix.n_bins + xp.astype(is_set, matrix.n_bins.dtype))
-        found = self.best_split(replace(training, matrix=room), slots, hist, features, need)
-        return as_sets(
-            xp, found, hist, order, features, is_set, matrix.n_bins, training.n_words, rules
-        )
-
-    def _least_error(
-        self, training: Training, slots: Frontier, features: Array, need: Array
-    ) -> Splits:
-        """As `_best_of_all_kinds`, by absolute error; of equal scores the first feature wins."""
-        xp = self.xp
-        score, varies, cut, missing_left, left = self.absolute_split(training, slots, features)
-        counted = xp.cumulative_sum(xp.astype(varies, xp.int64), axis=1)
-        tried = varies & (counted <= need[:, None])
-        score = xp.where(tried, score, -xp.inf)
-        j = xp.argmax(score, axis=1)
-        at = xp.arange(slots.n_slots, dtype=xp.int64, device=self.device) * features.shape[1] + j
-
-        def chosen(values: Array) -> Array:
-            return xp.take(xp.reshape(values, (-1, *values.shape[2:])), at, axis=0)
-
-        score = chosen(score)
-        some = score > -xp.inf
-        return Splits(
-            score,
-            xp.where(some, chosen(features), -1),
-            chosen(cut),
-            chosen(missing_left),
-            chosen(left),
-            xp.sum(xp.astype(tried, xp.int64), axis=1),
-            xp.zeros((slots.n_slots, training.n_words), dtype=xp.uint64, device=self.device),
-        )
-
-    def _level_chunk(self, training: Training, slots: Frontier) -> Splits:
-        """Try features in each slot's random order until enough varying ones were tried."""
-        xp, k, F = self.xp, training.rules.n_tried, training.n_features
-        need = xp.full((slots.n_slots,), k, dtype=xp.int64, device=self.device)
-        best: Splits | None = None
-        for first in range(0, F, k):
-            features = draw_features(xp, slots.key, first, k, F)
-            if slots.allowed is not None:
-                features = slots.only_allowed(xp, features)
-            if best is not None:
-                features = xp.where((need > 0)[:, None], features, -1)
-            if training.rules.criterion.medians:
-                found = self._least_error(training, slots, features, need)
-            else:
-                hist = self.histogram(training, slots, features)
-                found = self._best_of_all_kinds(training, slots, hist, features, need)
-            need = need - found.tried
-            best = found if best is None else best.better(xp, found)
-            if not bool(xp.any(need > 0)):
-                break
-        assert best is not None
-        return best
+        """The best split of each of the slots, for the kinds of split in `level_kinds`."""
+        raise NotImplementedError
 
     def join(self, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
         """The slots of several frontiers of one wave, which hold these rows."""
@@ -319,17 +229,22 @@ class Backend(ABC):
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """The most rows of a slot that `grow_subtrees` takes; 0: it takes none.
 
-        It may be 0 for categorical features (`training.n_words` > 0), and must be 0 if the backend
-        cannot grow multiway splits. It is not called if `Rules.limited` holds, but for backends
-        with `deep_limits`; nor for splits by medians.
+        It may be 0 for categorical features (`training.n_words` > 0). It is not called if
+        `Rules.limited` holds, but for backends with `deep_limits`; nor by kinds of split that
+        always grow level by level, or always whole.
 
         n_rows : number of rows of all slots together
         """
         return 0
 
     def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
-        """Grow the whole subtree of each slot. Backends without a deep phase get no slots."""
+        """Grow the whole subtree of each slot; by default on the CPU, for kinds of split that grow
+        whole on every backend that has them."""
         xp = self.xp
+        if slots.n_slots:
+            from gpuforest.backends.numba_deep import grow_parts
+
+            return grow_parts(training, slots)
         zero = xp.zeros(1, dtype=xp.int64, device=self.device)
         nodes = xp.zeros(0, dtype=xp.uint64, device=self.device)
         return Subtrees(zero, nodes, zero[:0], slots.sums[:0, ...])

@@ -141,8 +141,6 @@ class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
         return 1, self, evenly(wanted.n_trees, free // each)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        if training.rules.multiway:
-            return 0
         C = training.n_channels
         if self.shared_limit < 8 * CUT_SUMS * C:
             raise BackendError(
@@ -199,7 +197,7 @@ class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
             SPECIAL=str(special),
             BLOCKS=str(plan.blocks),
             SETS=str(int(W > 0)),
-            SUMS=str(int(rules.oblique)),
+            SUMS=str(int(training.kind.combines)),
         )
         blocks = -(-f.n_held // share)
         most = max(1, LAUNCH_ROWS * self.n_processors // share)

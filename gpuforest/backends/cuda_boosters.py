@@ -8,52 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
-from gpuforest.boosting.losses import exact_sum
-from gpuforest.boosting.rounds import (
-    ENOUGH_BITS,
-    SUM_BITS,
-    Round,
-    digits_of_hessians,
-    has_rests,
-    in_monotonic_order,
-    room_of,
-)
+from gpuforest.boosting import rounds
+from gpuforest.boosting.losses import exact_sum, unit_of
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.nodes import FEATURE_SHIFT, has_set
-from gpuforest.kernels.boosted_tree.records import GrownTree
-from gpuforest.kernels.boosted_tree.structs import (
-    DeltaSteps,
-    HistPool,
-    Largest,
-    LossOf,
-    NodeSplit,
-    TreeNode,
-    TreeRows,
-    TreeRules,
-    TreesOut,
-    TreeState,
-    TreeTable,
-)
-from gpuforest.kernels.gradients.records import HUBER, MOST_STEP, QUANTILE
+from gpuforest.kernels.boosted_tree import records, structs
 from gpuforest.kernels.shared.constants import FILL_FEATURES, HISTOGRAM_THREADS, THREADS
 from gpuforest.kernels.shared.structs import dtype_of
-
-if TYPE_CHECKING:
-    from gpuforest.boosting.rounds import Boosting
 
 Array = Any
 
 STEPS_AT_ONCE = 255  # splits that are enqueued before the host asks whether trees are done
 HEAD, PER_LEAF = 4, 10  # words of a finished tree, see `TreesOut`
 FILL_ROWS, DIVIDE_ROWS = 1024, 8 * THREADS  # that a block takes at the least
-DELTA_ROWS, DELTA_STEPS = 16 * THREADS, 11  # see kernels/boosted_tree/delta.cuh
+SORT_BYTES = 64  # of a row's residual, while a quantile of all is looked for
 
 
 def words_of(record: type) -> int:
@@ -70,11 +45,12 @@ class Sizes:
     slots : P, histograms of each tree, but for two that are scratch
     """
 
-    def __init__(self, b: Boosting) -> None:
+    def __init__(self, b: rounds.Boosting) -> None:
         edges = b.matrix.edges
         self.K, self.N, self.F, self.B = b.loss.n_raw, b.n_rows, edges.n_features, edges.n_codes
         self.W, self.words, self.n_groups = edges.most_words, b.n_words, len(b.groups)
         self.n_residuals = self.N if b.loss.by_order or b.by_loss else 0
+        self.n_sorted = self.N if b.loss.has_delta else 0
         self.drawn = min(max(1, int(b.subsample * b.n_rows)), b.n_rows)
         leaves = max(1, min(b.max_leaves, self.drawn // max(b.min_rows, 1)))
         self.leaves = min(leaves, 2 ** min(b.max_depth, 31))
@@ -94,10 +70,12 @@ class Sizes:
     def other_bytes(self) -> int:
         """Bytes of all but the histograms."""
         K, N, F, M, W = self.K, self.N, self.F, self.nodes, self.W
-        rows = 16 * N + 16 * self.n_residuals + K * N * (8 + 8 * self.words + 8)
-        node = 8 * words_of(TreeNode) + self.n_groups + 8 * W + 8
-        splits = 2 * F * 8 * (words_of(NodeSplit) + W) + 3 * F
-        one = 8 * (words_of(TreeState) + self.leaves + 1)  # numbers of histograms at the most
+        rows = 16 * N + K * N * (8 + 8 * self.words + 8)
+        rows += 16 * self.n_residuals + SORT_BYTES * self.n_sorted
+        node = 8 * words_of(records.TreeNode) + self.n_groups + 8 * W + 8
+        splits = 2 * F * 8 * (words_of(records.NodeSplit) + W) + 3 * F
+        # with the numbers of histograms, at the most
+        one = 8 * (words_of(structs.TreeState) + self.leaves + 1)
         return rows + K * int(M * node + 8 * self.out_words(M) + splits + one)
 
     def fit_in(self, free: int) -> None:
@@ -120,7 +98,7 @@ class Sizes:
 class CudaBooster:
     """The rounds of one fit on a device."""
 
-    def __init__(self, backend: CudaKernels, b: Boosting) -> None:
+    def __init__(self, backend: CudaKernels, b: rounds.Boosting) -> None:
         self.backend, self.boosting, self.sizes = backend, b, Sizes(b)
         self.sizes.fit_in(backend.free_bytes())
         wide = b.matrix.codes.itemsize > 1
@@ -128,7 +106,7 @@ class CudaBooster:
         self._put_rows()
         self._put_trees()
         self.steps = self._step()
-        self.raw: Array | None = None
+        self.raw: Array = None
 
     def _put_rows(self) -> None:
         """Make what is known of rows."""
@@ -138,18 +116,14 @@ class CudaBooster:
             for a in (b.y, b.weight)
         )
         self.residuals, self.weights = (backend.empty(s.n_residuals, xp.float64) for _ in range(2))
-        self.delta = backend.empty(1, xp.float64)
-        self.counts = backend.zeros((8, THREADS), xp.int64), backend.zeros(24, xp.uint64)
+        self.delta: Array = backend.empty(1, xp.float64) if b.loss.has_delta else None
         stats = backend.empty((s.K, s.N, s.words), xp.int64)
         order = backend.empty((s.K, 2, s.N), xp.int32)
-        self.rows = TreeRows(stats, order, s.N, s.drawn, b.n_bits)
-        most = np.zeros(2)
-        if b.loss.is_bounded:  # see `units_of` in boosting/rounds.py
-            most[:] = 1.0 if b.weight is None else b.weight.max()
-            most[1] *= b.loss.most_hessian
-        self.largest = Largest(
-            backend.asarray(most.view(np.uint64)), backend.empty(7, xp.float64), room_of(b),
-            SUM_BITS - 2 * b.n_bits, s.words == 1, b.loss.is_bounded,
+        self.rows = structs.TreeRows(stats, order, s.N, s.drawn, b.n_bits)
+        most = np.array(rounds.bounds_of(b) or (0.0, 0.0))
+        self.largest = structs.Largest(
+            backend.asarray(most.view(np.uint64)), backend.empty(7, xp.float64), rounds.room_of(b),
+            rounds.SUM_BITS - 2 * b.n_bits, s.words == 1, b.loss.is_bounded,
         )  # fmt: skip
 
     def _put_trees(self) -> None:
@@ -160,20 +134,20 @@ class CudaBooster:
         kinds = np.zeros(F, np.uint8)
         kinds[: len(edges.kinds)] = edges.kinds
         self.has_sets = bool((kinds == CATEGORICAL).any())
-        self.table = TreeTable(
-            empty((K, M, words_of(TreeNode)), xp.int64),
-            empty((K, words_of(TreeState)), xp.int64),
+        self.table = structs.TreeTable(
+            empty((K, M, words_of(records.TreeNode)), xp.int64),
+            empty((K, words_of(structs.TreeState)), xp.int64),
             empty((K, M, s.n_groups), xp.bool),
             empty((K, M, s.W), xp.uint64),
             empty((K, M), xp.int64),
             M,
             s.W,
         )
-        self.pool = HistPool(
+        self.pool = structs.HistPool(
             empty((K, s.slots + 2, F, s.B, s.words), xp.int64),
             empty((K, s.slots), xp.int64),
             empty((K, 3, F), xp.bool),
-            empty((K, 2, F, words_of(NodeSplit)), xp.int64),
+            empty((K, 2, F, words_of(records.NodeSplit)), xp.int64),
             empty((K, 2, F, s.W), xp.uint64),
             s.slots,
         )
@@ -181,7 +155,7 @@ class CudaBooster:
             np.ascontiguousarray(a, t)
             for a, t in ((edges.n_bins, np.int32), (b.signs, np.int8), (b.groups, np.bool_))
         )
-        self.rules = TreeRules(
+        self.rules = structs.TreeRules(
             backend.asarray(n_bins), backend.asarray(kinds), backend.asarray(signs),
             backend.asarray(groups) if s.n_groups else None, self.largest.scale, s.n_groups,
             b.min_rows, b.max_depth, s.leaves, b.max_leaves < s.drawn, b.l2,
@@ -189,11 +163,11 @@ class CudaBooster:
         )  # fmt: skip
         self.out = self._new_out(M) if s.leaves - 1 <= STEPS_AT_ONCE else None
 
-    def _new_out(self, nodes: int) -> TreesOut:
+    def _new_out(self, nodes: int) -> structs.TreesOut:
         """Room for finished trees of at most so many nodes."""
         size = self.sizes.out_words(nodes)
         at = self.backend.empty((self.sizes.K, size), self.backend.xp.uint64)
-        return TreesOut(at, size, nodes)
+        return structs.TreesOut(at, size, nodes)
 
     def _shares(self, n_rows: int, least: int, others: int = 1) -> int:
         """The number of blocks that share so many rows, `least` each at the least; there are so
@@ -231,12 +205,13 @@ class CudaBooster:
         pick = backend.prepare("boosted_tree", "pick", (s.K,), rule_arguments, macros=macros)
         return {"divide": divide, "fill": fill, "search": search, "pick": pick}
 
-    def round(self, b: Boosting, raw: np.ndarray, number: int) -> Round | None:
+    def round(self, raw: np.ndarray, number: int) -> rounds.Round | None:
         """The round of this number, see `GrowsRounds`."""
+        b = self.boosting
         if self.raw is None:
             xp = self.backend.xp
             self.raw = xp.asarray(self.backend.asarray(raw), copy=True)
-        loss = LossOf(
+        loss = structs.LossOf(
             self.y, self.weight, self.raw, self.sizes.N, self.sizes.K, b.loss.number,
             b.loss.quantile, self.delta,
         )  # fmt: skip
@@ -251,11 +226,11 @@ class CudaBooster:
             raw[:] = self.backend.asnumpy(self.raw)
         return replace(found, loss=self._mean_loss(loss)) if b.by_loss else found
 
-    def _mean_loss(self, loss: LossOf) -> float:
+    def _mean_loss(self, loss: structs.LossOf) -> float:
         """As `Loss.mean` of the raw predictions on the device."""
         backend, b, N = self.backend, self.boosting, self.sizes.N
-        if b.loss.number == HUBER:  # of all rows, without their weights
-            self._delta(loss._replace(weight=None), N, np.uint64(0), False)
+        if self.delta is not None:  # of all rows, without their weights
+            self._find_delta(self._residuals(), None, 1.0)
         words, grid = backend.zeros(2, backend.xp.uint64), (self._shares(N, THREADS),)
         backend.launch("gradients", "losses", grid, (loss, self.residuals, words))
         arguments: tuple[Any, ...] = self.residuals, N, N.bit_length(), words
@@ -271,11 +246,11 @@ class CudaBooster:
     def close(self) -> None:
         """Nothing waits for work."""
 
-    def _gradients(self, loss: LossOf, key: np.uint64) -> None:
+    def _gradients(self, loss: structs.LossOf, key: np.uint64) -> None:
         """Compute the stats of all rows; key : of the rows that are drawn."""
         backend, b, s = self.backend, self.boosting, self.sizes
-        if b.loss.number == HUBER:
-            self._delta(loss, s.drawn, key, s.drawn < s.N)
+        if self.delta is not None:
+            self._find_delta(*self._drawn_residuals(key))
         grid = (backend.blocks(s.N, THREADS),)
         if not b.loss.is_bounded:
             few = (self._shares(s.N, THREADS),)
@@ -284,17 +259,47 @@ class CudaBooster:
         arguments: tuple[Any, ...] = loss, self.largest.scale, b.n_bits, s.words, self.rows.stats
         backend.launch("gradients", "gradients", grid, arguments)
 
-    def _delta(self, loss: LossOf, R: int, key: np.uint64, is_drawn: bool) -> None:
-        """Find the delta of R rows: in one launch by one block, or in one for each step."""
-        blocks = self._shares(R, DELTA_ROWS)
-        each = 1 if blocks > 1 else DELTA_STEPS
-        for step in range(0, DELTA_STEPS, each):
-            steps = DeltaSteps(
-                self.residuals, self.weights, *self.counts, R, step, step + each - 1
-            )  # fmt: skip
-            grid = (blocks if step < DELTA_STEPS - 1 else 1,)
-            arguments = loss, steps, key, is_drawn, self.delta
-            self.backend.launch("boosted_tree", "huber_delta", grid, arguments, macros=self.macros)
+    def _residuals(self) -> Array:
+        """The sizes of the residuals of all rows."""
+        return self.backend.xp.abs(self.y - self.raw[0, :])
+
+    def _drawn_residuals(self, key: np.uint64) -> tuple[Array, Array | None, float]:
+        """The sizes of the residuals of the rows that a round grows from, their weights, and what
+        makes whole numbers of these."""
+        backend, b, s = self.backend, self.boosting, self.sizes
+        rest, weight, unit = self._residuals(), self.weight, 1.0
+        if s.drawn < s.N:
+            rows = backend.empty(s.drawn, backend.xp.int64)
+            arguments: tuple[Any, ...] = key, s.N, s.drawn, rows
+            backend.launch("bag", "draw_rows", (backend.blocks(s.drawn, THREADS),), arguments)
+            rest = backend.xp.take(rest, rows)
+            if weight is not None:  # the host waits
+                weight = backend.xp.take(weight, rows)
+                unit = unit_of(backend.asnumpy(weight))
+        elif b.weight is not None:
+            unit = unit_of(b.weight)
+        return rest, weight, unit
+
+    def _find_delta(self, values: Array, weight: Array | None, unit: float) -> None:
+        """Set delta to the loss's quantile of values f64[n], as `weighted_quantile` in
+        boosting/losses.py has it."""
+        xp, share, last = self.backend.xp, self.boosting.loss.quantile, len(values) - 1
+        order = xp.argsort(values, stable=True)
+        values = xp.take(values, order)
+        if weight is None:
+            at = share * last
+            low, high, part = values[int(at)], values[min(int(at) + 1, last)], at - int(at)
+        else:
+            whole = xp.astype(xp.round(xp.take(weight, order) * unit), xp.int64)
+            upto = xp.astype(xp.cumulative_sum(whole), xp.float64)  # below 2**52
+            wanted = share * upto[last:]
+            first = xp.clip(xp.searchsorted(upto, wanted), max=last)
+            reached = xp.take(upto, first)
+            after = xp.clip(xp.searchsorted(upto, reached, side="right"), max=last)
+            # the share may end between two values
+            after = xp.where(reached == wanted, after, first)
+            low, high, part = xp.take(values, first), xp.take(values, after), 0.5
+        self.delta[:] = low + (high - low) * part
 
     def _grow(self, number: int, key: np.uint64) -> None:
         """Grow the trees of a round."""
@@ -313,11 +318,11 @@ class CudaBooster:
         self.steps["divide"]()
 
     def _states(self) -> np.ndarray:
-        """The states of the trees, TreeState[K]."""
+        """The states of the trees, structs.TreeState[K]."""
         found = self.backend.asnumpy(self.table.states)
-        return np.ascontiguousarray(found).view(dtype_of(TreeState))[:, 0]
+        return np.ascontiguousarray(found).view(dtype_of(structs.TreeState))[:, 0]
 
-    def _finish(self, loss: LossOf) -> TreesOut:
+    def _finish(self, loss: structs.LossOf) -> structs.TreesOut:
         """Write the trees of a round, and add what they predict to the raw predictions."""
         backend, b, s, macros = self.backend, self.boosting, self.sizes, self.macros
         out = self.out
@@ -326,15 +331,22 @@ class CudaBooster:
         arguments: tuple[Any, ...] = self.table, self.rules, b.learning_rate, out
         backend.launch("boosted_tree", "finish", (s.K,), arguments, macros=macros)
         blocks = (backend.blocks((out.M + 1) // 2),)
-        if has_rests(b):
+        if rounds.has_rests(b):
             arguments = (
                 loss, self.rows, out, self.largest.scale, b.l2, b.loss.most_value, b.learning_rate,
-                digits_of_hessians(b), ENOUGH_BITS,
+                rounds.digits_of_hessians(b), rounds.ENOUGH_BITS,
             )  # fmt: skip
             backend.launch("gradients", "with_rests", blocks, arguments)
         if b.loss.by_order:
-            share = b.loss.quantile if b.loss.number == QUANTILE else 0.5
-            arguments = loss, self.rows, out, share, b.learning_rate, self.residuals, self.weights
+            arguments = (
+                loss,
+                self.rows,
+                out,
+                b.loss.share,
+                b.learning_rate,
+                self.residuals,
+                self.weights,
+            )
             backend.launch("boosted_tree", "leaf_values", blocks, arguments, macros=macros)
             if b.signs.any():
                 self._put_in_order(out)
@@ -343,15 +355,15 @@ class CudaBooster:
         backend.launch("boosted_tree", "add_values", grid, arguments, macros=macros)
         return out
 
-    def _put_in_order(self, out: TreesOut) -> None:
+    def _put_in_order(self, out: structs.TreesOut) -> None:
         """Have what leaves of the one tree add respect monotonic constraints; the host waits."""
         tree, added = self._tree(self.backend.asnumpy(out.at)[0], out.M)
-        values = in_monotonic_order(tree, self.boosting.signs, added)
+        values = rounds.in_monotonic_order(tree, self.boosting.signs, added)
         first = HEAD + out.M + 4 * ((out.M + 1) // 2)
         there = self.backend.asarray(values.view(np.uint64))
         out.at[0, first : first + len(values)] = there
 
-    def _fetched(self, out: TreesOut) -> Round | None:
+    def _fetched(self, out: structs.TreesOut) -> rounds.Round | None:
         """The finished trees; None: gradients were too large for float64."""
         words = self.backend.asnumpy(out.at)
         if words[0, 3]:
@@ -359,10 +371,9 @@ class CudaBooster:
         units = [tuple(row[1:3].view(np.float64).tolist()) for row in words]
         found = [self._tree(row, out.M) for row in words]
         added = [values for _, values in found]
-        diverges = any(bool((np.abs(values) >= MOST_STEP).any()) for values in added)
-        return Round([tree for tree, _ in found], added, units, diverges=diverges)
+        return rounds.Round([tree for tree, _ in found], added, units)
 
-    def _tree(self, row: np.ndarray, M: int) -> tuple[GrownTree, np.ndarray]:
+    def _tree(self, row: np.ndarray, M: int) -> tuple[records.GrownTree, np.ndarray]:
         """A tree from its words, and what its leaves add; ranges have a fifth column, the half
         where a leaf's rows lie."""
         s, n, most = self.sizes, int(row[0]), (M + 1) // 2
@@ -375,7 +386,7 @@ class CudaBooster:
         n_words = self.boosting.matrix.edges.set_words[feature]
         places = ranges.view(np.int64).reshape(most, 5)[:L].copy()
         places[:, 2:4] -= s.drawn
-        grown = GrownTree(
+        grown = records.GrownTree(
             nodes,
             sets[own][np.arange(s.W) < n_words[:, None]],
             sums.view(np.int64).reshape(most, 3)[:L].copy(),

@@ -22,15 +22,12 @@ Array = Any
 
 
 class CudaLevels(CudaNodes):
-    """The same splits as by `Backend.level`, in few launches."""
+    """The same splits as by `Kind.by_rounds`, in few launches."""
+
+    level_kinds = ("numeric",)
 
     def level(self, training: Training, slots: Frontier) -> Splits:
-        """As the default, in one round: features that do not vary are found without histograms.
-
-        With categorical features it is the default, which puts their bins in order.
-        """
-        if training.n_words:
-            return super().level(training, slots)
+        """In one round: features that do not vary are found without histograms."""
         best, S, k = self.no_splits(slots), slots.n_slots, training.rules.n_tried
         if not S:
             return best

@@ -50,7 +50,7 @@ class CudaOblique(CudaKernels):
 
     def drawn_from(self, training: Training) -> Combining:
         """What the deep phase draws combinations from."""
-        if not training.rules.oblique:
+        if not training.kind.combines:
             return Combining(None, None, None, None, 0, 0, 0, 0)
         c = training.combining
         arrays = c.coordinates, c.chances, c.numeric, c.position

@@ -87,9 +87,7 @@ def cells_of(training: Training, limit: int, warps: int) -> int:
     """Bytes for histograms of as many features as warps, or of as many as fit a part of the
     memory; or for counts of codes, to sort by; or none. Where features are categorical or combined,
     rows are always sorted."""
-    C, B = training.n_channels, training.n_codes
-    if training.rules.oblique:
-        B = training.combining.n_bins + 1
+    C, B = training.n_channels, training.kind.n_codes(training)
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
     each, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
     most = limit // CELLS_SHARE

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuforest.kernels.absolute_split.numpy import AT_ONCE
-
 if TYPE_CHECKING:
     from gpuforest.engine.memory import Fit
 
 MIB = 2**20
-CHAIN_BYTES = 96  # for each row, of open nodes and branches while multiway splits grow
 DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in one scratch
 
 
@@ -22,8 +19,6 @@ def level_wave_bytes(fit: Fit, memory_budget: int, n_trees: int) -> float:
     chunk, level = max(memory_budget, slot), slot * n_trees * fit.leaves[0] / 2
     # both sides and the scores of all cuts; those of the chunk before may still take memory
     histograms = 13 * chunk if level > chunk else 9 * level
-    if fit.rules.criterion.medians:
-        histograms = 64 * AT_ONCE + 8 * (C - 1) * fit.n_rows
     kept = fit.level_bytes(n_trees)  # a third of it until trees are put together
     return max(histograms + 110 * n_trees * R + kept / 3, kept, fit.pruning_bytes(n_trees))
 
@@ -44,17 +39,9 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
 
     F, R, C = fit.n_features, fit.bag_rows, fit.n_channels
     leaves, _ = fit.leaves
-    width = 4 * 2 if fit.is_classes else 8 * C
     alone = n_threads == 1
     most = R if alone else max(n_trees * R // (4 * n_threads), min(R, MIB // F))
-    scratch: float = 2 * (4 + width) * most + 8 * fit.rules.n_tried + MIB
-    if fit.rules.criterion.medians:
-        # rows by feature and by target; of errors as many as there are bins
-        scratch = 8 * ((9 + 4 * (C - 1)) * R + 10 * min(R, fit.n_codes)) + MIB
-    if fit.rules.multiway:
-        scratch += CHAIN_BYTES * most
-    if fit.rules.oblique:  # the sums of a node's rows, and two columns of codes of all rows
-        scratch += 4 * most + 2 * fit.code_bytes * fit.n_rows
+    scratch = fit.kind.scratch_bytes(fit, most) + MIB
     each = F * fit.code_bytes
     # copies of codes; MIB has room for those that stay in the cache
     scratch += max(0, each * sum(block_rows(each, fit.n_rows, int(most))) - CACHE_BYTES)
@@ -65,12 +52,7 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
     unordered: float = n_trees * leaves * 2 * 8 * 5 + 2 * own * n_trees / together
     if fit.is_pure:
         scratch += own
-    if fit.rules.oblique:  # words, and where they begin, in two orders
-        unordered += n_trees * leaves * 2 * 8 * (2 + fit.split_words[0])
-    if fit.rules.limited or fit.rules.criterion.medians:
-        unordered += fit.level_bytes(n_trees) + 2 * 8 * n_trees * R
+    unordered += fit.kind.wave_bytes(fit, n_trees)
     if fit.prunes:
         scratch += (2 * 8 + 8 * C) * leaves * together
-    if fit.rules.criterion.medians:  # the targets of all rows in order
-        unordered += 8 * (C - 1) * fit.n_rows
     return n_threads * scratch + max(unordered, fit.pruning_bytes(n_trees))

@@ -15,7 +15,6 @@ import numpy as np
 
 from gpuforest.backends.boosters import Booster, NumbaBooster
 from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
-from gpuforest.backends.numba_absolute import best_cuts
 from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numba_oblique import project_slots, sums_of
 from gpuforest.backends.numpy import NumpyBackend
@@ -29,9 +28,8 @@ from gpuforest.backends.records import (
     part_of,
     slots_of,
 )
-from gpuforest.common.parallel import cut_evenly, parallel_map
+from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.binning import new_codes, value_dtype
-from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.memory import WorkingMemory
 from gpuforest.kernels.bag.numba import bag, in_bag
@@ -61,9 +59,6 @@ Array = Any
 
 BLOCK_BYTES = 2**20  # codes of a deep block: a core's L2; fewer cost wide data more levels
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
-# In the wide phase a chain takes a level for each category, so longer work without an interrupt
-# is accepted here
-MULTIWAY_ROWS = 16 * MAX_DEEP_ROWS
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
 TILE_VALUES = 2**17  # values transposed at once: half of a core's L2, as float32
 MIN_WORK = 2**16  # the least work of a task, in values to encode or trees to walk: 0.5 ms
@@ -80,6 +75,7 @@ class NumbaBackend(NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
     name = "numba"
+    level_kinds = ("numeric", "sets")
     n_workers = 1  # how many backends, this one included, work at the same time
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -88,11 +84,8 @@ class NumbaBackend(NumpyBackend):
         self.kept: Kept = deque(maxlen=0)
         self.for_workers: Kept | None = None  # scratch that workers keep from fit to fit
 
-    def supports(self, criterion: Criterion) -> bool:
-        return criterion.number is not None
-
     def booster(self, boosting: Boosting) -> Booster:
-        return NumbaBooster.of(boosting)
+        return NumbaBooster(boosting)
 
     def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
         """Many trees are divided into waves, one for each thread, so that no thread waits."""
@@ -235,19 +228,8 @@ class NumbaBackend(NumpyBackend):
         def piece(p: Array) -> None:
             histogram(data, frontier, features, count_rows, p[None], hist)
 
-        parallel_map(piece, self._pieces(S, k), self.n_threads)
+        parallel_map(piece, cut_pieces(S, k, self.n_threads), self.n_threads)
         return hist.reshape(S, k, data.n_codes, width)
-
-    def _pieces(self, S: int, k: int) -> Array:
-        """Pieces (slot, first feature, last), i64[p, 3], so that even one slot gives work to every
-        thread."""
-        size = -(-k // (2 * self.n_threads)) if 2 * self.n_threads > S else k
-        return np.array([(s, j, min(j + size, k)) for s in range(S) for j in range(0, k, size)])
-
-    def absolute_split(
-        self, training: Training, slots: Frontier, features: Array
-    ) -> tuple[Array, ...]:
-        return best_cuts(self, training, slots, features, self._pieces(*features.shape))
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
@@ -269,13 +251,10 @@ class NumbaBackend(NumpyBackend):
     def level(self, training: Training, slots: Frontier) -> Splits:
         """Slot by slot; a few large slots are divided by features instead."""
         rules = training.rules
-        if rules.criterion.medians or (slots.n_slots < 2 * self.n_threads and self.n_threads > 1):
-            return super().level(training, slots)
-        data, frontier, numbers = (
-            columns_of(training),
-            slots_of(self, slots),
-            numbers_of(self, rules),
-        )
+        if slots.n_slots < 2 * self.n_threads and self.n_threads > 1:
+            return training.kind.by_rounds(training, slots)
+        data, frontier = columns_of(training), slots_of(self, slots)
+        numbers = numbers_of(self, rules)
         found = no_splits(slots.n_slots, training.n_channels, training.n_words)
 
         def part(s: slice) -> None:
@@ -311,8 +290,6 @@ class NumbaBackend(NumpyBackend):
         The copied codes must fit the memory. But nodes of fewer rows than bins are always deep,
         because the wide phase would fill a histogram of all bins for them.
         """
-        if training.rules.multiway:
-            return MULTIWAY_ROWS if training.n_words else 0
         matrix = training.matrix
         each, threads = matrix.n_features * matrix.codes.itemsize, self.n_threads * self.n_workers
         shared_out = n_rows // (4 * self.n_threads) if self.n_threads > 1 else n_rows
@@ -325,8 +302,7 @@ class NumbaBackend(NumpyBackend):
     def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
         if not slots.n_slots:
             return super().grow_subtrees(training, slots)
-        slices = cut_evenly(slots.n_rows, TASK_ROWS)
-        return grow_parts(self, training, slots, slices, self.kept)
+        return grow_parts(training, slots, self.kept)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         out = np.empty((len(codes), forest.n_trees), np.int64)

@@ -107,8 +107,6 @@ class NumbaCudaBackend(Backend):
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
-        # multiway splits ask for one feature's part; the simulator takes whole arrays only
-        hist, features = (self.xp.ascontiguousarray(a) for a in (hist, features))
         data, frontier = data_of(training), slots_of(self, slots)
         rules = numbers_of(self, training.rules)
         return Splits(*best_split(data, frontier, hist, features, need, rules, self))

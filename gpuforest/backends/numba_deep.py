@@ -8,72 +8,61 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.backends.records import columns_of, numbers_of, slots_of
-from gpuforest.common.parallel import parallel_map
+from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.engine.frontier import Frontier, Subtrees
-from gpuforest.kernels.grow_subtrees.multiway import chain_arrays, grow_multiway
-from gpuforest.kernels.grow_subtrees.numba import grow_combined, grow_subtrees
-from gpuforest.kernels.grow_subtrees.oblique import Oblique, new_oblique
 from gpuforest.kernels.grow_subtrees.scratch import Scratch, Sets, new_scratch, new_sets
 
 if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
     from gpuforest.engine.training import Training
 
 Array = Any
 
-Kept = deque[tuple[Scratch, Sets | None, Oblique | None]]  # scratch to be used again
+TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
+
+# scratch to be used again: of all kinds of split, for sets, and of the kind alone
+Kept = deque[tuple[Scratch, Sets | None, tuple[Any, ...]]]
 
 
-def grow_parts(
-    backend: Backend,
-    training: Training,
-    frontier: Frontier,
-    slices: list[slice],
-    kept: Kept,
-) -> Subtrees:
-    """The subtrees of all slots; each task of a thread takes some slots."""
-    data = columns_of(training)
-    rules, width, n_rows = training.rules, training.hist_channels, frontier.n_stored
-    numbers, n_codes = numbers_of(backend, rules), data.n_codes
-    if rules.oblique:
-        n_codes = training.combining.n_bins + 1
+def grow_parts(training: Training, frontier: Frontier, kept: Kept | None = None) -> Subtrees:
+    """The subtrees of all slots; each task of a thread takes some slots.
 
-    def scratch_for(most: int, total: int) -> tuple[Scratch, Sets | None, Oblique | None]:
+    kept : scratch that is used again
+    """
+    backend, rules, kind = training.backend, training.rules, training.kind
+    data, width, n_rows = columns_of(training), training.hist_channels, frontier.n_stored
+    numbers, n_codes = numbers_of(backend, rules), kind.n_codes(training)
+    kept = deque(maxlen=0) if kept is None else kept
+
+    def scratch_for(most: int, total: int) -> tuple[Scratch, Sets | None, tuple[Any, ...]]:
         try:
-            scratch, sets, oblique = kept.pop()
+            scratch, sets, own = kept.pop()
             if scratch.holds(most, total):
-                return scratch, sets, oblique
+                return scratch, sets, own
         except IndexError:
             pass
         # somewhat more, because another tree may need it
         more = most + most // 32, total + total // 32
         scratch = new_scratch(data, *more, rules.n_tried, width, n_codes)
         edges, n_words = training.matrix.edges, training.node_words
-        oblique = new_oblique(scratch, data, training.combining) if rules.oblique else None
-        return scratch, new_sets(scratch, edges, data.n_channels, width, n_words, n_codes), oblique
+        sets = new_sets(scratch, edges, data.n_channels, width, n_words, n_codes)
+        return scratch, sets, kind.cpu_scratch(training, scratch, data)
 
     def part(s: slice) -> tuple[Array, ...]:
-        most = int(n_rows[s].max())
-        scratch, sets, oblique = scratch_for(most, int(n_rows[s].sum()))
+        scratch, sets, own = scratch_for(int(n_rows[s].max()), int(n_rows[s].sum()))
         offsets = np.zeros(s.stop - s.start + 1, np.int64)
         slots, random = slots_of(backend, frontier.part(s)), True if rules.random else None
         written = np.zeros(2, np.int64)
-        arguments = data, slots, numbers, scratch, offsets, written, random, sets
-        if rules.multiway:
-            grow_multiway(*arguments, chain_arrays(most, training.n_features))
-        elif rules.oblique:
-            grow_combined(*arguments, oblique)
-        else:
-            grow_subtrees(*arguments)
+        kind.cpu_kernel(data, slots, numbers, scratch, offsets, written, random, sets, *own)
         n_leaves, n_words = written
         nodes = scratch.nodes[: offsets[-1]].copy()
         leaf_sums = scratch.leaf_sums[:n_leaves].copy()
         set_at = words = None
         if sets is not None:
             set_at, words = sets.at[: offsets[-1]].copy(), sets.words[:n_words].copy()
-        kept.append((scratch, sets, oblique))
+        kept.append((scratch, sets, own))
         return offsets, nodes, leaf_sums, set_at, words
 
+    slices = cut_evenly(frontier.n_rows, TASK_ROWS)
     return _joined(parallel_map(part, slices, backend.n_threads))
 
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.boosters import Booster
-from gpuforest.backends.host_memory import level_wave_bytes
+from gpuforest.backends.host_memory import deep_wave_bytes, level_wave_bytes
 from gpuforest.backends.records import data_of, found_of, numbers_of, slots_of, trees_of
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.frontier import Frontier, Splits
-from gpuforest.kernels.absolute_split.numpy import absolute_split
 from gpuforest.kernels.bag.numpy import bag
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
@@ -42,11 +41,14 @@ class NumpyBackend(Backend):
     xp = array_api_compat.numpy
 
     def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:
-        wave = level_wave_bytes(fit, self.memory_budget, n_trees)
+        if fit.kind.cpu_only:
+            wave = deep_wave_bytes(fit, self.n_threads, n_trees)
+        else:
+            wave = level_wave_bytes(fit, self.memory_budget, n_trees)
         return super().bytes_for(fit, n_trees)._replace(wave=wave)
 
     def booster(self, boosting: Boosting) -> Booster:
-        return Booster.of(boosting)
+        return Booster(boosting)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return np.asarray(array)
@@ -80,14 +82,6 @@ class NumpyBackend(Backend):
         data, frontier = data_of(training), slots_of(self, slots)
         rules = numbers_of(self, training.rules)._replace(criterion=training.rules.criterion)
         return Splits(*best_split(data, frontier, hist, features, need, rules))
-
-    def absolute_split(
-        self, training: Training, slots: Frontier, features: Array
-    ) -> tuple[Array, ...]:
-        factors, rules = training.target.coding.error_factors, numbers_of(self, training.rules)
-        return absolute_split(
-            data_of(training), slots_of(self, slots), features, rules, factors
-        )  # fmt: skip
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits

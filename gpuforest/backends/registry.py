@@ -13,6 +13,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.common.errors import BackendError
 from gpuforest.common.progress import stage
 from gpuforest.engine.criteria import Criterion
+from gpuforest.splits.base import Kind
 
 R = TypeVar("R")
 
@@ -153,11 +154,10 @@ def get_host_backend(n_threads: int = 1) -> Backend:
     return get_backend("numba" if _has_numba() else "numpy", n_threads)
 
 
-def for_criterion(backend: Backend, criterion: Criterion, combined: float | None = None) -> Backend:
-    """The backend; or the CPU's, with a log record, if it does not support the criterion, or
-    combinations of `combined` features."""
-    if combined is not None and combined > 1:
-        backend = _or_cpu(backend, lambda b: has(b, "project"), "combinations of features")
+def for_splits(backend: Backend, criterion: Criterion, kind: Kind) -> Backend:
+    """The backend; or the CPU's, with a log record, if it does not have such splits, or does not
+    support the criterion."""
+    backend = _or_cpu(backend, kind.runs_on, kind.title)
     return _or_cpu(backend, lambda b: b.supports(criterion), f"criterion={criterion.name!r}")
 
 

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuforest.common.elementary import exp, expit, log, log1p_exp
-from gpuforest.kernels.gradients.records import (
+from gpuforest.kernels.gradients.numpy import (
     ABSOLUTE,
     BINARY,
     COUNTS,
@@ -119,6 +119,31 @@ class Loss:
         """Whether a leaf's value is computed from the sorted residuals of its rows."""
         return self.number in (ABSOLUTE, QUANTILE, HUBER)
 
+    @property
+    def has_delta(self) -> bool:
+        """Whether residuals beyond a `delta` count as outliers."""
+        return self.number == HUBER
+
+    @property
+    def share(self) -> float:
+        """The quantile of the residuals that is the best constant, where `by_order`."""
+        return self.quantile if self.number == QUANTILE else 0.5
+
+    def delta(self, rest: np.ndarray, weight: np.ndarray | None) -> float:
+        """The size beyond which residuals f64[N] count as outliers, where `has_delta`."""
+        return weighted_quantile(np.abs(rest), weight, self.quantile)
+
+    def best_step(self, rest: np.ndarray, weight: np.ndarray | None, delta: float) -> float:
+        """The best constant for the residuals f64[n > 0] of a leaf, where `by_order`: a quantile;
+        with a delta, plus the mean of what is left, cut off at delta, by the steps of devices."""
+        middle = weighted_quantile(rest, weight, self.share)
+        if not self.has_delta:
+            return middle
+        cut = np.minimum(np.maximum(rest - middle, -delta), delta)
+        if weight is None:
+            return middle + exact_sum(cut) / len(cut)
+        return middle + exact_sum(cut * weight) / exact_sum(weight)
+
     def check(self, y: np.ndarray) -> None:
         """Raise ValueError if the loss is not defined for y f64[N]."""
         if self.number == GAMMA and not (y > 0).all():
@@ -131,20 +156,19 @@ class Loss:
 
         y : f64[N], or class codes i32[N]
         """
-        if self.number in (ABSOLUTE, QUANTILE, HUBER):
-            share = self.quantile if self.number == QUANTILE else 0.5
-            return np.array([weighted_quantile(y, weight, share)])
+        if self.by_order:
+            return np.array([weighted_quantile(y, weight, self.share)])
         if self.is_classes:
             w = np.ones(len(y)) if weight is None else near_one(weight)
             total = exact_sum(w)
-            found = np.array([exact_sum(w[y == k]) for k in range(max(2, self.n_raw))]) / total
-            found = np.minimum(np.maximum(found, LEAST_SHARE), 1 - LEAST_SHARE)
+            shares = np.array([exact_sum(w[y == k]) for k in range(max(2, self.n_raw))]) / total
+            shares = np.minimum(np.maximum(shares, LEAST_SHARE), 1 - LEAST_SHARE)
             if self.number == BINARY:
-                return np.asarray(log(found[1:] / (1 - found[1:])))
-            logs = log(found)
+                return np.asarray(log(shares[1:] / (1 - shares[1:])))
+            logs = log(shares)
             return np.asarray(logs - exact_sum(logs) / len(logs))
-        found = np.array([exact_mean(y, weight)])
-        return log(found) if self.is_log else found
+        mean = np.array([exact_mean(y, weight)])
+        return log(mean) if self.is_log else mean
 
     def losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
         """The loss f64[N] of each row; infinite where float64 does not hold it.
@@ -174,7 +198,7 @@ class Loss:
         if self.number == QUANTILE:
             return np.asarray(rest * (self.quantile - (rest < 0)))
         if self.number == HUBER:
-            delta, size = huber_delta(rest, None, self.quantile), np.abs(rest)
+            delta, size = self.delta(rest, None), np.abs(rest)
             far = delta * (size - 0.5 * delta)
             return np.asarray(np.where(size <= delta, 0.5 * rest * rest, far))
         return np.asarray(0.5 * rest * rest)
@@ -261,8 +285,3 @@ def unit_of(weight: np.ndarray) -> float:
     """The power of two that makes integers of weights f64[N], whose sum stays below 2**52."""
     bits = 52 - len(weight).bit_length()
     return float(np.ldexp(1.0, bits - int(np.frexp(float(weight.max(initial=1.0)))[1])))
-
-
-def huber_delta(rest: np.ndarray, weight: np.ndarray | None, share: float) -> float:
-    """The size f64 beyond which residuals f64[N] count as large."""
-    return weighted_quantile(np.abs(rest), weight, share)

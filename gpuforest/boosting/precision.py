@@ -12,8 +12,7 @@ import numpy as np
 
 from gpuforest.boosting.rounds import SUM_BITS, Boosting, power_of_two
 from gpuforest.kernels.boosted_tree.records import MIN_HESSIAN
-from gpuforest.kernels.gradients.numpy import derivatives
-from gpuforest.kernels.gradients.records import MOST_STEP, LossNumbers
+from gpuforest.kernels.gradients.numpy import MOST_STEP, LossNumbers, derivatives
 
 LOOK_ROWS = 10_000  # rows whose derivatives tell what is typical
 # Of targets 10**14 and 3 * 10**14 + numbers of size one, float64 keeps steps of 1/64 and 1/16. With

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gpuforest.boosting.losses import Loss, exact_sum, huber_delta, weighted_quantile
+from gpuforest.boosting.losses import Loss
 from gpuforest.common import hashing
 from gpuforest.engine.nodes import unpack
 from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
-from gpuforest.kernels.gradients.records import (
-    HUBER,
+from gpuforest.kernels.gradients.numpy import (
     MOST_GRADIENT,
     MOST_STEP,
-    QUANTILE,
     REST_BITS,
     LossNumbers,
     Units,
@@ -31,7 +29,6 @@ from gpuforest.kernels.gradients.records import (
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.backends.boosters import Booster
     from gpuforest.engine.binning import BinnedMatrix
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
@@ -107,20 +104,23 @@ class Round:
     values : of each, what its leaves add to the raw predictions, f64[L]
     units : of each, what its sums of gradients and hessians are multiplied by
     loss : float, the mean loss after it, from a backend that keeps raw predictions; else None
-    diverges : values were cut off, because they are too large
     """
 
     trees: list[GrownTree]
     values: list[np.ndarray]
     units: list[tuple[float, float]]
     loss: float | None = None
-    diverges: bool = False
+
+    @property
+    def diverges(self) -> bool:
+        """Whether values were cut off, because they are too large."""
+        return any(bool((np.abs(values) >= MOST_STEP).any()) for values in self.values)
 
 
 class GrowsRounds(Protocol):
     """What a backend makes for one fit."""
 
-    def round(self, boosting: Boosting, raw: np.ndarray, number: int) -> Round | None:
+    def round(self, raw: np.ndarray, number: int) -> Round | None:
         """Grow the round of this number, and add what it predicts to the raw predictions; None:
         gradients are too large for float64.
 
@@ -137,10 +137,9 @@ def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Roun
 
     first : the number of the first round
     """
-    b = boosting
-    booster = b.backend.booster(b)
+    booster = boosting.backend.booster(boosting)
     try:
-        while (done := booster.round(b, raw, first)) is not None:
+        while (done := booster.round(raw, first)) is not None:
             yield done
             first += 1
             if done.diverges:
@@ -152,37 +151,6 @@ def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Roun
         )
     finally:
         booster.close()
-
-
-def one_round(b: Boosting, booster: Booster, raw: np.ndarray, number: int) -> Round | None:
-    """Grow the K trees of a round, and add what they predict to raw; None: gradients are too large
-    for float64."""
-    K = len(raw)
-    rows, others = drawn_rows(b, number)
-    loss = loss_numbers(b, raw, rows)
-    units = units_of(b, booster, loss, raw)
-    if units is None:
-        return None
-    booster.gradients(loss, raw, units)
-    rules = [rules_of(b, units, number * K + k) for k in range(K)]
-    trees = booster.trees(rules, rows, others)
-    found, diverges = [], False
-    for k in range(K):
-        with np.errstate(over="ignore"):
-            # trees grow from gradients of size one, see `rules_of`
-            tree = trees[k]
-            if len(few := with_few_digits(b, tree)):
-                rests = booster.rests(loss, raw, units, tree.ranges[few])
-                tree = with_rests(tree, few, rests, rules[k])
-            tree = trees[k] = tree._replace(values=tree.values / (units.g * rules[k].g))
-            steps = leaf_values(b, loss, tree, raw[k], booster.rows[k]) * b.learning_rate
-        values = np.minimum(np.maximum(steps, -MOST_STEP), MOST_STEP)
-        if b.loss.by_order:
-            values = in_monotonic_order(tree, b.signs, values)
-        diverges |= bool((np.abs(values) >= MOST_STEP).any())
-        found.append(values)
-    booster.add_values(raw, trees, found)
-    return Round(trees, found, [(1.0 / units.g, r.h) for r in rules], diverges=diverges)
 
 
 def drawn_rows(b: Boosting, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -199,21 +167,24 @@ def drawn_rows(b: Boosting, number: int) -> tuple[np.ndarray, np.ndarray]:
 def loss_numbers(b: Boosting, raw: np.ndarray, rows: np.ndarray) -> LossNumbers:
     """The loss as kernels take it."""
     delta = 0.0
-    if b.loss.number == HUBER:
+    if b.loss.has_delta:
         weight = None if b.weight is None else b.weight[rows]
-        delta = huber_delta(b.y[rows] - raw[0, rows], weight, b.loss.quantile)
+        delta = b.loss.delta(b.y[rows] - raw[0, rows], weight)
     return LossNumbers(b.loss.number, b.loss.quantile, delta)
 
 
-def units_of(b: Boosting, booster: Booster, loss: LossNumbers, raw: np.ndarray) -> Units | None:
-    """Powers of two by which gradients and hessians become integers, so that the sums of all rows
-    stay below 2**62. They depend on the largest of them, and so not on any order. None: the
-    largest is too large for float64."""
-    if b.loss.is_bounded:
-        most = 1.0 if b.weight is None else float(b.weight.max())
-        g, h = most, most * b.loss.most_hessian
-    else:
-        g, h = booster.largest(loss, raw)
+def bounds_of(b: Boosting) -> tuple[float, float] | None:
+    """The largest size that a gradient and a hessian may have; None if the loss has no bound."""
+    if not b.loss.is_bounded:
+        return None
+    most = 1.0 if b.weight is None else float(b.weight.max())
+    return most, most * b.loss.most_hessian
+
+
+def units_of(b: Boosting, g: float, h: float) -> Units | None:
+    """Powers of two by which gradients and hessians up to g and h become integers, so that the sums
+    of all rows stay below 2**62. They do not depend on any order. None: the largest is too large
+    for float64."""
     if not max(g, h) <= MOST_GRADIENT:
         return None
     bits = b.n_bits
@@ -237,9 +208,9 @@ def rules_of(b: Boosting, units: Units, tree: int) -> BoostRules:
     Gradients count as of size one, however large or small they are: no square of them overflows.
     """
     key = root_keys(b.seed, tree // KEYS_AT_ONCE)[tree % KEYS_AT_ONCE]
-    h = 1.0 if b.n_words == 1 else 1.0 / units.h
+    g, h = 2.0 ** -room_of(b), 1.0 if b.n_words == 1 else 1.0 / units.h
     return BoostRules(
-        2.0 ** -room_of(b), h, units.n_bits, b.l2, most_value(b, units.g), b.min_rows, b.max_depth,
+        g, h, units.n_bits, b.l2, b.loss.most_value * units.g * g, b.min_rows, b.max_depth,
         b.max_leaves, b.share, key, b.signs, b.groups,
     )  # fmt: skip
 
@@ -251,12 +222,6 @@ def root_keys(seed: int, block: int) -> list[int]:
     trees = hashing.tree_keys(np, seed, first, first + KEYS_AT_ONCE)
     keys: list[int] = hashing.hash_at(trees, hashing.ROOT).tolist()
     return keys
-
-
-def most_value(b: Boosting, unit: float) -> float:
-    """The largest size of what a node predicts, if gradients are multiplied by `unit`, and then
-    count as of size one."""
-    return b.loss.most_value * unit * 2.0 ** -room_of(b)
 
 
 def has_rests(b: Boosting) -> bool:
@@ -279,34 +244,31 @@ def with_few_digits(b: Boosting, tree: GrownTree) -> np.ndarray:
     return np.flatnonzero((h < n << digits_of_hessians(b)) | (np.abs(g) < n << ENOUGH_BITS))
 
 
-def with_rests(tree: GrownTree, few: np.ndarray, rests: np.ndarray, rules: BoostRules) -> GrownTree:
-    """The tree with values of a few leaves from all digits of their sums; rests i64[n, 2]."""
+def add_rests(tree: GrownTree, few: np.ndarray, rests: np.ndarray, rules: BoostRules) -> None:
+    """Set the values of a few leaves from all digits of their sums; rests i64[n, 2]."""
     finer = 2.0 ** (rules.n_bits - REST_BITS)
     g, h = (tree.sums[few, i] + rests[:, i] * finer for i in (0, 1))
     bottom = h * rules.h + rules.l2
     values = np.where(bottom > 0, -(g * rules.g) / np.where(bottom > 0, bottom, 1.0), 0.0)
     tree.values[few] = np.minimum(np.maximum(values, -rules.most), rules.most)
-    return tree
 
 
-def leaf_values(
+def steps_of(
     b: Boosting, loss: LossNumbers, tree: GrownTree, raw: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
-    """What each leaf adds to the raw predictions before the learning rate, f64[L]: minus the sum
-    of the gradients by that of the hessians; or of some losses the best constant, a quantile of
-    the residuals (Friedman 2001, algorithms 3 and 4)."""
-    if not b.loss.by_order:
-        return tree.values
-    share = b.loss.quantile if b.loss.number == QUANTILE else 0.5
-    found = np.empty(len(tree.values))
-    for leaf, (begin, end) in enumerate(tree.ranges[:, :2]):
-        own = rows[begin:end]
-        rest = b.y[own] - raw[own]
-        weight = None if b.weight is None else b.weight[own]
-        found[leaf] = weighted_quantile(rest, weight, share) if len(own) else 0.0
-        if b.loss.number == HUBER and len(own):
-            found[leaf] += huber_step(rest - found[leaf], weight, loss.delta)
-    return found
+    """What each leaf adds to the raw predictions, f64[L]: minus the sum of the gradients by that of
+    the hessians, times the learning rate; or of some losses the best constant in place of the
+    first (Friedman 2001, algorithms 3 and 4)."""
+    values = tree.values
+    if b.loss.by_order:
+        values = np.zeros(len(tree.values))
+        for leaf, (begin, end) in enumerate(tree.ranges[:, :2]):
+            if begin < end:
+                own = rows[begin:end]
+                weight = None if b.weight is None else b.weight[own]
+                values[leaf] = b.loss.best_step(b.y[own] - raw[own], weight, loss.delta)
+    steps = np.minimum(np.maximum(values * b.learning_rate, -MOST_STEP), MOST_STEP)
+    return in_monotonic_order(tree, b.signs, steps) if b.loss.by_order else steps
 
 
 def in_monotonic_order(tree: GrownTree, signs: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -321,11 +283,11 @@ def in_monotonic_order(tree: GrownTree, signs: np.ndarray, values: np.ndarray) -
     feature, _, _, child = unpack(np, tree.nodes)
     leaves: list[slice] = [slice(0, 0)] * len(feature)  # below each node
     for node in range(len(feature) - 1, -1, -1):  # children come after their parents
-        at = int(child[node])
+        first = int(child[node])
         if feature[node] < 0:
-            leaves[node] = slice(at, at + 1)
+            leaves[node] = slice(first, first + 1)
             continue
-        left, right = leaves[at], leaves[at + 1]
+        left, right = leaves[first], leaves[first + 1]
         leaves[node] = slice(left.start, right.stop)
         if sign := signs[feature[node]]:
             low, high = (values[side] for side in (left, right)[:: int(sign)])
@@ -335,11 +297,3 @@ def in_monotonic_order(tree: GrownTree, signs: np.ndarray, values: np.ndarray) -
                 np.minimum(low, middle, out=low)
                 np.maximum(high, middle, out=high)
     return values
-
-
-def huber_step(rest: np.ndarray, weight: np.ndarray | None, delta: float) -> float:
-    """The mean of residuals f64[n] that are cut off at delta, by the steps of devices."""
-    cut = np.minimum(np.maximum(rest, -delta), delta)
-    if weight is None:
-        return exact_sum(cut) / len(cut)
-    return exact_sum(cut * weight) / exact_sum(weight)

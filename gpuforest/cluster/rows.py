@@ -56,21 +56,14 @@ def grow_rows(
     ValueError : a criterion by medians, or class weights of each bag: these need all rows
     ClusterError : another participant failed
     """
-    if training.rules.criterion.medians:
+    if training.kind.whole_rows:
         raise ValueError(
-            f"criterion={training.rules.criterion.name!r} needs all rows of a node in one place: "
-            "use strategy='trees'"
+            f"{training.kind.title} needs all rows of a node in one place: use strategy='trees'"
         )
     if training.sampling.balance:
         raise ValueError(
             "class_weight='balanced_subsample' needs all labels of a bag in one place: use "
             "strategy='trees'"
-        )
-    if training.rules.multiway:
-        raise ValueError("categorical_split='multiway' needs strategy='trees'")
-    if training.rules.oblique:
-        raise ValueError(
-            "feature_combinations needs strategy='trees', or feature_combinations=None"
         )
     shared = SharedRows(training.backend, communicator, own)
     return grow(training.on(shared), begin, n_trees, prune)

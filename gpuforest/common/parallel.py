@@ -206,6 +206,14 @@ def leave(busy: int, i: int) -> None:
             os.sched_setaffinity(0, allowed)  # it is there now, and may be moved again
 
 
+def cut_pieces(n_slots: int, n_features: int, n_threads: int) -> np.ndarray:
+    """Pieces (slot, first feature, last), i64[p, 3], so that even one slot gives work to every
+    thread."""
+    size = -(-n_features // (2 * n_threads)) if 2 * n_threads > n_slots else n_features
+    ends = [(j, min(j + size, n_features)) for j in range(0, n_features, size)]
+    return np.array([(s, *end) for s in range(n_slots) for end in ends])
+
+
 def blocks(n: int, n_tasks: int, most: int, least: int = 1) -> list[slice]:
     """Blocks of `least` to `most` of n things, about as many as tasks are wanted."""
     size = max(least, min(most, -(-n // n_tasks)))

@@ -22,6 +22,7 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic, overload, register_jitable, typeof_impl
 from numba.np.arrayobj import populate_array
+from numba.np.numpy_support import from_dtype
 
 from gpuforest.compiler import atomics, compile_lanes
 from gpuforest.compiler.code import symbol_of
@@ -33,7 +34,7 @@ from gpuforest.compiler.pairs import add_pair
 from gpuforest.compiler.prefetch import prefetch
 from gpuforest.compiler.processors import Target
 from gpuforest.compiler.times import times
-from gpuforest.compiler.types import Choice, Optional, Record, Spec
+from gpuforest.compiler.types import Choice, Optional, Record, Spec, dtype_of
 
 WORD = ir.IntType(64)
 # The last three are options that Numba has, and keeps out of its documents and types: nothing
@@ -79,7 +80,8 @@ def numba_type(spec: Spec, choice: Choice) -> Any:
         return types.NamedTuple([numba_type(f, choice) for f in spec.fields], spec.kind)
     if isinstance(spec, Optional):
         return numba_type(spec.inner, choice) if choice[spec.name] else types.none
-    scalar = getattr(types, spec.dtype_in(choice))
+    dtype = spec.dtype_in(choice)
+    scalar = getattr(types, dtype) if isinstance(dtype, str) else from_dtype(dtype_of(dtype))
     return types.Array(scalar, spec.ndim, "C") if spec.ndim else scalar
 
 

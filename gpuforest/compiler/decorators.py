@@ -8,19 +8,19 @@ import struct
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from itertools import chain
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import numpy as np
 
 from gpuforest.compiler.types import (
     CHOICES,
-    DTYPES,
     Choice,
     Optional,
     Record,
     Spec,
     Type,
     choices_of,
+    dtype_of,
     spec_of,
 )
 
@@ -219,8 +219,8 @@ if address_of(_known) != _known.ctypes.data:  # another implementation of Python
 
 
 def array_putter(spec: Type) -> Putter:
-    ndim, name = spec.ndim, spec.dtype
-    allowed = {DTYPES[dtype]: dtype for dtype in CHOICES.get(name, (name,))}
+    ndim, name = spec.ndim, cast(str, spec.dtype)  # or a struct, which stands for itself
+    allowed = {dtype_of(dtype): dtype for dtype in CHOICES.get(name, (name,))}
     is_open = name in CHOICES
 
     def put(array: Any, numbers: list[Any], choice: Choice) -> None:

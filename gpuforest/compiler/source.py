@@ -11,16 +11,16 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from gpuforest import combinations
 from gpuforest.common import dtypes, elementary, hashing
 from gpuforest.engine import criteria, nodes
 from gpuforest.kernels.best_split import category_order
 from gpuforest.kernels.boosted_tree import records as boosted_tree
 from gpuforest.kernels.boosted_tree import structs as boosted_structs
 from gpuforest.kernels.edges import numpy as edges
-from gpuforest.kernels.gradients import records as gradients
+from gpuforest.kernels.gradients import numpy as gradients
 from gpuforest.kernels.grow_subtrees import structs as deep_structs
 from gpuforest.kernels.shared import constants, structs
+from gpuforest.splits.oblique import terms
 
 # no contraction: a * b + c rounded once would differ from the other backends' bits
 OPTIONS = ("--std=c++17", "--fmad=false")
@@ -31,15 +31,14 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         criteria: "LN2 SQRT2 ATANH XLOGX_SCALE",
         nodes: "CHILD_SHIFT MISSING_SHIFT FEATURE_SHIFT BIN_MASK CHILD_MASK LEAF_MASK LEAF_WORD "
         "SET_BIN OBLIQUE_BIN",
-        combinations: "WEIGHT_BITS WEIGHT_ZERO DRAWS ROUNDS STRIDE",
+        terms: "WEIGHT_BITS WEIGHT_ZERO DRAWS ROUNDS STRIDE",
         hashing: "GOLDEN MIX_1 MIX_2 ROOT PERMUTATION CUT HASHES",
         edges: "TINY SUM_BITS",
         dtypes: "CATEGORICAL",
         elementary: "LN2_HIGH LN2_LOW LOG2_E FACTORIALS MOST",
         boosted_tree: "MIN_HESSIAN CATEGORY_ROWS",
         category_order: "MOST_TRIED ITERATIONS",
-        gradients: "SQUARED ABSOLUTE QUANTILE HUBER COUNTS GAMMA BINARY MOST_STEP MOST_GRADIENT "
-        "REST_BITS",
+        gradients: " ".join(name for name in vars(gradients) if name.isupper()),
         constants: " ".join(name for name in vars(constants) if name.isupper()),
     }.items()
     for name in names.split()

@@ -8,6 +8,7 @@ same type in all of a kernel's arguments; the kernel is compiled for each.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -18,15 +19,18 @@ Choice = dict[str, Any]  # what a name in CHOICES stands for; whether an optiona
 
 
 class Type(NamedTuple):
-    """A number (ndim 0) or an array of numbers; `dtype` is a NumPy dtype's name or stands for
-    several, see `CHOICES`."""
+    """A number (ndim 0) or an array of numbers or structs.
 
-    dtype: str
+    `dtype` is a NumPy dtype's name, or a name that stands for several (see `CHOICES`), or a named
+    tuple whose fields are numbers: the struct.
+    """
+
+    dtype: str | type
     ndim: int = 0
 
-    def dtype_in(self, choice: Choice) -> str:
-        """The dtype's name, given what names stand for."""
-        return str(choice.get(self.dtype, self.dtype))
+    def dtype_in(self, choice: Choice) -> str | type:
+        """The dtype's name, given what names stand for; or the struct."""
+        return choice.get(self.dtype, self.dtype) if isinstance(self.dtype, str) else self.dtype
 
 
 # what stands for several types
@@ -120,3 +124,19 @@ DTYPES = {
         "float64",
     )
 }  # fmt: skip
+
+
+@cache
+def dtype_of(dtype: str | type) -> np.dtype[Any]:
+    """The NumPy dtype of this name; or that of a struct, with the layout of C."""
+    if isinstance(dtype, str):
+        return DTYPES[dtype]
+    fields = spec_of(dtype).fields
+    names = zip(dtype._fields, fields, strict=True)  # type: ignore[attr-defined]
+    return np.dtype([(name, dtype_of(field.dtype)) for name, field in names], align=True)
+
+
+def allocated(record: type, **shapes: int | tuple[int, ...]) -> Any:
+    """A record of new arrays of these shapes, whose dtypes are those that it declares."""
+    fields = zip(record._fields, spec_of(record).fields, strict=True)  # type: ignore[attr-defined]
+    return record(**{name: np.empty(shapes[name], dtype_of(field.dtype)) for name, field in fields})

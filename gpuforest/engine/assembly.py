@@ -156,7 +156,7 @@ def merged(waves: list[WaveTrees], training: Training) -> Forest:
 
     A fit holds most memory here, so `waves` is emptied, and each wave is freed once it is placed.
     """
-    rules, coding, edges = training.rules, training.target.coding, training.matrix.edges
+    coding, edges = training.target.coding, training.matrix.edges
     parts: list[Any] = list(waves)
     waves.clear()
     n_waves, n_threads = len(parts), training.backend.n_threads
@@ -185,7 +185,7 @@ def merged(waves: list[WaveTrees], training: Training) -> Forest:
         parallel_map(number, cut_evenly(np.diff(begin), NODES_AT_ONCE), inside)
         if wave.subtrees.sets is None:
             return NO_SETS
-        return _sets_in_order(own, set_at, wave.subtrees.sets, edges, rules.oblique)
+        return _sets_in_order(own, set_at, wave.subtrees.sets, edges, training.kind.combines)
 
     sets = np.concatenate(parallel_map(place, range(n_waves), n_threads))
     return Forest(
@@ -196,8 +196,7 @@ def merged(waves: list[WaveTrees], training: Training) -> Forest:
         coding,
         training.seed,
         sets=sets,
-        multiway=rules.multiway and len(sets) > 0,
-        oblique=rules.oblique and len(sets) > 0,
+        **(training.kind.forest_marks if len(sets) else {}),
     )
 
 

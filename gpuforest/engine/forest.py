@@ -11,12 +11,12 @@ from typing import Any
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.combinations import walking_records
 from gpuforest.common.errors import need
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
 from gpuforest.engine.target import TargetCoding
+from gpuforest.splits.oblique.terms import walking_records
 
 GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much for gains
 

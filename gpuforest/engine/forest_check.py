@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.combinations import MOST_WEIGHT, all_terms
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT, NUMERIC
 from gpuforest.common.errors import ModelFormatError, damaged, need
 from gpuforest.engine.binning import CATEGORY_TYPES, BinEdges
@@ -28,6 +27,7 @@ from gpuforest.engine.nodes import (
     words_of,
 )
 from gpuforest.engine.target import SUM_BITS, TargetCoding
+from gpuforest.splits.oblique.terms import MOST_WEIGHT, all_terms
 
 if TYPE_CHECKING:
     from gpuforest.engine.forest import Forest

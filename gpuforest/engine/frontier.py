@@ -30,9 +30,9 @@ class Rules:
         feature; i8[0]: there are no such constraints
     n_features_tree : number of features drawn for each tree; 0: a tree has all
     features_again : whether these are drawn with replacement
-    multiway : whether categorical features have a branch for each category, see multiway.py
-    combined : mean number of features in the combinations that are tried, see combinations.py; 0:
-        features are tried alone
+    multiway : whether categorical features have a branch for each category
+    combined : mean number of features in the combinations that are tried; 0: features are tried
+        alone
     heaviest : the greatest weight of a feature in a combination
     """
 
@@ -50,11 +50,6 @@ class Rules:
     multiway: bool = False
     combined: float = 0.0
     heaviest: int = 1
-
-    @property
-    def oblique(self) -> bool:
-        """Whether combinations of features are tried."""
-        return self.combined > 1
 
     @property
     def limited(self) -> bool:
@@ -86,9 +81,6 @@ class Frontier:
     bounds : f64[S, 2], bounds of the means of a slot's second channel, for monotonic
         predictions; else None
     allowed : bool[T, F], the features drawn for each tree; None: trees have all
-    pending : i32[S], the feature whose multiway split goes on in the slot, or -1; None: there
-        are no multiway splits
-    used : bool[S, F], categorical features split on above; None: there are no multiway splits
     """
 
     tree: Array
@@ -104,8 +96,6 @@ class Frontier:
     n_held: int
     bounds: Array | None = None
     allowed: Array | None = None
-    pending: Array | None = None
-    used: Array | None = None
 
     @property
     def n_slots(self) -> int:
@@ -162,10 +152,10 @@ class Frontier:
         if rules.min_weight_leaf > 1:
             weight = rules.criterion.side_weight(xp, self.sums)
             end = end | (weight < 2 * rules.min_weight_leaf)
-        return end if self.pending is None else end & (self.pending < 0)
+        return end
 
 
-SOMETIMES = ("bounds", "pending", "used")
+SOMETIMES = ("bounds",)
 PER_SLOT = ("tree", "key", "n_rows", "begin", "end", "sums", "constant", "depth")
 
 
@@ -212,8 +202,7 @@ class Splits:
 
     score : f64[S], -inf where there is no split
     feature : i32[S], -1 where there is no split
-    bin : i32[S], codes <= bin go left; SET_BIN: those in the slot's set do; OBLIQUE_BIN and
-        more: see nodes.py
+    bin : i32[S], codes <= bin go left; others mark sets and combinations, see nodes.py
     missing_left : bool[S], whether missing values go left
     left : i64[S, C], channel sums of the left side
     tried : i64[S], number of features that varied and were tried

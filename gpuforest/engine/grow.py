@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest import multiway, oblique
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
@@ -27,7 +26,6 @@ from gpuforest.engine.assembly import Level, WaveTrees, as_wave, grown_wave, mer
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits, bounds_below
 from gpuforest.engine.sampling import Wanted, tree_features, tree_weights
-from gpuforest.kernels.absolute_split.medians import slot_medians
 
 if TYPE_CHECKING:
     from gpuforest.engine.training import Training
@@ -66,7 +64,7 @@ def grow_wave(
     the subtrees of the deep slots."""
     backend = training.backend
     frontier = roots(training, first, min(first + size, n_trees))
-    deep_rows = backend.deep_rows(training, frontier.n_held) if has_deep_phase(training) else 0
+    deep_rows = training.kind.deep_rows(training, frontier.n_held)
     levels: list[Level] = []
     handed_over: list[Frontier] = []
     while frontier.n_slots:
@@ -80,12 +78,6 @@ def grow_wave(
     return wave if prune is None else as_wave(prune(merged([wave], training)))
 
 
-def has_deep_phase(training: Training) -> bool:
-    """Whether the backend may grow small nodes whole by these rules."""
-    rules = training.rules
-    return not rules.criterion.medians and (training.backend.deep_limits or not rules.limited)
-
-
 def advance(
     training: Training, frontier: Frontier, deep_rows: int, handed_over: list[Frontier]
 ) -> tuple[Level, Frontier]:
@@ -96,13 +88,7 @@ def advance(
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
         wide = wide.with_room(xp)
-    goes_on = None
-    if rules.multiway:
-        splits, goes_on = multiway.level(training, wide)
-    elif rules.oblique:
-        splits = oblique.level(training, wide)
-    else:
-        splits = backend.level(training, wide)
+    splits = training.kind.search(training, wide)
     if rules.min_gain > -math.inf:
         gain = splits.score - rules.criterion.side_score(xp, wide.sums)
         feature = xp.where(gain >= rules.min_gain, splits.feature, -1)
@@ -115,10 +101,7 @@ def advance(
         missing_left=splits.missing_left,
         sets=splits.sets,
     )
-    below = split_slots(training, wide, splits)
-    if goes_on is not None:
-        below = multiway.below(training, below, wide, splits.feature, goes_on)
-    return level, below
+    return level, split_slots(training, wide, splits)
 
 
 def roots(training: Training, first: int, last: int) -> Frontier:
@@ -135,27 +118,18 @@ def roots(training: Training, first: int, last: int) -> Frontier:
     if len(rules.signs):
         ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64, device=device)
         bounds = xp.broadcast_to(ends, (T, 2))
-    pending = used = None
-    if rules.multiway:
-        pending = xp.full((T,), -1, dtype=xp.int32, device=device)
-        used = xp.zeros((T, n_features), dtype=xp.bool, device=device)
     allowed = tree_features(keys, rules.n_features_tree, rules.features_again, n_features, backend)
-    return replace(found, bounds=bounds, allowed=allowed, pending=pending, used=used)
+    return replace(found, bounds=bounds, allowed=allowed)
 
 
 def split_slots(training: Training, wide: Frontier, splits: Splits) -> Frontier:
     """Two slots for each wide slot, left before right; they hold no rows if it is a leaf."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
-    move = oblique.move_rows if rules.oblique else backend.partition
-    rows, weights, n_left = move(training, wide, splits)
+    rows, weights, n_left = training.kind.move(training, wide, splits)
     below = backend.children(training, wide, splits, rows, weights, n_left)
     if wide.bounds is None:
         return below
     feature = xp.where(splits.feature >= 0, splits.feature, 0)
     sign = xp.take(backend.asarray(rules.signs), feature)
-    if rules.criterion.medians:
-        y = training.target.y[:, 0]
-        means = backend.asarray(slot_medians(y, rows, weights, below.begin, below.end))
-    else:
-        means = rules.criterion.side_value(xp, below.sums)
-    return replace(below, bounds=bounds_below(xp, wide, means, sign))
+    values = training.kind.side_values(training, below)
+    return replace(below, bounds=bounds_below(xp, wide, values, sign))

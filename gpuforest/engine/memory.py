@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpuforest.combinations import chances, words_for
 from gpuforest.engine.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
 from gpuforest.engine.frontier import Rules
-from gpuforest.engine.nodes import MOST_COMBINED
 from gpuforest.engine.sampling import Sampling, Wanted
+from gpuforest.splits.base import NUMERIC, Kind
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -94,6 +93,7 @@ class Fit:
     n_channels : C
     target_bytes, code_bytes, value_bytes : of a row's coded target, of a code, of a value of X
     copied : X is made row-major, float32 or float64, block by block
+    kind : the kind of split
     scores_bytes : of a row's out-of-bag prediction; 0: none is made
     most_leaves : of a tree, after pruning; infinite: not known, or not pruned
     prunes, links : trees are pruned, and that by `ccp_alpha`
@@ -113,6 +113,7 @@ class Fit:
     scores_bytes: int
     sampling: Sampling
     rules: Rules
+    kind: Kind = NUMERIC
     most_leaves: float = math.inf
     prunes: bool = False
     links: bool = False
@@ -195,19 +196,9 @@ class Fit:
             return self.leaves[0] * n_trees
         return self.leaf_rows(n_trees)
 
-    @property
-    def split_words(self) -> tuple[float, int]:
-        """The 64-bit words of a split's combination of features: their mean, and the most."""
-        if not self.rules.oblique:
-            return 0.0, 0
-        above = chances(self.rules.combined, self.n_features) / 2.0**64
-        # a combination of two features has two words, and a pair more has one more
-        mean = float(2 * above[:1].sum() + above[2::2].sum())
-        return mean, words_for(min(MOST_COMBINED, self.n_features))
-
     def level_bytes(self, n_trees: int) -> float:
         """Bytes that a wave holds for its nodes until its trees are put together."""
-        each = 150 + 24 * self.n_channels + 8 * self.split_words[1]
+        each = 150 + 24 * self.n_channels + 8 * self.kind.split_words(self)[1]
         return n_trees * 2 * self.leaves[0] * each
 
     def pruning_bytes(self, n_trees: int) -> float:
@@ -263,7 +254,7 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     wanted = Wanted(fit.sampling, C, at_once, bounded=len(fit.rules.signs) > 0)
     n_workers, worker, size = backend.waves(wanted)
     n_waves, at_once = -(-T // size), min(at_once, size * n_workers)
-    nodes = 8 * (2 + fit.split_words[0]) * kept
+    nodes = 8 * (2 + fit.kind.split_words(fit)[0]) * kept
     # rows of the leaf tables, of a wave
     rows = min(fit.leaf_rows(size), kept * size)
     growing = n_workers * worker.bytes_for(fit, size).wave + MIB  # threads, Python's objects

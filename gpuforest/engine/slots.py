@@ -57,10 +57,7 @@ def sort_out(backend: Backend, slots: Frontier, rules: Rules, deep_rows: int) ->
     """Sort the slots by kind. Nothing else in a level waits for the device."""
     xp, n_rows, stored = backend.xp, slots.n_rows, slots.n_stored
     deep = xp.asarray(DEEP, dtype=xp.int8, device=backend.device)
-    is_few = n_rows <= deep_rows
-    if slots.pending is not None:
-        is_few = is_few & (slots.pending < 0)
-    kind = xp.where(is_few, deep, WIDE)
+    kind = xp.where(n_rows <= deep_rows, deep, WIDE)
     kind = xp.where(slots.must_end(xp, rules), LEAF, kind)
     kind = xp.where(n_rows == 0, NONE, kind)
     masks = xp.stack([kind == WIDE, kind == DEEP])
@@ -78,7 +75,7 @@ def sort_out(backend: Backend, slots: Frontier, rules: Rules, deep_rows: int) ->
 
 
 def roots(training: Training, rows: Array, weights: Array, offsets: Array, keys: Array) -> Frontier:
-    """The slots of depth 0, without bounds, features drawn for trees, or multiway splits.
+    """The slots of depth 0, without bounds or features drawn for trees.
 
     rows, weights, offsets : what `Backend.in_bag` returned
     keys : u64[T]

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpuforest.combinations import Combining, words_for
+from gpuforest.splits.base import Kind
+from gpuforest.splits.kinds import kind_of
+from gpuforest.splits.oblique.terms import Combining
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -60,6 +62,11 @@ class Training:
         return self.matrix.edges.most_words
 
     @cached_property
+    def kind(self) -> Kind:
+        """The kind of split, which is chosen once."""
+        return kind_of(self.rules, self.n_words > 0)
+
+    @cached_property
     def combining(self) -> Combining:
         """What combinations of features are drawn from."""
         rules, edges = self.rules, self.matrix.edges
@@ -68,9 +75,7 @@ class Training:
     @property
     def node_words(self) -> int:
         """The most words that a node stores, of a set or of a combination."""
-        if not self.rules.oblique:
-            return self.n_words
-        return max(self.n_words, words_for(self.combining.most_features))
+        return self.kind.node_words(self)
 
     @property
     def hist_channels(self) -> int:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import for_criterion, run_on_backend
+from gpuforest.backends.registry import for_splits, run_on_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.common.dtypes import CATEGORICAL
@@ -44,7 +44,7 @@ from gpuforest.estimators.settings import (
 )
 from gpuforest.explain.importances import impurity_importances
 from gpuforest.explain.node_impurity import with_leaf_impurity
-from gpuforest.oblique import mean_combined
+from gpuforest.splits.kinds import kind_for, kind_of
 
 Array = Any
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_")
@@ -188,8 +188,10 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Training, Settings, CheckedTarget]:
         """Check and bin: what trees grow from, the parameters, and the target as it was passed."""
         with progress.stage("checking"):
-            combined = self._tree_params().get("feature_combinations")
-            backend = for_criterion(backend, CRITERIA[self.criterion], combined)
+            criterion, params = CRITERIA[self.criterion], self._tree_params()
+            multiway = params.get("categorical_split") == "multiway"
+            kind = kind_for(criterion, multiway, params.get("feature_combinations") or 0)
+            backend = for_splits(backend, criterion, kind)
             sample_weight = to_host(data.sample_weight, "sample_weight")
             X, categories = learn_table(self, data.X, backend, sample_weight)
             settings = self._settings(X.shape[1])
@@ -210,9 +212,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             if data.earlier is not None:
                 check_same(data.earlier, edges, coding)
             target = Target.of(coding, codes, backend)
-            if rules.oblique:
-                mean = mean_combined(matrix, sampling.weights, rules.combined, backend)
-                rules = replace(rules, combined=mean)
+            rules = kind_of(rules, bool(categories)).fitted(rules, matrix, sampling, backend)
         training = Training(matrix, target, sampling, rules, data.seed, backend)
         return training, settings, checked
 

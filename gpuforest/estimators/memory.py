@@ -26,6 +26,7 @@ from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators import boosting_settings
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
+from gpuforest.splits.kinds import kind_of
 
 logger = logging.getLogger("gpuforest")
 _warned: set[str] = set()  # the warnings that this process has given
@@ -148,6 +149,7 @@ def fit_of(
         scores_bytes=8 * coding.n_values if settings.oob_score else 0,
         sampling=sampling,
         rules=rules,
+        kind=kind_of(rules, bool(categories)),
         most_leaves=_most_leaves(settings, coding),
         prunes=settings.prunes,
         links=settings.ccp_alpha > 0,

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.combinations import MOST_WEIGHT
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.frontier import Rules
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import CheckedTarget, TargetCoding, integer_weights
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of, weigh_draws
+from gpuforest.splits.oblique.terms import MOST_WEIGHT
 
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import array_api_compat.numpy as host
 import numpy as np
 
-from gpuforest.combinations import all_terms
 from gpuforest.common import hashing
 from gpuforest.common.progress import report
 from gpuforest.engine.nodes import is_leaf, unpack
 from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.splits.oblique.terms import all_terms
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend

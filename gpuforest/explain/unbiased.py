@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.combinations import all_terms
 from gpuforest.common.progress import report
 from gpuforest.data.arrays import to_host
 from gpuforest.engine.forest import Forest, tree_groups
@@ -19,6 +18,7 @@ from gpuforest.engine.memory import walked_at_once
 from gpuforest.engine.nodes import is_leaf, unpack
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.explain.views import some_trees
+from gpuforest.splits.oblique.terms import all_terms
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend

@@ -13,7 +13,6 @@ from scipy.sparse import issparse
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.boosting.model import node_gains
-from gpuforest.combinations import all_terms
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
@@ -21,6 +20,7 @@ from gpuforest.engine.nodes import combined, is_leaf, leaf_rows, unpack
 from gpuforest.explain.monotonic import bounded_means
 from gpuforest.explain.node_impurity import node_impurity
 from gpuforest.explain.paths import decision_paths
+from gpuforest.splits.oblique.terms import all_terms
 
 TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leaves
 

@@ -12,10 +12,10 @@ from typing import Any, Self
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.combinations import ALL_LEFT, in_units, terms_of
 from gpuforest.common.text import one_line
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import combined, has_set, unpack
+from gpuforest.splits.oblique.terms import ALL_LEFT, in_units, terms_of
 
 Number = Callable[[float], str]  # how a number is written
 

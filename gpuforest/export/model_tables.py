@@ -16,7 +16,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.combinations import terms_of
 from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import BinEdges
@@ -27,6 +26,7 @@ from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.isolation import IsolationForest
 from gpuforest.estimators.quantile_methods import QuantileForest
 from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.splits.oblique.terms import terms_of
 
 OF_TEXT = ("C", "ONNX")  # what holds classes as text
 

@@ -204,15 +204,12 @@ def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget, deep
             assert np.array_equal(expected, stage(forest, X, backend))
 
 
-@pytest.mark.parametrize("multiway", [False, True], ids=["sets", "multiway"])
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
-def test_more_categories_than_a_byte_tells_apart(cuda, criterion, multiway):
+def test_more_categories_than_a_byte_tells_apart(cuda, criterion):
     rng = np.random.default_rng(1)
     X = np.stack([places(rng, 2000, 300), rng.normal(size=2000), places(rng, 2000, 4)], axis=1)
-    if multiway:  # 14 of them: every one is a level of its own
-        X[:, 0] -= X[:, 0] % 23
     y = rng.integers(0, 3, 2000) if criterion == "gini" else rng.normal(size=2000)
-    task = Task(X, y, criterion, max_depth=2, multiway=multiway, categorical=(0, 2))
+    task = Task(X, y, criterion, max_depth=2, categorical=(0, 2))
     forest, backend, X = task.grow(NumpyBackend()), cuda.backend(), later_rows(task)
     assert task.prepared(backend)[0].codes.dtype == np.uint16
     assert same_forest(forest, task.grow(backend))
@@ -278,6 +275,7 @@ def test_thousands_of_rows(cuda, name, changes):
         assert same_forest(task.grow(NumbaBackend()), task.grow(cuda.backend(**changes)))
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(missing("asan") is not None, reason=str(missing("asan")))
 def test_no_kernel_leaves_its_arrays_or_does_undefined_arithmetic():
     # "tsan" in its place looks for races; it takes longer, see CONTRIBUTING

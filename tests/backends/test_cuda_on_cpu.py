@@ -15,7 +15,10 @@ from cuda_on_cpu.module import (
     utilisation,
 )
 
-pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
+pytestmark = [
+    pytest.mark.deep,
+    pytest.mark.skipif(available() is not None, reason=str(available())),
+]
 
 # each way to shuffle, in segments of `width` lanes: y[4, threads]
 SHUFFLES = """

@@ -17,7 +17,10 @@ from cuda_on_cpu.module import (
 from cuda_on_cpu.sanitizers import EXIT_CODE, missing, sanitized
 from paths import SUPPORT
 
-pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
+pytestmark = [
+    pytest.mark.deep,
+    pytest.mark.skipif(available() is not None, reason=str(available())),
+]
 
 
 def test_a_text_is_built_once(tmp_path, monkeypatch):

@@ -10,7 +10,10 @@ from cuda_on_cpu.module import (
 )
 from cuda_on_cpu.sanitizers import default_kind
 
-pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
+pytestmark = [
+    pytest.mark.deep,
+    pytest.mark.skipif(available() is not None, reason=str(available())),
+]
 
 
 Y = np.zeros(64, np.int32)

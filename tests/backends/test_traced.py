@@ -8,6 +8,7 @@ from cuda_examples import EXAMPLES, unless_sanitized
 from cuda_on_cpu.module import Accesses, EmulatedModule, Traffic, asked, available, traffic
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.skipif(available("traced") is not None, reason=str(available("traced"))),
     unless_sanitized,
 ]

@@ -2,7 +2,11 @@
 
 import json
 
+import pytest
+
 from benchmarks import boruta
+
+pytestmark = pytest.mark.deep
 
 
 def test_a_whole_run(tmp_path, capsys):

@@ -21,6 +21,8 @@ from benchmarks.gpu.watch import NAME, watching
 from benchmarks.record import ROOT, Log
 from gpuforest.backends import gpu, registry
 
+pytestmark = pytest.mark.deep
+
 emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
 
 

@@ -4,8 +4,11 @@ import json
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from benchmarks import isolation
+
+pytestmark = pytest.mark.deep
 
 
 def tiny(folder):

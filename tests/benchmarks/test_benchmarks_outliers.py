@@ -2,7 +2,11 @@
 
 import json
 
+import pytest
+
 from benchmarks import outliers
+
+pytestmark = pytest.mark.deep
 
 
 def test_a_whole_run(tmp_path, capsys):

@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks import quantiles, record
 
+pytestmark = pytest.mark.deep
+
 
 def tiny(name):
     rng = np.random.default_rng(0)

@@ -12,6 +12,8 @@ from benchmarks.libraries import LIBRARIES
 from benchmarks.libraries.forest import Forest
 from benchmarks.record import ROOT
 
+pytestmark = pytest.mark.deep
+
 
 class Nowhere(Forest):
     title, module, packages = "Nowhere's forests", "nowhere", ("nowhere-at-all",)

@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks import record
 
+pytestmark = pytest.mark.deep
+
 
 def test_a_whole_run(tmp_path, monkeypatch, capsys):
     pytest.importorskip("shap", reason="the package shap is not installed")

@@ -10,6 +10,8 @@ import pytest
 from benchmarks import breiman, record
 from benchmarks.synthetic import TASKS, ringnorm, threenorm, twonorm, waveform
 
+pytestmark = pytest.mark.deep
+
 N = 100_000
 # five standard errors of a mean, or a covariance, of N / 3 rows of variance 1
 LIMIT = 5 * np.sqrt(2 / (N / 3))

@@ -3,8 +3,11 @@
 import json
 
 import numpy as np
+import pytest
 
 from benchmarks import forest_or_boosting, record
+
+pytestmark = pytest.mark.deep
 
 
 def test_a_whole_run(tmp_path, monkeypatch, capsys):

@@ -8,6 +8,8 @@ pytest.importorskip("lightgbm", reason="no LightGBM here")
 
 from benchmarks import log_links, record
 
+pytestmark = pytest.mark.deep
+
 
 def test_a_whole_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(record, "RESULTS", tmp_path)

@@ -3,9 +3,12 @@
 import json
 
 import numpy as np
+import pytest
 
 from benchmarks import rare_classes, record
 from gpuforest.boosting import losses
+
+pytestmark = pytest.mark.deep
 
 
 def test_a_whole_run(tmp_path, monkeypatch, capsys):

@@ -18,6 +18,8 @@ from benchmarks.gpu.roofline import DEVICES, LAUNCH, limits, measured, stages
 from benchmarks.gpu.work import WORKS
 from gpuforest.compiler.source import cuda_source
 
+pytestmark = pytest.mark.deep
+
 reasons = [reason for reason in (available("traced"), nvrtc.why_not()) if reason]
 needs_compilers = pytest.mark.skipif(bool(reasons), reason=str(reasons))
 H100 = DEVICES[0]

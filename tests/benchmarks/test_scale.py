@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks import cluster, out_of_core
 
+pytestmark = pytest.mark.deep
+
 
 def test_out_of_core(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")

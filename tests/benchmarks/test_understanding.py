@@ -3,7 +3,11 @@
 import json
 from itertools import islice
 
+import pytest
+
 from benchmarks import record, understanding
+
+pytestmark = pytest.mark.deep
 
 
 def test_a_whole_run(tmp_path, monkeypatch, capsys):

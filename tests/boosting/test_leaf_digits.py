@@ -12,8 +12,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.losses import MOST_VALUE_OF_LOGS
-from gpuforest.kernels.gradients.numpy import derivatives
-from gpuforest.kernels.gradients.records import LossNumbers
+from gpuforest.kernels.gradients.numpy import LossNumbers, derivatives
 
 
 def spread(name: str, seed: int) -> Fit:
@@ -37,7 +36,7 @@ def worst(fit: Fit, backend: Backend) -> float:
     weight = np.zeros(0) if b.weight is None else b.weight
     for number in range(6):
         g, h = derivatives(LossNumbers(b.loss.number, 0.5, 0.0), b.y, raw, weight)
-        tree = booster.round(b, raw, number).trees[0]
+        tree = booster.round(raw, number).trees[0]
         for (begin, end, *_), value in zip(tree.ranges, tree.values, strict=True):
             rows = booster.rows[0][begin:end]
             exact = -math.fsum(g[0, rows]) / (math.fsum(h[0, rows]) + b.l2)

@@ -13,6 +13,8 @@ from cuda_variants import MACROS, variants
 
 from gpuforest.compiler.source import OPTIONS, cuda_source
 
+pytestmark = pytest.mark.deep
+
 LIBRARIES = [path for path in os.environ.get("GPUFOREST_NVRTC", "").split(os.pathsep) if path]
 OLDEST = "-arch=compute_75"  # that all of them know
 

@@ -54,7 +54,7 @@ CODES = EVERY - {
         ("kernels/shared/goes_left/numba.py", {*WALKING, "kernels.boosted_tree."}),
         ("kernels/shared/hashing/numba.py", CODES),
         ("common/elementary.py", {"kernels.gradients."}),
-        ("combinations.py", {"kernels.grow_subtrees.numba.", "kernels.traverse."}),
+        ("splits/oblique/terms.py", {"kernels.grow_subtrees.numba.", "kernels.traverse."}),
         ("engine/criteria.py", GROWING),
         ("compiler/compile.py", EVERY),
         ("compiler/pairs.py", EVERY),

@@ -10,12 +10,13 @@ import gpuforest
 from gpuforest.backends import registry
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.combinations import MOST_COMBINED, all_terms
 from gpuforest.common.errors import ModelFormatError
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.nodes import combined, is_leaf
 from gpuforest.explain.permutation import split_features
 from gpuforest.export.conditions import SumRange
+from gpuforest.splits.kinds import kind_for
+from gpuforest.splits.oblique.terms import MOST_COMBINED, all_terms
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(500, 4))
@@ -188,6 +189,6 @@ def test_a_backend_without_combinations_hands_over_to_the_cpu(caplog):
         name, project = "bare", Backend.project
 
     backend, gini = Bare(), CRITERIA["gini"]
-    assert registry.for_criterion(backend, gini, 2.0).name == "numba"
+    assert registry.for_splits(backend, gini, kind_for(gini, False, 2.0)).name == "numba"
     assert "has no combinations of features" in caplog.text
-    assert registry.for_criterion(backend, gini, 1.0) is backend
+    assert registry.for_splits(backend, gini, kind_for(gini, False, 1.0)) is backend

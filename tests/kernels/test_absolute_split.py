@@ -12,6 +12,9 @@ import gpuforest
 from gpuforest.backends import registry
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common.hashing import CUT, hash_at
+from gpuforest.engine.grow import grow
+from gpuforest.splits.absolute.kind import Absolute
 
 REGRESSORS = [
     gpuforest.DecisionTreeRegressor,
@@ -150,7 +153,7 @@ def test_importances_are_those_of_scikit_learn():
 
 
 def test_a_node_is_worth_its_absolute_error():
-    """Counted by hand: the example of kernels/absolute_split/numpy.py."""
+    """Counted by hand: four rows of two codes."""
     tree = gpuforest.DecisionTreeRegressor(
         criterion="absolute_error", max_depth=1, backend="numpy"
     ).fit([[0], [0], [3], [3]], [1, 2, 6, 8])
@@ -186,10 +189,82 @@ def tasks():
         )
 
 
+def error_of(training, rows, w):
+    """The absolute errors around the medians of all outputs, times their factors; and the median of
+    the first output."""
+    total, medians = 0.0, []
+    for k, factor in enumerate(training.target.coding.error_factors):
+        y = training.target.y[rows, k]
+        each = np.repeat(y, w)
+        each.sort()
+        n = len(each)
+        medians.append((each[(n - 1) // 2] + each[n // 2]) * 0.5)
+        total += factor * int((w * abs(y - each[(n - 1) // 2])).sum())
+    return total, medians[0]
+
+
+def sides_of(training, slots, s, f):
+    """The cuts of a slot by a feature, each as a mask of the rows that go left."""
+    rows = slots.rows[slots.begin[s] : slots.end[s]]
+    code, missing = training.matrix.codes[rows, f].astype(np.int64), training.n_codes - 1
+    present = np.unique(code[code != missing])
+    if training.rules.random:
+        if not len(present):
+            return []
+        h = int(hash_at(slots.key[s : s + 1], np.array([f + CUT], np.uint64))[0])
+        low, high = int(present[0]), int(present[-1])
+        cut = low + (h >> 1) % max(high - low, 1)
+        left = (code <= cut) & (code != missing)
+        return [left | (code == missing) if h & 1 and high > low else left]
+    left = [code <= c for c in present]
+    return [one for c in left for one in ([c, c | (code == missing)] if missing in code else [c])]
+
+
+class ByDefinition(Absolute):
+    """The search by its definition: all cuts are tried, and medians are of repeated values."""
+
+    def cuts(self, training, slots, features):
+        rules, expected = training.rules, super().cuts(training, slots, features)
+        for s, j in np.ndindex(features.shape):
+            f, own = int(features[s, j]), slice(slots.begin[s], slots.end[s])
+            rows, w = slots.rows[own], slots.weights[own].astype(np.int64)
+            varies = f >= 0 and len(np.unique(training.matrix.codes[rows, f])) > 1
+            assert expected.varies[s, j] == varies
+            best, sign = -np.inf, rules.signs[f] if len(rules.signs) else 0
+            for left in sides_of(training, slots, s, f) if varies else ():
+                sides = [(rows[m], w[m]) for m in (left, ~left)]
+                if min(len(r) for r, _ in sides) < max(rules.min_rows_leaf, 1):
+                    continue
+                errors, medians = zip(*(error_of(training, *side) for side in sides), strict=True)
+                gain = error_of(training, rows, w)[0] - sum(errors)
+                if min(v.sum() for _, v in sides) < rules.min_weight_leaf:
+                    continue
+                if sign:
+                    low, high = slots.bounds[s]
+                    if sign * medians[0] > sign * medians[1] or not (
+                        low <= min(medians) and max(medians) <= high
+                    ):
+                        continue
+                if gain > best:
+                    best, chosen = gain, left
+            assert expected.score[s, j] == pytest.approx(best, rel=1e-9, abs=1e-9)
+            if best > -np.inf and len(training.target.coding.error_factors) == 1:
+                missing, code = training.n_codes - 1, training.matrix.codes[rows, f]
+                moved = np.where(
+                    code == missing, expected.missing_left[s, j], code <= expected.bin[s, j]
+                )
+                assert np.array_equal(moved, chosen)
+                assert expected.left[s, j, 0] == w[chosen].sum()
+        return expected
+
+
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_backends_agree(n_threads):
+def test_cuts_are_the_best_by_definition(n_threads):
     for task in tasks():
-        assert same_forest(task.grow(NumpyBackend()), task.grow(NumbaBackend(n_threads)))
+        training = task.training(NumbaBackend(n_threads))
+        vars(training)["kind"] = ByDefinition()
+        whole = grow(training, task.n_trees)
+        assert same_forest(whole, task.grow(NumpyBackend()))
 
 
 X3, Y3 = data(7, n=150, n_features=3, missing=True)
@@ -275,12 +350,9 @@ def test_a_tree_is_pruned_by_its_absolute_error():
 
 
 class Elsewhere(NumpyBackend):
-    """A backend without kernels for medians, as those of GPUs are."""
+    """A backend whose arrays lie elsewhere, as those of GPUs do."""
 
-    name = "elsewhere"
-
-    def supports(self, criterion):
-        return not criterion.medians
+    name, on_host = "elsewhere", False
 
 
 def test_other_backends_hand_over_to_the_cpu(monkeypatch, caplog):

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -33,24 +34,43 @@ def stats_of(g: np.ndarray, h: np.ndarray | None, n_bits: int) -> np.ndarray:
     return np.stack([g, (h << n_bits) + 1], axis=1)
 
 
+def booster_of(
+    kind: type[Booster], codes: np.ndarray, edges: BinEdges, stats: np.ndarray,
+    n_threads: int = 1, memory: int = 2**24,
+) -> Booster:  # fmt: skip
+    """One whose only tree grows from these stats."""
+    N, n_words = stats.shape
+    boosting: Any = SimpleNamespace(
+        matrix=BinnedMatrix(codes, edges.n_bins, edges), y=np.zeros(N), weight=None,
+        loss=SimpleNamespace(n_raw=1), n_words=n_words, memory=memory,
+        backend=SimpleNamespace(n_threads=n_threads),
+    )  # fmt: skip
+    booster = kind(boosting)
+    booster.stats[0] = stats
+    return booster
+
+
 def grow(
     kind: type[Booster], codes: np.ndarray, edges: BinEdges, stats: np.ndarray, rules: BoostRules,
     n_threads: int = 1, memory: int = 2**24, held_out: int = 0,
 ) -> tuple[GrownTree, np.ndarray, np.ndarray]:  # fmt: skip
     """The tree, and the rows and the others in the order of its leaves."""
-    matrix: Any = BinnedMatrix(codes, edges.n_bins, edges)
-    N = len(codes)
-    booster = kind(matrix, np.zeros(N), np.zeros(0), 1, stats.shape[1], n_threads, memory)
-    booster.stats[0] = stats
-    rows = np.arange(N, dtype=np.int32)
-    others, rows = rows[:held_out], rows[held_out:]
-    tree = booster.trees([rules], rows, others)[0]
+    booster = booster_of(kind, codes, edges, stats, n_threads, memory)
+    rows = np.arange(len(codes), dtype=np.int32)
+    tree = booster.trees([rules], rows[held_out:], rows[:held_out])[0]
     booster.close()
     return tree, booster.rows[0], booster.others[0]
 
 
-@pytest.mark.parametrize("kind", [Booster, NumbaBooster])
-def test_a_tree_by_hand(kind: type[Booster]) -> None:
+def assert_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
+    """Two trees, with their rows and others, are equal."""
+    for a, b in zip((*one[0], *one[1:]), (*other[0], *other[1:]), strict=True):
+        assert a.shape == b.shape
+        assert a.dtype == b.dtype
+        assert np.array_equal(a, b)
+
+
+def test_a_tree_by_hand() -> None:
     """Six rows, gradients 3 3 -1 -1 -4 -4 and hessians 1, so a leaf predicts minus its mean.
 
     code       0  0  1  1  2  2      G of the left side: 6, 4; of all: -4
@@ -59,7 +79,9 @@ def test_a_tree_by_hand(kind: type[Booster]) -> None:
     """
     codes = np.array([[0], [0], [1], [1], [2], [2]], np.uint8)
     g = np.array([3, 3, -1, -1, -4, -4])
-    tree, rows, _ = grow(kind, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3))
+    tree, rows, _ = grow(
+        NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3)
+    )
     feature, bin, missing_left, child = unpack(np, tree.nodes)
     assert feature.tolist() == [0, -1, 0, -1, -1]
     assert bin[[0, 2]].tolist() == [0, 1]
@@ -71,28 +93,30 @@ def test_a_tree_by_hand(kind: type[Booster]) -> None:
     assert tree.ranges[:, :2].tolist() == [[0, 2], [2, 4], [4, 6]]
     assert rows.tolist() == [0, 1, 2, 3, 4, 5]
     # two leaves: only the best split is made
-    two = grow(kind, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3, max_leaves=2))
+    two = grow(
+        NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3, max_leaves=2)
+    )
     assert two[0].values.tolist() == [-3.0, 2.5]
 
 
-@pytest.mark.parametrize("kind", [Booster, NumbaBooster])
-def test_monotonic_constraints_cut_values_off(kind: type[Booster]) -> None:
+def test_monotonic_constraints_cut_values_off() -> None:
     codes = np.array([[0], [1], [2], [3]], np.uint8)
     g = np.array([1, -5, -1, -3])  # leaves alone would predict -1, 5, 1, 3
     rising = rules_of(1, 3, signs=np.array([1], np.int8))
-    tree, _, _ = grow(kind, codes, edges_of([4], [0]), stats_of(g, None, 3), rising)
+    tree, _, _ = grow(NumbaBooster, codes, edges_of([4], [0]), stats_of(g, None, 3), rising)
     assert (np.diff(tree.values) >= 0).all()
-    free, _, _ = grow(kind, codes, edges_of([4], [0]), stats_of(g, None, 3), rules_of(1, 3))
+    free, _, _ = grow(NumbaBooster, codes, edges_of([4], [0]), stats_of(g, None, 3), rules_of(1, 3))
     assert free.values.tolist() == [-1.0, 5.0, 1.0, 3.0]
 
 
-@pytest.mark.parametrize("kind", [Booster, NumbaBooster])
-def test_categories_go_left_by_their_order(kind: type[Booster]) -> None:
+def test_categories_go_left_by_their_order() -> None:
     """Twelve rows of each of three categories; the first and the last have like gradients."""
     codes = np.repeat([0, 1, 2], 12).astype(np.uint8)[:, None]
     g = np.repeat([5, -5, 4], 12)
     edges = edges_of([4], [CATEGORICAL])  # and a bin for other values
-    tree, _, _ = grow(kind, codes, edges, stats_of(g, None, 6), rules_of(1, 6, max_leaves=2))
+    tree, _, _ = grow(
+        NumbaBooster, codes, edges, stats_of(g, None, 6), rules_of(1, 6, max_leaves=2)
+    )
     assert unpack(np, tree.nodes)[1][0] == SET_BIN
     assert tree.sets.tolist() == [0b0010]  # the lowest ratio of gradient to hessian comes first
     assert tree.values.tolist() == [5.0, -4.5]
@@ -130,7 +154,7 @@ def problems(draw: Any) -> SimpleNamespace:
     )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(
     problem=problems(), n_threads=st.sampled_from([1, 2, 3]), memory=st.sampled_from([1, 2**24]),
     shared=st.sampled_from([(1, 1), (4096, 2048)]),
@@ -140,17 +164,18 @@ def test_compiled_trees_equal_the_reference(
 ) -> None:
     p = problem
     wanted = grow(Booster, p.codes, p.edges, p.stats, p.rules, held_out=p.held_out)
-    before, boosters.SHARED = boosters.SHARED, shared
-    try:
-        found = grow(
+    with patch.object(boosters, "SHARED", shared):
+        grown = grow(
             NumbaBooster, p.codes, p.edges, p.stats, p.rules, n_threads, memory, p.held_out
         )
-    finally:
-        boosters.SHARED = before
-    for a, b in zip((*wanted[0], *wanted[1:]), (*found[0], *found[1:]), strict=True):
-        assert a.shape == b.shape
-        assert a.dtype == b.dtype
-        assert np.array_equal(a, b)
+    assert_equal(wanted, grown)
+    # leaves hold the rows that they count
+    tree, rows, others = grown
+    assert np.count_nonzero(is_leaf(tree.nodes)) == len(tree.values) <= p.rules.max_leaves
+    assert sorted([*rows, *others]) == list(range(len(p.codes)))
+    for (begin, end, _, _), sums in zip(tree.ranges, tree.sums, strict=True):
+        assert sums[2] == end - begin
+        assert len(tree.values) == 1 or sums[2] >= p.rules.min_rows
 
 
 def test_more_threads_than_processors_grow_the_same_tree() -> None:
@@ -160,14 +185,11 @@ def test_more_threads_than_processors_grow_the_same_tree() -> None:
     edges = edges_of([200] * F, [0] * F)
     codes = rng.integers(0, 200, (N, F)).astype(np.uint8)
     rules = rules_of(F, n_bits, g=2.0**-20, h=2.0**-20, max_leaves=200)
-    for repetition in range(5):
-        g, h = rng.integers(-(2**20), 2**20, N), rng.integers(0, 2**18, N)
-        stats = stats_of(g, h, n_bits)
-        one, *rows = grow(NumbaBooster, codes, edges, stats, rules, held_out=5000)
-        many, *own = grow(NumbaBooster, codes, edges, stats, rules, 7, 2**24, 5000)
-        assert len(one.values) == 200
-        for a, b in zip((*one, *rows), (*many, *own), strict=True):
-            assert np.array_equal(a, b), repetition
+    for _ in range(5):
+        stats = stats_of(rng.integers(-(2**20), 2**20, N), rng.integers(0, 2**18, N), n_bits)
+        one = grow(NumbaBooster, codes, edges, stats, rules, held_out=5000)
+        assert len(one[0].values) == 200
+        assert_equal(one, grow(NumbaBooster, codes, edges, stats, rules, 7, 2**24, 5000))
 
 
 def test_two_threads_never_meet_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,30 +198,15 @@ def test_two_threads_never_meet_wrongly(monkeypatch: pytest.MonkeyPatch) -> None
     rng = np.random.default_rng(1)
     N, F, n_bits = 2000, 6, 11
     edges = edges_of([200] * F, [0] * F)
-    matrix = BinnedMatrix(rng.integers(0, 200, (N, F)).astype(np.uint8), edges.n_bins, edges)
-    given = matrix, np.zeros(N), np.zeros(0), 1, 2
-    one, two = NumbaBooster(*given, 1, 2**24), NumbaBooster(*given, 2, 2**24)
+    codes = rng.integers(0, 200, (N, F)).astype(np.uint8)
     stats = stats_of(rng.integers(-(2**20), 2**20, N), rng.integers(0, 2**18, N), n_bits)
-    one.stats[0] = two.stats[0] = stats
+    one, two = (booster_of(NumbaBooster, codes, edges, stats, n) for n in (1, 2))
     rules = [rules_of(F, n_bits, g=2.0**-20, h=2.0**-20)]
     rows = np.arange(N, dtype=np.int32)
     wanted = one.trees(rules, rows, rows[:0])[0]
     for repetition in range(500):
-        found = two.trees(rules, rows, rows[:0])[0]
-        assert np.array_equal(found.nodes, wanted.nodes), repetition
+        tree = two.trees(rules, rows, rows[:0])[0]
+        assert np.array_equal(tree.nodes, wanted.nodes), repetition
         assert np.array_equal(two.rows[0], one.rows[0]), repetition
     one.close()
     two.close()
-
-
-@settings(max_examples=50, deadline=None)
-@given(problem=problems())
-def test_leaves_hold_the_rows_that_they_count(problem: SimpleNamespace) -> None:
-    p = problem
-    tree, rows, others = grow(NumbaBooster, p.codes, p.edges, p.stats, p.rules, held_out=p.held_out)
-    assert np.count_nonzero(is_leaf(tree.nodes)) == len(tree.values) <= p.rules.max_leaves
-    assert sorted([*rows, *others]) == list(range(len(p.codes)))
-    for (begin, end, _, _), sums in zip(tree.ranges, tree.sums, strict=True):
-        assert sums[2] == end - begin
-        if len(tree.values) > 1:
-            assert sums[2] >= p.rules.min_rows

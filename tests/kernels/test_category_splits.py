@@ -97,7 +97,7 @@ def test_the_best_set_is_that_of_exhaustive_search(
         min_weight_leaf=least if by_weight else 1,
     )
     training = task.training(NUMPY)
-    found = NUMPY.level(training, roots(training, 0, 1))
+    found = training.kind.search(training, roots(training, 0, 1))
     assert found.score[0] == best_of_all_sets(task, x)
     assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(0)))
     assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(100)))

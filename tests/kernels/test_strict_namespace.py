@@ -113,7 +113,7 @@ class StrictDeepBackend(StrictBackend):
     compiled = NumbaBackend()
 
     def deep_rows(self, training, n_rows):
-        return 0 if training.rules.multiway else 12
+        return 12
 
     def grow_subtrees(self, training, slots):
         if not slots.n_slots:
@@ -176,8 +176,6 @@ def test_every_rule(changes):
         ("squared_error", {}),
         ("squared_error", {"min_rows_leaf": 3}),
         ("entropy", {"random": True}),
-        ("gain_ratio", {"multiway": True}),
-        ("squared_error", {"multiway": True, "min_rows_leaf": 2}),
     ],
     ids=str,
 )

@@ -12,6 +12,7 @@ from engine import Task
 from traced import TracedBackend
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.skipif(available("traced") is not None, reason=str(available("traced"))),
     unless_sanitized,
 ]

@@ -39,7 +39,7 @@ def tasks(n_rows: int = 70) -> list[Task]:
     X[:, 0], X[:, 1] = places(rng, n_rows, 4), places(rng, n_rows, 70)
     for criterion, y in (("entropy", classes), ("squared_error", numbers)):
         task = Task(X, y, criterion, **common, categorical=(0, 1))
-        found += [task.but(max_bins=300), task.but(multiway=True, max_bins=20)]
+        found.append(task.but(max_bins=300))
     combined = {"combined": 3.0, "heaviest": 5, "categorical": (0,), "n_features_tree": 5}
     found.append(Task(X, classes, "gini", **common).but(**combined))
     return found

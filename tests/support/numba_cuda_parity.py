@@ -84,12 +84,10 @@ def categorical_tasks():
     many = np.stack([places(rng, 40, 70), few[:, 2]], axis=1)
     for criterion in ("gini", "entropy", "squared_error"):
         yield task_of(criterion, X=few, categorical=(0, 1))
-        yield task_of(criterion, X=few, categorical=(0, 1), multiway=True, max_bins=7, n_trees=1)
         yield task_of(criterion, X=many, categorical=(0,), n_classes=2, n_outputs=1, n_trees=1)
     yield task_of(X=few, categorical=(0, 1), random=True, min_rows_leaf=2)
     most = np.stack([places(rng, 40, 300), few[:, 2]], axis=1)
-    for multiway in (False, True):
-        yield task_of(X=most, categorical=(0,), multiway=multiway, n_trees=1, max_depth=2)
+    yield task_of(X=most, categorical=(0,), n_trees=1, max_depth=2)
 
 
 def check_worked_examples(backend):

@@ -148,13 +148,10 @@ def category_tasks(draw: st.DrawFn) -> Task:
     X = np.stack([*(rng.integers(0, n, n_rows) for n in sizes), rng.normal(size=n_rows)], axis=1)
     X[rng.random(X.shape) < draw(st.sampled_from([0.0, 0.2]))] = np.nan
     criterion = draw(st.sampled_from(CLASSIFICATION + REGRESSION))
-    multiway = draw(st.sampled_from([False, False, False, True]))
     if criterion in CLASSIFICATION:
         y = rng.integers(0, draw(st.sampled_from([2, 2, 3, 5])), n_rows)
         if criterion != "misclassification" and draw(st.integers(0, 5)) == 0:
             y = rng.integers(0, 3, (n_rows, 2))
-        elif multiway and draw(st.booleans()):
-            criterion = "gain_ratio"
     else:
         n_outputs = 1 if criterion == "poisson" else draw(st.sampled_from([1, 1, 2]))
         y = rng.poisson(1.0, (n_rows, n_outputs)) + rng.integers(0, 2, (n_rows, 1)) * 0.5
@@ -165,8 +162,7 @@ def category_tasks(draw: st.DrawFn) -> Task:
         criterion,
         categorical=tuple(range(draw(st.integers(1, len(sizes))))),
         n_others=draw(st.sampled_from([0, 1, 2])),
-        multiway=multiway,
-        combined=0.0 if multiway else draw(COMBINED),
+        combined=draw(COMBINED),
         weights=draw(row_weights(n_rows)),
         n_draws=draw(st.sampled_from([0, n_rows])),
         n_tried=draw(st.integers(1, X.shape[1])),

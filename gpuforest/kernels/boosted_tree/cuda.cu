@@ -3,10 +3,11 @@
 //
 // What to do next is decided here (`pick`) and stays here, so that the host enqueues step after
 // step and waits for none. Kernels find nothing to do where a tree is done.
-#include "boosted_tree/delta.cuh"
 #include "boosted_tree/fill.cuh"
 #include "boosted_tree/pick.cuh"
+#include "boosted_tree/quantiles.cuh"
 #include "boosted_tree/search.cuh"
+#include "generated/LossOf.cuh"
 
 // States of trees that have no node yet; `key` is the seed of all, `number` that of the first.
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -305,8 +306,8 @@ struct Leaves {
 };
 
 // Sets what leaves of the one tree add to quantiles of the residuals y - raw of their rows, and
-// for "huber" the mean of what is left, times the rate. A block for each leaf. rest, weights f64[N]
-// are scratch.
+// where these are clipped the mean of what is left, times the rate. A block for each leaf. rest,
+// weights f64[N] are scratch.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate, double* rest,
             double* weights) {
@@ -324,35 +325,8 @@ leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate,
     __syncthreads();
     Residuals all = {rest + begin, loss.weight ? weights + begin : nullptr, n};
     double found = quantile_of(all, share, shared);
-    if (loss.number == HUBER) found += mean_cut_off(all, found, *loss.delta, shared);
+    if (loss.delta) found += mean_cut_off(all, found, *loss.delta, shared);
     if (threadIdx.x == 0) leaves.added[leaf] = cut_off(found * rate, -MOST_STEP, MOST_STEP);
-  }
-}
-
-// The size beyond which residuals of the rows that trees will grow from count as large. Several
-// blocks take one step of delta.cuh at a time, and leave the last one to one block.
-extern "C" __global__ void __launch_bounds__(THREADS, 4)
-huber_delta(LossOf loss, DeltaSteps own, u64 key, i64 is_drawn, double* delta) {
-  __shared__ Places shared;
-  Known known(own);
-  Residuals all = {own.rest, loss.weight ? own.weights : nullptr, own.R};
-#pragma unroll 1
-  for (int step = (int)own.step; step <= own.last; step++) {
-    if (step == 0) {
-      Order order(key, loss.N);
-      auto row_of = [&](i64 i) { return is_drawn ? (i64)order.at((u32)i) : i; };
-      take_residuals(loss, own, row_of, known, shared);
-    } else {
-      double unit = weight_unit(all, known);
-      u64 found = key_before(all, known, step < ENDS ? step : ENDS, loss.quantile, shared);
-      if (step < ENDS) count_byte(all, known, step, found, unit, shared);
-      else if (step == ENDS) find_ends(all, known, found, unit, shared);
-      else {
-        double size = quantile_from(all, known, found, loss.quantile, shared);
-        if (threadIdx.x == 0) *delta = size;
-      }
-    }
-    __syncthreads();
   }
 }
 

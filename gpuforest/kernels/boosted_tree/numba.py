@@ -1,324 +1,403 @@
 """A tree of boosting, compiled. The specification is numpy.py beside this file.
 
 Of the two children of a split only the smaller one's histograms are filled; the other's are the
-difference to their parent's, which is exact. Threads share the columns of a search, and the rows
-of a large node while it is divided.
+difference to their parent's, which is exact.
+
+Threads share the columns of a search, and the rows of a large node while it is divided. The thread
+that grows the tree cuts such work into parts and writes a ticket:
+
+    number of the work << 32 | number of parts << 16 | the next part
+
+Whoever adds one to the ticket takes that part. The growing thread takes parts as well, so it never
+waits for a thread that the system has not woken; and a waiting thread watches the ticket for a
+short time only, so that it takes no processor from others.
 """
 
 import math
 
 import numpy as np
 
-from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I64, F64s, I32s, I64s, I64s2
-from gpuforest.kernels.boosted_tree.records import (
-    BEGIN,
-    BEGUN,
-    CELLS_SHARED,
-    DEPTH,
-    DIVIDE,
-    DIVIDED,
-    DONE,
-    END,
-    FEATURE,
-    FIRST,
-    FIRST_SLOT,
-    GAIN,
-    HIGH,
-    LEFT,
-    LOW,
-    MIN_HESSIAN,
-    MOVE,
-    MOVED,
-    N_FREE,
-    N_LEAVES,
-    N_NODES,
-    N_OPEN,
-    N_PARTS,
-    N_THREADS,
-    NODE,
-    OTHER_BEGIN,
-    OTHER_END,
-    PLANNED,
-    ROWS,
-    ROWS_SHARED,
-    SEARCH,
-    SEARCHED,
-    SECOND,
-    SECOND_SLOT,
-    SLOT,
-    STATUS,
-    SUBTRACT,
-    BoostColumns,
-    BoostRules,
-    G,
-    H,
-    Pool,
-    Table,
-    Tree,
+from gpuforest.compiler import atomics, types
+from gpuforest.compiler.decorators import device, kernel, rare
+from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
+from gpuforest.kernels.boosted_tree import records
+from gpuforest.kernels.boosted_tree.search import search_part, sums_in, value_of
+from gpuforest.kernels.boosted_tree.splitting import (
+    begin_node,
+    divide_part,
+    make_children,
+    move_part,
 )
-from gpuforest.kernels.boosted_tree.search import sums_in
-from gpuforest.kernels.boosted_tree.sharing import all_finished, help_with_parts, work_on
-from gpuforest.kernels.boosted_tree.splitting import make_children
-from gpuforest.kernels.boosted_tree.writing import write_tree
 from gpuforest.kernels.shared.hashing.numba import U, domain, order_of, permute
 
+STEPS = BEGUN, PLANNED, SEARCHED, DIVIDED, MOVED, DONE = range(6)  # `state.step` is what comes next
+SEARCH, DIVIDE, MOVE = range(3)  # works that threads share
+TICKET, FINISHED = 0, 16  # elements of `shared` i64[32], in cache lines of their own
+MASK = 2**16 - 1
+PATIENCE = 2**13  # looks at the ticket, of 20 to 100 ns each
+MIN_HESSIAN = records.MIN_HESSIAN
+
 
 @device
-def may_split(numbers, rules):
+def may_split(node, rules):
     """Whether a node has enough rows and hessian, and lies not too deep."""
-    hessian = np.float64(numbers[H]) * rules.h >= MIN_HESSIAN
-    return numbers[ROWS] >= 2 * rules.min_rows and hessian and numbers[DEPTH] < rules.max_depth
+    hessian = np.float64(node.h) * rules.h >= MIN_HESSIAN
+    return node.n >= 2 * rules.min_rows and hessian and node.depth < rules.max_depth
 
 
 @device
-def choose_features(rules, table, pool, node, which):
+def choose_features(rules, table, scratch, node, which):
     """Mark the features that a node tries, and those that have histograms."""
-    tried, known, F = pool.tried[which], pool.tried[2], pool.tried.shape[1]
+    tried, has_hist, F = scratch.tried[which], scratch.tried[2], scratch.tried.shape[1]
     n = 0
     for f in range(F):
         allowed = len(rules.groups) == 0
         for j in range(len(rules.groups)):
             allowed |= table.groups[node, j] & rules.groups[j, f]
-        known[f] = tried[f] = allowed
+        has_hist[f] = tried[f] = allowed
         n += allowed
     wanted = max(1, np.int64(math.ceil(rules.share * n)))
     if wanted < n:
-        order, (mask, shift), position = order_of(table.keys[node]), domain(F), 0
+        order, (mask, shift), position = order_of(table.nodes[node].key), domain(F), 0
         tried[:] = False
         while wanted > 0:
             f = permute(order, position, F, mask, shift)
             position += 1
-            if known[f]:
+            if has_hist[f]:
                 tried[f] = True
                 wanted -= 1
 
 
 @device
-def plan_search(rules, table, pool, state, node, slot, other, other_slot, subtracted):
+def plan_search(rules, table, scratch, node, slot, other, other_slot, subtracted):
     """The next search: a node, whose histograms are filled, and another one, whose are filled or
     subtracted; -1 for none."""
-    state[FIRST], state[FIRST_SLOT] = node, slot
-    state[SECOND], state[SECOND_SLOT], state[SUBTRACT] = other, other_slot, subtracted
+    state = table.state[0]
+    state.first, state.first_slot = node, slot
+    state.second, state.second_slot, state.subtract = other, other_slot, subtracted
     if node >= 0:
-        choose_features(rules, table, pool, node, 0)
-        if not may_split(table.numbers[node], rules):  # its histograms serve the other only
-            pool.tried[0, :] = False
+        choose_features(rules, table, scratch, node, 0)
+        if not may_split(table.nodes[node], rules):  # its histograms serve the other only
+            scratch.tried[0, :] = False
     if other >= 0:
-        choose_features(rules, table, pool, other, 1)
+        choose_features(rules, table, scratch, other, 1)
 
 
 @device
-def take_slot(pool, state):
-    """A histogram of the pool, or -1."""
-    if state[N_FREE] == 0:
+def take_slot(state, free):
+    """The number of a histogram that no node has, or -1."""
+    if state.n_free == 0:
         return np.int64(-1)
-    state[N_FREE] -= 1
-    return pool.free[state[N_FREE]]
+    state.n_free -= 1
+    return free[state.n_free]
 
 
 @device
-def give_slot(pool, state, slot):
+def give_slot(state, free, slot):
     if slot >= 0:
-        pool.free[state[N_FREE]] = slot
-        state[N_FREE] += 1
+        free[state.n_free] = slot
+        state.n_free += 1
 
 
 @device
-def plan_children(rules, table, pool, state, parent):
+def plan_children(rules, table, scratch):
     """Plan the search for the splits of a split node's two children, where they may have any."""
-    left = table.numbers[parent, LEFT]
-    small, large, old = left + 1, left, table.numbers[parent, SLOT]
-    if table.numbers[left, ROWS] < table.numbers[left + 1, ROWS]:
+    state, nodes, free = table.state[0], table.nodes, scratch.free
+    left, old = nodes[state.split].left, nodes[state.split].slot
+    small, large = left + 1, left
+    if nodes[left].n < nodes[left + 1].n:
         small, large = left, left + 1
-    spare = np.int64(len(pool.hist) - 2)
-    table.numbers[small, SLOT] = table.numbers[large, SLOT] = -1
-    if may_split(table.numbers[large, :], rules):
-        both = may_split(table.numbers[small, :], rules)
-        slot = take_slot(pool, state) if both else np.int64(-1)
-        table.numbers[small, SLOT] = slot
-        if old >= 0:
-            table.numbers[large, SLOT] = old
-            at = slot if slot >= 0 else spare
-            plan_search(rules, table, pool, state, small, at, large, old, 1)
-            return
-        own = take_slot(pool, state)
-        table.numbers[large, SLOT] = own
-        small = small if both else np.int64(-1)
-        at, own = slot if slot >= 0 else spare, own if own >= 0 else spare + 1
-        plan_search(rules, table, pool, state, small, at, large, own, 0)
-        return
-    # the smaller one has too few rows as well; but it may have more of the hessian
-    if may_split(table.numbers[small, :], rules):
-        slot = old if old >= 0 else take_slot(pool, state)
-        table.numbers[small, SLOT] = slot
+    none, spare = np.int64(-1), np.int64(len(scratch.hist) - 2)
+    both = may_split(nodes[small], rules)
+    if may_split(nodes[large], rules):
+        slot = take_slot(state, free) if both else none
+        nodes[small].slot = slot
         at = slot if slot >= 0 else spare
-        plan_search(rules, table, pool, state, small, at, np.int64(-1), spare, 0)
-        return
-    give_slot(pool, state, old)
+        if old >= 0:
+            nodes[large].slot = old
+            plan_search(rules, table, scratch, small, at, large, old, 1)
+            return
+        other = take_slot(state, free)
+        nodes[large].slot = other
+        first, second = small if both else none, other if other >= 0 else spare + 1
+        plan_search(rules, table, scratch, first, at, large, second, 0)
+    elif both:  # the smaller one has too few rows as well; but it may have more of the hessian
+        slot = old if old >= 0 else take_slot(state, free)
+        nodes[small].slot = slot
+        plan_search(rules, table, scratch, small, slot if slot >= 0 else spare, none, spare, 0)
+    else:
+        give_slot(state, free, old)
 
 
 @device
-def take_found(table, pool, state, node, which):
-    """Take the best split of all parts; the first of equals."""
-    if node < 0:
+def take_split(table, scratch, at, which):
+    """Take the best split of a searched node, the first of equals."""
+    if at < 0:
         return
-    numbers, best = table.numbers[node], 0.0
-    for part in range(state[N_PARTS]):
-        found = pool.found[part, which]
-        if found[0] >= 0 and pool.gains[part, which] > best:
-            best = pool.gains[part, which]
-            for i in range(6):
-                numbers[FEATURE + i] = found[i]
+    state, node = table.state[0], table.nodes[at]
+    for part in range(state.n_parts):
+        split = scratch.splits[part, which]
+        if split.feature >= 0 and split.gain > node.gain:
+            node.gain, node.feature, node.bin = split.gain, split.feature, split.bin
+            node.missing_left = split.missing_left
+            node.left_g, node.left_h, node.left_n = split.g, split.h, split.n
             for w in range(table.sets.shape[1]):
-                table.sets[node, w] = pool.sets[part, which, w]
-    table.floats[node, GAIN] = best
-    if numbers[FEATURE] >= 0:
-        table.open[state[N_OPEN]] = node
-        state[N_OPEN] += 1
+                table.sets[at, w] = scratch.sets[part, which, w]
+    if node.feature >= 0:
+        table.open[state.n_open] = at
+        state.n_open += 1
     else:
-        give_slot(pool, state, numbers[SLOT])
+        give_slot(state, scratch.free, node.slot)
 
 
 @device
-def finish_search(table, pool, state):
+def finish_search(table, scratch):
     # in the order in which the nodes were made, which decides between equal gains
-    a, b = state[FIRST], state[SECOND]
-    if b >= 0 and b < a:
-        take_found(table, pool, state, b, 1)
-        take_found(table, pool, state, a, 0)
+    state = table.state[0]
+    first, second = state.first, state.second
+    if second >= 0 and second < first:
+        take_split(table, scratch, second, 1)
+        take_split(table, scratch, first, 0)
     else:
-        take_found(table, pool, state, a, 0)
-        take_found(table, pool, state, b, 1)
-    state[FIRST] = state[SECOND] = -1
+        take_split(table, scratch, first, 0)
+        take_split(table, scratch, second, 1)
+    state.first = state.second = -1
 
 
 @device
-def next_node(table, state, limited):
+def next_node(table, limited):
     """Take the open node whose split gains most, the first of equals. Without a limit of leaves
     their order changes nothing: then the last, which frees histograms soonest."""
-    n, best = state[N_OPEN], state[N_OPEN] - 1
+    nodes, open_nodes, n = table.nodes, table.open, table.state[0].n_open
+    best = n - 1
     if limited:
         best = 0
         for i in range(1, n):
-            if table.floats[table.open[i], GAIN] > table.floats[table.open[best], GAIN]:
+            if nodes[open_nodes[i]].gain > nodes[open_nodes[best]].gain:
                 best = i
-    node = table.open[best]
+    node = open_nodes[best]
     for i in range(best, n - 1):
-        table.open[i] = table.open[i + 1]
-    state[N_OPEN] = n - 1
+        open_nodes[i] = open_nodes[i + 1]
+    table.state[0].n_open = n - 1
     return node
 
 
 @device
-def begin_tree(data, rules, table, pool, state, rows, others):
+def begin_tree(data, rules, table, scratch, rows, others):
     """Make the root, and plan its search."""
-    state[N_NODES], state[N_LEAVES], state[N_OPEN] = 1, 1, 0
-    state[N_FREE] = len(pool.free)
-    for i in range(len(pool.free)):
-        pool.free[i] = i
-    numbers = table.numbers[0]
-    numbers[BEGIN], numbers[END] = 0, len(rows)
-    numbers[OTHER_BEGIN], numbers[OTHER_END] = 0, len(others)
-    numbers[DEPTH], numbers[FEATURE], numbers[LEFT] = 0, -1, -1
+    state, root = table.state[0], table.nodes[0]
+    state.n_nodes, state.n_leaves, state.n_open = 1, 1, 0
+    state.n_free = len(scratch.free)
+    for i in range(len(scratch.free)):
+        scratch.free[i] = i
     words = data.stats.shape[1]
-    whole = pool.ordered[0]
-    whole[:words] = 0
+    sums = scratch.ordered[0]
+    sums[:words] = 0
     for i in range(len(rows)):
         for w in range(words):
-            whole[w] += data.stats[U(rows[U(i)]), U(w)]
-    numbers[G], numbers[H], numbers[ROWS] = sums_in(whole, 0, words, rules.n_bits)
-    table.floats[0, LOW], table.floats[0, HIGH] = -rules.most, rules.most
-    table.floats[0, GAIN] = 0.0
-    table.keys[0] = U(rules.key)
+            sums[w] += data.stats[U(rows[U(i)]), U(w)]
+    g, h, n = sums_in(sums, 0, words, rules.n_bits)
+    begin_node(root, U(rules.key), 0, g, h, n, -rules.most, rules.most)
+    root.begin, root.end, root.other_begin, root.other_end = 0, len(rows), 0, len(others)
     table.groups[0, :] = True
-    state[FIRST] = state[SECOND] = -1
-    pool.units[0], pool.units[1] = rules.g, rules.h
-    slot = take_slot(pool, state)
-    numbers[SLOT] = slot
-    if may_split(numbers, rules):
-        at = slot if slot >= 0 else np.int64(len(pool.hist) - 2)
+    state.first = state.second = -1
+    scratch.units[0], scratch.units[1] = rules.g, rules.h
+    slot = take_slot(state, scratch.free)
+    root.slot = slot
+    if may_split(root, rules):
+        at = slot if slot >= 0 else np.int64(len(scratch.hist) - 2)
         none = np.int64(-1)
-        plan_search(rules, table, pool, state, np.int64(0), at, none, none, 0)
+        plan_search(rules, table, scratch, np.int64(0), at, none, none, 0)
 
 
-@kernel
-def add_values(raw: F64s, rows: I32s, ranges: I64s2, begin: I64, values: F64s):
-    """Add each leaf's value to raw f64[N] at its rows; begin : the column of `ranges` where theirs
-    begin."""
-    for leaf in range(len(values)):
-        for i in range(ranges[leaf, begin], ranges[leaf, begin + 1]):
-            raw[U(rows[U(i)])] += values[leaf]
+@rare
+def write_tree(rules, table, tree, set_words):
+    """Write the tree in the order of nodes.py."""
+    nodes, stack, n_stack, n_nodes, n_leaves, n_words = table.nodes, table.open, 1, 1, 0, 0
+    stack[0] = nodes[0].position = 0
+    while n_stack > 0:
+        n_stack -= 1
+        node = nodes[stack[n_stack]]
+        at = U(node.position)
+        if node.left < 0:
+            tree.nodes[at] = U(LEAF_WORD) + U(n_leaves)
+            sums, places = tree.sums[n_leaves], tree.ranges[n_leaves]
+            sums[0], sums[1], sums[2] = node.g, node.h, node.n
+            places[0], places[1] = node.begin, node.end
+            places[2], places[3] = node.other_begin, node.other_end
+            tree.values[n_leaves] = value_of(node.g, node.h, rules, node.low, node.high)
+            n_leaves += 1
+            continue
+        word = (U(node.feature) << U(FEATURE_SHIFT)) | U(node.bin)
+        word |= U(node.missing_left != 0) << U(MISSING_SHIFT)
+        tree.nodes[at] = word | (U(n_nodes) << U(CHILD_SHIFT))
+        nodes[node.left].position, nodes[node.left + 1].position = n_nodes, n_nodes + 1
+        n_nodes += 2
+        stack[n_stack], stack[n_stack + 1] = node.left + 1, node.left
+        n_stack += 2
+    # sets follow in the order of the nodes
+    inverse = table.open
+    for i in range(n_nodes):
+        inverse[nodes[i].position] = i
+    for at in range(n_nodes):
+        node = nodes[inverse[at]]
+        if node.left >= 0 and node.bin == SET_BIN:
+            for w in range(set_words[node.feature]):
+                tree.sets[n_words] = table.sets[inverse[at], w]
+                n_words += 1
+    table.state[0].n_set_words = n_words
+
+
+@rare
+def do_part(data, rules, table, scratch, rows, others, spare, part):
+    """Do a part of the work."""
+    work, parts = table.state[0].work, table.state[0].n_parts
+    if work == SEARCH:
+        C = len(data.codes)
+        first, last = C * part // parts, C * (part + 1) // parts
+        search_part(data, rules, table, scratch, rows, first, last, part)
+    elif work == DIVIDE:
+        divide_part(data, table, scratch, rows, others, spare, part, parts)
+    else:
+        move_part(table, scratch, rows, others, spare, part, parts)
 
 
 @device
-def threads_for_search(data, pool, state, table):
+def take_part(shared):
+    """A part that nobody has taken, or -1."""
+    ticket = atomics.load(shared, TICKET)
+    if ticket & MASK >= (ticket >> 16) & MASK:
+        return np.int64(-1)
+    ticket = atomics.add(shared, TICKET, 1)
+    part = ticket & MASK
+    return part if part < (ticket >> 16) & MASK else np.int64(-1)
+
+
+@device
+def work_on(work, parts, data, rules, table, scratch, rows, others, spare, shared):
+    """Do a work, with the threads that help."""
+    state = table.state[0]
+    state.work, state.n_parts = work, parts
+    if parts == 1:
+        do_part(data, rules, table, scratch, rows, others, spare, np.int64(0))
+        return
+    number = (atomics.load(shared, TICKET) >> 32) + 1
+    atomics.store(shared, FINISHED, 0)
+    atomics.store(shared, TICKET, (number << 32) | (parts << 16))
+    part = take_part(shared)
+    while part >= 0:
+        do_part(data, rules, table, scratch, rows, others, spare, part)
+        atomics.add(shared, FINISHED, 1)
+        part = take_part(shared)
+
+
+@device
+def all_finished(shared, parts):
+    """Whether all parts are finished; waits a while for them."""
+    if parts == 1:
+        return True
+    for _ in range(PATIENCE):
+        if atomics.load(shared, FINISHED) == parts:
+            return True
+        atomics.pause()
+    return False
+
+
+@device
+def threads_for_search(data, table, scratch, sharing):
     """How many threads share a search: those that get enough to do."""
-    n, sums = np.int64(0), pool.hist.shape[1]
-    if state[FIRST] >= 0:
-        n += table.numbers[state[FIRST], END] - table.numbers[state[FIRST], BEGIN]
-    if state[SECOND] >= 0 and not state[SUBTRACT]:
-        n += table.numbers[state[SECOND], END] - table.numbers[state[SECOND], BEGIN]
-    return max(1, min(state[N_THREADS], (n * len(data.codes) + sums) // state[CELLS_SHARED]))
+    state, n, sums = table.state[0], np.int64(0), scratch.hist.shape[1]
+    if state.first >= 0:
+        n += table.nodes[state.first].end - table.nodes[state.first].begin
+    if state.second >= 0 and not state.subtract:
+        n += table.nodes[state.second].end - table.nodes[state.second].begin
+    return max(1, min(sharing.n_threads, (n * len(data.codes) + sums) // sharing.cells))
 
 
 @device
-def threads_for_rows(state, own):
-    n = own[END] - own[BEGIN] + own[OTHER_END] - own[OTHER_BEGIN]
-    return max(1, min(state[N_THREADS], n // state[ROWS_SHARED]))
+def threads_for_rows(node, sharing):
+    n = node.end - node.begin + node.other_end - node.other_begin
+    return max(1, min(sharing.n_threads, n // sharing.rows))
 
 
 # checked, because threads write each other's arrays
 @kernel(checked={})
 def help_grow(
-    data: BoostColumns, rules: BoostRules, rows: I32s, others: I32s, table: Table, pool: Pool,
-    state: I64s, spare: I32s, shared: I64s,
+    data: records.BoostColumns, rules: records.BoostRules, rows: types.I32s, others: types.I32s,
+    table: records.GrowTable, scratch: records.Scratch, spare: types.I32s, shared: types.I64s,
 ):  # fmt: skip
-    """Help `grow_tree`, until there has been nothing to do for a while."""
-    help_with_parts(data, rules, table, pool, state, rows, others, spare, shared)
+    """Help `grow_tree`: take parts until there has been none for a while."""
+    idle = 0
+    while idle < PATIENCE:
+        part = take_part(shared)
+        if part < 0:
+            atomics.pause()
+            idle += 1
+            continue
+        # the units are those of the round
+        current = records.BoostRules(
+            scratch.units[0], scratch.units[1], rules.n_bits, rules.l2, rules.most, rules.min_rows,
+            rules.max_depth, rules.max_leaves, rules.share, rules.key, rules.signs, rules.groups,
+        )  # fmt: skip
+        do_part(data, current, table, scratch, rows, others, spare, part)
+        atomics.add(shared, FINISHED, 1)
+        idle = 0
 
 
 @kernel(checked={})
 def grow_tree(
-    data: BoostColumns, rules: BoostRules, rows: I32s, others: I32s, set_words: I64s, table: Table,
-    pool: Pool, state: I64s, spare: I32s, tree: Tree, shared: I64s,
+    data: records.BoostColumns, rules: records.BoostRules, rows: types.I32s, others: types.I32s,
+    table: records.GrowTable, scratch: records.Scratch, spare: types.I32s, shared: types.I64s,
+    sharing: records.Sharing, set_words: types.I64s, tree: records.GrownTree,
 ):  # fmt: skip
     """Grow until the tree is done, or for some time another thread has not finished its part;
-    `state[STATUS]` says which.
+    `step` of the state says which.
 
     rows, others : i32, put into the order of the leaves
     spare : i32[the sum of their lengths]
     """
-    step = state[STATUS]
+    state = table.state[0]
+    step = state.step
     if step == BEGUN:
-        begin_tree(data, rules, table, pool, state, rows, others)
+        begin_tree(data, rules, table, scratch, rows, others)
         step = PLANNED
     while step != DONE:
-        if step != PLANNED and not all_finished(shared, state[N_PARTS]):
+        if step != PLANNED and not all_finished(shared, state.n_parts):
             break
         work, parts = np.int64(SEARCH), np.int64(1)
         if step == PLANNED:
             step = SEARCHED
-            if state[FIRST] < 0 and state[SECOND] < 0:
-                state[N_PARTS] = 1
+            if state.first < 0 and state.second < 0:
+                state.n_parts = 1
                 continue
-            parts = threads_for_search(data, pool, state, table)
+            parts = threads_for_search(data, table, scratch, sharing)
         elif step == SEARCHED:
-            finish_search(table, pool, state)
-            if state[N_OPEN] == 0 or state[N_LEAVES] >= rules.max_leaves:
-                write_tree(data, rules, table, state, tree, set_words)
+            finish_search(table, scratch)
+            if state.n_open == 0 or state.n_leaves >= rules.max_leaves:
+                write_tree(rules, table, tree, set_words)
                 step = DONE
                 break
-            state[NODE] = next_node(table, state, rules.max_leaves < len(rows))
+            state.split = next_node(table, rules.max_leaves < len(rows))
             work, step = np.int64(DIVIDE), DIVIDED
-            parts = threads_for_rows(state, table.numbers[state[NODE]])
-        elif step == DIVIDED and state[N_PARTS] > 1:
-            work, parts, step = np.int64(MOVE), state[N_PARTS], MOVED
+            parts = threads_for_rows(table.nodes[state.split], sharing)
+        elif step == DIVIDED and state.n_parts > 1:
+            work, parts, step = np.int64(MOVE), state.n_parts, MOVED
         else:
-            make_children(rules, table, pool, state)
-            state[N_LEAVES] += 1
-            plan_children(rules, table, pool, state, state[NODE])
+            make_children(rules, table, scratch)
+            state.n_leaves += 1
+            plan_children(rules, table, scratch)
             step = PLANNED
             continue
-        work_on(work, parts, data, rules, table, pool, state, rows, others, spare, shared)
-    state[STATUS] = step
+        work_on(work, parts, data, rules, table, scratch, rows, others, spare, shared)
+    state.step = step
+
+
+@kernel
+def add_values(
+    raw: types.F64s, rows: types.I32s, ranges: types.I64s2, begin: types.I64, values: types.F64s
+):
+    """Add each leaf's value to raw f64[N] at its rows; begin : the column of `ranges` where theirs
+    begin."""
+    for leaf in range(len(values)):
+        for i in range(ranges[leaf, begin], ranges[leaf, begin + 1]):
+            raw[U(rows[U(i)])] += values[leaf]

@@ -143,7 +143,7 @@ __device__ __forceinline__ double exact_sum(i64 n, Value value, Places& shared) 
   return ldexp((double)block_sum(sum, shared.sums), -shift);
 }
 
-// As huber_step in boosting/rounds.py, of the residuals less `middle`.
+// The mean of the residuals less `middle`, cut off at delta: as best_step in boosting/losses.py.
 __device__ __forceinline__ double mean_cut_off(const Residuals& all, double middle, double delta,
                                                Places& shared) {
   auto value = [&](i64 i) {

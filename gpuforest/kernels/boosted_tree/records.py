@@ -1,34 +1,16 @@
-"""What grows a tree of boosting, and what has grown."""
+"""The records of boosted trees: what a tree grows from, while it grows, and what has grown."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-import numpy as np
-
-from gpuforest.compiler.types import (
-    F64,
-    I64,
-    U64,
-    Bools2,
-    Codes2,
-    F64s,
-    F64s2,
-    F64s3,
-    I8s,
-    I32s,
-    I64s,
-    I64s2,
-    I64s3,
-    U8s,
-    U64s,
-    U64s2,
-    U64s3,
-)
+from gpuforest.compiler import types
+from gpuforest.compiler.types import F64, I64, U64
 
 MIN_HESSIAN = 1e-3  # the least sum of hessians of either side of a split
 # As in scikit-learn: a category of fewer rows goes right, and the smoothing of its order
 CATEGORY_ROWS = 10.0
+BLOCK = 1024  # rows whose stats are put in order at once, to stay in the first-level cache
 
 
 class BoostRows(NamedTuple):
@@ -41,10 +23,10 @@ class BoostRows(NamedTuple):
     n_codes : int, B; the last code is that of missing values
     """
 
-    codes: Codes2
-    stats: I64s2
-    n_bins: I32s
-    kinds: U8s
+    codes: types.Codes2
+    stats: types.I64s2
+    n_bins: types.I32s
+    kinds: types.U8s
     n_codes: I64
 
 
@@ -60,14 +42,14 @@ class BoostColumns(NamedTuple):
         missing values
     """
 
-    codes: Codes2
-    stats: I64s2
-    kinds: U8s
-    starts: I64s
-    column: I32s
-    first: I32s
-    rest: I32s
-    cells: I64s
+    codes: types.Codes2
+    stats: types.I64s2
+    kinds: types.U8s
+    starts: types.I64s
+    column: types.I32s
+    first: types.I32s
+    rest: types.I32s
+    cells: types.I64s
 
 
 class BoostRules(NamedTuple):
@@ -95,8 +77,8 @@ class BoostRules(NamedTuple):
     max_leaves: I64
     share: F64
     key: U64
-    signs: I8s
-    groups: Bools2
+    signs: types.I8s
+    groups: types.Bools2
 
 
 class GrownTree(NamedTuple):
@@ -110,113 +92,169 @@ class GrownTree(NamedTuple):
         from, and others[ranges[i, 2]:ranges[i, 3]] of the others
     """
 
-    nodes: np.ndarray
-    sets: np.ndarray
-    sums: np.ndarray
-    values: np.ndarray
-    ranges: np.ndarray
+    nodes: types.U64s
+    sets: types.U64s
+    sums: types.I64s2
+    values: types.F64s
+    ranges: types.I64s2
 
 
-# columns of `Table.numbers`: what belongs to a node
-BEGIN, END, OTHER_BEGIN, OTHER_END, DEPTH, SLOT, G, H, ROWS = range(9)
-# and to its best split; FEATURE is -1 if it has none, LEFT is the left child's number or -1
-FEATURE, BIN, MISSING_LEFT, LEFT_G, LEFT_H, LEFT_ROWS, LEFT = range(9, 16)
-NUMBERS = 16
-LOW, HIGH, GAIN = range(3)  # columns of `Table.floats`
+class TreeNode(NamedTuple):
+    """A node while its tree grows, on the CPU and on devices.
+
+    begin, end, other_begin, other_end : positions of its rows and its others
+    slot : the number of its histograms, or -1
+    g, h, n : its sums
+    feature, bin, missing_left, left_g, left_h, left_n : its best split and the sums of the left
+        side; feature is -1 if it has none
+    left : the number of its left child, or -1; the right child is the next one
+    low, high : bounds of what it predicts
+    position : where it lies in the finished tree
+    first_leaf, n_leaves : of the finished tree, the leaves below it; on devices alone
+    """
+
+    begin: I64
+    end: I64
+    other_begin: I64
+    other_end: I64
+    depth: I64
+    slot: I64
+    g: I64
+    h: I64
+    n: I64
+    feature: I64
+    bin: I64
+    missing_left: I64
+    left_g: I64
+    left_h: I64
+    left_n: I64
+    left: I64
+    low: F64
+    high: F64
+    gain: F64
+    key: U64
+    position: I64
+    first_leaf: I64
+    n_leaves: I64
 
 
-class Table(NamedTuple):
-    """The nodes of a tree while it grows, in the order in which they are made.
+class NodeSplit(NamedTuple):
+    """The best split of a node by some features, with the sums of its left side; gain 0: there is
+    none. `feature` is set on the CPU alone: devices have one of these for each feature."""
 
-    numbers : i64[M, NUMBERS]; floats : f64[M, 3]; keys : u64[M]
+    gain: F64
+    bin: I64
+    missing_left: I64
+    g: I64
+    h: I64
+    n: I64
+    feature: I64
+
+
+class GrowState(NamedTuple):
+    """Where the growing of a tree on the CPU stands.
+
+    step : what comes next, see `STEPS` in numba.py
+    n_free : the number of histograms that no node has
+    first, second : the nodes that are searched next, or -1
+    first_slot, second_slot : their histograms
+    subtract : whether the second one's are what the first one's leave of their parent's
+    split : the node whose rows are divided
+    work, n_parts : what threads share, and in how many parts
+    n_set_words : words of all sets of the finished tree
+    """
+
+    step: I64
+    n_nodes: I64
+    n_open: I64
+    n_leaves: I64
+    n_free: I64
+    first: I64
+    first_slot: I64
+    second: I64
+    second_slot: I64
+    subtract: I64
+    split: I64
+    work: I64
+    n_parts: I64
+    n_set_words: I64
+
+
+class GrowTable(NamedTuple):
+    """The nodes of a tree while it grows on the CPU, in the order in which they are made.
+
+    nodes : TreeNode[M]; state : GrowState[1]
     groups : bool[M, n], the interaction groups that hold all features of a node's path
     sets : u64[M, W], the set of a categorical split
     open : i64[M], the nodes that may still be split
     """
 
-    numbers: I64s2
-    floats: F64s2
-    keys: U64s
-    groups: Bools2
-    sets: U64s2
-    open: I64s
+    nodes: Annotated[Any, types.Type(TreeNode, 1)]
+    state: Annotated[Any, types.Type(GrowState, 1)]
+    groups: types.Bools2
+    sets: types.U64s2
+    open: types.I64s
 
 
-class Pool(NamedTuple):
-    """Histograms of open nodes, and scratch of the searches.
+class Scratch(NamedTuple):
+    """Histograms of open nodes, and memory of the searches.
 
     hist : i64[P + 2, cells * words], the last two are scratch
     free : i64[P], the numbers of those that no node has
     tried : bool[3, F], features of the first and of the second node of a search that are tried;
         and those that have a histogram
-    found : i64[parts, 2, 6], the best split of both nodes among a part of the features, as the
-        columns FEATURE .. LEFT_ROWS; gains : f64[parts, 2]; sets : u64[parts, 2, W]
+    splits : NodeSplit[parts, 2], the best split of both nodes among a part of the features, and
+        sets : u64[parts, 2, W]
     ordered : i64[parts, BLOCK * words], stats in the order of a node's rows
     scores : f64[parts, 2, B + 1]; order : i64[parts, 2, B + 1], categories in order
     lefts : i64[2, parts], of each part of a node's rows, and others, how many go left
     units : f64[2], g and h of the tree's rules
     """
 
-    hist: I64s2
-    free: I64s
-    tried: Bools2
-    found: I64s3
-    gains: F64s2
-    sets: U64s3
-    ordered: I64s2
-    scores: F64s3
-    order: I64s3
-    lefts: I64s2
-    units: F64s
+    hist: types.I64s2
+    free: types.I64s
+    tried: types.Bools2
+    splits: Annotated[Any, types.Type(NodeSplit, 2)]
+    sets: types.U64s3
+    ordered: types.I64s2
+    scores: types.F64s3
+    order: types.I64s3
+    lefts: types.I64s2
+    units: types.F64s
 
 
-class Tree(NamedTuple):
-    """What a grown tree is written to, see `GrownTree`."""
+class Sharing(NamedTuple):
+    """How threads share the work on one tree: how many there are, and the cells of histograms, and
+    the rows, for which one more thread is worth the wait."""
 
-    nodes: U64s
-    sets: U64s
-    sums: I64s2
-    values: F64s
-    ranges: I64s2
-
-
-# elements of `state` i64[24]: where growing stands
-STATUS, N_NODES, N_OPEN, N_LEAVES, N_FREE, FIRST, FIRST_SLOT, SECOND, SECOND_SLOT, SUBTRACT = range(
-    10
-)
-N_THREADS, N_PARTS, N_WORDS, NODE, WORK = range(10, 15)
-# the cells of histograms, and the rows, for which one more thread is worth the wait
-CELLS_SHARED, ROWS_SHARED = range(15, 17)
-# steps of growing: what state[STATUS] says comes next
-BEGUN, PLANNED, SEARCHED, DIVIDED, MOVED, DONE = range(6)
-SEARCH, DIVIDE, MOVE = range(3)  # works that threads share
-BLOCK = 1024  # rows whose stats are put in order at once, to stay in the first-level cache
+    n_threads: I64
+    cells: I64
+    rows: I64
 
 
-def new_table(M: int, n_groups: int, W: int) -> Table:
+def new_table(M: int, n_groups: int, W: int) -> GrowTable:
     """A table of M nodes."""
-    return Table(
-        np.empty((M, NUMBERS), np.int64), np.empty((M, 3)), np.empty(M, np.uint64),
-        np.empty((M, n_groups), np.bool_), np.empty((M, W), np.uint64), np.empty(M, np.int64),
-    )  # fmt: skip
+    table: GrowTable = types.allocated(
+        GrowTable, nodes=M, state=1, groups=(M, n_groups), sets=(M, W), open=M
+    )
+    return table
 
 
-def new_pool(P: int, parts: int, data: BoostColumns, B: int, W: int) -> Pool:
-    """A pool of P histograms; B : codes of a feature at the most."""
+def new_scratch(P: int, parts: int, data: BoostColumns, B: int, W: int) -> Scratch:
+    """Memory of P histograms; B : codes of a feature at the most."""
     F, words = len(data.kinds), data.stats.shape[1]
-    return Pool(
-        np.empty((P + 2, int(data.cells[-1]) * words), np.int64), np.arange(P, dtype=np.int64),
-        np.empty((3, F), np.bool_), np.empty((parts, 2, 6), np.int64), np.empty((parts, 2)),
-        np.empty((parts, 2, W), np.uint64), np.empty((parts, BLOCK * words), np.int64),
-        np.empty((parts, 2, B + 1)), np.empty((parts, 2, B + 1), np.int64),
-        np.empty((2, parts), np.int64), np.empty(2),
+    scratch: Scratch = types.allocated(
+        Scratch, hist=(P + 2, int(data.cells[-1]) * words), free=P, tried=(3, F),
+        splits=(parts, 2), sets=(parts, 2, W), ordered=(parts, BLOCK * words),
+        scores=(parts, 2, B + 1), order=(parts, 2, B + 1), lefts=(2, parts), units=2,
     )  # fmt: skip
+    return scratch
 
 
-def new_tree(M: int, W: int) -> Tree:
-    """Room for a tree of M nodes."""
+def new_tree(M: int, W: int) -> GrownTree:
+    """Memory of a tree of at most M nodes."""
     L = (M + 1) // 2
-    return Tree(
-        np.empty(M, np.uint64), np.empty(L * W, np.uint64), np.empty((L, 3), np.int64),
-        np.empty(L), np.empty((L, 4), np.int64),
-    )  # fmt: skip
+    tree: GrownTree = types.allocated(
+        GrownTree, nodes=M, sets=L * W, sums=(L, 3), values=L, ranges=(L, 4)
+    )
+    return tree

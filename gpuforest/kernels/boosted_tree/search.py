@@ -1,30 +1,44 @@
 """The best split of a node of boosting among some features, compiled. The specification is
 numpy.py beside this file."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.set_order import merge_sort
-from gpuforest.kernels.boosted_tree.records import (
-    CATEGORY_ROWS,
-    FIRST,
-    FIRST_SLOT,
-    HIGH,
-    LOW,
-    MIN_HESSIAN,
-    ROWS,
-    SECOND,
-    SECOND_SLOT,
-    SUBTRACT,
-    G,
-    H,
-)
+from gpuforest.kernels.boosted_tree.records import CATEGORY_ROWS, MIN_HESSIAN
 from gpuforest.kernels.boosted_tree.sums import fill, subtract
 from gpuforest.kernels.shared.hashing.numba import U
 
 ONE = U(1)
+
+
+class Whole(NamedTuple):
+    """A node whose splits are compared: its sums, the bounds of its value, and its score."""
+
+    g: Any
+    h: Any
+    n: Any
+    low: Any
+    high: Any
+    score: Any
+
+
+class Histogram(NamedTuple):
+    """A node's sums by the codes of one feature.
+
+    cells : i64[cells * words]; of a numeric feature they are running sums
+    n_bins : the bins, without the one for missing values, which is the last cell
+    words, bits : the words of a cell, and the bits of the last one that count rows
+    """
+
+    cells: Any
+    n_bins: Any
+    words: Any
+    bits: Any
 
 
 @device
@@ -36,16 +50,15 @@ def value_of(g, h, rules, low, high):
 
 
 @device
-def gain_of(g, h, numbers, bounds, whole, rules, sign):
+def gain_of(g, h, whole, rules, sign):
     """The gain of a split with these left sums and enough rows on both sides; 0 if it is not
     allowed. Without a branch."""
-    low, high = bounds[LOW], bounds[HIGH]
     g_left, h_left = np.float64(g) * rules.g, np.float64(h) * rules.h
-    g_right = np.float64(numbers[G] - g) * rules.g
-    h_right = np.float64(numbers[H] - h) * rules.h
-    left = min(max(-g_left / (h_left + rules.l2), low), high)
-    right = min(max(-g_right / (h_right + rules.l2), low), high)
-    gain = (-g_left * left + -g_right * right) - whole
+    g_right = np.float64(whole.g - g) * rules.g
+    h_right = np.float64(whole.h - h) * rules.h
+    left = min(max(-g_left / (h_left + rules.l2), whole.low), whole.high)
+    right = min(max(-g_right / (h_right + rules.l2), whole.low), whole.high)
+    gain = (-g_left * left + -g_right * right) - whole.score
     hessians = (h_left >= MIN_HESSIAN) & (h_right >= MIN_HESSIAN)
     return gain if hessians & (sign * (left - right) <= 0.0) else 0.0
 
@@ -72,11 +85,15 @@ def sums_in(cells, b, words, bits):
 
 
 @device
-def keep(pool, part, which, gain, feature, bin, side, g, h, n):
-    """The best split found so far in a part."""
-    pool.gains[part, which] = gain
-    found = pool.found[part, which]
-    found[0], found[1], found[2], found[3], found[4], found[5] = feature, bin, side, g, h, n
+def sums_of(hist, b):
+    return sums_in(hist.cells, b, hist.words, hist.bits)
+
+
+@device
+def keep(split, gain, feature, bin, missing_left, g, h, n):
+    """Keep the best split so far."""
+    split.gain, split.feature, split.bin, split.missing_left = gain, feature, bin, missing_left
+    split.g, split.h, split.n = g, h, n
 
 
 @device
@@ -95,59 +112,43 @@ def highest_of(scores, first, last):
 
 
 @device
-def best_cut(data, rules, pool, part, which, f, cells, numbers, bounds, whole):
-    """The best split by a numeric feature, whose cells are running sums."""
-    words, bits, n_bins = data.stats.shape[1], rules.n_bits, data.cells[f + 1] - data.cells[f] - 1
-    scores, mask = pool.scores[part, 0], (np.int64(1) << bits) - 1
-    missing = sums_in(cells, n_bins, words, bits)
+def best_cut(rules, hist, whole, f, scores, split):
+    """The best split by a numeric feature."""
+    cells, n_bins, words, bits = hist.cells, hist.n_bins, hist.words, hist.bits
+    mask, missing = (np.int64(1) << bits) - 1, sums_of(hist, n_bins)
     sign = np.float64(rules.signs[f])
     for missing_left in range(2 if missing[2] > 0 else 1):
         g, h, n = missing if missing_left else (np.int64(0), np.int64(0), np.int64(0))
         # cuts with enough rows on both sides
         first = first_with(cells, n_bins, words, mask, rules.min_rows - n)
-        last = first_with(cells, n_bins, words, mask, numbers[ROWS] - rules.min_rows - n + 1)
+        last = first_with(cells, n_bins, words, mask, whole.n - rules.min_rows - n + 1)
         if words == 2:
             for b in range(first, last):
                 scores[U(b)] = gain_of(
-                    cells[U(b * 2)] + g, (cells[U(b * 2 + 1)] >> bits) + h, numbers, bounds, whole,
-                    rules, sign,
-                )  # fmt: skip
+                    cells[U(b * 2)] + g, (cells[U(b * 2 + 1)] >> bits) + h, whole, rules, sign
+                )
         else:
             for b in range(first, last):
                 cell = cells[U(b)]
-                scores[U(b)] = gain_of(
-                    (cell >> bits) + g, (cell & mask) + n, numbers, bounds, whole, rules, sign
-                )
+                scores[U(b)] = gain_of((cell >> bits) + g, (cell & mask) + n, whole, rules, sign)
         highest = highest_of(scores, first, last)
-        if highest > pool.gains[part, which]:
+        if highest > split.gain:
             at = first
             while scores[U(at)] != highest:
                 at += 1
-            left = sums_in(cells, at, words, bits)
+            left = sums_of(hist, at)
             n += left[2]
-            heavier = missing[2] == 0 and 2 * n > numbers[ROWS]
-            keep(
-                pool,
-                part,
-                which,
-                highest,
-                f,
-                at,
-                missing_left | heavier,
-                left[0] + g,
-                left[1] + h,
-                n,
-            )
+            heavier = missing[2] == 0 and 2 * n > whole.n
+            keep(split, highest, f, at, missing_left | heavier, left[0] + g, left[1] + h, n)
 
 
 @rare
-def best_set(data, rules, pool, part, which, f, cells, numbers, bounds, whole):
-    """The best split by a categorical feature."""
-    words, bits, n_bins = data.stats.shape[1], rules.n_bits, data.cells[f + 1] - data.cells[f] - 1
-    missing, order, keys = n_bins, pool.order[part], pool.scores[part]
+def best_set(rules, hist, whole, f, keys, order, split, bitset):
+    """The best split by a categorical feature; keys f64[2, B + 1] and order i64[2, B + 1] are
+    overwritten."""
     m = 0
-    for code in range(n_bins + 1):
-        g, h, n = sums_in(cells, code, words, bits)
+    for code in range(hist.n_bins + 1):
+        g, h, n = sums_of(hist, code)
         if n >= CATEGORY_ROWS:
             order[0, m] = code
             keys[0, m] = (np.float64(g) * rules.g) / (np.float64(h) * rules.h + CATEGORY_ROWS)
@@ -158,26 +159,22 @@ def best_set(data, rules, pool, part, which, f, cells, numbers, bounds, whole):
     for backwards in range(2):
         g, h, n, best = np.int64(0), np.int64(0), np.int64(0), -1
         for i in range((m + 1) // 2):
-            code = order[0, m - 1 - i if backwards else i]
-            sums = sums_in(cells, code, words, bits)
+            sums = sums_of(hist, order[0, m - 1 - i if backwards else i])
             g, h, n = g + sums[0], h + sums[1], n + sums[2]
-            if min(n, numbers[ROWS] - n) < rules.min_rows:
+            if min(n, whole.n - n) < rules.min_rows:
                 continue
-            gain = gain_of(g, h, numbers, bounds, whole, rules, 0.0)
-            if gain > pool.gains[part, which]:
+            gain = gain_of(g, h, whole, rules, 0.0)
+            if gain > split.gain:
                 best = i
-                keep(pool, part, which, gain, f, SET_BIN, False, g, h, n)
+                keep(split, gain, f, SET_BIN, False, g, h, n)
         if best >= 0:
-            write_set(pool, part, which, m, best, backwards, missing, cells, n_bins, numbers,
-                      words, bits)  # fmt: skip
+            write_set(hist, whole, order[0], m, best, backwards, split, bitset)
 
 
 @device
-def write_set(
-    pool, part, which, m, best, backwards, missing, cells, n_bins, numbers, words, bits
-):  # fmt: skip
+def write_set(hist, whole, order, m, best, backwards, split, bitset):
     """Write the set of the first categories in the order, and which side missing values go to."""
-    bitset, order, side = pool.sets[part, which], pool.order[part, 0], False
+    side, missing = False, hist.n_bins
     for w in range(len(bitset)):
         bitset[w] = U(0)
     for i in range(best + 1):
@@ -186,42 +183,48 @@ def write_set(
             side = True
         else:
             bitset[code >> 6] |= ONE << U(code & 63)
-    if sums_in(cells, missing, words, bits)[2] == 0:
-        side = 2 * pool.found[part, which, 5] > numbers[ROWS]
-    if side and sums_in(cells, n_bins - 1, words, bits)[2] == 0:  # of unknown values
-        bitset[(n_bins - 1) >> 6] |= ONE << U((n_bins - 1) & 63)
-    pool.found[part, which, 2] = side
+    if sums_of(hist, missing)[2] == 0:
+        side = 2 * split.n > whole.n
+    unknown = missing - 1  # the code of values that binning has not seen
+    if side and sums_of(hist, unknown)[2] == 0:
+        bitset[unknown >> 6] |= ONE << U(unknown & 63)
+    split.missing_left = side
 
 
 @device
-def best_among(data, rules, table, pool, node, slot, first, last, part, which):
+def best_among(data, rules, scratch, node, slot, first, last, part, which):
     """The best split of a node by the features of the columns first .. last - 1."""
-    numbers, bounds, words = table.numbers[node], table.floats[node], data.stats.shape[1]
-    value = value_of(numbers[G], numbers[H], rules, bounds[LOW], bounds[HIGH])
-    whole = -(np.float64(numbers[G]) * rules.g) * value
-    pool.gains[part, which] = 0.0
-    pool.found[part, which, 0] = -1
+    words, split = data.stats.shape[1], scratch.splits[part, which]
+    value = value_of(node.g, node.h, rules, node.low, node.high)
+    score = -(np.float64(node.g) * rules.g) * value
+    whole = Whole(node.g, node.h, node.n, node.low, node.high, score)
+    split.gain, split.feature = 0.0, -1
     for f in range(data.starts[first], data.starts[last]):
-        if not pool.tried[which, f]:
+        if not scratch.tried[which, f]:
             continue
-        cells = pool.hist[slot, data.cells[f] * words : data.cells[f + 1] * words]
+        begin, end = data.cells[f], data.cells[f + 1]
+        cells = scratch.hist[slot, begin * words : end * words]
+        hist = Histogram(cells, end - begin - 1, words, rules.n_bits)
+        scores, order = scratch.scores[part], scratch.order[part]
         if data.kinds[f] == CATEGORICAL:
-            best_set(data, rules, pool, part, which, f, cells, numbers, bounds, whole)
+            best_set(rules, hist, whole, f, scores, order, split, scratch.sets[part, which])
         else:
-            best_cut(data, rules, pool, part, which, f, cells, numbers, bounds, whole)
+            best_cut(rules, hist, whole, f, scores[0], split)
 
 
 @device
-def search_part(data, rules, table, pool, state, rows, first, last, part):
+def search_part(data, rules, table, scratch, rows, first, last, part):
     """Fill the histograms of the one or two nodes of a search for the columns first .. last - 1,
     and find their best splits among these."""
-    a, b = state[FIRST], state[SECOND]
-    if a >= 0:
-        fill(data, table, pool, rows, a, state[FIRST_SLOT], first, last, part)
-        best_among(data, rules, table, pool, a, state[FIRST_SLOT], first, last, part, 0)
-    if b >= 0:
-        if state[SUBTRACT]:
-            subtract(data, pool, state[SECOND_SLOT], state[FIRST_SLOT], first, last)
+    state = table.state[0]
+    if state.first >= 0:
+        node, slot = table.nodes[state.first], state.first_slot
+        fill(data, scratch, rows, node, slot, first, last, part)
+        best_among(data, rules, scratch, node, slot, first, last, part, 0)
+    if state.second >= 0:
+        node, slot = table.nodes[state.second], state.second_slot
+        if state.subtract:
+            subtract(data, scratch, slot, state.first_slot, first, last)
         else:
-            fill(data, table, pool, rows, b, state[SECOND_SLOT], first, last, part)
-        best_among(data, rules, table, pool, b, state[SECOND_SLOT], first, last, part, 1)
+            fill(data, scratch, rows, node, slot, first, last, part)
+        best_among(data, rules, scratch, node, slot, first, last, part, 1)

@@ -1,63 +1,55 @@
-"""A node of boosting is divided between two children, compiled."""
+"""The rows of a node of boosting are divided between two children, compiled."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuforest.compiler.decorators import device
-from gpuforest.kernels.boosted_tree.records import (
-    BEGIN,
-    BIN,
-    DEPTH,
-    END,
-    FEATURE,
-    GAIN,
-    HIGH,
-    LEFT,
-    LEFT_G,
-    LEFT_H,
-    LEFT_ROWS,
-    LOW,
-    MISSING_LEFT,
-    N_NODES,
-    N_PARTS,
-    NODE,
-    OTHER_BEGIN,
-    OTHER_END,
-    ROWS,
-    SLOT,
-    G,
-    H,
-)
 from gpuforest.kernels.boosted_tree.search import value_of
 from gpuforest.kernels.shared.goes_left.numba import goes_left
 from gpuforest.kernels.shared.hashing.numba import U, hash_at
 from gpuforest.kernels.shared.records import NO_BIN, Split
 
 
-class Place(NamedTuple):
-    """Where a feature's codes lie in a column: see boosting/columns.py."""
+class Sides(NamedTuple):
+    """Which rows go left: by the codes of a feature, which lie in a column, see
+    boosting/columns.py."""
 
     column: Any
     first: Any
     n: Any
     rest: Any
+    split: Any
+    missing: Any
+    set: Any
 
 
 @device
-def code_of(place, r):
-    """A row's code of a feature."""
-    k = np.int64(place.column[U(r)]) - place.first
-    return k + (k >= place.rest) if U(k) < U(place.n) else place.rest
+def sides_of(data, node, bitset):
+    """The sides of a node's split."""
+    f = node.feature
+    missing, rest = data.cells[f + 1] - data.cells[f] - 1, np.int64(data.rest[f])
+    n = missing + (rest > missing)  # without the code `rest`, or all if the column is its own
+    split = Split(0.0, f, node.bin, node.missing_left != 0, NO_BIN)
+    column = data.codes[data.column[f]]
+    return Sides(column, np.int64(data.first[f]), n, rest, split, missing, bitset)
 
 
 @device
-def divide(place, rows, spare, begin, end, split, missing, words):
+def is_left(sides, r):
+    """Whether a row goes left."""
+    k = np.int64(sides.column[U(r)]) - sides.first
+    code = k + (k >= sides.rest) if U(k) < U(sides.n) else sides.rest
+    return goes_left(code, sides.split, sides.missing, sides.set, 0)
+
+
+@device
+def divide(sides, rows, spare, begin, end):
     """Put the rows that go left first; returns their number. Both sides keep their order."""
     left, right = begin, np.int64(0)
     for i in range(begin, end):
         r = rows[U(i)]
-        goes = goes_left(code_of(place, r), split, missing, words, 0)
+        goes = is_left(sides, r)
         rows[U(left)], spare[U(right)] = r, r
         left += goes
         right += not goes
@@ -74,12 +66,14 @@ def part_of(begin, end, part, parts):
 
 
 @device
-def spread(place, rows, spare, shift, begin, end, split, missing, words):
-    """Copy rows to `spare`: those that go left first, from the last on those that go right."""
+def spread(sides, rows, spare, shift, begin, end, part, parts):
+    """Copy a part of the rows to `spare`: those that go left first, from the last on those that go
+    right. Returns how many go left."""
+    begin, end = part_of(begin, end, part, parts)
     left, right = begin + shift, end - 1 + shift
     for i in range(begin, end):
         r = rows[U(i)]
-        goes = goes_left(code_of(place, r), split, missing, words, 0)
+        goes = is_left(sides, r)
         spare[U(left)] = spare[U(right)] = r
         left += goes
         right -= not goes
@@ -103,86 +97,69 @@ def gather(rows, spare, shift, begin, end, part, parts, lefts):
 
 
 @device
-def divide_part(data, table, pool, state, rows, others, spare, part, parts):
+def divide_part(data, table, scratch, rows, others, spare, part, parts):
     """Divide a part of a node's rows; if it is the only one, `rows` is in order at once."""
-    own, words = table.numbers[state[NODE]], table.sets[state[NODE]]
-    f = own[FEATURE]
-    missing, first, rest = data.cells[f + 1] - data.cells[f] - 1, data.first[f], data.rest[f]
-    n = missing + (rest > missing)  # without the code `rest`, or all if the column is its own
-    place = Place(data.codes[data.column[f]], np.int64(first), n, np.int64(rest))
-    split = Split(0.0, f, own[BIN], own[MISSING_LEFT] != 0, NO_BIN)
-    lefts = pool.lefts
+    at = table.state[0].split
+    node, lefts = table.nodes[at], scratch.lefts
+    sides = sides_of(data, node, table.sets[at])
     if parts == 1:
-        lefts[0, 0] = divide(place, rows, spare, own[BEGIN], own[END], split, missing, words)
-        lefts[1, 0] = divide(
-            place, others, spare, own[OTHER_BEGIN], own[OTHER_END], split, missing, words
-        )
+        lefts[0, 0] = divide(sides, rows, spare, node.begin, node.end)
+        lefts[1, 0] = divide(sides, others, spare, node.other_begin, node.other_end)
         return
-    first, last = part_of(own[BEGIN], own[END], part, parts)
-    lefts[0, part] = spread(place, rows, spare, 0, first, last, split, missing, words)
-    first, last = part_of(own[OTHER_BEGIN], own[OTHER_END], part, parts)
-    lefts[1, part] = spread(
-        place, others, spare, len(rows), first, last, split, missing, words
-    )  # fmt: skip
+    lefts[0, part] = spread(sides, rows, spare, 0, node.begin, node.end, part, parts)
+    begin, end = node.other_begin, node.other_end
+    lefts[1, part] = spread(sides, others, spare, len(rows), begin, end, part, parts)
 
 
 @device
-def move_part(table, pool, state, rows, others, spare, part, parts):
+def move_part(table, scratch, rows, others, spare, part, parts):
     """Put a part of a node's rows in order."""
-    own, lefts = table.numbers[state[NODE]], pool.lefts
-    gather(rows, spare, 0, own[BEGIN], own[END], part, parts, lefts[0])
-    gather(
-        others, spare, len(rows), own[OTHER_BEGIN], own[OTHER_END], part, parts, lefts[1]
-    )  # fmt: skip
+    node, lefts = table.nodes[table.state[0].split], scratch.lefts
+    gather(rows, spare, 0, node.begin, node.end, part, parts, lefts[0])
+    begin, end = node.other_begin, node.other_end
+    gather(others, spare, len(rows), begin, end, part, parts, lefts[1])
 
 
 @device
-def make_child(table, state, parent, side, begin, end, other_begin, other_end, g, h, n, low, high):
-    """A child of a node."""
-    node = state[N_NODES]
-    state[N_NODES] += 1
-    numbers, floats = table.numbers[node], table.floats[node]
-    numbers[BEGIN], numbers[END] = begin, end
-    numbers[OTHER_BEGIN], numbers[OTHER_END] = other_begin, other_end
-    numbers[DEPTH], numbers[SLOT] = table.numbers[parent, DEPTH] + 1, -1
-    numbers[G], numbers[H], numbers[ROWS] = g, h, n
-    numbers[FEATURE] = numbers[LEFT] = -1
-    floats[LOW], floats[HIGH], floats[GAIN] = low, high, 0.0
-    table.keys[node] = hash_at(table.keys[parent], side)
-
-
-@device
-def bounds_below(own, floats, rules):
+def bounds_below(node, rules, sign):
     """The bounds of the left and the right child of a split."""
-    low, high = floats[LOW], floats[HIGH]
-    sign = rules.signs[own[FEATURE]]
+    low, high = node.low, node.high
     if sign == 0:
         return low, high, low, high
-    left = value_of(own[LEFT_G], own[LEFT_H], rules, low, high)
-    right = value_of(own[G] - own[LEFT_G], own[H] - own[LEFT_H], rules, low, high)
+    left = value_of(node.left_g, node.left_h, rules, low, high)
+    right = value_of(node.g - node.left_g, node.h - node.left_h, rules, low, high)
     middle = (left + right) * 0.5
     return (low, middle, middle, high) if sign > 0 else (middle, high, low, middle)
 
 
 @device
-def make_children(rules, table, pool, state):
+def begin_node(node, key, depth, g, h, n, low, high):
+    """A node of which nothing but its sums, bounds and depth is known."""
+    node.key, node.depth, node.low, node.high = key, depth, low, high
+    node.g, node.h, node.n = g, h, n
+    node.slot = node.feature = node.left = -1
+    node.gain = 0.0
+
+
+@device
+def make_children(rules, table, scratch):
     """Make the two children of the node whose rows are divided."""
-    node = state[NODE]
-    own, f = table.numbers[node], table.numbers[node, FEATURE]
-    middle, other = own[BEGIN], own[OTHER_BEGIN]
-    for p in range(state[N_PARTS]):
-        middle += pool.lefts[0, p]
-        other += pool.lefts[1, p]
-    own[LEFT] = left = state[N_NODES]
-    a, b, c, d = bounds_below(own, table.floats[node], rules)
-    make_child(
-        table, state, node, 0, own[BEGIN], middle, own[OTHER_BEGIN], other, own[LEFT_G],
-        own[LEFT_H], own[LEFT_ROWS], a, b,
-    )  # fmt: skip
-    make_child(
-        table, state, node, 1, middle, own[END], other, own[OTHER_END], own[G] - own[LEFT_G],
-        own[H] - own[LEFT_H], own[ROWS] - own[LEFT_ROWS], c, d,
-    )  # fmt: skip
+    state, nodes = table.state[0], table.nodes
+    at, left = state.split, state.n_nodes
+    node, one, two = nodes[at], nodes[left], nodes[left + 1]
+    node.left = left
+    state.n_nodes += 2
+    middle, other = node.begin, node.other_begin
+    for p in range(state.n_parts):
+        middle += scratch.lefts[0, p]
+        other += scratch.lefts[1, p]
+    low, high, other_low, other_high = bounds_below(node, rules, rules.signs[node.feature])
+    depth, g, h, n = node.depth + 1, node.left_g, node.left_h, node.left_n
+    begin_node(one, hash_at(node.key, 0), depth, g, h, n, low, high)
+    g, h, n = node.g - g, node.h - h, node.n - n
+    begin_node(two, hash_at(node.key, 1), depth, g, h, n, other_low, other_high)
+    one.begin, one.end, one.other_begin, one.other_end = node.begin, middle, node.other_begin, other
+    two.begin, two.end, two.other_begin, two.other_end = middle, node.end, other, node.other_end
     for j in range(len(rules.groups)):
-        inside = table.groups[node, j] & rules.groups[j, f]
+        inside = table.groups[at, j] & rules.groups[j, node.feature]
         table.groups[left, j] = table.groups[left + 1, j] = inside

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
+from gpuforest.kernels.boosted_tree.records import NodeSplit, TreeNode
 from gpuforest.kernels.shared.structs import (
     F64,
     I64,
@@ -15,7 +16,6 @@ from gpuforest.kernels.shared.structs import (
     Bools,
     BoolsOut,
     F64s,
-    F64sOut,
     I32s,
     I32sOut,
     I64s,
@@ -33,7 +33,7 @@ SplitsOut = Annotated[Array, "NodeSplit*"]
 
 class LossOf(NamedTuple):
     """A loss, see `LossNumbers`, and K raw predictions f64[K, N] of N rows. `weight` None: all
-    weights are one. delta f64[1], of "huber" alone."""
+    weights are one. delta f64[1], of a loss that clips residuals; else None."""
 
     y: F64s
     weight: F64s
@@ -58,35 +58,6 @@ class Largest(NamedTuple):
     h_bits: I64
     one: I64
     keep: I64
-
-
-class TreeNode(NamedTuple):
-    """A node: the positions of its rows and its others; -1 for no histogram, no split (feature)
-    or no children (left); bounds of its value; and where it will lie in the finished tree."""
-
-    begin: I64
-    end: I64
-    other_begin: I64
-    other_end: I64
-    depth: I64
-    slot: I64
-    g: I64
-    h: I64
-    n: I64
-    feature: I64
-    bin: I64
-    missing_left: I64
-    left_g: I64
-    left_h: I64
-    left_n: I64
-    left: I64
-    low: F64
-    high: F64
-    gain: F64
-    key: U64
-    position: I64
-    first_leaf: I64
-    n_leaves: I64
 
 
 class TreeState(NamedTuple):
@@ -115,17 +86,6 @@ class TreeState(NamedTuple):
     sum_first: I64
     sum_last: I64
     key: U64
-
-
-class NodeSplit(NamedTuple):
-    """The best split of a node by one feature, gain 0: there is none; sums of the left side."""
-
-    gain: F64
-    bin: I64
-    missing_left: I64
-    g: I64
-    h: I64
-    n: I64
 
 
 class TreeRows(NamedTuple):
@@ -159,7 +119,7 @@ class HistPool(NamedTuple):
     """Histograms i64[K, P + 2, F, B, WORDS], of which the last two are scratch, and the numbers
     of those that no node has, free i64[K, P].
 
-    tried : bool[K, 3, F], as in records.Pool
+    tried : bool[K, 3, F], as in records.Scratch
     splits, sets : [K, 2, F] and u64[K, 2, F, W], the best splits of the first and second node
     """
 
@@ -200,23 +160,10 @@ class TreesOut(NamedTuple):
     M: I64
 
 
-class DeltaSteps(NamedTuple):
-    """The sizes of the residuals of R rows, f64[R], and their weights; what is known of all of
-    them, i64[8, 256] and u64[24]; and the steps of a launch. See delta.cuh."""
-
-    rest: F64sOut
-    weights: F64sOut
-    cells: I64sOut
-    words: U64sOut
-    R: I64
-    step: I64
-    last: I64
-
-
 ALL = {
     record.__name__: record
     for record in (
         LossOf, Largest, TreeNode, TreeState, NodeSplit, TreeRows, TreeTable, HistPool, TreeRules,
-        TreesOut, DeltaSteps,
+        TreesOut,
     )
 }  # fmt: skip

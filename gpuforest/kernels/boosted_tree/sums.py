@@ -10,7 +10,7 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device
 from gpuforest.compiler.pairs import add_pair
-from gpuforest.kernels.boosted_tree.records import BEGIN, BLOCK, END
+from gpuforest.kernels.boosted_tree.records import BLOCK
 from gpuforest.kernels.shared.hashing.numba import U
 
 ONE = U(1)
@@ -75,10 +75,10 @@ def add_up(cells, n_bins, words):
 @device
 def is_wanted(data, wanted, c):
     """Whether any feature of a column has a histogram."""
-    found = False
+    any_wanted = False
     for f in range(data.starts[c], data.starts[c + 1]):
-        found |= wanted[f]
-    return found
+        any_wanted |= wanted[f]
+    return any_wanted
 
 
 @device
@@ -110,12 +110,12 @@ def take_apart(data, cells, c, words):
 
 
 @device
-def fill(data, table, pool, rows, node, slot, first, last, part):
+def fill(data, scratch, rows, node, slot, first, last, part):
     """Fill the histograms of a node for the columns first .. last - 1, by so few rows at a time
     that their stats stay in the first-level cache for all columns."""
-    begin, end = table.numbers[node, BEGIN], table.numbers[node, END]
-    ordered, words, wanted = pool.ordered[part], data.stats.shape[1], pool.tried[2]
-    hist = pool.hist[slot]
+    begin, end = node.begin, node.end
+    ordered, words, wanted = scratch.ordered[part], data.stats.shape[1], scratch.tried[2]
+    hist = scratch.hist[slot]
     for c in range(first, last):
         if is_wanted(data, wanted, c):
             a, b = ends_of(data, c)
@@ -150,11 +150,11 @@ def fill(data, table, pool, rows, node, slot, first, last, part):
 
 
 @device
-def subtract(data, pool, slot, other, first, last):
+def subtract(data, scratch, slot, other, first, last):
     """Subtract one node's histograms from another's, which becomes its sibling's."""
     for c in range(first, last):
-        if is_wanted(data, pool.tried[2], c):
+        if is_wanted(data, scratch.tried[2], c):
             a, b = ends_of(data, c)
-            left, right = pool.hist[slot, a:b], pool.hist[other, a:b]
+            left, right = scratch.hist[slot, a:b], scratch.hist[other, a:b]
             for i in range(b - a):
                 left[U(i)] -= right[U(i)]

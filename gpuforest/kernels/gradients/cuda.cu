@@ -126,7 +126,7 @@ __device__ __forceinline__ void write_stats(Derivatives d, const double* scale, 
 extern "C" __global__ void __launch_bounds__(THREADS)
 gradients(LossOf loss, const double* scale, i64 bits, i64 words, i64* stats) {
   for (i64 r = thread_number(); r < loss.N; r += thread_count()) {
-    if (loss.number <= BINARY) {
+    if (loss.number != MULTICLASS) {
       write_stats(weighted(loss, r, one_class(loss, r)), scale, bits, words, stats + r * words);
       continue;
     }

@@ -7,7 +7,7 @@ import numpy as np
 from gpuforest.common import elementary
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, F64s, F64s2, I32s, I64s2, I64s3
-from gpuforest.kernels.gradients.records import (
+from gpuforest.kernels.gradients.numpy import (
     ABSOLUTE,
     BINARY,
     COUNTS,
@@ -128,7 +128,7 @@ def largest(
     loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, out: F64s, begin: I64, end: I64,
     scratch: F64s2,
 ):  # fmt: skip
-    """As numpy.py's, of the rows begin .. end - 1; scratch f64[3 + K, BLOCK]."""
+    """As numpy.py's, of the rows begin .. end - 1, to out f64[2]; scratch f64[3 + K, BLOCK]."""
     most, most_h = 0.0, 0.0
     for first in range(begin, end, BLOCK):
         n = min(BLOCK, end - first)

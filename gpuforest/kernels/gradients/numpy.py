@@ -18,34 +18,50 @@ their rows are so much smaller than the largest that few digits of them are in t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpuforest.common.elementary import exp, expit
-from gpuforest.kernels.gradients.records import (
-    ABSOLUTE,
-    BINARY,
-    COUNTS,
-    GAMMA,
-    HUBER,
-    QUANTILE,
-    REST_BITS,
-    SQUARED,
-    LossNumbers,
-    Units,
-)
+from gpuforest.compiler import types
+
+# the numbers of the losses, see boosting/losses.py; those after BINARY have several gradients a row
+SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, BINARY, MULTICLASS = range(8)
+
+MOST_STEP, MOST_GRADIENT = 1e304, 1e307  # beyond these a fit diverges; sums of some stay finite
+REST_BITS = 62  # of sums of what rounding leaves of gradients
+
+
+class LossNumbers(NamedTuple):
+    """A loss as kernels take it.
+
+    number : int, one of the above
+    quantile : float, of the loss "quantile"
+    delta : float, the largest residual that is not clipped, of a loss that clips them
+    """
+
+    number: types.I64
+    quantile: types.F64
+    delta: types.F64
+
+
+class Units(NamedTuple):
+    """How numbers become integers.
+
+    g, h : float, powers of two by which gradients and hessians are multiplied
+    n_bits : int, the bits of a word that count rows
+    """
+
+    g: types.F64
+    h: types.F64
+    n_bits: types.I64
 
 
 def derivatives(
     loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gradients and hessians f64[K, N].
-
-    Parameters
-    ----------
-    y : f64[N], numbers or class codes
-    raw : f64[K, N]
-    weight : f64[N], or f64[0]: all weights are one
-    """
+    """Gradients and hessians f64[K, N]; y f64[N] holds numbers or class codes, raw is f64[K, N],
+    weight f64[N], or f64[0]: all weights are one."""
     number, one = loss.number, np.ones_like(raw)
     if number == SQUARED:
         g, h = raw - y, one
@@ -75,10 +91,11 @@ def derivatives(
 
 
 def largest(
-    loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: np.ndarray, out: np.ndarray
-) -> None:
-    """Write the largest size of a gradient, and of a hessian, to out f64[2]."""
-    out[:] = [np.abs(a).max(initial=0.0) for a in derivatives(loss, y, raw, weight)]
+    loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: np.ndarray
+) -> tuple[float, float]:
+    """The largest size of a gradient, and of a hessian."""
+    g, h = (float(np.abs(a).max(initial=0.0)) for a in derivatives(loss, y, raw, weight))
+    return g, h
 
 
 def gradients(
@@ -91,9 +108,8 @@ def gradients(
 ) -> None:
     """Fill `stats` i64[K, N, 1 or 2]."""
     g, h = derivatives(loss, y, raw, weight)
-    one_word = stats.shape[2] == 1
     whole = np.floor(g * units.g + 0.5).astype(np.int64)
-    if one_word:
+    if stats.shape[2] == 1:
         stats[:, :, 0] = (whole << units.n_bits) + 1
         return
     stats[:, :, 0] = whole

@@ -141,13 +141,13 @@ def take_codes(column, slot, order, code):
 
 
 @device
-def best_cut(column, feature, slot, order, rules, work, hist, is_filled):
+def best_cut(column, feature, slot, order, criterion, limits, work, hist, is_filled):
     """The best cut of one feature in one node: whether it varies, and the Split.
 
     column : the feature's codes in the block
     hist : scratch, unless it is filled
     """
-    limits, own, criterion = by_rows(rules), order.own, rules.criterion
+    own = order.own
     if is_filled or fills(slot, feature):
         histogram_of(column, feature, slot, order, hist, is_filled)
         return best_of_bins(hist, feature, slot, criterion, limits, work.scan)
@@ -282,7 +282,7 @@ def ends_of(code, n, missing):
 
 
 @device
-def random_cut(column, feature, slot, order, rules, work):
+def random_cut(column, feature, slot, order, criterion, limits, work):
     """As best_cut, for the one cut that is drawn."""
     f, missing, left, code = feature.number, feature.missing, work.scan.left, work.code
     for i in range(slot.n_rows):
@@ -293,9 +293,9 @@ def random_cut(column, feature, slot, order, rules, work):
     cut, side = draw_cut(slot.key, f, lowest, highest, feature.bins)
     side &= some_missing
     drawn = Split(-np.inf, f, cut, side, NO_BIN)
-    rows_left = sum_left(code, order.own, slot, drawn, missing, rules.min_rows > 1, left)
+    rows_left = sum_left(code, order.own, slot, drawn, missing, limits.min_rows > 1, left)
     n_left = weight_of(left, feature.is_classes)
     sums_left = Bin(n_left, left[len(left) - 1], rows_left)
-    score = score_parts(left, n_left, rows_left, slot, rules.criterion, by_rows(rules))
+    score = score_parts(left, n_left, rows_left, slot, criterion, limits)
     heavier = n_left > slot.weight - n_left
     return True, Split(score, f, cut, side if some_missing else heavier, sums_left)

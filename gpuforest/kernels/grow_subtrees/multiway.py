@@ -1,5 +1,4 @@
-"""Grow subtrees with multiway splits, as numba.py beside this file, but a categorical feature has
-a branch for each category. The trees are the same as those of gpuforest/multiway.py.
+"""Grow trees with multiway splits: a categorical feature has a branch for each category.
 
     rows of a node, sorted by category        a a a b c c
     its chain of splits                       {a}? -- yes: rows 0 to 2; no: {b}? -- yes: ...
@@ -15,9 +14,9 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel, rare
-from gpuforest.compiler.types import Bool, Bools, F64s, I64s, I64s2, U64s
+from gpuforest.compiler.types import Bool, Bools, F64s, F64s2, I64s, I64s2, U64s
 from gpuforest.engine.nodes import SET_BIN
-from gpuforest.kernels.best_split.limits import feature_of, weight_of
+from gpuforest.kernels.best_split.limits import feature_of, limits_of, weight_of
 from gpuforest.kernels.grow_subtrees.branches import Branches, link_set, sort_rows
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,
@@ -59,13 +58,15 @@ class Tried(NamedTuple):
 
 
 class OpenLinks(NamedTuple):
-    """A stack of nodes and links: numbers i64[..., 8] and keys u64[...], see `push`."""
+    """A stack of nodes and links: numbers i64[..., 8], keys u64[...] and the bounds of values
+    f64[..., 2], see `push`."""
 
     numbers: I64s2
     keys: U64s
+    bounds: F64s2
 
 
-class Chains(NamedTuple):
+class MultiwayScratch(NamedTuple):
     """The scratch of multiway splits besides `Scratch`."""
 
     branches: Branches
@@ -82,6 +83,7 @@ class Open(NamedTuple):
     first, feature : int, a link's first branch and the feature of its chain; a node's are -1
     top : int, where the branches of the chains above it end
     key : u64, random key
+    least, greatest : float, bounds of the means of both sides of a split
     """
 
     low: Any
@@ -93,12 +95,16 @@ class Open(NamedTuple):
     feature: Any
     top: Any
     key: Any
+    least: Any
+    greatest: Any
 
 
-def chain_arrays(most: int, n_features: int) -> Chains:
+def multiway_scratch(most: int, n_features: int) -> MultiwayScratch:
     """Scratch for nodes of at most `most` rows."""
     branches = (np.empty(most + n_features + 2, np.int64) for _ in range(3))
-    stack = OpenLinks(np.empty((most + 2, 8), np.int64), np.empty(most + 2, np.uint64))
+    stack = OpenLinks(
+        np.empty((most + 2, 8), np.int64), np.empty(most + 2, np.uint64), np.empty((most + 2, 2))
+    )
     tried = Tried(
         np.empty(n_features),
         np.empty(n_features),
@@ -106,7 +112,7 @@ def chain_arrays(most: int, n_features: int) -> Chains:
         np.empty(n_features, np.int64),
         np.empty(n_features, np.bool_),
     )
-    return Chains(Branches(*branches), stack, tried)
+    return MultiwayScratch(Branches(*branches), stack, tried)
 
 
 @device
@@ -116,14 +122,17 @@ def push(stack, n_stack, node):
     n[0], n[1], n[2], n[3] = node.low, node.high, node.depth, node.number
     n[4], n[5], n[6], n[7] = node.n_trail, node.first, node.feature, node.top
     stack.keys[n_stack] = node.key
+    stack.bounds[n_stack, 0], stack.bounds[n_stack, 1] = node.least, node.greatest
     return n_stack + 1
 
 
 @device
 def pop(stack, at):
     """The node or link at this position of the stack."""
-    n = stack.numbers[at]
-    return Open(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], stack.keys[at])
+    n, bounds = stack.numbers[at], stack.bounds[at]
+    return Open(
+        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], stack.keys[at], bounds[0], bounds[1]
+    )
 
 
 @device
@@ -135,7 +144,7 @@ def all_branches(m, feature, rules, categories):
     for i in range(m):
         at = i * width
         n = weight_of(some[at : at + C], feature.is_classes)
-        if rules.min_rows > 1 and some[at + C] < rules.min_rows:
+        if n < rules.min_weight or (rules.min_rows > 1 and some[at + C] < rules.min_rows):
             return -np.inf, 0.0
         score += node_score(rules.criterion, some[at : at + C], n, C)
         parts += xlogx(n)
@@ -176,10 +185,13 @@ def most_worthy(m, tried, whole, gain_ratio):
 def numeric_cut(feature, column, slot, rules, scratch, random):
     """As best_cut or random_cut, and the cut's split information if the rules need it."""
     order, work, left, spread = scratch.order, scratch.work, scratch.left_sums, 0.0
+    limits, criterion = limits_of(rules, slot, feature.number), rules.criterion
     if random is None:
-        varies, split = best_cut(column, feature, slot, order, rules, work, work.hists[0], False)
+        varies, split = best_cut(
+            column, feature, slot, order, criterion, limits, work, work.hists[0], False
+        )
     else:
-        varies, split = random_cut(column, feature, slot, order, rules, work)
+        varies, split = random_cut(column, feature, slot, order, criterion, limits, work)
     if rules.gain_ratio and split.score > -np.inf:
         left_totals(column, order, slot, split, feature.missing, None, left)
         spread = cut_spread(weight_of(left, feature.is_classes), slot.weight)
@@ -241,13 +253,31 @@ def push_sides(stack, n_stack, node, middle, n_nodes, n_trail, first, feature, t
     none = np.int64(-1)
     right = Open(
         middle, node.high, node.depth, n_nodes - 1, n_trail, first, feature, top,
-        hash_at(node.key, 1),
+        hash_at(node.key, 1), node.least, node.greatest,
     )  # fmt: skip
     n_stack = push(stack, n_stack, right)
     left = Open(
-        node.low, middle, node.depth, n_nodes - 2, n_trail, none, none, top, hash_at(node.key, 0)
-    )
+        node.low, middle, node.depth, n_nodes - 2, n_trail, none, none, top, hash_at(node.key, 0),
+        node.least, node.greatest,
+    )  # fmt: skip
     return push(stack, n_stack, left)
+
+
+@device
+def bound_sides(stack, n_stack, sign, slot, own, middle, left):
+    """Bound the values of the two nodes that were pushed last by the middle of their means, where
+    predictions must rise or fall with the feature that splits them: its sign is 1 or -1.
+
+    middle : where the right side's rows begin; left : i64[2], scratch for the left side's sums
+    """
+    if sign != 0:
+        node_totals(own, slot.begin, middle, left)
+        weight = weight_of(left, has_labels(own))
+        mean = np.float64(left[1]) / np.float64(weight)
+        other = np.float64(slot.sums[1] - left[1]) / np.float64(slot.weight - weight)
+        value = (mean + other) * 0.5
+        stack.bounds[n_stack - 1, 1 if sign > 0 else 0] = value
+        stack.bounds[n_stack - 2, 0 if sign > 0 else 1] = value
 
 
 @device
@@ -264,7 +294,7 @@ def slot_of(node, own, sums):
     """The record of a node that the split search takes; its channel sums are put into `sums`."""
     node_totals(own, node.low, node.high, sums)
     weight, n_rows = weight_of(sums, has_labels(own)), node.high - node.low
-    return Slot(node.number, node.low, n_rows, weight, node.key, sums, -np.inf, np.inf)
+    return Slot(node.number, node.low, n_rows, weight, node.key, sums, node.least, node.greatest)
 
 
 @device
@@ -272,7 +302,7 @@ def below(node, first, feature, top):
     """The record for the nodes below a split node, or for the first link of its chain."""
     return Open(
         node.low, node.high, node.depth + 1, node.number, node.n_trail, first, feature, top,
-        node.key,
+        node.key, node.least, node.greatest,
     )  # fmt: skip
 
 
@@ -311,6 +341,10 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
                 n_stack = push_sides(
                     stack, n_stack, node, middle, grown.n_nodes, n_trail, none, none, node.top
                 )
+                if len(rules.signs):
+                    bound_sides(
+                        stack, n_stack, rules.signs[f], slot, order.own, middle, scratch.left_sums
+                    )
                 continue
             # 5. or the rows of all branches
             first, feature = node.top, feature_of(f, data, rules, data.n_channels)
@@ -330,18 +364,21 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
 @kernel
 def grow_multiway(
     data: Data, slots: Slots, rules: RuleNumbers, scratch: Scratch, offsets: I64s, written: I64s,
-    random: Bool | None, sets: Sets, chains: Chains,
+    random: Bool | None, sets: Sets, chains: MultiwayScratch,
 ):  # fmt: skip
-    """As grow_subtrees in numba.py; some features are categorical.
+    """As grow_subtrees in numba.py, from the slots of roots.
 
-    chains : see `chain_arrays`
+    chains : see `multiway_scratch`
     """
     scratch.pure[:] = -1
     zero, none = np.int64(0), np.int64(-1)
     grown = Grown(zero, zero, zero)
     for d in range(len(slots.begin)):
         n, depth = load_rows(data, slots, d, scratch.order), np.int64(slots.depth[d])
-        root = Open(zero, n, depth, grown.n_nodes, zero, none, none, zero, slots.key[d])
+        least, greatest = -np.inf, np.inf
+        root = Open(
+            zero, n, depth, grown.n_nodes, zero, none, none, zero, slots.key[d], least, greatest
+        )
         allow(scratch.known, slots, d)
         grown = grow_block(data, root, rules, scratch, chains, random, sets, grown)
         offsets[d + 1] = grown.n_nodes

@@ -19,7 +19,7 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import Bool, I64s
-from gpuforest.kernels.best_split.limits import feature_of, weight_of
+from gpuforest.kernels.best_split.limits import by_rows, feature_of, weight_of
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,
     clear,
@@ -145,11 +145,12 @@ def look_at(column, feature, hist, is_filled, slot, rules, scratch, best, random
         return set_of_rows(
             column, feature, slot, rules, scratch, hist, is_filled, best, random, sets
         )
+    limits, order = by_rows(rules), scratch.order
     if random is None:
         return best_cut(
-            column, feature, slot, scratch.order, rules, scratch.work, hist, is_filled
-        )  # fmt: skip
-    return random_cut(column, feature, slot, scratch.order, rules, scratch.work)
+            column, feature, slot, order, rules.criterion, limits, scratch.work, hist, is_filled
+        )
+    return random_cut(column, feature, slot, order, rules.criterion, limits, scratch.work)
 
 
 @device

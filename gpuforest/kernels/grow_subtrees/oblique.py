@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpuforest.combinations import ALL_LEFT as EVERY
-from gpuforest.combinations import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device
 from gpuforest.compiler.types import I64, Bools, Codes2, I32s, I32s2, I64s2, U64s
 from gpuforest.engine.nodes import OBLIQUE_BIN
-from gpuforest.kernels.best_split.limits import feature_of
+from gpuforest.kernels.best_split.limits import by_rows, feature_of
 from gpuforest.kernels.grow_subtrees.cuts import best_cut, random_cut, set_of_rows
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
 from gpuforest.kernels.grow_subtrees.writing import CHILD, FEATURE, MISSING
 from gpuforest.kernels.project.numba import HOLE, add_up, steps_of
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U1, U32, U, hash_at, order_of, permute
 from gpuforest.kernels.shared.records import NO_SPLIT, Data, Feature, Slot, Split
+from gpuforest.splits.oblique.terms import ALL_LEFT as EVERY
+from gpuforest.splits.oblique.terms import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO
 
 if TYPE_CHECKING:
-    from gpuforest.combinations import Combining
+    from gpuforest.splits.oblique.terms import Combining
 
 U31 = U(31)
 
@@ -140,12 +140,14 @@ def keep_words(terms, n, cut, low, shift, n_bins, words):
 @device
 def cut_column(column, feature, slot, rules, scratch, best, random, sets, is_set):
     """Whether a column varies in a node, and its best or its random split."""
-    hist = scratch.work.hists[0]
+    hist, limits, order = scratch.work.hists[0], by_rows(rules), scratch.order
     if is_set:
         return set_of_rows(column, feature, slot, rules, scratch, hist, False, best, random, sets)
     if random is None:
-        return best_cut(column, feature, slot, scratch.order, rules, scratch.work, hist, False)
-    return random_cut(column, feature, slot, scratch.order, rules, scratch.work)
+        return best_cut(
+            column, feature, slot, order, rules.criterion, limits, scratch.work, hist, False
+        )
+    return random_cut(column, feature, slot, order, rules.criterion, limits, scratch.work)
 
 
 @device

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from gpuforest.compiler.types import Type
 from gpuforest.engine.criteria import SQUARED_ERROR
 
 Array = Any
@@ -235,9 +236,15 @@ ALL = {
 
 @cache
 def c_types(record: type) -> dict[str, str]:
-    """The C++ type of each field."""
+    """The C++ type of each field; numbers may be declared as in compiler/types.py."""
     hints = get_type_hints(record, include_extras=True)
-    return {name: hints[name].__metadata__[0] for name in record._fields}  # type: ignore[attr-defined]
+    declared = {name: hints[name].__metadata__[0] for name in record._fields}  # type: ignore[attr-defined]
+    return {name: c_name(t) if isinstance(t, Type) else t for name, t in declared.items()}
+
+
+def c_name(number: Type) -> str:
+    """The C++ type of a number."""
+    return next(name for name, dtype in DTYPES.items() if dtype == number.dtype)
 
 
 @cache

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.combinations import WEIGHT_BITS, WEIGHT_ZERO
 from gpuforest.compiler.decorators import device
 from gpuforest.engine.nodes import OBLIQUE_BIN, SET_BIN
 from gpuforest.kernels.shared.goes_left.numba import goes_left
@@ -21,6 +20,7 @@ from gpuforest.kernels.traverse.numba import (
     MISSING,
     ONE,
 )
+from gpuforest.splits.oblique.terms import WEIGHT_BITS, WEIGHT_ZERO
 
 
 @device

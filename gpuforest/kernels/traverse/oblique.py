@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.combinations import (
+from gpuforest.compiler.decorators import device
+from gpuforest.compiler.prefetch import prefetch
+from gpuforest.compiler.types import Bools, I32s, I32s2, U8s, U16s, U32s, U64s
+from gpuforest.engine.nodes import CHILD_MASK
+from gpuforest.kernels.shared.goes_left.numba import has_code
+from gpuforest.kernels.shared.hashing.numba import LOW_32, U
+from gpuforest.splits.oblique.terms import (
     BY_SET,
     COUNT_AT,
     FEATURE_BITS,
@@ -20,12 +26,6 @@ from gpuforest.combinations import (
     WEIGHT_BITS,
     WEIGHT_ZERO,
 )
-from gpuforest.compiler.decorators import device
-from gpuforest.compiler.prefetch import prefetch
-from gpuforest.compiler.types import Bools, I32s, I32s2, U8s, U16s, U32s, U64s
-from gpuforest.engine.nodes import CHILD_MASK
-from gpuforest.kernels.shared.goes_left.numba import has_code
-from gpuforest.kernels.shared.hashing.numba import LOW_32, U
 
 ONE, CHILD_BITS, LOW_4, HALF = U(1), U(CHILD_MASK), U(15), U(32)
 MISSING, COUNT, THRESHOLD, WEIGHT = U(MISSING_AT), U(COUNT_AT), U(THRESHOLD_AT), U(WEIGHT_BITS)

@@ -6,30 +6,50 @@ features. So histograms, cuts and moves of rows need no other code:
     codes of all rows  --draw, project-->  a column for each combination  --histogram, best split
 
 A sum of coordinates has as its code its distance from the node's least sum, in steps of a power
-of two: the least for which there are fewer than `n_bins` steps. combinations.py says how
-combinations are drawn and stored.
+of two: the least for which there are fewer than `n_bins` steps. terms.py says how combinations
+are drawn and stored.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.combinations import ALL_LEFT, DRAWS, ROUNDS, STRIDE, Combining, pack, unpack
+from gpuforest.backends.registry import has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.frontier import Frontier, Splits, draw_features
 from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
 from gpuforest.engine.target import Target
+from gpuforest.kernels.grow_subtrees.numba import grow_combined
+from gpuforest.kernels.grow_subtrees.oblique import new_oblique
+from gpuforest.splits.base import Kind
+from gpuforest.splits.oblique.terms import (
+    ALL_LEFT,
+    DRAWS,
+    ROUNDS,
+    STRIDE,
+    Combining,
+    chances,
+    pack,
+    unpack,
+    words_for,
+)
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
+    from gpuforest.engine.frontier import Rules
+    from gpuforest.engine.memory import Fit
+    from gpuforest.engine.sampling import Sampling
     from gpuforest.engine.training import Training
+    from gpuforest.kernels.grow_subtrees.scratch import Scratch
+    from gpuforest.kernels.shared.records import Data
 
 Array = Any
 
@@ -148,41 +168,145 @@ def draw(
     return xp.stack(features, axis=2), xp.stack(weights, axis=2)
 
 
-def level(training: Training, slots: Frontier) -> Splits:
-    """The best split of each slot, as `Backend.level`, by chunks that fit the budget."""
-    backend, rules = training.backend, training.rules
-    if not slots.n_slots:
-        return Splits.empty(backend.xp, slots, training.node_words)
-    n_rows = backend.asnumpy(slots.n_stored)
-    each = 8 * rules.n_tried * training.combining.n_bins * training.hist_channels
-    cost = np.cumsum(each + n_rows * (ROW_BYTES + 2 * rules.n_tried))
-    chunk = cost // max(backend.memory_budget, 1)
-    cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), slots.n_slots]
-    parts = [_level_chunk(training, slots.part(slice(a, b))) for a, b in pairwise(cuts)]
-    return Splits.join(backend.xp, parts)
+class Oblique(Kind):
+    """Nodes try combinations of features; `cuts` is the kind of split of features alone."""
 
+    name = "oblique"
+    title = "combinations of features"
+    cpu_kernel = grow_combined
+    combines = whole_rows = True
+    forest_marks: Mapping[str, Any] = {"oblique": True}
 
-def _level_chunk(training: Training, slots: Frontier) -> Splits:
-    """Try combinations until enough were tried that vary, as `Backend._level_chunk`."""
-    backend, rules, F = training.backend, training.rules, training.n_features
-    xp, k = backend.xp, rules.n_tried
-    gathered, y = _gathered(training, slots)
-    need = xp.full((slots.n_slots,), k, dtype=xp.int64, device=backend.device)
-    best: Splits | None = None
-    for first in range(0, n_attempts(k, F), k):
-        features, weights = draw(xp, slots.key, first, k, F, training.combining, k)
-        if slots.allowed is not None:
-            features, weights = _only_allowed(xp, slots, features, weights)
-        features = xp.where((need > 0)[:, None, None], features, -1)
-        key = slots.key if first == 0 else hash_at(slots.key, ROUNDS + first // k)
-        own = replace(gathered, key=key)
-        found = _best(training, slots, own, y, features, weights, need)
-        need = need - found.tried
-        best = found if best is None else best.better(xp, found)
-        if not bool(xp.any(need > 0)):
-            break
-    assert best is not None
-    return best
+    def __init__(self, cuts: Kind) -> None:
+        self.cuts, self.cpu_only = cuts, cuts.cpu_only
+
+    def fitted(
+        self, rules: Rules, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+    ) -> Rules:
+        """So many values may be missing that combinations need fewer features."""
+        mean = mean_combined(matrix, sampling.weights, rules.combined, backend)
+        return replace(rules, combined=mean)
+
+    def runs_on(self, backend: Backend) -> bool:
+        return has(backend, "project") and super().runs_on(backend)
+
+    def node_words(self, training: Training) -> int:
+        return max(training.n_words, words_for(training.combining.most_features))
+
+    def n_codes(self, training: Training) -> int:
+        return training.combining.n_bins + 1
+
+    def split_words(self, fit: Fit) -> tuple[float, int]:
+        above = chances(fit.rules.combined, fit.n_features) / 2.0**64
+        # a combination of two features has two words, and a pair more has one more
+        mean = float(2 * above[:1].sum() + above[2::2].sum())
+        return mean, words_for(min(MOST_COMBINED, fit.n_features))
+
+    def scratch_bytes(self, fit: Fit, most: float) -> float:
+        # the sums of a node's rows, and two columns of codes of all rows
+        return self.cuts.scratch_bytes(fit, most) + 4 * most + 2 * fit.code_bytes * fit.n_rows
+
+    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
+        # words, and where they begin, in two orders
+        words = n_trees * fit.leaves[0] * 2 * 8 * (2 + self.split_words(fit)[0])
+        return self.cuts.wave_bytes(fit, n_trees) + words
+
+    def deep_rows(self, training: Training, n_rows: int) -> int:
+        return self.cuts.deep_rows(training, n_rows)
+
+    def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
+        return (new_oblique(scratch, data, training.combining),)
+
+    def chunks(self, training: Training, slots: Frontier) -> list[slice]:
+        """Ranges of slots whose histograms and columns of codes fit the memory budget."""
+        backend, k = training.backend, training.rules.n_tried
+        n_rows = backend.asnumpy(slots.n_stored)
+        histograms = 8 * k * training.combining.n_bins * training.hist_channels
+        cost = np.cumsum(histograms + n_rows * (ROW_BYTES + 2 * k))
+        chunk = cost // max(backend.memory_budget, 1)
+        ends = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), slots.n_slots]
+        return [slice(a, b) for a, b in pairwise(ends)]
+
+    def _chunk(self, training: Training, slots: Frontier) -> Splits:
+        """Try combinations until enough were tried that vary."""
+        backend, k, F = training.backend, training.rules.n_tried, training.n_features
+        xp = backend.xp
+        gathered, y = _gathered(training, slots)
+        need = xp.full((slots.n_slots,), k, dtype=xp.int64, device=backend.device)
+        best: Splits | None = None
+        for first in range(0, n_attempts(k, F), k):
+            features, weights = draw(xp, slots.key, first, k, F, training.combining, k)
+            if slots.allowed is not None:
+                features, weights = _only_allowed(xp, slots, features, weights)
+            features = xp.where((need > 0)[:, None, None], features, -1)
+            key = slots.key if first == 0 else hash_at(slots.key, ROUNDS + first // k)
+            columns = replace(gathered, key=key)
+            splits = self._best_of(training, slots, columns, y, features, weights, need)
+            need = need - splits.tried
+            best = splits if best is None else best.better(xp, splits)
+            if not bool(xp.any(need > 0)):
+                break
+        assert best is not None
+        return best
+
+    def _best_of(
+        self, training: Training, slots: Frontier, gathered: Frontier, y: Array,
+        features: Array, weights: Array, need: Array,
+    ) -> Splits:  # fmt: skip
+        """The best split of each slot by combinations i32[S, k, L], of which some are features."""
+        backend, k = training.backend, training.rules.n_tried
+        xp = backend.xp
+        codes, low, shift = backend.project(training, slots, features, weights)
+        local = features[:, :, 0]
+        number = xp.arange(k, dtype=xp.int32, device=backend.device)[None, :]
+        if training.n_words:  # columns come twice: the second time they are categories
+            is_set = backend.asarray(training.matrix.edges.kinds == CATEGORICAL)
+            taken = xp.take(is_set, xp.reshape(xp.where(local < 0, 0, local), (-1,)))
+            number = xp.where(xp.reshape(taken, local.shape), number + k, number)
+        local = xp.where(local < 0, -1, number)
+        splits = self.cuts.best(_as_features(training, codes, y), gathered, local, need)
+        return _as_stored(training, splits, features, weights, low, shift)
+
+    def move(
+        self, training: Training, slots: Frontier, splits: Splits
+    ) -> tuple[Array, Array, Array]:
+        """Move each slot's rows to the other half, as `Backend.partition`."""
+        backend, combining = training.backend, training.combining
+        xp, L = backend.xp, combining.most_features
+        if not slots.n_slots:
+            return backend.partition(training, slots, splits)
+        split, n = splits.feature >= 0, xp.astype(splits.bin, xp.int64) - OBLIQUE_BIN
+        is_sum = split & (n > 1) & (n <= L)
+        terms, weights, threshold = unpack(xp, splits.sets, xp.where(is_sum, n, 0), L)
+        # 1. each slot's own column
+        column = xp.arange(L, dtype=xp.int64, device=splits.feature.device)[None, :]
+        alone = xp.where(column == 0, splits.feature[:, None], -1)
+        features = xp.where(is_sum[:, None], terms, alone)
+        codes, low, shift = backend.project(
+            training, slots, features[:, None, :], weights[:, None, :]
+        )
+        # 2. its cut in the column's codes
+        last = combining.n_bins - 1
+        cut = ((threshold + 1 - low[:, 0]) >> shift[:, 0]) - 1
+        cut = xp.astype(xp.where(threshold == ALL_LEFT, last, cut), xp.int32)
+        own = replace(
+            splits,
+            feature=xp.astype(split, xp.int32) - 1,
+            bin=xp.where(is_sum, cut, splits.bin),
+            sets=xp.asarray(splits.sets[:, : training.n_words], copy=True),
+        )
+        # 3. rows, for the time of the move, are numbered as in the column
+        slot, position = held(training, slots)
+        numbers = xp.zeros_like(slots.rows)
+        numbers[position] = xp.arange(position.shape[0], dtype=xp.int32, device=numbers.device)
+        by_number = replace(training, matrix=matrix_of(training, codes, [last + 1], [NUMERIC]))
+        numbers, moved, n_left = backend.partition(by_number, replace(slots, rows=numbers), own)
+        half = slots.rows.shape[0] // 2
+        position, source = position[xp.take(split, slot)], position
+        other = xp.where(position < half, position + half, position - half)
+        rows = slots.rows
+        rows[other] = xp.take(rows, xp.take(source, xp.take(numbers, other)))
+        return rows, moved, n_left
 
 
 def _gathered(training: Training, slots: Frontier) -> tuple[Frontier, Array]:
@@ -225,34 +349,6 @@ def _only_allowed(xp: Any, slots: Frontier, features: Array, weights: Array) -> 
     at = xp.reshape(order + xp.reshape(first, (S, k, 1)), (-1,))
     found = [xp.take(xp.reshape(values, (-1,)), at) for values in (drawn, weights)]
     return xp.reshape(found[0], (S, k, L)), xp.reshape(found[1], (S, k, L))
-
-
-def _best(
-    training: Training,
-    slots: Frontier,
-    gathered: Frontier,
-    y: Array,
-    features: Array,
-    weights: Array,
-    need: Array,
-) -> Splits:
-    """The best split of each slot by combinations i32[S, k, L], of which some are features."""
-    backend, rules = training.backend, training.rules
-    xp, k = backend.xp, rules.n_tried
-    codes, low, shift = backend.project(training, slots, features, weights)
-    own, local = _as_features(training, codes, y), features[:, :, 0]
-    number = xp.arange(k, dtype=xp.int32, device=backend.device)[None, :]
-    if training.n_words:  # columns come twice: the second time they are categories
-        is_set = backend.asarray(training.matrix.edges.kinds == CATEGORICAL)
-        taken = xp.take(is_set, xp.reshape(xp.where(local < 0, 0, local), (-1,)))
-        number = xp.where(xp.reshape(taken, local.shape), number + k, number)
-    local = xp.where(local < 0, -1, number)
-    if rules.criterion.medians:
-        found = backend._least_error(own, gathered, local, need)
-    else:
-        hist = backend.histogram(own, gathered, local)
-        found = backend._best_of_all_kinds(own, gathered, hist, local, need)
-    return _as_stored(training, found, features, weights, low, shift)
 
 
 def _as_features(training: Training, codes: Array, y: Array) -> Training:
@@ -323,41 +419,3 @@ def _own_bits(xp: Any, sets: Array, n_bins: Array) -> Array:
     whole = xp.full(n.shape, 2**64 - 1, dtype=xp.uint64, device=sets.device)
     drop = xp.astype(xp.where(n > 0, 64 - n, 0), xp.uint64)
     return xp.where(n > 0, sets & (whole >> drop), 0)
-
-
-def move_rows(training: Training, slots: Frontier, splits: Splits) -> tuple[Array, Array, Array]:
-    """Move each slot's rows to the other half, as `Backend.partition`."""
-    backend, combining = training.backend, training.combining
-    xp, L = backend.xp, combining.most_features
-    if not slots.n_slots:
-        return backend.partition(training, slots, splits)
-    split, n = splits.feature >= 0, xp.astype(splits.bin, xp.int64) - OBLIQUE_BIN
-    is_sum = split & (n > 1) & (n <= L)
-    terms, weights, threshold = unpack(xp, splits.sets, xp.where(is_sum, n, 0), L)
-    # 1. each slot's own column
-    column = xp.arange(L, dtype=xp.int64, device=splits.feature.device)[None, :]
-    alone = xp.where(column == 0, splits.feature[:, None], -1)
-    features = xp.where(is_sum[:, None], terms, alone)
-    codes, low, shift = backend.project(training, slots, features[:, None, :], weights[:, None, :])
-    # 2. its cut in the column's codes
-    last = combining.n_bins - 1
-    cut = ((threshold + 1 - low[:, 0]) >> shift[:, 0]) - 1
-    cut = xp.astype(xp.where(threshold == ALL_LEFT, last, cut), xp.int32)
-    own = replace(
-        splits,
-        feature=xp.astype(split, xp.int32) - 1,
-        bin=xp.where(is_sum, cut, splits.bin),
-        sets=xp.asarray(splits.sets[:, : training.n_words], copy=True),
-    )
-    # 3. rows, for the time of the move, are numbered as in the column
-    slot, position = held(training, slots)
-    numbers = xp.zeros_like(slots.rows)
-    numbers[position] = xp.arange(position.shape[0], dtype=xp.int32, device=numbers.device)
-    by_number = replace(training, matrix=matrix_of(training, codes, [last + 1], [NUMERIC]))
-    numbers, moved, n_left = backend.partition(by_number, replace(slots, rows=numbers), own)
-    half = slots.rows.shape[0] // 2
-    position, source = position[xp.take(split, slot)], position
-    other = xp.where(position < half, position + half, position - half)
-    rows = slots.rows
-    rows[other] = xp.take(rows, xp.take(source, xp.take(numbers, other)))
-    return rows, moved, n_left

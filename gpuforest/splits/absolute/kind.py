@@ -1,0 +1,93 @@
+"""Splits by absolute error: cuts of numeric features that bring rows nearest to their medians.
+
+Medians need the rows themselves, so there are no histograms and no deep phase. The search is
+compiled for the CPU; other backends hand such fits over to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuforest.backends.records import columns_of, numbers_of, slots_of
+from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
+from gpuforest.engine.frontier import Frontier, Splits
+from gpuforest.kernels.absolute_split.medians import slot_medians
+from gpuforest.kernels.absolute_split.numba import absolute_split
+from gpuforest.kernels.absolute_split.scratch import absolute_arrays
+from gpuforest.kernels.shared.records import Cuts
+from gpuforest.splits.base import Kind
+
+if TYPE_CHECKING:
+    from gpuforest.engine.memory import Fit
+    from gpuforest.engine.training import Training
+
+Array = Any
+
+TASK_ROWS = 2**12  # rows of slots that one task takes: some milliseconds of work
+
+
+class Absolute(Kind):
+    """Cuts of numeric features, chosen by the absolute error around the medians of the sides."""
+
+    name = "absolute"
+    title = "criterion='absolute_error'"
+    cpu_only = whole_rows = True
+
+    def slot_bytes(self, training: Training) -> int:
+        return 8 * training.rules.n_tried * 4 * (training.n_channels + 1)
+
+    def scratch_bytes(self, fit: Fit, most: float) -> float:
+        # rows by feature and by target; of errors as many as there are bins
+        n_outputs = fit.n_channels - 1
+        return 8 * (9 + 4 * n_outputs) * fit.bag_rows + 80 * min(fit.bag_rows, fit.n_codes)
+
+    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
+        targets = 8 * (fit.n_channels - 1) * fit.n_rows  # of all rows in order
+        return self.level_bytes(fit, n_trees) + targets
+
+    def deep_rows(self, training: Training, n_rows: int) -> int:
+        return 0
+
+    def best(self, training: Training, slots: Frontier, features: Array, need: Array) -> Splits:
+        cuts = self.cuts(training, slots, features)
+        tried = cuts.varies & (np.cumsum(cuts.varies, axis=1) <= need[:, None])
+        score = np.where(tried, cuts.score, -np.inf)
+        at = np.arange(slots.n_slots), np.argmax(score, axis=1)  # of equal scores the first wins
+        return Splits(
+            score[at],
+            np.where(score[at] > -np.inf, features[at], -1),
+            cuts.bin[at],
+            cuts.missing_left[at],
+            cuts.left[at],
+            np.count_nonzero(tried, axis=1),
+            np.zeros((slots.n_slots, 0), np.uint64),
+        )
+
+    def cuts(self, training: Training, slots: Frontier, features: Array) -> Cuts:
+        """The cut of each slot by each feature i32[S, k] that lowers the absolute error most."""
+        backend, factors = training.backend, training.target.coding.error_factors
+        S, k = features.shape
+        data, rules = columns_of(training), numbers_of(backend, training.rules)
+        cuts = Cuts(
+            np.full((S, k), -np.inf),
+            np.zeros((S, k), np.bool_),
+            np.zeros((S, k), np.int32),
+            np.zeros((S, k), np.bool_),
+            np.zeros((S, k, 1 + len(factors)), np.int64),
+        )
+        records, features = slots_of(backend, slots), np.ascontiguousarray(features)
+        pieces = cut_pieces(S, k, backend.n_threads)
+
+        def part(some: slice) -> None:
+            most = int(slots.n_stored[pieces[some, 0]].max())
+            scratch = absolute_arrays(most, data.y.shape[1], data.n_codes)
+            absolute_split(data, records, features, rules, factors, pieces[some], cuts, scratch)
+
+        parallel_map(part, cut_evenly(slots.n_rows[pieces[:, 0]], TASK_ROWS), backend.n_threads)
+        return cuts
+
+    def side_values(self, training: Training, below: Frontier) -> Array:
+        y = training.target.y[:, 0]
+        return slot_medians(y, below.rows, below.weights, below.begin, below.end)

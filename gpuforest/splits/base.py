@@ -1,0 +1,150 @@
+"""What growth asks a kind of split. The base class has cuts of numeric features.
+
+A kind is chosen once for a fit (see kinds.py). The loop over levels, the backends and the estimate
+of memory call its methods, and know nothing else of the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpuforest.engine.frontier import Frontier, Splits, draw_features
+from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
+
+if TYPE_CHECKING:
+    from gpuforest.backends.base import Backend
+    from gpuforest.engine.binning import BinnedMatrix
+    from gpuforest.engine.frontier import Rules
+    from gpuforest.engine.memory import Fit
+    from gpuforest.engine.sampling import Sampling
+    from gpuforest.engine.training import Training
+    from gpuforest.kernels.grow_subtrees.scratch import Scratch
+    from gpuforest.kernels.shared.records import Data
+
+Array = Any
+
+
+class Kind:
+    """Splits by a cut of one numeric feature: codes up to a bin go left."""
+
+    name = "numeric"
+    title = "cuts of numeric features"  # for messages
+    cpu_kernel: Any = grow_subtrees  # grows whole subtrees on the CPU
+    cpu_only = False  # whether they are found by compiled code for the CPU, on every backend
+    whole_rows = False  # whether they need all rows of a node in one place
+    combines = False  # whether nodes may split by combinations of features
+    forest_marks: Mapping[str, Any] = {}  # fields of a forest that has such splits
+
+    def fitted(
+        self, rules: Rules, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+    ) -> Rules:
+        """The rules, changed by what the data are."""
+        return rules
+
+    def runs_on(self, backend: Backend) -> bool:
+        """Whether this backend grows trees by such splits."""
+        return backend.on_host or not self.cpu_only
+
+    def node_words(self, training: Training) -> int:
+        """The most 64-bit words that a node stores beside its eight bytes."""
+        return 0
+
+    def split_words(self, fit: Fit) -> tuple[float, int]:
+        """The words of a node of a fit that has not begun: their mean, and the most."""
+        return 0.0, 0
+
+    def n_codes(self, training: Training) -> int:
+        """The codes of a histogram while subtrees grow."""
+        return training.n_codes
+
+    def slot_bytes(self, training: Training) -> int:
+        """Bytes of a slot's histograms, by which a level is cut into chunks."""
+        return 8 * training.rules.n_tried * training.n_codes * (training.n_channels + 1)
+
+    def scratch_bytes(self, fit: Fit, most: float) -> float:
+        """Bytes of the scratch of a thread that grows `most` rows at once, without copied codes."""
+        width = 4 * 2 if fit.is_classes else 8 * fit.n_channels
+        return 2 * (4 + width) * most + 8 * fit.rules.n_tried
+
+    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
+        """Bytes of a wave on the CPU, besides scratch and nodes, until trees are put together."""
+        return self.level_bytes(fit, n_trees) if fit.rules.limited else 0
+
+    def level_bytes(self, fit: Fit, n_trees: int) -> float:
+        """Bytes of the levels and the rows of a wave whose trees grow level by level."""
+        return fit.level_bytes(n_trees) + 2 * 8 * n_trees * fit.bag_rows
+
+    # the wide phase
+
+    def search(self, training: Training, slots: Frontier) -> Splits:
+        """The best split of each slot."""
+        if self.name in training.backend.level_kinds:
+            return training.backend.level(training, slots)
+        return self.by_rounds(training, slots)
+
+    def by_rounds(self, training: Training, slots: Frontier) -> Splits:
+        """As `search`, by chunks of slots that fit the memory budget."""
+        xp = training.backend.xp
+        if not slots.n_slots:
+            return Splits.empty(xp, slots, self.node_words(training))
+        chunks = map(slots.part, self.chunks(training, slots))
+        return Splits.join(xp, [self._chunk(training, chunk) for chunk in chunks])
+
+    def chunks(self, training: Training, slots: Frontier) -> list[slice]:
+        """Ranges of slots whose histograms fit the memory budget."""
+        size, S = max(1, training.backend.memory_budget // self.slot_bytes(training)), slots.n_slots
+        return [slice(s, min(s + size, S)) for s in range(0, S, size)]
+
+    def _chunk(self, training: Training, slots: Frontier) -> Splits:
+        """Try features in each slot's random order until enough varying ones were tried."""
+        xp, k, F = training.backend.xp, training.rules.n_tried, training.n_features
+        need = xp.full((slots.n_slots,), k, dtype=xp.int64, device=training.backend.device)
+        best: Splits | None = None
+        for first in range(0, F, k):
+            features = draw_features(xp, slots.key, first, k, F)
+            if slots.allowed is not None:
+                features = slots.only_allowed(xp, features)
+            if best is not None:
+                features = xp.where((need > 0)[:, None], features, -1)
+            splits = self.best(training, slots, features, need)
+            need = need - splits.tried
+            best = splits if best is None else best.better(xp, splits)
+            if not bool(xp.any(need > 0)):
+                break
+        assert best is not None
+        return best
+
+    def best(self, training: Training, slots: Frontier, features: Array, need: Array) -> Splits:
+        """The best split of each slot by these features i32[S, k] (-1: none), of which the first
+        need[s] that vary are tried."""
+        hist = training.backend.histogram(training, slots, features)
+        return training.backend.best_split(training, slots, hist, features, need)
+
+    def move(
+        self, training: Training, slots: Frontier, splits: Splits
+    ) -> tuple[Array, Array, Array]:
+        """Move each slot's rows to the other half, left ones first: see `Backend.partition`."""
+        return training.backend.partition(training, slots, splits)
+
+    def side_values(self, training: Training, below: Frontier) -> Array:
+        """The values f64[S] of slots that monotonic constraints compare."""
+        return training.rules.criterion.side_value(training.backend.xp, below.sums)
+
+    # the deep phase
+
+    def deep_rows(self, training: Training, n_rows: int) -> int:
+        """The most rows of a slot whose subtree is grown whole; 0: none is.
+
+        n_rows : number of rows of all slots together
+        """
+        if training.rules.limited and not training.backend.deep_limits:
+            return 0
+        return training.backend.deep_rows(training, n_rows)
+
+    def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
+        """What `cpu_kernel` takes besides the scratch of all kinds."""
+        return ()
+
+
+NUMERIC = Kind()

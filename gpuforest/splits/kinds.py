@@ -1,0 +1,32 @@
+"""The kind of split of a fit, chosen once from its rules."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from gpuforest.splits.absolute.kind import Absolute
+from gpuforest.splits.base import NUMERIC, Kind
+from gpuforest.splits.multiway.kind import Multiway
+from gpuforest.splits.oblique.kind import Oblique
+from gpuforest.splits.sets.kind import Sets
+
+if TYPE_CHECKING:
+    from gpuforest.engine.criteria import Criterion
+    from gpuforest.engine.frontier import Rules
+
+
+def kind_of(rules: Rules, has_categories: bool) -> Kind:
+    """The kind of split of these rules, where some features are categorical or none is."""
+    return kind_for(rules.criterion, rules.multiway, rules.combined, has_categories)
+
+
+@cache
+def kind_for(
+    criterion: Criterion, multiway: bool, combined: float, has_categories: bool = False
+) -> Kind:
+    """As `kind_of`, from what decides it. Combinations of features are cut as features are."""
+    if multiway:
+        return Multiway()
+    kind = Absolute() if criterion.medians else Sets() if has_categories else NUMERIC
+    return Oblique(kind) if combined > 1 else kind

@@ -1,0 +1,56 @@
+"""Multiway splits: a branch for each category, as ID3 and C4.5 grow them (Quinlan 1986, 1993).
+
+A forest stores such a split as a chain of binary splits on one feature. Each separates the lowest
+category that is left from the others, so predicting, pruning and importances need no extra code:
+
+    outlook: sunny | overcast | rainy        x in {sunny}?  -- yes: its branch
+                                                 no: x in {overcast}?  -- yes, no: theirs
+
+All links of a chain have the depth of its first link. A feature is not used again below its
+multiway split. Missing values are the last category; categories that the node does not hold go to
+the heaviest branch. Numeric features have cuts.
+
+Trees are grown whole on the CPU, which makes a chain at once; other backends hand such fits over
+to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpuforest.kernels.grow_subtrees.multiway import grow_multiway, multiway_scratch
+from gpuforest.splits.sets.kind import Sets
+
+if TYPE_CHECKING:
+    from gpuforest.engine.memory import Fit
+    from gpuforest.engine.training import Training
+    from gpuforest.kernels.grow_subtrees.scratch import Scratch
+    from gpuforest.kernels.shared.records import Data
+
+BRANCH_BYTES = 96  # for each row, of open nodes and branches
+
+
+class Multiway(Sets):
+    """Categorical features have a branch for each category, numeric ones have cuts."""
+
+    name = "multiway"
+    title = "categorical_split='multiway'"
+    cpu_kernel = grow_multiway
+    cpu_only = whole_rows = True
+    forest_marks: Mapping[str, Any] = {"multiway": True}
+
+    def node_words(self, training: Training) -> int:
+        return max(1, training.n_words)  # the kernel takes sets even if no feature is categorical
+
+    def deep_rows(self, training: Training, n_rows: int) -> int:
+        return n_rows
+
+    def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
+        return (multiway_scratch(len(scratch.order.positions), training.n_features),)
+
+    def scratch_bytes(self, fit: Fit, most: float) -> float:
+        return super().scratch_bytes(fit, most) + BRANCH_BYTES * most
+
+    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
+        return 0
