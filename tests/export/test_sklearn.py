@@ -1,19 +1,35 @@
-"""Trees go to scikit-learn and come back: equal predictions, missing values among them."""
+"""Models go to scikit-learn and come back: equal predictions, missing values among them."""
 
+import copy
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.ensemble
 from engine import table
 from sklearn import ensemble, tree
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble._forest import _generate_sample_indices
 from sklearn.inspection import partial_dependence
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.validation import check_is_fitted
 
 import gpuforest
-from gpuforest import DecisionTreeClassifier, RandomForestRegressor, from_sklearn
+from gpuforest import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    from_sklearn,
+    load,
+)
 from gpuforest.export.sklearn import HOMES
 
 RNG = np.random.default_rng(0)
@@ -57,8 +73,8 @@ def same(a, b):
 
 
 @EACH
-def test_scikit_learn_predicts_what_we_do(backend, name, criterion, y):
-    ours = getattr(gpuforest, name)(**given(name, criterion=criterion), backend=backend).fit(X, y)
+def test_scikit_learn_predicts_what_we_do(name, criterion, y):
+    ours = getattr(gpuforest, name)(**given(name, criterion=criterion), backend="numba").fit(X, y)
     theirs = ours.to_sklearn()
     assert type(theirs) is sklearn_kind(name)
     assert theirs.get_params().items() >= given(name, criterion=criterion).items()
@@ -74,10 +90,10 @@ def test_scikit_learn_predicts_what_we_do(backend, name, criterion, y):
 
 @EACH
 @pytest.mark.parametrize("weighed", [False, True])
-def test_we_predict_what_scikit_learn_does(backend, name, criterion, y, weighed):
+def test_we_predict_what_scikit_learn_does(name, criterion, y, weighed):
     weights = np.random.default_rng(1).integers(1, 5, len(y)) if weighed else None
     theirs = sklearn_kind(name)(**given(name, criterion=criterion)).fit(X, y, weights)
-    ours = from_sklearn(theirs).set_params(backend=backend)
+    ours = from_sklearn(theirs).set_params(backend="numba")
     assert type(ours) is getattr(gpuforest, name)
     assert ours.get_params().items() >= given(name, criterion=criterion).items()
     for rows in (X, NEW):
@@ -179,8 +195,8 @@ def test_names_of_features_and_classes_travel():
     assert same(predictions(back, frame), predictions(theirs, frame))
 
 
-def test_misclassification_becomes_gini(backend):
-    ours = DecisionTreeClassifier(criterion="misclassification", max_depth=3, backend=backend)
+def test_misclassification_becomes_gini():
+    ours = DecisionTreeClassifier(criterion="misclassification", max_depth=3, backend="numba")
     theirs = ours.fit(X, LABELS).to_sklearn()
     assert theirs.criterion == "gini"
     value = theirs.tree_.value[:, 0]
@@ -194,16 +210,16 @@ def test_a_tree_of_one_leaf():
         assert other.predict_proba([[1.0, 2.0]]).tolist() == [[0.25, 0.75]]
 
 
-def test_scikit_learns_tools_take_what_comes(backend):
+def test_scikit_learns_tools_take_what_comes():
     data = load_iris()
-    ours = DecisionTreeClassifier(max_depth=2, random_state=0, backend=backend)
+    ours = DecisionTreeClassifier(max_depth=2, random_state=0, backend="numba")
     theirs = ours.fit(data.data, data.target).to_sklearn()
     text = tree.export_text(theirs, feature_names=data.feature_names)
     assert text.count("class:") == ours.get_n_leaves()
     assert tree.export_graphviz(theirs).count("samples = ") == ours.tree_.node_count
     assert tree.export_graphviz(theirs) == tree.export_graphviz(ours)
     X, y = load_diabetes(return_X_y=True)
-    forest = RandomForestRegressor(5, random_state=0, backend=backend).fit(X, y).to_sklearn()
+    forest = RandomForestRegressor(5, random_state=0, backend="numba").fit(X, y).to_sklearn()
     found = partial_dependence(forest, X, [2], method="recursion")
     rises = found["average"][0]
     assert rises[-1] > rises[0]
@@ -241,3 +257,146 @@ def test_too_many_thresholds_are_refused():
     assert np.allclose(found.predict(values[1:]), values[1:, 0], 1e-12)
     with pytest.raises(ValueError, match="feature 0 has 65535 distinct thresholds"):
         from_sklearn(tree.DecisionTreeRegressor().fit(values, values[:, 0]))
+
+
+SIZES, SPECIES = load_iris(return_X_y=True)
+
+
+def converted_bags(model):
+    """The converted forest, and how often each row is in each of its bags."""
+    there = model.to_sklearn()
+    return there, [np.bincount(rows, minlength=len(SIZES)) for rows in there.estimators_samples_]
+
+
+@pytest.mark.parametrize("params", [{}, {"max_samples": 40}, {"class_weight": "balanced"}])
+def test_bags_travel(params):
+    model = RandomForestClassifier(6, random_state=3, backend="numpy", **params).fit(SIZES, SPECIES)
+    there, bags = converted_bags(model)
+    for counts, rows in zip(bags, model.estimators_samples_, strict=True):
+        assert np.array_equal(counts, np.bincount(rows, minlength=len(SIZES)))
+    assert len({tuple(counts) for counts in bags}) == 6
+    # what packages that look into scikit-learn do
+    for member, counts in zip(there.estimators_, bags, strict=True):
+        drawn = _generate_sample_indices(member.random_state, len(SIZES), counts.sum(), None)
+        assert np.array_equal(np.bincount(drawn, minlength=len(SIZES)), counts)
+
+
+def test_bags_of_weighted_rows_travel():
+    weights = np.arange(len(SIZES)) % 4
+    model = RandomForestClassifier(4, random_state=0, backend="numpy").fit(SIZES, SPECIES, weights)
+    for counts in converted_bags(model)[1]:
+        assert counts.sum() == sum(map(len, model.estimators_samples_[:1]))
+        assert not counts[weights == 0].any()
+
+
+def test_without_bags_every_tree_has_all_rows_and_a_seed_of_its_own():
+    model = ExtraTreesClassifier(5, random_state=0, backend="numpy").fit(SIZES, SPECIES)
+    there, bags = converted_bags(model)
+    assert (np.array(bags) == 1).all()
+    seeds = [tree.random_state for tree in there.estimators_]
+    assert len(set(seeds)) == 5
+    assert all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds)
+
+
+def test_scores_out_of_bag_travel():
+    for kind, y in ((RandomForestClassifier, SPECIES), (RandomForestRegressor, SIZES[:, 0])):
+        model = kind(60, oob_score=True, random_state=0, backend="numpy").fit(SIZES, y)
+        there = model.to_sklearn()
+        assert there.oob_score_ == model.oob_score_
+        name = "oob_prediction_" if kind is RandomForestRegressor else "oob_decision_function_"
+        assert np.array_equal(getattr(there, name), getattr(model, name))
+
+
+def test_what_is_not_known_of_bags_is_not_made_up(tmp_path):
+    model = RandomForestClassifier(3, random_state=0, backend="numpy").fit(SIZES, SPECIES)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model").to_sklearn()
+    pickled = pickle.loads(pickle.dumps(model.to_sklearn()))
+    assert np.array_equal(pickled.predict_proba(SIZES), model.predict_proba(SIZES))
+    bags = zip(loaded.estimators_samples_, model.estimators_samples_, strict=True)
+    assert all(np.array_equal(np.sort(one), np.sort(other)) for one, other in bags)
+    with pytest.raises(ValueError, match="gpuforest drew the rows of this tree's bag"):
+        _generate_sample_indices(pickled.estimators_[0].random_state, len(SIZES), len(SIZES), None)
+    assert b"gpuforest.export.sklearn" not in pickle.dumps(model.to_sklearn())
+    copied = copy.deepcopy(model.to_sklearn())
+    assert len(copied.estimators_samples_[0]) == len(SIZES)
+
+
+IRIS, DIABETES = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        AdaBoostClassifier(n_estimators=6, random_state=2**63),
+        AdaBoostClassifier(DecisionTreeClassifier(criterion="misclassification", max_depth=2)),
+        AdaBoostRegressor(n_estimators=6, loss="square", random_state=0),
+        AdaBoostRegressor(DecisionTreeRegressor(criterion="absolute_error", max_depth=2)),
+    ],
+)
+def test_predictions_are_the_same(model):
+    X, y = IRIS if isinstance(model, AdaBoostClassifier) else DIABETES
+    X = X.astype(np.float32)
+    theirs = model.set_params(backend="numpy").fit(X, y).to_sklearn()
+    assert type(theirs) is getattr(sklearn.ensemble, type(model).__name__)
+    check_is_fitted(theirs)
+    for one in (theirs, pickle.loads(pickle.dumps(theirs))):
+        assert np.allclose(one.predict(X), model.predict(X), rtol=1e-12)
+    assert np.array_equal(theirs.estimator_errors_, model.estimator_errors_)
+    if model.criterion_ != "misclassification":  # which scikit-learn does not have
+        assert np.allclose(theirs.feature_importances_, model.feature_importances_)
+    stages = zip(theirs.staged_predict(X), model.staged_predict(X), strict=True)
+    assert all(np.allclose(one, other, rtol=1e-12) for one, other in stages)
+    theirs.fit(X, y)  # its parameters are such as it takes
+
+
+def test_other_estimators_are_there_already():
+    model = AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(*IRIS)
+    with pytest.raises(ValueError, match="an ensemble of LogisticRegression was fitted by scikit"):
+        model.to_sklearn()
+
+
+ROWS = RNG.normal(size=(400, 5)).astype(np.float32)
+ROWS[:8] *= 6
+GAPS = np.where(RNG.random(ROWS.shape) < 0.1, np.float32(np.nan), ROWS)
+
+
+@pytest.mark.parametrize("rows", [ROWS, GAPS, ROWS[:1], np.zeros((9, 2), np.float32)])
+@pytest.mark.parametrize(
+    "params", [{}, {"max_features": 2, "bootstrap": True}, {"contamination": 0.03}]
+)
+def test_scores_of_isolation_are_the_same(rows, params):
+    if "max_features" in params and rows.shape[1] < 3:
+        params = {"bootstrap": True}
+    model = IsolationForest(n_estimators=20, random_state=2**63, backend="numpy", **params)
+    model.fit(rows)
+    theirs = model.to_sklearn()
+    assert type(theirs) is sklearn.ensemble.IsolationForest
+    check_is_fitted(theirs)
+    for one in (theirs, pickle.loads(pickle.dumps(theirs))):
+        # sums of twenty lengths that are put together otherwise
+        assert np.allclose(one.score_samples(rows), model.score_samples(rows), rtol=1e-14, atol=0)
+        assert np.allclose(one.decision_function(rows), model.decision_function(rows), atol=1e-14)
+        clear = np.abs(model.decision_function(rows)) > 1e-14
+        assert np.array_equal(one.predict(rows)[clear], model.predict(rows)[clear])
+    assert theirs.max_samples_ == model.max_samples_
+    assert [t.tree_.node_count for t in theirs.estimators_] == [
+        t.tree_.node_count for t in model.estimators_
+    ]
+    with pytest.raises(ValueError, match="they are not kept in files"):
+        theirs.estimators_samples_  # noqa: B018
+
+
+def test_names_of_isolation_forests_come_along():
+    frame = pd.DataFrame(ROWS, columns=list("abcde"))
+    theirs = IsolationForest(n_estimators=2, backend="numpy").fit(frame).to_sklearn()
+    assert theirs.feature_names_in_.tolist() == list("abcde")
+    assert theirs.fit(frame).n_features_in_ == 5  # it is an estimator like any other
+
+
+def test_isolation_forests_that_are_refused():
+    frame = pd.DataFrame({"a": pd.Categorical(["x", "y"] * 30), "b": np.arange(60.0)})
+    with pytest.raises(ValueError, match="no categorical features: train with numbers"):
+        IsolationForest(n_estimators=2, backend="numpy").fit(frame).to_sklearn()
+    with pytest.raises(ValueError, match="not fitted"):
+        IsolationForest().to_sklearn()
