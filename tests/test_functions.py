@@ -20,7 +20,7 @@ MOST_CALLS = 12
 # functions of more arguments, which users call by keyword, as those of scikit-learn
 KEYWORDS = {
     "data/binned.py from_blocks",
-    "estimators/quantile_methods.py predict",
+    "estimators/quantile_forests.py predict",
     "explain/bias_variance.py bias_variance",
     "export/graphviz.py export_graphviz",
     "tools/plot/shap.py plot_shap_dependence",

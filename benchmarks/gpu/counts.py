@@ -38,7 +38,7 @@ from gpuforest.backends import cuda_launches
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.engine import grow
 from gpuforest.engine.binning import SAMPLE_ROWS
-from gpuforest.engine.sampling import Sampling, Wanted
+from gpuforest.engine.sampling import Sampling, WaveRequest
 from gpuforest.estimators.settings import features_tried
 
 SPARSE = 4
@@ -269,7 +269,9 @@ def n_waves(work: Work, training: Any, memory: float) -> int:
     free = int(memory * 7 / 8 - 4 * work.rows * work.features)
     backend = TracedBackend(free // 8, free=free)
     sampling = Sampling(work.rows, work.rows, None)
-    return -(-work.trees // backend.waves(Wanted(sampling, training.n_channels, work.trees))[2])
+    return -(
+        -work.trees // backend.waves(WaveRequest(sampling, training.n_channels, work.trees))[2]
+    )
 
 
 def host_operations(work: Work, above: int) -> float:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpuforest.engine.forest import Forest
     from gpuforest.engine.frontier import Rules
     from gpuforest.engine.memory import Fit
-    from gpuforest.engine.sampling import Wanted
+    from gpuforest.engine.sampling import WaveRequest
     from gpuforest.engine.training import Training
 
 Array = Any
@@ -164,7 +164,7 @@ class Backend(ABC):
         """This backend, with scratch that is kept between calls that grow from the same data."""
         return self
 
-    def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
+    def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
         """How many waves grow at the same time, the backend of each, and the trees of a wave.
 
         Each tree takes memory for a bag, and for its rows in two halves; on a device also for sets

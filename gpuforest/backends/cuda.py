@@ -38,7 +38,7 @@ from gpuforest.kernels.shared.structs import Columns
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.boosting.rounds import Boosting
-    from gpuforest.engine.sampling import Wanted
+    from gpuforest.engine.sampling import WaveRequest
     from gpuforest.engine.training import Training
 
 Array = Any
@@ -119,7 +119,7 @@ class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
         counts = self.asnumpy(n_edges).tolist()
         return [e[:c] for e, c in zip(self.asnumpy(edges), counts, strict=True)]
 
-    def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
+    def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
         """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps; sets of
         categories twice, and what puts categories in order; bounds of values."""
         sampling, C, words = wanted.sampling, wanted.n_channels, wanted.n_words

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from gpuforest.engine.binning import BinEdges
     from gpuforest.engine.forest import Forest
     from gpuforest.engine.memory import Fit
-    from gpuforest.engine.sampling import Wanted
+    from gpuforest.engine.sampling import WaveRequest
     from gpuforest.engine.training import Training
 
 Array = Any
@@ -87,7 +87,7 @@ class NumbaBackend(NumpyBackend):
     def booster(self, boosting: Boosting) -> Booster:
         return NumbaBooster(boosting)
 
-    def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
+    def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
         """Many trees are divided into waves, one for each thread, so that no thread waits."""
         worker = copy(self)
         worker.kept = deque() if self.for_workers is None else self.for_workers

@@ -20,7 +20,7 @@ from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.binning import BinnedMatrix, new_codes
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.grow import Prune, grow
-from gpuforest.engine.sampling import Wanted
+from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.target import Target
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class SharedRows(Backend):
 
     # the own rows
 
-    def waves(self, wanted: Wanted) -> tuple[int, Backend, int]:
+    def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
         """One wave after another, because all participants make the same calls."""
         _, _, size = super().waves(wanted)
         return 1, self, self._lowest(size)

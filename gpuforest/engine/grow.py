@@ -25,7 +25,7 @@ from gpuforest.common.progress import report
 from gpuforest.engine.assembly import Level, WaveTrees, as_wave, grown_wave, merged
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits, bounds_below
-from gpuforest.engine.sampling import Wanted, tree_features, tree_weights
+from gpuforest.engine.sampling import WaveRequest, tree_features, tree_weights
 
 if TYPE_CHECKING:
     from gpuforest.engine.training import Training
@@ -47,7 +47,9 @@ def grow(
     if not n_new:  # max_features="oob" may have grown all of them
         return []
     bounded = len(training.rules.signs) > 0
-    wanted = Wanted(training.sampling, training.n_channels, n_new, training.node_words, bounded)
+    wanted = WaveRequest(
+        training.sampling, training.n_channels, n_new, training.node_words, bounded
+    )
     n_workers, worker, size = training.backend.waves(wanted)
     return parallel_map(
         partial(grow_wave, training.on(worker), n_trees, size, prune),

@@ -22,7 +22,7 @@ import numpy as np
 
 from gpuforest.engine.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
 from gpuforest.engine.frontier import Rules
-from gpuforest.engine.sampling import Sampling, Wanted
+from gpuforest.engine.sampling import Sampling, WaveRequest
 from gpuforest.splits.base import NUMERIC, Kind
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
     kept = min(fit.leaves[0], fit.most_leaves)
     at_once = 1 if fit.reweighted else T
-    wanted = Wanted(fit.sampling, C, at_once, bounded=len(fit.rules.signs) > 0)
+    wanted = WaveRequest(fit.sampling, C, at_once, bounded=len(fit.rules.signs) > 0)
     n_workers, worker, size = backend.waves(wanted)
     n_waves, at_once = -(-T // size), min(at_once, size * n_workers)
     nodes = 8 * (2 + fit.kind.split_words(fit)[0]) * kept

@@ -92,7 +92,7 @@ class Sampling:
         return min(self.bag_rows, math.ceil(expected + 4.5 * math.sqrt(n)))
 
 
-class Wanted(NamedTuple):
+class WaveRequest(NamedTuple):
     """What trees are wanted, as far as their memory depends on it.
 
     n_words : 64-bit words of a split set; 0: no feature is categorical

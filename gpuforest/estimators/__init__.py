@@ -2,16 +2,16 @@
 
 from gpuforest.estimators.adaboost import AdaBoostClassifier, AdaBoostRegressor
 from gpuforest.estimators.bagging import BaggingClassifier, BaggingRegressor
+from gpuforest.estimators.boosting import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
 from gpuforest.estimators.extra_trees import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     RandomTreesEmbedding,
 )
 from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
-from gpuforest.estimators.hist_gradient_boosting import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
 from gpuforest.estimators.isolation import IsolationForest
 from gpuforest.estimators.quantile_forests import (
     ExtraTreesQuantileRegressor,

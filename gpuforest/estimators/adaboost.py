@@ -2,25 +2,260 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from inspect import signature
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from gpuforest.data.arrays import in_kind_of, to_host
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.common.progress import counting_on, stage
+from gpuforest.common.sums import blocks
+from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
+from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.reweighting import Round, r2, samme
-from gpuforest.engine.target import CheckedTarget
+from gpuforest.engine.assembly import merged
+from gpuforest.engine.binning import bin_matrix
+from gpuforest.engine.forest import Forest, joined
+from gpuforest.engine.grow import grow
+from gpuforest.engine.nodes import leaf_rows
+from gpuforest.engine.reweighting import Round, boost, r2, samme
+from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.engine.training import Training
 from gpuforest.estimators import params
+from gpuforest.estimators.base import FitData
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of
-from gpuforest.estimators.reweighted import AdaBoost, Judge, reached
+from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree
+from gpuforest.estimators.fits import as_it_is, replacing
+from gpuforest.estimators.growing import plan_of
+from gpuforest.estimators.settings import Settings, rules_of
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
+
+Judge = Callable[[Forest, np.ndarray], Round | None]
+SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
+
+
+class AdaBoost(BaseForest):
+    """Both AdaBoost estimators: the rounds, and what they are asked for afterwards."""
+
+    _home, _mark = "_weight_boosting", "estimator_"
+    _draws: ClassVar[bool]  # whether the rows of a round are drawn by their weights
+    estimator_weights_: np.ndarray
+    estimator_errors_: np.ndarray
+    n_estimators: int
+    learning_rate: float
+    estimator: Any = None
+    estimator_params: Any = ()
+    estimator_ = property(described_tree)
+    criterion, class_weight, categorical_features, min_category_frequency = map(
+        of_tree, ("criterion", "class_weight", "categorical_features", "min_category_frequency")
+    )
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Grow trees one after another, each from the rows' weights after the one before.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            As in the fit of a forest. It is checked and binned once for all rounds.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind that sorts, or real numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The rows' weights >= 0 in the first round; None: all are equal. A row of weight zero
+            is as if it were not there.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As the fit of a forest; several outputs; a first tree that classifies no better
+            than chance.
+        BackendError
+            The backend cannot run on this machine, or its GPU has too little memory.
+        """
+        if self._grows_trees:
+            return super().fit(X, y, sample_weight)
+        self._check_other()
+        with replacing(self) as fitted:
+            theirs = fitted._theirs()
+            for name, parameter in signature(type(theirs)).parameters.items():
+                fitted.__dict__.setdefault(
+                    name, parameter.default
+                )  # releases before 1.8 have others
+            fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
+            theirs.fit(X, y, sample_weight)
+        return self
+
+    def _check_other(self) -> None:
+        """Check another estimator than our trees before scikit-learn fits it."""
+
+    @property
+    def _most_trees(self) -> int:
+        return int(self.n_estimators)
+
+    def _labels(self, checked: CheckedTarget) -> None:
+        """None, because class weights multiply the weights of each round, not those before."""
+
+    def _of_both(self, name: str) -> Any:
+        """A parameter that the tree has too: the tree's where ours is the default."""
+        own = getattr(self, name)
+        if own != signature(type(self)).parameters[name].default:
+            return own
+        return getattr(self._tree_given, name)
+
+    def _tree_params(self) -> dict[str, Any]:
+        shared = {name: self._of_both(name) for name in SHARED}
+        return dict(self._tree_given.get_params(deep=False)) | shared
+
+    def _settings(self, n_features: int) -> Settings:
+        rounds = {"n_estimators": self.n_estimators, "class_weight": None}
+        found = Settings.of(self._tree_params() | rounds)
+        return replace(found, bootstrap=self._draws, is_single=False, reweighted=True)
+
+    def _chosen(self, X: Any) -> dict[str, Any]:
+        return super()._chosen(X) | {"name": self._of_both("backend")}
+
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        training, settings, checked = self._prepared(data, backend)
+        with stage("growing"):
+            forest = self._grow(training, checked)
+        self._keep_fit(forest, training, settings, checked)
+
+    def _grow(self, training: Training, checked: CheckedTarget) -> Forest:
+        """Grow a tree a round, until there are enough, or no more can help."""
+        training = training.on(training.backend.for_one_fit())
+        settings, sampling = self._settings(training.n_features), training.sampling
+        first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
+        factors, judge = self._class_factors(checked, first), self._judge(training, checked)
+        trees: list[Forest] = []
+
+        def grow_round(t: int, weights: np.ndarray) -> Round | None:
+            whole = integer_weights(weights if factors is None else weights * factors)
+            own = replace(training, sampling=replace(sampling, weights=whole))
+            trees.append(self._one_tree(t, own, settings, checked))
+            return judge(trees[-1], weights)
+
+        rounds = boost(first, self._most_trees, grow_round) or [self._only_round()]
+        tree_weights = np.array([each.weight for each in rounds])
+        self._keep_rounds(tree_weights, np.array([each.error for each in rounds]))
+        forest = joined(trees[: len(rounds)])  # one more may have been no better than chance
+        return replace(forest, combine=self._combine(), tree_weights=tree_weights)
+
+    def _one_tree(
+        self, t: int, training: Training, settings: Settings, checked: CheckedTarget
+    ) -> Forest:
+        """The tree of round `t`, grown from the weights that `training` has."""
+        coding, has_sets = training.target.coding, training.n_words > 0
+        rules = rules_of(settings, training.n_features, training.sampling, coding, has_sets)
+        training = replace(training, rules=rules)
+        plan = plan_of(training, settings, checked, "mean")
+        with counting_on(t, self._most_trees):
+            waves = grow(training, t, t + 1, plan.prune)
+        return plan.finish(merged(waves, training), t)
+
+    def _class_factors(self, checked: CheckedTarget, weights: np.ndarray) -> np.ndarray | None:
+        """What class weights multiply the rows' weights by, f64[N]; None: by one."""
+        return None
+
+    def _judge(self, training: Training, checked: CheckedTarget) -> Judge:
+        """A function of a tree, and of the rows' weights, that gives what follows from it."""
+        raise NotImplementedError
+
+    def _only_round(self) -> Round:
+        """The round of a first tree that is no better than chance."""
+        raise NotImplementedError
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+        checked: CheckedTarget = super()._check_target(y, n_rows, backend)
+        several = len(checked.classes or []) > 1 or getattr(checked.values, "ndim", 1) > 1
+        if several:
+            raise ValueError(
+                f"y should be a 1d array, got an array of shape {np.shape(y)} instead: AdaBoost "
+                "has one output"
+            )
+        return checked
+
+    def _keep_rounds(self, weights: np.ndarray, errors: np.ndarray) -> None:
+        """Set the trees' weights and errors f64[T], as scikit-learn does: 0 and 1 for rounds that
+        did not happen."""
+        left = self._most_trees - len(weights)
+        self.estimator_weights_ = np.append(weights, np.zeros(left))
+        self.estimator_errors_ = np.append(errors, np.ones(left))
+
+    def to_sklearn(self) -> Any:
+        """The same model as scikit-learn's, see `gpuforest.export.sklearn`."""
+        from gpuforest.export.sklearn import adaboost_to_sklearn
+
+        return adaboost_to_sklearn(self)
+
+    def __len__(self) -> int:
+        """Estimators."""
+        return len(self.estimators_)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Impurity importances f64[n_features], which add up to one: those of the trees, averaged
+        by the trees' weights.
+
+        Raises
+        ------
+        AttributeError : other estimators than trees have none
+        """
+        if self._is_theirs:
+            return np.asarray(self._theirs().feature_importances_)
+        return super().feature_importances_
+
+    def _staged(self, X: Any) -> Iterator[Any]:
+        """What the first tree predicts, what the first two do, and so on: of classes their shares
+        of the votes, f64[N, n_values]. X is checked and binned once."""
+        check_is_fitted(self)
+        model = as_it_is(self)
+
+        def work(backend: Backend) -> tuple[Any, Backend]:
+            table = check_table(model, X, backend)
+            return bin_matrix(table, model.forest_.edges, backend).codes, backend
+
+        codes, backend = run_on_backend(work, **self._chosen(X))
+        for found in prediction.staged(model.forest_, codes, backend):
+            own = found if is_on_device(X) else backend.asnumpy(found)
+            yield in_kind_of(X, own)
+
+    def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
+        """The score of the first tree, of the first two, and so on: see `score`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), true labels or values
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Yields
+        ------
+        float
+        """
+        y, weight = to_host(y), to_host(sample_weight)
+        score = accuracy_score if is_classifier(self) else r2_score
+        for found in self.staged_predict(X):
+            yield float(score(y, to_host(found), sample_weight=weight))
+
+
+def reached(tree: Forest, training: Training) -> Iterator[tuple[slice, np.ndarray]]:
+    """Blocks of training rows, and the row of the leaf table that each of them reaches in a single
+    tree, i64[n]."""
+    backend = training.backend
+    leaf = backend.asnumpy(backend.apply(tree, training.matrix.codes))[:, 0]
+    for rows in blocks(len(leaf)):
+        yield rows, np.asarray(leaf_rows(tree.nodes[leaf[rows]]))
 
 
 @params.parameters(params.ADABOOST, {"loss": None}, params.OF_ADABOOST)

@@ -32,7 +32,7 @@ from gpuforest.engine.training import Training
 from gpuforest.estimators import explaining
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
 from gpuforest.estimators.fits import as_it_is, check_same, recorded, replacing
-from gpuforest.estimators.growing import Growth, growth_of
+from gpuforest.estimators.growing import TrainingPlan, plan_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
     Settings,
@@ -169,14 +169,14 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     def _fit(self, data: FitData, backend: Backend) -> None:
         training, settings, checked = self._prepared(data, backend)
         with progress.stage("growing"):
-            growth = growth_of(training, settings, checked, self._combine())
+            plan = plan_of(training, settings, checked, self._combine())
             criterion = training.rules.criterion
-            growth, waves, n_trees = self._first_waves(growth, checked, data)
+            plan, waves, n_trees = self._first_waves(plan, checked, data)
             begin = sum(wave.n_trees for wave in waves)
-            waves += grow(growth.training, begin, n_trees, growth.prune)
+            waves += grow(plan.training, begin, n_trees, plan.prune)
             forest = data.earlier
             if forest is None or n_trees > forest.n_trees:
-                forest = growth.finish(merged(waves, growth.training), 0)
+                forest = plan.finish(merged(waves, plan.training), 0)
             coding = training.target.coding
             by_mean = not (coding.is_classes or coding.several or criterion.medians)
             if settings.is_single and by_mean:
@@ -217,14 +217,14 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return training, settings, checked
 
     def _first_waves(
-        self, growth: Growth, checked: CheckedTarget, data: FitData
-    ) -> tuple[Growth, list[WaveTrees], int]:
+        self, plan: TrainingPlan, checked: CheckedTarget, data: FitData
+    ) -> tuple[TrainingPlan, list[WaveTrees], int]:
         """How the trees grow, those of them that have grown before, and how many there shall be;
         `checked`: the target before it was encoded."""
         before = data.grown if data.earlier is None else (data.earlier, *data.grown)
         waves = [as_wave(forest) for forest in before]
         n_trees = sum(wave.n_trees for wave in waves) if data.grown else self._most_trees
-        return growth, waves, n_trees
+        return plan, waves, n_trees
 
     def _keep_fit(
         self, forest: Forest, training: Training, settings: Settings, checked: CheckedTarget

@@ -33,7 +33,7 @@ IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 
 
 @dataclass(frozen=True, eq=False)
-class Growth:
+class TrainingPlan:
     """A training, and the functions that prune and finish its trees.
 
     prune : a function that cuts back the trees of one wave; None: trees stay whole
@@ -50,15 +50,15 @@ class Growth:
         t = self.training
         return sampled_rows(t.seed, t.sampling, t.backend)
 
-    def trying(self, n_tried: int) -> Growth:
+    def trying(self, n_tried: int) -> TrainingPlan:
         """The same record with another number of features tried at a split."""
         rules = replace(self.training.rules, n_tried=n_tried)
         return replace(self, training=replace(self.training, rules=rules))
 
 
-def growth_of(
+def plan_of(
     training: Training, settings: Settings, checked: CheckedTarget, combine: str
-) -> Growth:
+) -> TrainingPlan:
     """The training, and the functions that prune and finish its trees."""
     rules, criterion = training.rules, training.rules.criterion
     pruned = partial(_pruned, settings=settings, criterion=criterion) if settings.prunes else None
@@ -71,7 +71,7 @@ def growth_of(
         return clip_leaves(forest, rules.signs, criterion) if len(rules.signs) else forest
 
     # what medians gain is known at the end; other trees are pruned as they grow
-    return Growth(training, None if criterion.medians else pruned, finish)
+    return TrainingPlan(training, None if criterion.medians else pruned, finish)
 
 
 def _pruned(forest: Forest, settings: Settings, criterion: Criterion) -> Forest:
@@ -80,28 +80,28 @@ def _pruned(forest: Forest, settings: Settings, criterion: Criterion) -> Forest:
     return prune(forest, criterion, settings.ccp_alpha) if settings.ccp_alpha > 0 else forest
 
 
-def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees], Curve]:
+def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[WaveTrees], Curve]:
     """The number of features tried that gives the least out-of-bag error, in the manner of
     Breiman and Cutler's tuneRF (in R's randomForest).
 
-    From the number that `growth` has it is halved for as long as that lowers the error of
+    From the number that `plan` has it is halved for as long as that lowers the error of
     `FIRST_TREES` trees by `IMPROVEMENT`, then doubled. The same bags serve all numbers.
 
     Returns
     -------
-    growth : with the best of the numbers tried; of equals the least
+    plan : with the best of the numbers tried; of equals the least
     waves : its trees
     tried : the numbers, ascending, and their errors
     """
-    start, rows = growth.training.rules.n_tried, growth.sample()
+    start, rows = plan.training.rules.n_tried, plan.sample()
     found: dict[int, float] = {}
     best: tuple[float, int, list[WaveTrees]] | None = None
 
     def trial(n_tried: int) -> float:
         nonlocal best
-        waves = grow(growth.trying(n_tried).training, 0, FIRST_TREES, growth.prune)
-        oob = OutOfBag(growth.training, rows)
-        ((_, found[n_tried]),) = _follow(oob, growth, waves, [FIRST_TREES], error)
+        waves = grow(plan.trying(n_tried).training, 0, FIRST_TREES, plan.prune)
+        oob = OutOfBag(plan.training, rows)
+        ((_, found[n_tried]),) = _follow(oob, plan, waves, [FIRST_TREES], error)
         if best is None or (found[n_tried], n_tried) < best[:2]:
             best = found[n_tried], n_tried, waves
         return found[n_tried]
@@ -110,16 +110,16 @@ def tune_features(growth: Growth, error: Error) -> tuple[Growth, list[WaveTrees]
     for halves in (True, False):
         n_tried = start
         while True:
-            other = -(-n_tried // 2) if halves else min(2 * n_tried, growth.training.n_features)
+            other = -(-n_tried // 2) if halves else min(2 * n_tried, plan.training.n_features)
             if other == n_tried or not trial(other) < least * (1 - IMPROVEMENT):
                 break
             n_tried, least = other, found[other]
     assert best is not None
-    return growth.trying(best[1]), best[2], sorted(found.items())
+    return plan.trying(best[1]), best[2], sorted(found.items())
 
 
 def grow_until_converged(
-    growth: Growth, error: Error, tol: float, max_trees: int, first_waves: list[WaveTrees]
+    plan: TrainingPlan, error: Error, tol: float, max_trees: int, first_waves: list[WaveTrees]
 ) -> tuple[list[WaveTrees], Curve]:
     """Grow trees until the out-of-bag error has converged.
 
@@ -129,17 +129,17 @@ def grow_until_converged(
 
     first_waves : the first `FIRST_TREES` of the trees, where they grew before
     """
-    oob, points = OutOfBag(growth.training, growth.sample()), curve_points(max_trees)
+    oob, points = OutOfBag(plan.training, plan.sample()), curve_points(max_trees)
     grown: list[WaveTrees] = []
     curve: Curve = []
     for end in (n for n in points if n >= min(FIRST_TREES, max_trees)):
         begin = oob.n_trees
         with counting_on(begin, max_trees):
             is_there = first_waves and end == FIRST_TREES
-            waves = first_waves if is_there else grow(growth.training, begin, end, growth.prune)
+            waves = first_waves if is_there else grow(plan.training, begin, end, plan.prune)
         grown += waves
         passed = [n for n in points if begin < n <= end]
-        curve += _follow(oob, growth, waves, passed, error)
+        curve += _follow(oob, plan, waves, passed, error)
         if change(curve) <= tol:
             break
     else:
@@ -154,13 +154,13 @@ def grow_until_converged(
 
 
 def _follow(
-    oob: OutOfBag, growth: Growth, waves: list[WaveTrees], points: list[int], error: Error
+    oob: OutOfBag, plan: TrainingPlan, waves: list[WaveTrees], points: list[int], error: Error
 ) -> Curve:
     """Errors at these numbers of trees; the last number is that of all. The trees need not be
     merged for it."""
     begin = accumulate((wave.n_trees for wave in waves), initial=oob.n_trees)
     forests = [
-        growth.finish(merged([w], growth.training), n) for w, n in zip(waves, begin, strict=False)
+        plan.finish(merged([w], plan.training), n) for w, n in zip(waves, begin, strict=False)
     ]
     return list(oob.follow(forests, points, error, oob.n_trees))
 

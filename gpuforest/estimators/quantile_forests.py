@@ -1,9 +1,342 @@
-"""Quantile regression forests (Meinshausen 2006)."""
+"""Quantile regression forests (Meinshausen 2006): quantiles, ranks and proximities."""
 
 from __future__ import annotations
 
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.data.arrays import to_host
+from gpuforest.data.validation import check_numbers, check_table
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.sampling import draw_bags
+from gpuforest.engine.target import CheckedTarget
+from gpuforest.engine.training import Training
 from gpuforest.estimators import params
-from gpuforest.estimators.quantile_methods import QuantileForest
+from gpuforest.estimators.ensembles import ForestRegressor
+from gpuforest.estimators.fits import as_it_is
+from gpuforest.explain.quantile_forest import (
+    WAYS,
+    Distribution,
+    TrainingRows,
+    encoded,
+    in_bag,
+)
+
+KINDS = ("rank", "weak", "strict", "mean")
+
+
+class QuantileForest(ForestRegressor):
+    """Predictions of a forest that keeps its training rows."""
+
+    default_quantiles: Any
+    max_samples_leaf: int | float | None
+    monotonic_cst: Any
+    _rows_: TrainingRows
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        _asked(self.default_quantiles)
+        if self.monotonic_cst is not None:
+            raise ValueError(
+                "monotonic_cst bounds the means of leaves and no quantiles: leave it out, or take "
+                "RandomForestRegressor or ExtraTreesRegressor for monotonic means"
+            )
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, sparse_pickle: bool = False
+    ) -> Any:
+        """Grow the trees and keep the training rows; see `RandomForestRegressor.fit`.
+
+        `sparse_pickle` is taken from quantile-forest, and changes nothing: pickles hold no lists
+        of leaves.
+        """
+        return super().fit(X, y, sample_weight)
+
+    def _prepared(self, data: Any, backend: Backend) -> tuple[Training, Any, CheckedTarget]:
+        training, settings, checked = super()._prepared(data, backend)
+        codes = training.backend.asnumpy(training.matrix.codes)[:, : training.n_features]
+        y = np.array(to_host(checked.values), dtype=np.float64)
+        self._rows_ = TrainingRows(codes, y.reshape(len(y), -1), training.sampling)
+        return training, settings, checked
+
+    def predict(
+        self,
+        X: Any,
+        quantiles: Any = None,
+        *,
+        interpolation: str = "linear",
+        weighted_quantile: bool = True,
+        weighted_leaves: bool = True,
+        aggregate_leaves_first: bool = True,
+        oob_score: bool = False,
+        indices: Any = None,
+        duplicates: Any = None,
+    ) -> Any:
+        """Quantiles of the targets that the training rows in X's leaves have.
+
+        A training row's weight is the mean over the trees of its share in the leaf that the row
+        of X reaches: how often the tree drew it, over the draws of all rows in the leaf.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        quantiles : float, list of float or "mean", default=None
+            From 0 to 1; "mean": the weighted mean of the targets; None: `default_quantiles`.
+        interpolation : str, default="linear"
+            "linear", "lower", "higher" and "midpoint": where all draws weigh the same, as
+            `numpy.quantile` of the list of all draws. In general, with D draws, the quantile q
+            is the mean of the inverse of the distribution function over the window from
+            q (D - 1) / D to (q (D - 1) + 1) / D; its value where this begins; where it ends;
+            or the middle of these two; "nearest": the one of these two that "linear" is nearer
+            to, the lower in the middle. "inverted_cdf": the least target at which the distribution
+            function reaches q, which is Meinshausen's definition.
+        weighted_quantile, weighted_leaves : bool, default=True
+            Where either is False, all draws weigh the same, so that larger leaves count for more.
+            That takes longer.
+        aggregate_leaves_first : bool, default=True
+            False: the mean over the trees of what the leaf of each gives by itself.
+        oob_score : bool, default=False
+            Take only trees that did not draw a row; X holds the training rows in their order.
+            NaN, with a warning, for rows that every tree drew.
+        indices : array-like of int of shape (n_samples,), default=None
+            With oob_score, the numbers of the training rows that X holds; -1: a row that is none.
+        duplicates : list of lists of int, default=None
+            With oob_score, sets of training rows that are one and the same: a tree that drew one
+            of a set drew all of it.
+
+        Returns
+        -------
+        float64 array of shape (n_samples,), (n_samples, n_quantiles), (n_samples, n_outputs) or
+        (n_samples, n_outputs, n_quantiles); on a GPU where X is on one
+
+        Raises
+        ------
+        ValueError
+            What other estimators refuse; quantiles out of range; oob_score without bootstrap.
+
+        Notes
+        -----
+        Weights are integers whose rounding is below 2**-31 of a leaf, so their sums, and with
+        them all results, are the same on every backend and with any number of threads.
+        """
+        check_is_fitted(self)
+        q = _asked(self.default_quantiles if quantiles is None else quantiles)
+        if interpolation not in WAYS:
+            raise ValueError(f"interpolation={interpolation!r} is unknown; there are {[*WAYS]}")
+        self = as_it_is(self)
+        by_tree, by_leaf = not aggregate_leaves_first, weighted_quantile and weighted_leaves
+
+        def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+            asked = self._distribution(table, oob_score, indices, duplicates, backend)
+            return asked.quantiles(table, q, interpolation, backend, by_tree, by_leaf)
+
+        found = self._walk(X, stage)
+        found = found[:, :, 0] if found.shape[2] == 1 else found
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, quantiles: Any = None) -> float:
+        """R2 of the predictions; of several outputs the mean, weighted by their variances.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as of other regressors
+        quantiles : float or "mean", default=None
+            What is predicted; None: `default_quantiles`.
+
+        Returns
+        -------
+        float
+        """
+        q = _asked(self.default_quantiles if quantiles is None else quantiles)
+        if q is not None and len(q) > 1:
+            raise ValueError(f"a score is of one quantile, not of {len(q)}: pass quantiles=0.5")
+        found = to_host(self.predict(X, "mean" if q is None else q[0]))
+        how = "variance_weighted"
+        return float(r2_score(y, found, sample_weight=sample_weight, multioutput=how))
+
+    def quantile_ranks(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        kind: str = "rank",
+        aggregate_leaves_first: bool = True,
+        oob_score: bool = False,
+        indices: Any = None,
+        duplicates: Any = None,
+    ) -> np.ndarray:
+        """The rank of each target among those of the training rows in X's leaves.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        kind : {"rank", "weak", "strict", "mean"}, default="rank"
+            "weak": the weight of targets that are not above y; "strict": of those below; "mean":
+            the mean of both; "rank": the same and, where some target equals y, half the mean
+            weight of a draw more, which is the mean rank of the equal ones.
+        aggregate_leaves_first, oob_score, indices, duplicates : as for `predict`
+
+        Returns
+        -------
+        float64 ndarray of shape (n_samples,) or (n_samples, n_outputs), from 0 to 1
+        """
+        check_is_fitted(self)
+        if kind not in KINDS:
+            raise ValueError(f"kind={kind!r} is unknown; there are {[*KINDS]}")
+        self = as_it_is(self)
+
+        def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+            known = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)
+            values = np.asarray(to_host(known.values), dtype=np.float64)
+            values = values.reshape(len(values), -1)
+            if values.shape[1] != self.n_outputs_:
+                raise ValueError(f"y has {values.shape[1]} outputs, expected {self.n_outputs_}")
+            asked = self._distribution(table, oob_score, indices, duplicates, backend)
+            return asked.ranks(table, values, kind, backend, not aggregate_leaves_first)
+
+        found: np.ndarray = to_host(self._walk(X, stage))
+        return found[:, 0] if self.n_outputs_ == 1 else found
+
+    def proximity_counts(
+        self,
+        X: Any,
+        max_proximities: int | None = None,
+        return_sorted: bool = True,
+        *,
+        oob_score: bool = False,
+        indices: Any = None,
+        duplicates: Any = None,
+    ) -> list[list[tuple[int, int]]]:
+        """How many draws of each training row are in the leaves that rows reach.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        max_proximities : int, default=None
+            Keep so many training rows of the highest counts, of equal ones the first.
+        return_sorted : bool, default=True
+            The highest counts first, of equal ones the first row; False: rows in their order.
+        oob_score, indices, duplicates : as for `predict`
+
+        Returns
+        -------
+        list of n_samples lists of (number of the training row, count)
+            Only rows with a draw in some leaf. Without bootstrap counts are sums of weights, as
+            the integers that trees are grown with.
+        """
+        check_is_fitted(self)
+        if max_proximities is not None and (
+            not isinstance(max_proximities, Integral) or max_proximities < 1
+        ):
+            raise ValueError(f"max_proximities={max_proximities!r} must be an integer from 1 on")
+        self = as_it_is(self)
+
+        def work(backend: Backend) -> list[Any]:
+            table = check_table(self, X, backend)
+            asked = self._distribution(table, oob_score, indices, duplicates, backend)
+            return asked.proximity_counts(table, backend)
+
+        found = []
+        for row, count in run_on_backend(work, **self._chosen(X)):
+            by_count = np.argsort(-count, kind="stable")[:max_proximities]
+            order = by_count if return_sorted else np.sort(by_count)
+            found.append(list(zip(row[order].tolist(), count[order].tolist(), strict=True)))
+        return found
+
+    def _get_unsampled_indices(self, estimator: Any) -> np.ndarray:
+        """The training rows that one of `estimators_` did not draw; quantile-forest's name."""
+        bag = draw_bags(self._rows_.sampling, estimator.seed_, 0, 1, NumpyBackend())[0]
+        return np.flatnonzero(bag == 0)
+
+    def _distribution(
+        self, table: Any, oob_score: bool, indices: Any, duplicates: Any, backend: Backend
+    ) -> Distribution:
+        rows, skipped = self._rows_, None
+        if oob_score:
+            skipped = self._drawn(table, indices, duplicates, backend)
+            if skipped.all(axis=1).any():
+                warnings.warn(
+                    "Some inputs do not have OOB scores. This probably means too few trees were "
+                    "used to compute any reliable OOB estimates.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+        members = rows.members(self.forest_, self.max_samples_leaf, backend)
+        return Distribution(self.forest_, rows, members, skipped)
+
+    def _drawn(self, table: Any, indices: Any, duplicates: Any, backend: Backend) -> np.ndarray:
+        """Which trees drew the training rows that X holds, bool[n, T]."""
+        rows = self._rows_
+        if not rows.sampling.n_draws:
+            raise ValueError("Out-of-bag estimation only available if bootstrap=True.")
+        n, at = table.shape[0], None
+        if indices is None:
+            if n != len(rows.y):
+                raise ValueError(
+                    "If `indices` are None, OOB samples must be same length as training samples."
+                )
+            if not np.array_equal(encoded(table, self.forest_, backend), rows.codes):
+                warnings.warn(
+                    "OOB samples are not identical to training samples.", UserWarning, stacklevel=6
+                )
+        else:
+            at = _rows_of(indices, "indices", -1, len(rows.y))
+            if at.shape != (n,):
+                raise ValueError(
+                    "If `indices` are not None, X and indices must be the same length."
+                )
+        if duplicates is None:
+            return in_bag(self.forest_, rows.sampling, at)
+        bags = in_bag(self.forest_, rows.sampling)
+        for each in duplicates:
+            same = _rows_of(each, "duplicates", 0, len(rows.y))
+            bags[same] = bags[same].any(axis=0)
+        return bags if at is None else np.asarray(bags[at] & (at >= 0)[:, None])
+
+
+def _rows_of(numbers: Any, name: str, least: int, n_rows: int) -> np.ndarray:
+    """Numbers of training rows as integers, i64[n].
+
+    Raises
+    ------
+    ValueError : other numbers
+    """
+    given = np.asarray(numbers)
+    if given.dtype.kind == "f" and (given == np.rint(given)).all():
+        given = given.astype(np.int64)
+    if given.dtype.kind not in "iu" or not ((given >= least) & (given < n_rows)).all():
+        raise ValueError(f"{name} must be integers from {least} to {n_rows - 1}")
+    return given
+
+
+def _asked(quantiles: Any) -> np.ndarray | None:
+    """Quantiles f64[Q]; None: the mean.
+
+    Raises
+    ------
+    ValueError : they are none
+    """
+    if quantiles is None or (isinstance(quantiles, str) and quantiles == "mean"):
+        return None
+    some = [quantiles] if np.ndim(quantiles) == 0 else list(quantiles)
+    if some == ["mean"]:
+        return None
+    for q in some:
+        if isinstance(q, bool) or not isinstance(q, Real) or not 0 <= float(q) <= 1:
+            raise ValueError(f"Quantiles must be in the range [0, 1], got {q}.")
+    if not some:
+        raise ValueError("no quantiles are asked for: give a number from 0 to 1, or some")
+    return np.array(some, dtype=np.float64)
 
 
 @params.parameters(params.QUANTILE_FOREST, params.OF_NUMBERS, max_features=1 / 3)

@@ -19,7 +19,7 @@ from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
 from gpuforest.engine.target import Target
 from gpuforest.estimators.base import FitData
-from gpuforest.estimators.growing import growth_of
+from gpuforest.estimators.growing import plan_of
 
 
 def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest:
@@ -31,9 +31,9 @@ def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest
         y, weight = target_and_weight(data, None, None)
         given = FitData(data, y, weight, draw_seed(estimator.random_state), None)
         training, settings, checked = estimator._prepared(given, backend)
-        growth = growth_of(training, settings, checked, estimator._combine())
-        waves = grow(growth.training, begin, end, growth.prune)
-        return merged(waves, growth.training)
+        plan = plan_of(training, settings, checked, estimator._combine())
+        waves = grow(plan.training, begin, end, plan.prune)
+        return merged(waves, plan.training)
 
     forest: Forest = run_on_backend(work, **estimator._chosen(data))
     return forest
@@ -64,7 +64,7 @@ def grow_of_rows(
     backend = get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
     given = FitData(data.with_codes(none), y, weight, draw_seed(estimator.random_state), None)
     training, settings, checked = estimator._prepared(given, backend)
-    growth = growth_of(training, settings, checked, estimator._combine())
+    plan = plan_of(training, settings, checked, estimator._combine())
     inside = new_codes(len(own), len(codes), codes.dtype, backend)
     inside[...] = codes.T
     local = replace(
@@ -72,5 +72,5 @@ def grow_of_rows(
         matrix=replace(training.matrix, codes=inside),
         target=Target(training.target.coding, np.ascontiguousarray(training.target.y[own])),
     )
-    waves = grow_rows(local, begin, settings.n_trees, communicator, own, growth.prune)
+    waves = grow_rows(local, begin, settings.n_trees, communicator, own, plan.prune)
     return merged(waves, training)

@@ -19,12 +19,12 @@ from typing import Any
 
 from gpuforest.estimators.adaboost import AdaBoostClassifier
 from gpuforest.estimators.bagging import BaggingClassifier, BaggingRegressor
-from gpuforest.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
-from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
-from gpuforest.estimators.hist_gradient_boosting import (
+from gpuforest.estimators.boosting import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from gpuforest.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
+from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 logger = logging.getLogger("gpuforest")

@@ -1,21 +1,263 @@
-"""Single decision trees: the first tree of a forest that draws no bags."""
+"""Single decision trees, and how they are pruned."""
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
+from numbers import Integral
 from typing import Any, ClassVar
 
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.utils import Bunch, _safe_indexing, indexable
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.data.arrays import to_host
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.data.arrays import bring, is_on_device, to_host
+from gpuforest.data.tables import is_frame, open_frame
+from gpuforest.data.validation import check_weights
 from gpuforest.engine import predict as prediction
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators import params
-from gpuforest.estimators.pruned import PrunedTree
+from gpuforest.estimators.base import BaseTrees, FitData
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.explain.paths import decision_paths
+from gpuforest.explain.pruning import collapse_alphas, pruning_path
+from gpuforest.explain.tree_selection import (
+    RULES,
+    Trial,
+    choose,
+    cut,
+    error_curve,
+    middles,
+    path_alphas,
+    reduced_error,
+    try_rows,
+)
 from gpuforest.explain.views import TreeView
+
+CV = "cv"
+METHODS = ("cost_complexity", "reduced_error")
+
+
+class PrunedTree(BaseTrees):
+    """Adds the choice of a subtree."""
+
+    ccp_alpha: float | str
+    ccp_cv: Any
+    ccp_rule: str
+    monotonic_cst: Any
+    ccp_alpha_: float
+    pruning_curve_: Bunch
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """The nested subtrees of minimal cost-complexity pruning (Breiman et al. 1984, ch. 3).
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for `fit`
+
+        Returns
+        -------
+        Bunch with `ccp_alphas`, ascending from zero: at each one more node is a leaf; and
+        `impurities`, of the leaves of the subtree from there on, and their number, `n_leaves`.
+        float64, and int64, of shape (n_subtrees,)
+        """
+        whole = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        alphas, decreases, n_leaves = pruning_path(whole.forest_, whole._criterion)
+        impurities = np.maximum(whole.tree_.impurity[0] - decreases, 0.0)
+        return Bunch(ccp_alphas=alphas, impurities=impurities, n_leaves=n_leaves)
+
+    def prune(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        method: str = "cost_complexity",
+        rule: str = "min",
+    ) -> Any:
+        """Prune the fitted tree, in place, by rows that did not grow it.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for `fit`, but rows held out of it
+        method : {"cost_complexity", "reduced_error"}, default="cost_complexity"
+            "cost_complexity" takes one of the nested subtrees by its error on these rows, and
+            sets `ccp_alpha_` and `pruning_curve_`. "reduced_error" (Quinlan 1987) makes a node
+            a leaf, from the bottom up, where these rows then lose no more. The error is the
+            share of wrong classes, the mean squared or absolute error, or the mean Poisson
+            deviance.
+        rule : {"min", "one_se"}, default="min"
+            Of "cost_complexity": see `ccp_rule`.
+
+        Returns
+        -------
+        self, which has another tree now
+
+        Raises
+        ------
+        ValueError
+            An unknown method or rule; X, y or weights that `fit` would refuse, or of another
+            number of outputs.
+        """
+        check_is_fitted(self)
+        for name, value, known in (("method", method, METHODS), ("rule", rule, RULES)):
+            if value not in known:
+                raise ValueError(f"{name}={value!r} is unknown: pass one of {', '.join(known)}")
+        leaves = self._leaves(X)
+        target, classes = run_on_backend(
+            lambda backend: self._target(y, len(leaves), backend), **self._chosen(X)
+        )
+        weights = check_weights(sample_weight, len(leaves))
+        trial = self._trial(leaves, target, classes, None if weights is None else weights[0])
+        if method == "reduced_error":
+            self._cut(reduced_error(trial))
+        else:
+            ccp_alphas = path_alphas(trial.alphas, self.forest_.nodes)
+            self._choose(trial.alphas, ccp_alphas, error_curve([trial], ccp_alphas), rule)
+        return self
+
+    def _tree_params(self) -> dict[str, Any]:
+        params = super()._tree_params()
+        return params | {"ccp_alpha": 0.0} if self.ccp_alpha == CV else params
+
+    def _keep(self, forest: Forest) -> None:
+        super()._keep(forest)
+        if self.ccp_alpha != CV:
+            self.ccp_alpha_ = float(self.ccp_alpha)
+
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        super()._fit(data, backend)
+        if self.ccp_alpha != CV:
+            return
+        weights = check_weights(data.sample_weight, self._sampling_.n_rows)
+        w = None if weights is None else weights[0]
+        self._cross_validate(data.X, data.y, w, data.seed, backend)
+
+    def _cross_validate(
+        self, X: Any, y: Any, weights: np.ndarray | None, seed: int, backend: Backend
+    ) -> None:
+        """Prune the whole tree at an alpha chosen by trees of some of the rows, tested on the
+        others (Breiman et al. 1984, 3.4). weights : f64[N] or None"""
+        alphas = collapse_alphas(self.forest_, self._criterion)
+        candidates = middles(path_alphas(alphas, self.forest_.nodes))
+        # the last stands for all above it, where every fold's tree is its root
+        tried = np.append(candidates[:-1], np.inf)
+        target, classes = self._target(y, self._sampling_.n_rows, backend)
+        y = np.asarray(to_host(y)).reshape(target.shape if target.shape[1] > 1 else -1)
+        folds = self._folds(target, weights, seed)
+        params = self.get_params(deep=False)
+        params |= {"ccp_alpha": 0.0, "random_state": seed, "backend": backend.name}
+        trials = []
+        for grow, test in folds:
+            w, other_w = (None if weights is None else weights[rows] for rows in (grow, test))
+            with warnings.catch_warnings():  # of the column the whole tree has warned
+                warnings.filterwarnings("ignore", ".* different values in ")
+                tree = type(self)(**params).fit(_rows(X, grow, backend), y[grow], w)
+            leaves = tree._leaves(_rows(X, test, backend))
+            trials.append(tree._trial(leaves, target[test], classes, other_w))
+        tested = np.concatenate([test for _, test in folds])
+        repeats = len(tested) / len(np.unique(tested))
+        self._choose(alphas, candidates, error_curve(trials, tried, repeats), self.ccp_rule)
+
+    def _choose(
+        self,
+        alphas: np.ndarray,
+        ccp_alphas: np.ndarray,
+        curve: tuple[np.ndarray, np.ndarray],
+        rule: str,
+    ) -> None:
+        """Prune at one of `ccp_alphas` f64[n], chosen by their errors and standard errors. The
+        tree's splits go at `alphas` f64[m]."""
+        splits = np.sort(alphas[~is_leaf(self.forest_.nodes)])
+        n_leaves = len(splits) - np.searchsorted(splits, ccp_alphas, side="right") + 1
+        errors, std_errors = curve
+        alpha = float(ccp_alphas[choose(errors, std_errors, rule)])
+        curve_ = Bunch(
+            ccp_alphas=ccp_alphas, n_leaves=n_leaves, errors=errors, std_errors=std_errors
+        )
+        self._cut(alphas > alpha, ccp_alpha_=alpha, pruning_curve_=curve_)
+
+    def _cut(self, keep: np.ndarray, **learned: Any) -> None:
+        """Keep some splits, bool[m], and what was learned; forget what followed from the others.
+        All at once, because an interrupt may come."""
+        learned["forest_"] = cut(self.forest_, keep, self._criterion, self._signs())
+        before = vars(self).items()
+        followed = ("tree_", "feature_importances_")
+        self.__dict__ = {n: v for n, v in before if n not in followed} | learned
+
+    def _leaves(self, X: Any) -> np.ndarray:
+        """The leaf that each row reaches, i64[N], on the host."""
+        return np.asarray(to_host(self._walk(X, prediction.apply)))[:, 0]
+
+    def _trial(
+        self,
+        leaves: np.ndarray,
+        target: np.ndarray,
+        classes: tuple[Any, ...],
+        weights: np.ndarray | None,
+    ) -> Trial:
+        """The losses at the tree's nodes of test rows that reach these leaves; see `_target`."""
+        numbers = self._numbers(target, classes)
+        w = np.ones(len(leaves)) if weights is None else weights
+        return try_rows(self.forest_, self._criterion, self._signs(), leaves, numbers, w)
+
+    def _target(self, y: Any, N: int, backend: Backend) -> tuple[np.ndarray, tuple[Any, ...]]:
+        """The target on the host: class codes [N, n_outputs] and the classes of each output, or
+        numbers f64[N, n_outputs] and no classes."""
+        checked = self._check_target(y, N, backend)
+        if checked.classes is None:
+            return to_host(checked.values).reshape(N, -1), ()
+        codes = np.stack([to_host(own) for own in checked.values], axis=1)
+        return codes, tuple(checked.classes)
+
+    def _numbers(self, target: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
+        """The target with the tree's own class codes, -1 for a class that it does not know."""
+        if target.shape[1] != self.n_outputs_:
+            raise ValueError(
+                f"y has {target.shape[1]} outputs, but the tree was fitted to {self.n_outputs_}: "
+                "pass as many"
+            )
+        coding, found = self.forest_.coding, target.copy()
+        own: Any = coding.several or (coding.classes,)
+        for i, (labels, known) in enumerate(zip(classes, own, strict=False)):
+            number = {label: code for code, label in enumerate(known.tolist())}
+            codes = np.array([number.get(label, -1) for label in labels.tolist()])
+            found[:, i] = codes[target[:, i]]
+        return found
+
+    def _folds(
+        self, target: np.ndarray, weights: np.ndarray | None, seed: int
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Numbers of the rows that grow the tree of each fold, and of those that test it."""
+        is_classes, rows = self.forest_.coding.is_classes, np.arange(len(target))
+        folds = self.ccp_cv
+        if isinstance(folds, Integral):
+            if weights is not None:  # rows of no weight are as if they were not there
+                rows = np.flatnonzero(weights)
+            kind = StratifiedKFold if is_classes else KFold
+            folds = kind(int(folds), shuffle=True, random_state=seed % 2**32)
+        y = target[rows, 0] if target.shape[1] == 1 else target[rows]
+        found = check_cv(folds, y, classifier=is_classes).split(rows[:, None], y)
+        parts = [(rows[grow], rows[test]) for grow, test in found]
+        if not any(len(test) if weights is None else weights[test].any() for _, test in parts):
+            raise ValueError("ccp_cv has no test rows of any weight: pass other folds")
+        return parts
+
+
+def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
+    """Some rows of X, in its kind."""
+    if is_frame(X):
+        return open_frame(X)[rows].to_native()
+    X = bring(X, backend, "X")
+    if is_on_device(X):
+        return backend.xp.take(X, backend.asarray(rows), axis=0)
+    return _safe_indexing(*indexable(X), rows)
 
 
 class SingleTree(PrunedTree):

@@ -58,7 +58,7 @@ from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators.bagging import Bagging
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.quantile_methods import QuantileForest
+from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.explain.conformal import Calibration
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
 from gpuforest.explain.quantile_forest import TrainingRows

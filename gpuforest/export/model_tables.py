@@ -24,7 +24,7 @@ from gpuforest.engine.nodes import combined, has_set, is_leaf, leaf_rows, unpack
 from gpuforest.estimators.adaboost import AdaBoostClassifier
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.isolation import IsolationForest
-from gpuforest.estimators.quantile_methods import QuantileForest
+from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.splits.oblique.terms import terms_of
 

@@ -21,7 +21,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.predict import apply, predict
-from gpuforest.engine.sampling import Wanted
+from gpuforest.engine.sampling import WaveRequest
 from gpuforest.explain import oob
 from gpuforest.explain.importances import impurity_importances
 
@@ -91,7 +91,7 @@ def least_memory(cuda, task):
         try:
             training = task.training(NumpyBackend())
             more = training.n_channels, task.n_trees, training.node_words, bool(task.signs)
-            backend.waves(Wanted(task.sampling, *more))
+            backend.waves(WaveRequest(task.sampling, *more))
         except BackendError:
             continue
         return backend

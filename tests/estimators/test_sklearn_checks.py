@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, the legacy ones too: all estimators on both CPU backends."""
+"""scikit-learn's own checks, the legacy ones too: all estimators on one backend."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -34,21 +34,20 @@ FORESTS = [
 
 
 def estimators():
-    for backend in ("numpy", "numba"):
-        for tree, bag, boost in (
-            (DecisionTreeClassifier, BaggingClassifier, AdaBoostClassifier),
-            (DecisionTreeRegressor, BaggingRegressor, AdaBoostRegressor),
-        ):
-            yield tree(backend=backend)
-            yield bag(tree(backend=backend), 5)
-            yield boost(n_estimators=5, backend=backend)
-        for boost in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
-            yield boost(max_iter=5, min_samples_leaf=5, backend=backend)
-        for forest in FORESTS:
-            yield forest(5, backend=backend)
-        yield IsolationForest(n_estimators=5, backend=backend)
-        yield RandomForestClassifier(5, bootstrap=False, backend=backend)
-        yield RandomForestRegressor(5, bootstrap=False, backend=backend)
+    for tree, bag, boost in (
+        (DecisionTreeClassifier, BaggingClassifier, AdaBoostClassifier),
+        (DecisionTreeRegressor, BaggingRegressor, AdaBoostRegressor),
+    ):
+        yield tree(backend="numba")
+        yield bag(tree(backend="numba"), 5)
+        yield boost(n_estimators=5, backend="numba")
+    for boost in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
+        yield boost(max_iter=5, min_samples_leaf=5, backend="numba")
+    for forest in FORESTS:
+        yield forest(5, backend="numba")
+    yield IsolationForest(n_estimators=5, backend="numba")
+    yield RandomForestClassifier(5, bootstrap=False, backend="numba")
+    yield RandomForestRegressor(5, bootstrap=False, backend="numba")
 
 
 def expected(estimator):

@@ -27,7 +27,7 @@ from gpuforest.backends import base, cuda_boosters, cuda_launches, registry
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.boosting.rounds import rounds
 from gpuforest.engine import grow
-from gpuforest.engine.sampling import Wanted
+from gpuforest.engine.sampling import WaveRequest
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 
@@ -192,7 +192,7 @@ def test_a_wave_keeps_within_its_memory(n_classes, signs):
     # in 100 times that memory, little more than 100 times three trees would be planned: a
     # sixth, where three sixteenths of a GPU are left free
     backend.free = 100 * peak
-    wanted = Wanted(task.sampling, training.n_channels, 10**9, bounded=len(signs) > 0)
+    wanted = WaveRequest(task.sampling, training.n_channels, 10**9, bounded=len(signs) > 0)
     assert backend.waves(wanted)[2] <= 350
 
 

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest import impurity
 from gpuforest.data.arrays import to_host
 from gpuforest.engine.criteria import CRITERIA
+from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.boosting import HistGradientBoosting
-from gpuforest.estimators.reweighted import AdaBoost
 from gpuforest.estimators.watch import replace_predictions
 from gpuforest.explain.model_facts import best_round, kept_curves, measure_of
 from gpuforest.tools.plot.style import (
