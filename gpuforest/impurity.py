@@ -1,7 +1,10 @@
-"""Impurities of nodes, and what splits take off them, as plain functions.
+"""Impurities of nodes, and the decrease of impurity by splits, as plain functions.
 
 Trees compute the same from integers (`engine/criteria.py`); these are for reading, checking by
-hand and splits of any number of branches.
+hand and splits of any number of branches. Proportions `p` have the shape (..., n_classes) and add
+up to 1. Counts of a split (rows of each class in each branch, or their weight; a branch may be
+empty) have the shape (..., n_branches, n_classes). All functions return a float, or a float64
+ndarray of shape (...), and raise ValueError for input of another kind.
 
 ==================  ==========================================  =============================
 function            of proportions p, or of numbers y           source
@@ -14,6 +17,20 @@ information_gain    entropy before a split minus after it       Quinlan 1986
 gain_ratio          the same over the entropy of branch sizes   Quinlan 1993, 2.2
 gini_gain           Gini impurity before a split minus after    Breiman et al. 1984, 4.3
 ==================  ==========================================  =============================
+
+Examples
+--------
+Of 14 days nine are for tennis. Of the sunny ones two of five are, of the overcast ones four of
+four, of the rainy ones three of five (Quinlan 1986):
+
+>>> from gpuforest.impurity import *
+>>> round(entropy([9 / 14, 5 / 14]), 3)
+0.94
+>>> outlook, humidity = [[2, 3], [4, 0], [3, 2]], [[3, 4], [6, 1]]
+>>> round(information_gain(outlook), 3), round(information_gain(humidity), 3)
+(0.247, 0.152)
+>>> round(gain_ratio(outlook), 3)  # it has three branches, which the gain does not see
+0.156
 """
 
 from __future__ import annotations
@@ -39,56 +56,21 @@ __all__ = [
 def gini(p: Any) -> Any:
     """Gini impurity: how likely two rows, drawn with replacement, are of different classes.
 
-    Parameters
-    ----------
-    p : array-like of shape (..., n_classes)
-        Proportions of the classes in each node.
-
-    Returns
-    -------
-    float, or float64 ndarray of shape (...)
-
-    Raises
-    ------
-    ValueError : proportions that are negative or do not add up to 1
-
-    Examples
-    --------
-    >>> from gpuforest.impurity import gini
     >>> gini([0.5, 0.5])
     0.5
     >>> gini([[1.0, 0.0], [0.25, 0.75]]).tolist()
     [0.0, 0.375]
     """
-    p = _proportions(p)
-    return _plain(1.0 - (p**2).sum(axis=-1))
+    return _plain(1.0 - (_proportions(p) ** 2).sum(axis=-1))
 
 
 def entropy(p: Any, base: float = 2) -> Any:
-    """Entropy: by default the bits that the class of a row takes on average.
+    """Entropy: the information that the class of a row holds on average, in bits by default.
 
-    Parameters
-    ----------
-    p : array-like of shape (..., n_classes)
-        Proportions of the classes in each node.
-    base : float > 0 other than 1, default=2
-        Of the logarithm: 2 for bits, `math.e` for nats.
+    `base`, of the logarithm, is positive and not 1: 2 for bits, `math.e` for nats.
 
-    Returns
-    -------
-    float, or float64 ndarray of shape (...)
-
-    Raises
-    ------
-    ValueError : proportions that are negative or do not add up to 1; a base that is none
-
-    Examples
-    --------
-    >>> from gpuforest.impurity import entropy
     >>> entropy([0.5, 0.5])
     1.0
-    >>> round(entropy([9 / 14, 5 / 14]), 3)  # playing tennis or not
-    0.94
     """
     if not (0 < base < np.inf and base != 1):
         raise ValueError(f"base={base} must be positive and not 1: 2 gives bits")
@@ -99,24 +81,8 @@ def entropy(p: Any, base: float = 2) -> Any:
 
 
 def misclassification(p: Any) -> Any:
-    """Share of a node's rows that the most frequent class misses.
+    """Share of a node's rows that are not of the most frequent class.
 
-    Parameters
-    ----------
-    p : array-like of shape (..., n_classes)
-        Proportions of the classes in each node.
-
-    Returns
-    -------
-    float, or float64 ndarray of shape (...)
-
-    Raises
-    ------
-    ValueError : proportions that are negative or do not add up to 1
-
-    Examples
-    --------
-    >>> from gpuforest.impurity import misclassification
     >>> misclassification([0.25, 0.75])
     0.25
     """
@@ -124,24 +90,8 @@ def misclassification(p: Any) -> Any:
 
 
 def squared_error(y: Any) -> Any:
-    """Variance of numbers: the mean squared deviation from their mean.
+    """Variance of numbers (..., n_samples): the mean squared deviation from their mean.
 
-    Parameters
-    ----------
-    y : array-like of shape (..., n_samples)
-        Targets of the rows of each node.
-
-    Returns
-    -------
-    float, or float64 ndarray of shape (...)
-
-    Raises
-    ------
-    ValueError : no numbers
-
-    Examples
-    --------
-    >>> from gpuforest.impurity import squared_error
     >>> squared_error([1.0, 2.0, 3.0, 6.0])
     3.5
     """
@@ -152,61 +102,14 @@ def squared_error(y: Any) -> Any:
 
 
 def information_gain(counts: Any, base: float = 2) -> Any:
-    """Entropy that a split takes off.
-
-    Parameters
-    ----------
-    counts : array-like of shape (..., n_branches, n_classes)
-        Rows, or their weight, of each class in each branch; a branch may be empty.
-    base : float > 0 other than 1, default=2
-        Of the logarithm: 2 for bits, `math.e` for nats.
-
-    Returns
-    -------
-    float, or float64 ndarray of shape (...)
-
-    Raises
-    ------
-    ValueError : counts of another shape, negative ones, no rows at all; a base that is none
-
-    Examples
-    --------
-    Of 14 days nine are for tennis. Of the sunny ones two of five are, of the overcast ones four
-    of four, of the rainy ones three of five (Quinlan 1986):
-
-    >>> from gpuforest.impurity import information_gain
-    >>> round(information_gain([[2, 3], [4, 0], [3, 2]]), 3)  # outlook
-    0.247
-    >>> round(information_gain([[3, 4], [6, 1]]), 3)  # humidity
-    0.152
-    """
+    """Decrease of entropy by a split, from its counts; for `base` see `entropy`."""
     return _gain(_counts(counts), lambda p: entropy(p, base))
 
 
 def gain_ratio(counts: Any) -> Any:
     """Information gain over the entropy of the branches' sizes, which many branches make large.
 
-    Parameters
-    ----------
-    counts : array-like of shape (..., n_branches, n_classes)
-        Rows, or their weight, of each class in each branch; a branch may be empty.
-
-    Returns
-    -------
-    float, or float64 ndarray of shape (...)
-        0 where all rows are in one branch: nothing was split.
-
-    Raises
-    ------
-    ValueError : counts of another shape, negative ones, no rows at all
-
-    Examples
-    --------
-    A split by outlook has three branches, which the gain of 0.247 does not see:
-
-    >>> from gpuforest.impurity import gain_ratio
-    >>> round(gain_ratio([[2, 3], [4, 0], [3, 2]]), 3)
-    0.156
+    It is 0 where all rows are in one branch: nothing was split.
     """
     counts = _counts(counts)
     sizes = counts.sum(axis=-1)
@@ -216,25 +119,9 @@ def gain_ratio(counts: Any) -> Any:
 
 
 def gini_gain(counts: Any) -> Any:
-    """Gini impurity that a split takes off.
+    """Decrease of Gini impurity by a split, from its counts.
 
-    Parameters
-    ----------
-    counts : array-like of shape (..., n_branches, n_classes)
-        Rows, or their weight, of each class in each branch; a branch may be empty.
-
-    Returns
-    -------
-    float, or float64 ndarray of shape (...)
-
-    Raises
-    ------
-    ValueError : counts of another shape, negative ones, no rows at all
-
-    Examples
-    --------
-    >>> from gpuforest.impurity import gini_gain
-    >>> gini_gain([[4, 0], [0, 4]])  # of two pure branches: all that was there
+    >>> gini_gain([[4, 0], [0, 4]])  # two pure branches leave no impurity
     0.5
     """
     return _gain(_counts(counts), gini)
@@ -244,30 +131,31 @@ def _gain(counts: np.ndarray, impurity: Callable[[np.ndarray], Any]) -> Any:
     """Impurity before a split minus the mean of the branches, weighted by their sizes."""
     sizes, whole = counts.sum(axis=-1, keepdims=True), counts.sum(axis=-2, keepdims=True)
     total = sizes.sum(axis=-2, keepdims=True)
-    # an empty branch weighs nothing, so that any proportions do
+    # an empty branch has no weight, so that any proportions do
     p = np.where(sizes > 0, counts / np.where(sizes > 0, sizes, 1.0), whole / total)
     after = (np.asarray(impurity(p)) * (sizes / total)[..., 0]).sum(axis=-1)
     before = np.asarray(impurity((whole / total)[..., 0, :]))
-    return _plain(np.maximum(before - after, 0.0))  # never negative but by rounding
+    return _plain(np.maximum(before - after, 0.0))  # rounding alone makes it negative
 
 
-def _proportions(given: Any) -> np.ndarray:
-    p: np.ndarray = np.asarray(given, dtype=np.float64)
+def _proportions(p: Any) -> np.ndarray:
+    p = np.asarray(p, dtype=np.float64)
     if p.ndim == 0 or p.shape[-1] == 0:
         raise ValueError("p must hold the proportions of one class at least along its last axis")
     if not (p >= 0).all():
         raise ValueError(f"proportions must be 0 or more, but the least is {p.min()}")
-    off = np.abs(p.sum(axis=-1) - 1.0)
-    if (off > SUM_TOLERANCE).any():
+    total = p.sum(axis=-1)
+    worst = np.abs(total - 1.0).argmax()
+    if abs(total.flat[worst] - 1.0) > SUM_TOLERANCE:
         raise ValueError(
-            f"proportions must add up to 1, but a sum is {p.sum(axis=-1).flat[off.argmax()]}: "
+            f"proportions must add up to 1, but a sum is {total.flat[worst]}: "
             "divide counts by their sum"
         )
-    return p
+    return p  # type: ignore[no-any-return]
 
 
-def _counts(given: Any) -> np.ndarray:
-    counts: np.ndarray = np.asarray(given, dtype=np.float64)
+def _counts(counts: Any) -> np.ndarray:
+    counts = np.asarray(counts, dtype=np.float64)
     if counts.ndim < 2:
         raise ValueError(
             f"counts must have the shape (n_branches, n_classes), but theirs is {counts.shape}"
@@ -276,9 +164,9 @@ def _counts(given: Any) -> np.ndarray:
         raise ValueError("counts must be finite and 0 or more")
     if not counts.sum(axis=(-2, -1)).all():
         raise ValueError("counts of a split are all 0: it needs at least one row")
-    return counts
+    return counts  # type: ignore[no-any-return]
 
 
-def _plain(found: Any) -> Any:
+def _plain(values: Any) -> Any:
     """A Python float where there is one number only, so that it prints as one."""
-    return float(found) if np.ndim(found) == 0 else found
+    return float(values) if np.ndim(values) == 0 else values

@@ -38,7 +38,7 @@ from gpuforest.backends import cuda_launches
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.engine import grow
 from gpuforest.engine.binning import SAMPLE_ROWS
-from gpuforest.engine.sampling import Sampling, Wanted
+from gpuforest.engine.sampling import Sampling, WaveRequest
 from gpuforest.estimators.settings import features_tried
 
 SPARSE = 4
@@ -48,8 +48,7 @@ FEWER = -SPARSE * log(1 - (1 - exp(-1)) / SPARSE)
 ROWS = {"histogram", "histogram_direct", "compare_rows", "mark", "move", "differing"}
 # kernels in which a block takes LEAST_SPAN slots or nodes, and as long for fewer
 SPANS = {
-    "number_kinds", "sum_spans", "sums_before", "count_leaves", "place_slots", "count_leaf_nodes",
-    "order_leaves", "count_keys", "number_keys",
+    "number_kinds", "sum_spans", "sums_before", "count_keys", "number_keys",
 }  # fmt: skip
 EDGE_ROWS, EDGE_COLUMNS = 8192, 4
 HOST_ROWS, HOST_DEEP = 600, 100  # of the fit whose operations of arrays are counted
@@ -270,7 +269,9 @@ def n_waves(work: Work, training: Any, memory: float) -> int:
     free = int(memory * 7 / 8 - 4 * work.rows * work.features)
     backend = TracedBackend(free // 8, free=free)
     sampling = Sampling(work.rows, work.rows, None)
-    return -(-work.trees // backend.waves(Wanted(sampling, training.n_channels, work.trees))[2])
+    return -(
+        -work.trees // backend.waves(WaveRequest(sampling, training.n_channels, work.trees))[2]
+    )
 
 
 def host_operations(work: Work, above: int) -> float:

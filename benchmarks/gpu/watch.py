@@ -18,7 +18,7 @@ from unittest.mock import patch
 from benchmarks.gpu.traffic import TRAFFIC
 from gpuforest.backends import registry
 from gpuforest.engine import grow
-from gpuforest.estimators import base, ensembles, tasks
+from gpuforest.estimators import base, tasks
 
 NAME = "watched"
 
@@ -27,16 +27,16 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (base, "learn_table", "check X"),
     (base, "edges_of", "edges"),
     (base, "bin_matrix", "encode"),
-    (ensembles, "grow", "grow"),
+    (base, "grow", "grow"),
     (grow, "tree_weights", "bags"),
     (grow, "roots", "roots"),
     (grow, "split_slots", "split"),
-    (grow, "assemble", "assembly"),
-    (grow, "merge_waves", "merge"),
+    (grow, "grown_wave", "assembly"),
+    (base, "merged", "merge"),
 ]
 OPERATIONS = [
     "asarray", "asnumpy", "encode", "bag", "in_bag", "totals", "differs", "sort_out", "level",
-    "partition", "children", "grow_subtrees", "wave_nodes", "leaf_table", "apply", "accumulate",
+    "partition", "children", "grow_subtrees", "distinct_rows", "apply", "accumulate",
 ]  # fmt: skip
 METHODS = [("_check_target", "check y"), ("_encode_target", "target")]
 SHOWN = {

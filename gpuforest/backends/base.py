@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.engine import binning
+from gpuforest.engine.assembly import distinct_rows
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
-from gpuforest.engine.levels import Level
 from gpuforest.engine.memory import WorkingMemory
 from gpuforest.engine.slots import Sorted, children, roots, sort_out
-from gpuforest.engine.wave_nodes import leaf_table, wave_nodes
 
 if TYPE_CHECKING:
     from gpuforest.boosting.rounds import Boosting, GrowsRounds
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from gpuforest.engine.frontier import Rules
     from gpuforest.engine.memory import Fit
     from gpuforest.engine.sampling import WaveRequest
-    from gpuforest.engine.target import TargetCoding
     from gpuforest.engine.training import Training
 
 Array = Any
@@ -223,16 +221,10 @@ class Backend(ABC):
         """The slots of several frontiers of one wave, which hold these rows."""
         return Frontier.join(self.xp, parts, rows, weights)
 
-    def wave_nodes(
-        self, levels: list[Level], parts: list[Subtrees]
-    ) -> tuple[Array, Array, Array, Array | None, Array]:
-        """The trees of a wave from its levels and subtrees: see wave_nodes.py."""
-        return wave_nodes(self, levels, parts)
-
-    def leaf_table(self, nodes: Array, sums: Array, coding: TargetCoding) -> tuple[Array, Array]:
-        """Nodes u64[M] and leaf sums i64[V, C] with the leaves in their canonical order, see
-        wave_nodes.py. `nodes` itself may be changed."""
-        return leaf_table(self, nodes, sums, coding)
+    def distinct_rows(self, sums: Array) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct rows of `sums` i64[V, C] in a canonical order, and the number of each row
+        among them, i64[V], both on the host: see assembly.py."""
+        return distinct_rows([self.asnumpy(sums)])
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """The most rows of a slot that `grow_subtrees` takes; 0: it takes none.

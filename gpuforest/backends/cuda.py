@@ -13,7 +13,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
-from gpuforest.backends.cuda_assembly import CudaAssembly
 from gpuforest.backends.cuda_boosters import CudaBooster
 from gpuforest.backends.cuda_kernels import codes_of
 from gpuforest.backends.cuda_levels import CudaLevels
@@ -48,7 +47,7 @@ Array = Any
 LAUNCH_ROWS = 2**22
 
 
-class CudaBackend(CudaLevels, CudaAssembly, CudaTraverse, CudaOblique):
+class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
     """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
 
     deep_limits = True

@@ -12,6 +12,7 @@ import numpy as np
 from gpuforest.backends.cuda_kernels import CudaKernels
 from gpuforest.backends.cuda_targets import own_targets, target_macros
 from gpuforest.compiler.types import new_arrays
+from gpuforest.engine.assembly import distinct_sorted
 from gpuforest.engine.frontier import PER_SLOT, Frontier, Rules, Splits
 from gpuforest.engine.slots import Sorted
 from gpuforest.kernels.shared import structs
@@ -28,7 +29,7 @@ TILE_SIZES = MOST_TILE // LEAST_TILE  # tiles have a multiple of LEAST_TILE rows
 
 
 class CudaNodes(CudaKernels):
-    """The same results as slots.py, computed by CUDA kernels."""
+    """The same results as slots.py and assembly.py, computed by CUDA kernels."""
 
     def roots(
         self, training: Training, rows: Array, weights: Array, offsets: Array, keys: Array
@@ -67,7 +68,7 @@ class CudaNodes(CudaKernels):
         grid = n_spans, 1 + -(-min(span, S) // THREADS)
         self.launch("slots", "take_slots", grid, arguments)
         self.known_tiles[wide] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide
-        return Sorted(kind, rank, wide_slots, wide, deep)
+        return Sorted(kind, wide_slots, wide, deep)
 
     def new_slots(
         self,
@@ -151,3 +152,27 @@ class CudaNodes(CudaKernels):
         """Records on the device, one after another, as words i64[...]."""
         packed = [structs.packed(record, {}, self.address) for record in records]
         return self.asarray(np.array(packed).view(np.int64).reshape(-1))
+
+    def row_keys(self, sums: Array) -> Array:
+        """A hash u64[V] of each row i64[V, C]."""
+        V, C = sums.shape
+        keys = self.empty(V, self.xp.uint64)
+        self.launch("leaf_rows", "row_keys", (self.blocks(V, THREADS),), (sums, V, C, keys))
+        return keys
+
+    def distinct_rows(self, sums: Array) -> tuple[np.ndarray, np.ndarray]:
+        (V, C), keys, xp = sums.shape, self.row_keys(sums), self.xp
+        order, (span, n_blocks) = xp.argsort(keys, stable=True), self.spans(V)
+        counts, number, some = (self.empty(n, xp.int64) for n in (n_blocks, V, V))
+        self.launch("leaf_rows", "count_keys", (n_blocks,), (keys, order, V, span, counts))
+        other = self.empty(1, xp.int32)
+        arguments: tuple[Any, ...] = keys, order, V, span, counts, number, some, other
+        self.launch("leaf_rows", "number_keys", (n_blocks,), arguments)
+        n = int(self.asnumpy(counts).sum())
+        table = self.empty((n, C), xp.int64)
+        arguments = sums, V, C, number, some, n, table, other
+        grid = (self.blocks(V, THREADS),)
+        self.launch("leaf_rows", "distinct_rows", grid, arguments)
+        if int(other[0]):
+            return distinct_sorted(self.asnumpy(sums))
+        return self.asnumpy(table), self.asnumpy(number)

@@ -19,10 +19,9 @@ from gpuforest.cluster.communicator import Communicator
 from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.binning import BinnedMatrix, new_codes
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
-from gpuforest.engine.grow import Prune, grow_waves
-from gpuforest.engine.levels import Level
+from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.sampling import WaveRequest
-from gpuforest.engine.target import Target, TargetCoding
+from gpuforest.engine.target import Target
 
 if TYPE_CHECKING:
     from gpuforest.engine.binning import BinEdges
@@ -42,7 +41,7 @@ def grow_rows(
     own: np.ndarray,
     prune: Prune | None = None,
 ) -> list[WaveTrees]:
-    """`grow_waves` by several participants, which all return the same waves.
+    """`grow` by several participants, which all return the same waves.
 
     Parameters
     ----------
@@ -50,7 +49,7 @@ def grow_rows(
         rules and seed are those of all rows, and the same for all participants. The backend works
         on the host, and has the same memory budget everywhere
     own : i64[n], the numbers of the own rows among all
-    prune : see `grow_waves`
+    prune : see `grow`
 
     Raises
     ------
@@ -67,7 +66,7 @@ def grow_rows(
             "strategy='trees'"
         )
     shared = SharedRows(training.backend, communicator, own)
-    return grow_waves(training.on(shared), begin, n_trees, prune)
+    return grow(training.on(shared), begin, n_trees, prune)
 
 
 class SharedRows(Backend):
@@ -148,14 +147,6 @@ class SharedRows(Backend):
 
     def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
         return self.inner.bag(keys, n_rows, n_draws, cumulative)
-
-    def wave_nodes(
-        self, levels: list[Level], parts: list[Subtrees]
-    ) -> tuple[Array, Array, Array, Array | None, Array]:
-        return self.inner.wave_nodes(levels, parts)
-
-    def leaf_table(self, nodes: Array, sums: Array, coding: TargetCoding) -> tuple[Array, Array]:
-        return self.inner.leaf_table(nodes, sums, coding)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return self.inner.asnumpy(array)

@@ -1,153 +1,362 @@
-"""Assembly: the levels of a wave become trees on the host, and the trees of all waves a forest.
+"""Assembly: what grew becomes a forest. Nodes are numbered here, once, when their trees have grown.
 
-wave_nodes.py puts the nodes in their order.
+levels, subtrees  --grown_wave-->  slots linked to their children, on the host
+waves             --merged------>  nodes in the order of nodes.py, and one leaf table
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.common.dtypes import OFFSET
-from gpuforest.common.parallel import parallel_map
+from gpuforest.common.hashing import hash_at
+from gpuforest.common.parallel import cut_evenly, parallel_map
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Subtrees
-from gpuforest.engine.leaf_rows import distinct_of_all
-from gpuforest.engine.levels import Level
-from gpuforest.engine.nodes import LEAF_WORD, is_leaf, words_of
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, leaf_rows, pack_splits, words_of
+from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.engine.binning import BinEdges
     from gpuforest.engine.target import TargetCoding
+    from gpuforest.engine.training import Training
 
 Array = Any
 
+NODES_AT_ONCE = 2**16  # that a thread places: their scratch stays in a core's cache
+SUMS_AT_ONCE = 2**18  # channel sums that are copied at once, at most
+NO_NUMBERS, NO_SETS = np.zeros(0, np.int64), np.zeros(0, np.uint64)
 
-# nodes that a thread copies at a time, and that a core's cache holds; the one is a multiple of
-# the other
-THREAD_NODES, CACHED_NODES = 2**20, 2**15
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """What became of the S slots of one depth, on the backend's device.
+
+    kind : i8[S], NONE, LEAF, DEEP or WIDE
+    sums : i64[S, C]
+    feature, bin, missing_left : i32[W], i32[W], bool[W], the splits of the wide slots; a feature
+        of -1 means that the split was refused and the slot is a leaf. Slots 2 i and 2 i + 1 of the
+        next level are below the i-th wide slot
+    sets : u64[W, ...], the sets of splits by categories, see frontier.Splits
+    """
+
+    kind: Array
+    sums: Array
+    feature: Array
+    bin: Array
+    missing_left: Array
+    sets: Array
 
 
 @dataclass(frozen=True, eq=False)
 class WaveTrees:
-    """Finished trees of a wave: host arrays.
+    """The trees of a wave as they grew, on the host: slots that are linked, and subtrees.
 
-    nodes : u64[M]; leaves point into leaf_sums
-    tree_sizes : i64[T]
-    leaf_sums : i64[V, C], the canonical table, see wave_nodes.leaf_table
-    sets : u64[...], see `Forest`
+    The first slots are the roots, and children follow their parents.
+
+    n_trees : T
+    link : i64[S], the left child of a slot that is split, next to which the right one lies; -1 - d
+        if the slot is the root of subtree d; 0 if it is a leaf, or no split led to it
+    splits : the slots of each level that are split
+    word : u64[S], the node of each slot, without the number of its child; leaves have the numbers
+        of their rows in `leaf_sums`, or in `number` if that is not None
+    subtrees : their leaves are numbered alike; its `leaf_sums` are empty
+    leaf_sums : i64[V, C], of classes the distinct ones
+    number : i64[...] or None, the row of `leaf_sums` of each leaf's row
+    set_at : i64[S], the word of `subtrees.sets` where each slot's set begins; empty without sets
     """
 
-    nodes: np.ndarray
-    tree_sizes: np.ndarray
+    n_trees: int
+    link: np.ndarray
+    splits: list[np.ndarray]
+    word: np.ndarray
+    subtrees: Subtrees
     leaf_sums: np.ndarray
-    sets: np.ndarray
+    number: np.ndarray | None
+    set_at: np.ndarray
 
 
-def assemble(
-    levels: list[Level],
-    trees: Subtrees,
-    edges: BinEdges,
-    coding: TargetCoding,
-    backend: Backend,
-    oblique: bool = False,
-) -> WaveTrees:
-    """The trees of a wave from its levels; the first level holds the root of each tree.
+def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -> WaveTrees:
+    """The trees of a wave from its levels, of which the first holds the roots.
 
-    oblique : whether nodes may split by combinations of features
+    parts : the subtrees of the deep slots of all levels. The list is emptied, to make room
     """
-    held = [trees]
-    del trees
-    tree_sizes, nodes, leaf_sums, set_at, sets = backend.wave_nodes(levels, held)
-    sets = set_table(nodes, set_at, sets, edges, backend, oblique)
-    nodes, leaf_sums = backend.leaf_table(nodes, leaf_sums, coding)
-    nodes, tree_sizes, leaf_sums = map(backend.asnumpy, (nodes, tree_sizes, leaf_sums))
-    return WaveTrees(nodes, tree_sizes, leaf_sums, sets)
-
-
-def set_table(
-    nodes: Array,
-    set_at: Array | None,
-    sets: Array,
-    edges: BinEdges,
-    backend: Backend,
-    oblique: bool,
-) -> np.ndarray:
-    """The sets u64[...] in the order of the nodes u64[M], on the host.
-
-    set_at : i64[M], the word of `sets` where each node's set begins now
-    """
-    xp = backend.xp
-    if set_at is None:
-        return np.zeros(0, np.uint64)
-    words = words_of(xp, nodes, backend.asarray(edges.set_words), oblique)
-    own = xp.nonzero(words)[0]
-    words = xp.take(words, own)
-    upto = xp.cumulative_sum(words)
-    move = xp.take(set_at, own) - (upto - words)
-    source = xp.repeat(move, words)
-    source += xp.arange(source.shape[0], dtype=xp.int64, device=backend.device)
-    return backend.asnumpy(xp.take(sets, source))
-
-
-def merge_waves(
-    waves: list[WaveTrees], coding: TargetCoding, n_threads: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes u64[M], tree offsets i64[T + 1], leaf sums i64[V, C] and sets of all waves' trees.
-
-    A fit holds most memory here, so `waves` is emptied, and each part is freed once it is copied.
-    """
-    offsets = np.cumsum(np.concatenate([[0], *(w.tree_sizes for w in waves)])).astype(OFFSET)
-    if len(waves) == 1:
-        return waves[0].nodes, offsets, waves[0].leaf_sums, waves[0].sets
-    parts, tables = [w.nodes for w in waves], [w.leaf_sums for w in waves]
-    sets = np.concatenate([w.sets for w in waves])
-    waves.clear()
-    first = np.cumsum([0] + [len(t) for t in tables])
-    words = None
-    if coding.is_classes:
-        sums, number = distinct_of_all(tables)
-        words = number.astype(np.uint64) + np.uint64(LEAF_WORD)
+    backend, xp, subtrees = training.backend, training.backend.xp, parts.pop()
+    names = ("kind", "feature", "bin", "missing_left")
+    kind, feature, bin, missing_left = (_column(backend, levels, name) for name in names)
+    wide, deep, ends = kind == WIDE, kind == DEEP, kind == LEAF
+    refused, n_trees, n_wide = feature < 0, levels[0].kind.shape[0], len(feature)
+    ends[wide] = refused
+    link, word = np.zeros(len(kind), np.int64), np.zeros(len(kind), np.uint64)
+    link[wide] = np.where(refused, 0, n_trees + 2 * np.arange(n_wide))
+    link[deep] = -1 - np.arange(np.count_nonzero(deep))
+    word[wide] = pack_splits(host, feature, bin, missing_left)
+    split = np.flatnonzero(link > 0)
+    slots = np.cumsum([level.kind.shape[0] for level in levels[:-1]])
+    splits = np.split(split, np.searchsorted(split, slots))
+    word[ends] = np.arange(np.count_nonzero(ends), dtype=np.uint64) + np.uint64(LEAF_WORD)
+    n_ends = int(np.count_nonzero(ends))
+    sums = [
+        backend.asnumpy(level.sums)[mask]
+        for level, mask in zip(levels, np.split(ends, slots), strict=True)
+    ]
+    V, C = n_ends + subtrees.leaf_sums.shape[0], sums[0].shape[1]
+    leaf_sums = xp.empty((V, C), dtype=xp.int64, device=backend.device)
+    leaf_sums[:n_ends, :] = backend.asarray(np.concatenate(sums))
+    leaf_sums[n_ends:, :] = subtrees.leaf_sums
+    del sums  # they make room
+    subtrees = _on_host(backend, subtrees, n_ends)
+    if training.target.coding.is_classes:
+        leaf_sums, number = backend.distinct_rows(leaf_sums)
     else:
-        sums = np.concatenate(tables)
-    tables.clear()
-    begin = np.cumsum([0] + [len(p) for p in parts])
-    nodes = np.empty(begin[-1], np.uint64)
-    for i in range(len(parts)):
-        wave, parts[i] = parts[i], parts[i][:0].copy()
-        own = None if words is None else words[first[i] : first[i + 1]]
-        copy_nodes(wave, nodes[begin[i] : begin[i + 1]], int(first[i]), own, n_threads)
-        del wave
-    return nodes, offsets, sums, sets
+        leaf_sums, number = backend.asnumpy(leaf_sums), None
+    set_at = NO_NUMBERS
+    if levels[0].sets.shape[1]:
+        sets = _column(backend, levels, "sets")
+        set_at = np.zeros(len(kind), np.int64)
+        set_at[wide] = np.arange(n_wide) * sets.shape[1]
+        below, at = subtrees.sets, subtrees.set_at
+        words = [sets.reshape(-1)] if below is None else [sets.reshape(-1), below]
+        at = None if at is None else at + sets.size
+        subtrees = replace(subtrees, set_at=at, sets=np.concatenate(words))
+    return WaveTrees(n_trees, link, splits, word, subtrees, leaf_sums, number, set_at)
 
 
-def copy_nodes(
-    wave: np.ndarray, out: np.ndarray, first: int, words: np.ndarray | None, n_threads: int
-) -> None:
-    """Copy the nodes of a wave, whose leaves get new numbers.
+def _column(backend: Backend, levels: list[Level], name: str) -> np.ndarray:
+    """What all levels have under a name, on the host."""
+    return np.concatenate([backend.asnumpy(getattr(level, name)) for level in levels])
 
-    first : added to the numbers of leaves, if `words` is None
-    words : u64[V] or None, the words of leaves by their old numbers
 
-    A choice for each node would cost more than the work, so something is added to all nodes: to
-    splits, which have numbers above all leaves', what lies behind the last leaf's, a zero.
+def _on_host(backend: Backend, subtrees: Subtrees, n_before: int) -> Subtrees:
+    """The subtrees in host arrays, without their sums. `n_before`: rows of sums before theirs."""
+    names = ("offsets", "nodes", "first_leaf", "set_at", "sets")
+    arrays = {name: getattr(subtrees, name) for name in names}
+    arrays = {name: None if a is None else backend.asnumpy(a) for name, a in arrays.items()}
+    arrays["first_leaf"] = arrays["first_leaf"] + n_before
+    return Subtrees(**arrays, leaf_sums=NO_NUMBERS)
+
+
+def as_wave(forest: Forest) -> WaveTrees:
+    """The trees of a forest as a wave: each is a subtree."""
+    n, no, has_sets = forest.n_trees, NO_NUMBERS, len(forest.sets) > 0
+    sets = (forest.set_at, forest.sets) if has_sets else (None, None)
+    leaves = np.zeros(n, np.int64), forest.leaf_sums[:0]
+    subtrees = Subtrees(forest.tree_offsets, forest.nodes, *leaves, *sets)
+    words, set_at = np.zeros(n, np.uint64), np.zeros(n, np.int64) if has_sets else no
+    return WaveTrees(n, -1 - np.arange(n), [], words, subtrees, forest.leaf_sums, None, set_at)
+
+
+def merged(waves: list[WaveTrees], training: Training) -> Forest:
+    """The forest of the trees of all waves, numbered in their order.
+
+    A fit holds most memory here, so `waves` is emptied, and each wave is freed once it is placed.
     """
-    added = None
-    if words is not None:
-        old_words = np.arange(len(words), dtype=np.uint64) + np.uint64(LEAF_WORD)
-        added = np.append(words - old_words, np.uint64(0))
+    coding, edges = training.target.coding, training.matrix.edges
+    parts: list[Any] = list(waves)
+    waves.clear()
+    n_waves, n_threads = len(parts), training.backend.n_threads
+    sizes: list[Any] = parallel_map(_sizes, parts, n_threads)
+    first = np.cumsum([0] + [wave.n_trees for wave in parts])
+    of_trees = [size[: wave.n_trees] for size, wave in zip(sizes, parts, strict=True)]
+    offsets = np.cumsum(np.concatenate([[0], *of_trees])).astype(OFFSET)
+    nodes = np.empty(offsets[-1], np.uint64)
+    leaves = _Leaves.of(parts, coding, (int(offsets[-1]) + int(first[-1])) // 2)
+    if coding.is_classes:  # the joined table has their rows
+        parts = [replace(wave, leaf_sums=leaves.table) for wave in parts]
 
-    def copy(begin: int) -> None:
-        for i in range(begin, min(begin + THREAD_NODES, len(wave)), CACHED_NODES):
-            old = wave[i : min(i + CACHED_NODES, len(wave))]
-            new = out[i : i + len(old)]
-            if added is None:
-                np.multiply(is_leaf(old), np.uint64(first), out=new)
-            else:
-                number = np.minimum(old - np.uint64(LEAF_WORD), np.uint64(len(added) - 1))
-                added.take(number.view(np.int64), mode="clip", out=new)
-            new += old
+    def place(i: int) -> np.ndarray:
+        wave, size = parts[i], sizes[i]
+        parts[i] = sizes[i] = None
+        trees, inside = np.arange(first[i], first[i + 1] + 1), n_threads if n_waves == 1 else 1
+        begin = offsets[trees]
+        own = nodes[begin[0] : begin[-1]]
+        set_at = _place(wave, size, begin[:-1] - begin[0], own, inside)
 
-    parallel_map(copy, range(0, len(wave), THREAD_NODES), n_threads)
+        def number(some: slice) -> None:
+            low, high = begin[some.start], begin[some.stop]
+            # a tree of n nodes has (n + 1) / 2 leaves
+            leaves.number(i, wave, nodes[low:high], (low + trees[some.start]) // 2)
+
+        parallel_map(number, cut_evenly(np.diff(begin), NODES_AT_ONCE), inside)
+        if wave.subtrees.sets is None:
+            return NO_SETS
+        return _sets_in_order(own, set_at, wave.subtrees.sets, edges, training.kind.combines)
+
+    sets = np.concatenate(parallel_map(place, range(n_waves), n_threads))
+    return Forest(
+        nodes,
+        offsets,
+        leaves.table,
+        edges,
+        coding,
+        training.seed,
+        sets=sets,
+        **(training.kind.forest_marks if len(sets) else {}),
+    )
+
+
+def _sizes(wave: WaveTrees) -> np.ndarray:
+    """The number of nodes at and below each slot, i64[S]."""
+    size = np.ones(len(wave.link), np.int64)
+    size[wave.link < 0] = np.diff(wave.subtrees.offsets)
+    for split in reversed(wave.splits):
+        left = wave.link[split]
+        size[split] += size[left] + size[left + 1]
+    return size
+
+
+def _place(
+    wave: WaveTrees, size: np.ndarray, roots: np.ndarray, nodes: np.ndarray, n_threads: int
+) -> np.ndarray:
+    """Write the wave's nodes in their order to `nodes` u64[M], and return the word where each
+    node's set begins, i64[M]; i64[0] without sets. roots : i64[T], their positions"""
+    subtrees, link, n_trees = wave.subtrees, wave.link, wave.n_trees
+    # 1. where each slot's node lies, and where those below begin; both counted from `nodes`
+    root, at, below = np.zeros((3, len(link)), np.int64)
+    root[:n_trees], at[:n_trees], below[:n_trees] = roots, roots, roots + 1
+    for split in wave.splits:
+        left, first = link[split], below[split]
+        root[left], at[left], below[left] = root[split], first, first + 2
+        root[left + 1], at[left + 1] = root[split], first + 1
+        below[left + 1] = first + 1 + size[left]
+    # 2. the nodes of splits and leaves
+    deep, child = link < 0, (below - root).astype(np.uint64) << np.uint64(CHILD_SHIFT)
+    single = np.flatnonzero((link > 0) | is_leaf(wave.word))
+    nodes[at[single]] = wave.word[single] + np.where(link[single] > 0, child[single], 0)
+    set_at = np.zeros(len(nodes) if len(wave.set_at) else 0, np.int64)
+    if len(set_at):
+        set_at[at[single]] = wave.set_at[single]
+    # 3. subtrees: their nodes but the root lie in a row already
+    move, child = below[deep] - 1 - subtrees.offsets[:-1], child[deep] - np.uint64(1 << CHILD_SHIFT)
+    leaf = subtrees.first_leaf.astype(np.uint64)
+
+    def part(some: slice) -> None:
+        offsets = subtrees.offsets[some.start : some.stop + 1]
+        inside, n = slice(offsets[0], offsets[-1]), np.diff(offsets)
+        position = np.arange(offsets[0], offsets[-1]) + np.repeat(move[some], n)
+        position[offsets[:-1] - offsets[0]] = at[deep][some]
+        block = subtrees.nodes[inside]
+        added = np.where(is_leaf(block), np.repeat(leaf[some], n), np.repeat(child[some], n))
+        nodes[position] = block + added
+        if subtrees.set_at is not None:
+            set_at[position] = subtrees.set_at[inside]
+
+    parallel_map(part, cut_evenly(np.diff(subtrees.offsets), NODES_AT_ONCE), n_threads)
+    return set_at
+
+
+def _sets_in_order(
+    nodes: np.ndarray, set_at: np.ndarray, sets: np.ndarray, edges: BinEdges, oblique: bool
+) -> np.ndarray:
+    """The sets u64[...] in the order of the nodes u64[M]; set_at i64[M] is where they are now."""
+    words = words_of(host, nodes, edges.set_words, oblique)
+    split = np.flatnonzero(words)
+    words = words[split]
+    upto = np.cumsum(words)
+    source = np.repeat(set_at[split] - (upto - words), words)
+    source += np.arange(len(source))
+    return np.asarray(sets[source])
+
+
+# the leaf table
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaves:
+    """The leaf table in its canonical order. For classes it has every distinct row once, in the
+    order of a hash: most leaves of a forest are pure and of small weight. Moments hardly repeat,
+    so their rows are in the order of the nodes.
+
+    table : i64[V, C]
+    numbers : for each wave the row of each of its leaves' rows, i64[...]; None: as they are. Empty
+        for moments
+    """
+
+    table: np.ndarray
+    numbers: list[np.ndarray | None]
+
+    @classmethod
+    def of(cls, waves: list[WaveTrees], coding: TargetCoding, n_leaves: int) -> _Leaves:
+        """The table of all waves; that of moments is not filled."""
+        if not coding.is_classes:
+            return cls(np.empty((n_leaves, coding.n_channels), np.int64), [])
+        if len(waves) == 1:
+            return cls(waves[0].leaf_sums, [waves[0].number])
+        tables = [wave.leaf_sums for wave in waves]
+        table, number = distinct_rows(tables)
+        parts = np.split(number, np.cumsum([len(part) for part in tables])[:-1])
+        return cls(
+            table,
+            [p if w.number is None else p[w.number] for p, w in zip(parts, waves, strict=True)],
+        )
+
+    def number(self, i: int, wave: WaveTrees, nodes: np.ndarray, first: int) -> None:
+        """Number the leaves among nodes u64[...] of some trees of wave i. `first`: the leaves of
+        earlier trees."""
+        leaf = np.flatnonzero(is_leaf(nodes))
+        rows = leaf_rows(nodes[leaf])
+        if not self.numbers:
+            last = first + len(leaf)
+            self.table[first:last] = wave.leaf_sums[rows]
+            rows = np.arange(first, last)
+        elif (number := self.numbers[i]) is not None:
+            rows = number[rows]
+        nodes[leaf] = rows.astype(np.uint64) + np.uint64(LEAF_WORD)
+
+
+def in_order(
+    nodes: np.ndarray, tables: list[np.ndarray], coding: TargetCoding
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes u64[M] with the numbers of their leaves, and the canonical leaf table, of leaves whose
+    sums are the rows of `tables`, one after another, in the order of the nodes."""
+    leaf, n_leaves = is_leaf(nodes), sum(map(len, tables))
+    if coding.is_classes:
+        sums, number = distinct_rows(tables)
+    else:
+        sums, number = np.concatenate(tables), np.arange(n_leaves)
+    nodes[leaf] = number.astype(np.uint64) + np.uint64(LEAF_WORD)
+    return nodes, sums
+
+
+def distinct_rows(tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows of tables i64[..., C] in a canonical order, and the number among them of
+    each row of all tables, i64[V]. Equal rows are found by their hashes."""
+    keys = np.concatenate([row_keys(table) for table in tables])
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    table, begin = np.empty((len(first), tables[0].shape[1]), np.int64), 0
+    for rows in tables:
+        inside = (first >= begin) & (first < begin + len(rows))
+        table[inside] = rows[first[inside] - begin]
+        begin += len(rows)
+    begin, same = 0, True
+    for rows in tables:
+        for i, j in row_blocks(rows):
+            same = same and np.array_equal(table[number[begin + i : begin + j]], rows[i:j])
+        begin += len(rows)
+    return (table, number) if same else distinct_sorted(np.concatenate(tables))
+
+
+def row_blocks(sums: np.ndarray) -> list[tuple[int, int]]:
+    """Ranges of rows that are copied at once."""
+    V, C = sums.shape
+    step = max(1, SUMS_AT_ONCE // C)
+    return [(i, min(i + step, V)) for i in range(0, V, step)]
+
+
+def row_keys(sums: np.ndarray) -> np.ndarray:
+    """A hash u64[V] of each row i64[V, C]."""
+    column = np.arange(sums.shape[1], dtype=np.uint64)
+    factors, keys = hash_at(np.zeros_like(column), column) | np.uint64(1), [sums[:0, 0]]
+    keys += [np.sum(sums[i:j].astype(np.uint64) * factors, axis=1) for i, j in row_blocks(sums)]
+    return np.concatenate(keys, dtype=np.uint64, casting="unsafe")
+
+
+def distinct_sorted(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `distinct_rows`, by sorting, for the case that two different rows have the same hash."""
+    table, number = np.unique(sums, axis=0, return_inverse=True)
+    return table, number.reshape(-1)

@@ -22,10 +22,9 @@ import numpy as np
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
-from gpuforest.engine.assembly import WaveTrees, assemble, merge_waves
+from gpuforest.engine.assembly import Level, WaveTrees, as_wave, grown_wave, merged
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits, bounds_below
-from gpuforest.engine.levels import Level
 from gpuforest.engine.sampling import WaveRequest, tree_features, tree_weights
 
 if TYPE_CHECKING:
@@ -36,27 +35,10 @@ Prune = Callable[[Forest], Forest]
 
 
 def grow(
-    training: Training,
-    n_trees: int,
-    earlier: Forest | None = None,
-    prune: Prune | None = None,
-) -> Forest:
-    """Grow the trees 0 .. n_trees - 1 of the seed, as many at once as memory allows.
-
-    earlier : a forest of the first trees, grown (and pruned) before from the same data
-    prune : see `grow_waves`
-    """
-    begin = 0 if earlier is None else earlier.n_trees
-    waves = grow_waves(training, begin, n_trees, prune)
-    if earlier is not None:
-        waves.insert(0, as_wave(earlier))
-    return merged(waves, training)
-
-
-def grow_waves(
     training: Training, begin: int, n_trees: int, prune: Prune | None = None
 ) -> list[WaveTrees]:
-    """Grow the trees begin .. n_trees - 1 of the seed, and return them wave by wave.
+    """Grow the trees begin .. n_trees - 1 of the seed, as many at once as memory allows, and return
+    them wave by wave; `merged` makes a forest of them.
 
     prune : a function that prunes the trees of a wave as soon as they have grown, so that
         unpruned trees of only one wave are in memory
@@ -77,34 +59,6 @@ def grow_waves(
     )
 
 
-def merged(waves: list[WaveTrees], training: Training) -> Forest:
-    """The forest of all waves. The list `waves` is emptied."""
-    edges, coding = training.matrix.edges, training.target.coding
-    nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, training.backend.n_threads)
-    return Forest(
-        nodes,
-        tree_offsets,
-        leaf_sums,
-        edges,
-        coding,
-        training.seed,
-        sets=sets,
-        **(training.kind.forest_marks if len(sets) else {}),
-    )
-
-
-def joined(grown: tuple[Forest, ...], earlier: Forest | None, training: Training) -> Forest:
-    """The trees of all forests, in their order, the earlier ones first."""
-    every = grown if earlier is None else (earlier, *grown)
-    return merged([as_wave(forest) for forest in every], training)
-
-
-def as_wave(forest: Forest) -> WaveTrees:
-    """The trees of a forest as a wave."""
-    sizes = forest.tree_offsets[1:] - forest.tree_offsets[:-1]
-    return WaveTrees(forest.nodes, sizes, forest.leaf_sums, forest.sets)
-
-
 def grow_wave(
     training: Training, n_trees: int, size: int, prune: Prune | None, first: int
 ) -> WaveTrees:
@@ -122,8 +76,7 @@ def grow_wave(
     del frontier, handed_over  # their rows make room
     subtrees = [backend.grow_subtrees(training, deep)]
     del deep
-    edges, coding = training.matrix.edges, training.target.coding
-    wave = assemble(levels, subtrees.pop(), edges, coding, backend, training.kind.combines)
+    wave = grown_wave(training, levels, subtrees)
     return wave if prune is None else as_wave(prune(merged([wave], training)))
 
 
@@ -133,7 +86,7 @@ def advance(
     """Split the slots of one depth: their level, and the frontier of the next depth. The deep
     slots are appended to `handed_over`."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
-    kind, rank, wide_slots, wide, deep = backend.sort_out(frontier, rules, deep_rows)
+    kind, _, wide, deep = backend.sort_out(frontier, rules, deep_rows)
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
         wide = wide.with_room(xp)
@@ -144,15 +97,11 @@ def advance(
         splits = replace(splits, feature=feature)
     level = Level(
         kind=kind,
-        tree=frontier.tree,
         sums=frontier.sums,
-        rank=rank,
-        wide=wide_slots,
         feature=splits.feature,
         bin=splits.bin,
         missing_left=splits.missing_left,
         sets=splits.sets,
-        n_deep=deep.n_slots,
     )
     return level, split_slots(training, wide, splits)
 

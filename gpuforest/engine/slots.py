@@ -24,13 +24,11 @@ class Sorted(NamedTuple):
     """What becomes of the S slots of one depth.
 
     kind : i8[S], NONE, LEAF, DEEP or WIDE
-    rank : i64[S], the number of a wide slot among the wide ones, of a deep slot among the deep
     wide_slots : i64[W], the numbers of the wide slots
     wide, deep : the slots of these kinds
     """
 
     kind: Array
-    rank: Array
     wide_slots: Array
     wide: Frontier
     deep: Frontier
@@ -49,6 +47,12 @@ def pairs(xp: Any, a: Array, b: Array) -> Array:
     return xp.reshape(xp.stack([a, b], axis=1), (2 * a.shape[0], *a.shape[1:]))
 
 
+def exclusive(xp: Any, mask: Array) -> Array:
+    """The number of true elements before each position of a mask bool[S]: i64[S]."""
+    count = xp.astype(mask, xp.int64)
+    return xp.cumulative_sum(count) - count
+
+
 def sort_out(backend: Backend, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
     """Sort the slots by kind. Nothing else in a level waits for the device."""
     xp, n_rows, stored = backend.xp, slots.n_rows, slots.n_stored
@@ -64,7 +68,6 @@ def sort_out(backend: Backend, slots: Frontier, rules: Rules, deep_rows: int) ->
     wide_slots = true_positions(xp, upto[0, :], n_wide)
     return Sorted(
         kind,
-        xp.where(masks[1, :], upto[1, :], upto[0, :]) - 1,
         wide_slots,
         slots.take(xp, wide_slots, rows_wide),
         slots.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep),

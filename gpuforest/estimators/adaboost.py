@@ -15,23 +15,25 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.common.progress import counting_on
+from gpuforest.common.progress import counting_on, stage
 from gpuforest.common.sums import blocks
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
+from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest, joined
-from gpuforest.engine.grow import grow_waves, merged
+from gpuforest.engine.grow import grow
 from gpuforest.engine.nodes import leaf_rows
 from gpuforest.engine.reweighting import Round, boost, r2, samme
 from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.engine.training import Training
 from gpuforest.estimators import params
+from gpuforest.estimators.base import FitData
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of
 from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree
 from gpuforest.estimators.fits import as_it_is, replacing
-from gpuforest.estimators.growing import TrainingPlan, plan_of
+from gpuforest.estimators.growing import plan_of
 from gpuforest.estimators.settings import Settings, rules_of
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -123,9 +125,15 @@ class AdaBoost(BaseForest):
     def _chosen(self, X: Any) -> dict[str, Any]:
         return super()._chosen(X) | {"name": self._of_both("backend")}
 
-    def _grow(self, plan: TrainingPlan, checked: CheckedTarget, earlier: Forest | None) -> Forest:
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        training, settings, checked = self._prepared(data, backend)
+        with stage("growing"):
+            forest = self._grow(training, checked)
+        self._keep_fit(forest, training, settings, checked)
+
+    def _grow(self, training: Training, checked: CheckedTarget) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
-        training = plan.training.on(plan.training.backend.for_one_fit())
+        training = training.on(training.backend.for_one_fit())
         settings, sampling = self._settings(training.n_features), training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
         factors, judge = self._class_factors(checked, first), self._judge(training, checked)
@@ -152,7 +160,7 @@ class AdaBoost(BaseForest):
         training = replace(training, rules=rules)
         plan = plan_of(training, settings, checked, "mean")
         with counting_on(t, self._most_trees):
-            waves = grow_waves(training, t, t + 1, plan.prune)
+            waves = grow(training, t, t + 1, plan.prune)
         return plan.finish(merged(waves, training), t)
 
     def _class_factors(self, checked: CheckedTarget, weights: np.ndarray) -> np.ndarray | None:

@@ -21,10 +21,11 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.data.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
+from gpuforest.engine.assembly import WaveTrees, as_wave, merged
 from gpuforest.engine.binning import bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import grow, joined
+from gpuforest.engine.grow import grow
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.engine.training import Training
@@ -170,18 +171,17 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         with progress.stage("growing"):
             plan = plan_of(training, settings, checked, self._combine())
             criterion = training.rules.criterion
-            if data.grown:
-                forest = plan.finish(joined(data.grown, data.earlier, training), 0)
-            else:
-                forest = self._grow(plan, checked, data.earlier)
+            plan, waves, n_trees = self._first_waves(plan, checked, data)
+            begin = sum(wave.n_trees for wave in waves)
+            waves += grow(plan.training, begin, n_trees, plan.prune)
+            forest = data.earlier
+            if forest is None or n_trees > forest.n_trees:
+                forest = plan.finish(merged(waves, plan.training), 0)
             coding = training.target.coding
             by_mean = not (coding.is_classes or coding.several or criterion.medians)
             if settings.is_single and by_mean:
                 forest = with_leaf_impurity(forest, training, checked.values, criterion)
-        self._keep(forest)
-        self.criterion_, self.backend_ = settings.criterion, training.backend.name
-        self._sampling_ = training.sampling
-        self._look_out_of_bag(training, checked)
+        self._keep_fit(forest, training, settings, checked)
 
     def _prepared(
         self, data: FitData, backend: Backend
@@ -216,9 +216,24 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         training = Training(matrix, target, sampling, rules, data.seed, backend)
         return training, settings, checked
 
-    def _grow(self, plan: TrainingPlan, checked: CheckedTarget, earlier: Forest | None) -> Forest:
-        """The trees; `checked`: the target before it was encoded."""
-        return plan.finish(grow(plan.training, 1, prune=plan.prune), 0)
+    def _first_waves(
+        self, plan: TrainingPlan, checked: CheckedTarget, data: FitData
+    ) -> tuple[TrainingPlan, list[WaveTrees], int]:
+        """How the trees grow, those of them that have grown before, and how many there shall be;
+        `checked`: the target before it was encoded."""
+        before = data.grown if data.earlier is None else (data.earlier, *data.grown)
+        waves = [as_wave(forest) for forest in before]
+        n_trees = sum(wave.n_trees for wave in waves) if data.grown else self._most_trees
+        return plan, waves, n_trees
+
+    def _keep_fit(
+        self, forest: Forest, training: Training, settings: Settings, checked: CheckedTarget
+    ) -> None:
+        """Keep the forest, and what else a fit leaves."""
+        self._keep(forest)
+        self.criterion_, self.backend_ = settings.criterion, training.backend.name
+        self._sampling_ = training.sampling
+        self._look_out_of_bag(training, checked)
 
     def _keep(self, forest: Forest) -> None:
         self.forest_, self.seed_ = forest, forest.seed
@@ -226,7 +241,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     @property
     def is_categorical_(self) -> np.ndarray | None:
-        """Which features are categorical, bool of shape (n_features,); None: none is."""
+        """Which features are categorical, bool of shape (n_features,); None if no feature is
+        categorical."""
         check_is_fitted(self)
         mask = self.forest_.edges.kinds == CATEGORICAL
         return mask if mask.any() else None

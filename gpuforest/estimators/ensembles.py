@@ -25,12 +25,11 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import grow, merged
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.engine.training import Training
 from gpuforest.estimators import proximities, unbiased, uncertainty
-from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.base import BaseTrees, FitData
 from gpuforest.estimators.class_weights import row_weights_of
 from gpuforest.estimators.growing import (
     FIRST_TREES,
@@ -220,30 +219,30 @@ class BaseForest(BaseTrees):
         tried = self.oob_max_features_
         return int(tried.max_features[np.argmin(tried.error)])
 
-    def _grow(self, plan: TrainingPlan, checked: CheckedTarget, earlier: Forest | None) -> Forest:
-        """Grow the trees. Out-of-bag errors may choose their number and that of features tried."""
-        if earlier is not None and earlier.n_trees == self.n_estimators:
-            return earlier  # only their out-of-bag errors are asked for
+    def _first_waves(
+        self, plan: TrainingPlan, checked: CheckedTarget, data: FitData
+    ) -> tuple[TrainingPlan, list[WaveTrees], int]:
+        """Out-of-bag errors may choose the number of trees and that of features tried."""
+        plan, waves, n_trees = super()._first_waves(plan, checked, data)
         by_error = getattr(self, "max_features", None) == "oob"
+        if sum(wave.n_trees for wave in waves) == n_trees:
+            return plan, waves, n_trees  # only their out-of-bag errors are asked for
         if not by_error and self.n_estimators != "auto":
-            n_trees = int(self.n_estimators)
-            return plan.finish(grow(plan.training, n_trees, earlier, plan.prune), 0)
+            return plan, waves, n_trees
         training = plan.training
         plan = replace(plan, training=training.on(training.backend.for_one_fit()))
-        error = self._oob_error(checked, plan.sample())
-        first_waves: list[WaveTrees] = []
+        error, first_waves = self._oob_error(checked, plan.sample()), list[WaveTrees]()
         if by_error:
             plan, first_waves, tried = tune_features(plan, error)
             self.oob_max_features_ = as_bunch(tried, "max_features")
         if self.n_estimators == "auto":
             limits = self.oob_tol, self.max_estimators
-            forest, curve = grow_until_converged(plan, error, *limits, first_waves)
+            waves, curve = grow_until_converged(plan, error, *limits, first_waves)
             self.oob_curve_ = as_bunch(curve, "n_estimators")
-            return plan.finish(forest, 0)
-        n_trees = int(self.n_estimators)
-        if earlier is None and first_waves and n_trees >= FIRST_TREES:
-            earlier = merged(first_waves, plan.training)
-        return plan.finish(grow(plan.training, n_trees, earlier, plan.prune), 0)
+            return plan, waves, sum(wave.n_trees for wave in waves)
+        if not waves and n_trees >= FIRST_TREES:
+            waves = first_waves
+        return plan, waves, n_trees
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
         """A function that takes predictions for these rows (None: all), and gives 1 - score."""

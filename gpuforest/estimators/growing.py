@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
 from gpuforest.common.progress import counting_on
-from gpuforest.engine.assembly import WaveTrees
+from gpuforest.engine.assembly import WaveTrees, merged
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import Prune, grow_waves, merged
+from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.engine.training import Training
 from gpuforest.estimators.settings import Settings
@@ -99,7 +99,7 @@ def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[
 
     def trial(n_tried: int) -> float:
         nonlocal best
-        waves = grow_waves(plan.trying(n_tried).training, 0, FIRST_TREES, plan.prune)
+        waves = grow(plan.trying(n_tried).training, 0, FIRST_TREES, plan.prune)
         oob = OutOfBag(plan.training, rows)
         ((_, found[n_tried]),) = _follow(oob, plan, waves, [FIRST_TREES], error)
         if best is None or (found[n_tried], n_tried) < best[:2]:
@@ -120,13 +120,12 @@ def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[
 
 def grow_until_converged(
     plan: TrainingPlan, error: Error, tol: float, max_trees: int, first_waves: list[WaveTrees]
-) -> tuple[Forest, Curve]:
+) -> tuple[list[WaveTrees], Curve]:
     """Grow trees until the out-of-bag error has converged.
 
     The error is computed at each of `curve_points` from `FIRST_TREES` on: it has converged
     when over the last half of the trees it lay within `tol`. An error of a + b / n at n trees
-    is then above that of any number of them by no more than `tol`. The trees are merged once,
-    at the end.
+    is then above that of any number of them by no more than `tol`.
 
     first_waves : the first `FIRST_TREES` of the trees, where they grew before
     """
@@ -137,7 +136,7 @@ def grow_until_converged(
         begin = oob.n_trees
         with counting_on(begin, max_trees):
             is_there = first_waves and end == FIRST_TREES
-            waves = first_waves if is_there else grow_waves(plan.training, begin, end, plan.prune)
+            waves = first_waves if is_there else grow(plan.training, begin, end, plan.prune)
         grown += waves
         passed = [n for n in points if begin < n <= end]
         curve += _follow(oob, plan, waves, passed, error)
@@ -151,7 +150,7 @@ def grow_until_converged(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return merged(grown, plan.training), curve
+    return grown, curve
 
 
 def _follow(
@@ -159,7 +158,7 @@ def _follow(
 ) -> Curve:
     """Errors at these numbers of trees; the last number is that of all. The trees need not be
     merged for it."""
-    begin = accumulate((len(wave.tree_sizes) for wave in waves), initial=oob.n_trees)
+    begin = accumulate((wave.n_trees for wave in waves), initial=oob.n_trees)
     forests = [
         plan.finish(merged([w], plan.training), n) for w, n in zip(waves, begin, strict=False)
     ]

@@ -31,7 +31,6 @@ from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import BaseForest, estimators_samples_
 from gpuforest.estimators.fits import check_same
-from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.estimators.tasks import encode_numbers
@@ -329,8 +328,8 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
             target = Target.of(coding, codes, backend)
         return Training(matrix, target, sampling, rules, data.seed, backend), settings, checked
 
-    def _grow(self, plan: TrainingPlan, checked: CheckedTarget, earlier: Forest | None) -> Forest:
-        return with_path_lengths(super()._grow(plan, checked, earlier))
+    def _keep_fit(self, forest: Forest, *fit: Any) -> None:
+        super()._keep_fit(with_path_lengths(forest), *fit)
 
     def _fit(self, data: FitData, backend: Backend) -> None:
         super()._fit(data, backend)

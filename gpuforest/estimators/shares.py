@@ -13,9 +13,10 @@ from gpuforest.cluster.communicator import Communicator
 from gpuforest.cluster.rows import grow_rows
 from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.data.binned import BinnedData, target_and_weight
+from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import new_codes
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import grow_waves, merged
+from gpuforest.engine.grow import grow
 from gpuforest.engine.target import Target
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.growing import plan_of
@@ -31,7 +32,7 @@ def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest
         given = FitData(data, y, weight, draw_seed(estimator.random_state), None)
         training, settings, checked = estimator._prepared(given, backend)
         plan = plan_of(training, settings, checked, estimator._combine())
-        waves = grow_waves(plan.training, begin, end, plan.prune)
+        waves = grow(plan.training, begin, end, plan.prune)
         return merged(waves, plan.training)
 
     forest: Forest = run_on_backend(work, **estimator._chosen(data))

@@ -8,9 +8,8 @@ import numpy as np
 
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.levels import exclusive
 from gpuforest.engine.nodes import is_leaf, unpack
-from gpuforest.engine.slots import pairs
+from gpuforest.engine.slots import exclusive, pairs
 
 Array = Any
 

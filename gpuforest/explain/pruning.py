@@ -25,17 +25,12 @@ from operator import sub
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.assembly import assemble, merge_waves
+from gpuforest.common.dtypes import NODE, OFFSET
+from gpuforest.engine.assembly import in_order
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
-from gpuforest.engine.frontier import Subtrees
-from gpuforest.engine.levels import Level, exclusive
-from gpuforest.engine.nodes import MOST_COMBINED, is_leaf, unpack, words_of
-from gpuforest.engine.slots import pairs
+from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack, words_of
 from gpuforest.explain.gains import gains_by_errors, gains_by_levels
-from gpuforest.kernels.shared.constants import LEAF, WIDE
-from gpuforest.splits.oblique.terms import words_for
 
 
 def split_gains(forest: Forest, criterion: Criterion) -> np.ndarray:
@@ -63,19 +58,28 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     -------
     Forest, bit for bit what growing only those splits makes
     """
-    backend, coding = NumpyBackend(), forest.coding
-    none = np.zeros(1, np.int64)
-    no_subtrees = Subtrees(none, forest.nodes[:0], none[:0], forest.leaf_sums[:0])
-    groups = (_kept_levels(forest, keep, first, last) for first, last in tree_groups(forest))
-    waves = [
-        assemble(levels, no_subtrees, forest.edges, coding, backend, forest.oblique)
-        for levels in groups
-    ]
-    nodes, tree_offsets, leaf_sums, sets = merge_waves(waves, coding, 1)
+    there = _kept_nodes(forest, keep)  # they stay in their order
+    split = there & keep & ~is_leaf(forest.nodes)
+    position = np.cumsum(there) - 1
+    roots = position[forest.tree_offsets[:-1]]
+    tree_offsets = np.append(roots, np.count_nonzero(there)).astype(OFFSET)
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))[split]
+    left = forest.tree_offsets[tree] + unpack(xp, forest.nodes[split])[3]
+    child = (position[left] - roots[tree]).astype(NODE) << NODE(CHILD_SHIFT)
+    nodes = np.full(len(forest.nodes), LEAF_WORD, NODE)
+    nodes[split] = forest.nodes[split] & ~NODE(CHILD_MASK << CHILD_SHIFT) | child
+    leaf, tables = there & ~split, []
+    for first, last in tree_groups(forest):
+        inside = slice(forest.tree_offsets[first], forest.tree_offsets[last])
+        tables.append(forest.node_sums(first, last)[leaf[inside]])
+    nodes, leaf_sums = in_order(nodes[there], tables, forest.coding)
+    sets = forest.sets
+    if len(sets):
+        n_words = words_of(xp, forest.nodes, forest.edges.set_words, forest.oblique)
+        sets = sets[np.repeat(split, n_words)]
     found = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
     if forest.node_values is None or forest.node_errors is None:
         return found
-    there = _kept_nodes(forest, keep)  # they stay in their order
     values, errors = forest.node_values[there], forest.node_errors[there]
     return replace(found, node_values=values, node_errors=errors)
 
@@ -87,53 +91,6 @@ def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
         above = parents[~is_leaf(forest.nodes[parents])]
         there[children] = np.repeat(there[above] & keep[above], 2)
     return there
-
-
-def _kept_levels(forest: Forest, keep: np.ndarray, first: int, last: int) -> list[Level]:
-    """The trees first .. last - 1 as growing them would have left them to assembly."""
-    begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
-    feature, bin, missing_left, child = unpack(xp, forest.nodes[begin:end])
-    split, sums = keep[begin:end] & (feature >= 0), forest.node_sums(first, last)
-    at = base = forest.tree_offsets[first:last] - begin
-    tree = np.arange(last - first, dtype=np.int32)
-    levels = []
-    while len(at):
-        is_split = split[at]
-        wide = np.flatnonzero(is_split)
-        above, base = at[wide], np.repeat(base[wide], 2)
-        levels.append(
-            Level(
-                kind=np.where(is_split, WIDE, LEAF).astype(np.int8),
-                tree=tree,
-                sums=sums[at],
-                rank=exclusive(xp, is_split),
-                wide=wide,
-                feature=feature[above].astype(np.int32),
-                bin=bin[above].astype(np.int32),
-                missing_left=missing_left[above],
-                sets=_sets_of(forest, begin + above),
-                n_deep=0,
-            )
-        )
-        tree = np.repeat(tree[wide], 2)
-        at = base + pairs(xp, child[above], child[above] + 1)
-    return levels
-
-
-def _sets_of(forest: Forest, nodes: np.ndarray) -> np.ndarray:
-    """Sets or combinations of these nodes, zeros where they have none, u64[n, W]."""
-    n_words = words_of(xp, forest.nodes[nodes], forest.edges.set_words, forest.oblique)
-    found = np.zeros((len(nodes), _most_words(forest)), np.uint64)
-    for w in range(found.shape[1]):
-        some = np.flatnonzero(n_words > w)
-        found[some, w] = forest.sets[forest.set_at[nodes[some]] + w]
-    return found
-
-
-def _most_words(forest: Forest) -> int:
-    """The most words of a set or a combination."""
-    most = forest.edges.most_words
-    return max(most, words_for(MOST_COMBINED)) if forest.oblique else most
 
 
 def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> Forest:

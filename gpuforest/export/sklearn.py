@@ -19,15 +19,15 @@ from gpuforest import estimators
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
+from gpuforest.engine.assembly import in_order
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.forest_check import check_forest
-from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.engine.slots import pairs
 from gpuforest.engine.target import TargetCoding, encode_moments, integer_weights
-from gpuforest.engine.wave_nodes import leaf_table
 from gpuforest.estimators.standing_in import after_import
 from gpuforest.explain.paths import average_path_length
 from gpuforest.explain.views import TreeView
@@ -353,8 +353,6 @@ def _forest(model: Any) -> Forest:
     criterion = CRITERIA[model.criterion]
     positions, edges = [_positions(tree) for tree in trees], _edges(trees)
     nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, positions, strict=True)])
-    leaf = is_leaf(nodes)
-    nodes[leaf] += np.arange(leaf.sum()).astype(NODE)
     leaves = [_leaves(*pair) for pair in zip(trees, positions, strict=True)]
     if min(at.weight.min() for at in leaves) <= 0:
         raise ValueError("the model has leaves without weight: train it with weights above 0")
@@ -365,7 +363,7 @@ def _forest(model: Any) -> Forest:
         coding, sums = _moments(leaves, criterion)
         # scikit-learn's may lie below zero by rounding
         spread = np.maximum(np.concatenate([at.impurity for at in leaves]), 0.0)
-    nodes, sums = leaf_table(NumpyBackend(), nodes, sums, coding)
+    nodes, sums = in_order(nodes, [sums], coding)
     offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
     forest = Forest(nodes, offsets, sums, edges, coding, _seed(model), spread)
     if criterion.medians:

@@ -7,13 +7,12 @@ from threading import Barrier, BrokenBarrierError
 
 import numpy as np
 import pytest
-from engine import Task, same_forest
+from engine import Task, grown, same_forest
 
 from gpuforest.backends import cuda_targets, cuda_traverse
 from gpuforest.backends.cuda_targets import targets_of
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.grow import grow
 from gpuforest.engine.target import Target, encode_classes
 from gpuforest.engine.training import Training
 
@@ -52,7 +51,7 @@ def test_class_codes_lie_where_they_are_read_best(cuda, name, deep):
     flat = backend.asnumpy(y.at).reshape(-1)
     assert np.array_equal(flat[y.first :: y.stride], task.y)
     assert targets_of(backend.xp, training) is y
-    assert same_forest(task.grow(NumbaBackend()), grow(training, task.n_trees))
+    assert same_forest(task.grow(NumbaBackend()), grown(training, task.n_trees))
 
 
 @pytest.mark.parametrize("deep", [0, None])
@@ -73,14 +72,14 @@ def test_trainings_of_one_matrix_keep_their_own_targets(cuda, deep):
     assert [targets_of(backend.xp, t).at is matrix.codes for t in several] == [True, False, False]
     for _ in range(2):
         for one, forest in zip(several, expected, strict=True):
-            assert same_forest(forest, grow(one, task.n_trees))
+            assert same_forest(forest, grown(one, task.n_trees))
     # one after another
     several.clear()
     for one, forest in zip(tasks, expected, strict=True):
         gc.collect()
         alone = training(one)
         assert targets_of(backend.xp, alone).at is matrix.codes
-        assert same_forest(forest, grow(alone, task.n_trees))
+        assert same_forest(forest, grown(alone, task.n_trees))
         del alone
 
 
@@ -123,7 +122,7 @@ def test_moments_stay_where_they_are(cuda):
     training = task.training(backend)
     assert targets_of(backend.xp, training).at is training.target.y
     assert not training.matrix.targets
-    assert same_forest(task.grow(NumbaBackend()), grow(training, task.n_trees))
+    assert same_forest(task.grow(NumbaBackend()), grown(training, task.n_trees))
 
 
 def test_more_classes_than_two_bytes_hold(cuda):

@@ -240,7 +240,7 @@ def test_the_parity_tests_are_all_that_take_a_gpu():
     files = parity.files(ROOT)
     assert {f"tests/backends/test_cuda{x}.py" for x in ("", "_levels")} < set(files)
     assert {"tests/test_oblique.py", "tests/data/test_binned.py"} < set(files)
-    assert "tests/engine/test_levels.py" not in files
+    assert "tests/test_levels.py" not in files
 
 
 def test_a_plan_is_run_part_by_part_and_keeps_kernels(monkeypatch, tmp_path):
@@ -324,12 +324,12 @@ def test_sectors_that_are_read():
 
 @emulated
 def test_watching_leaves_no_trace(monkeypatch):
-    before = measure.importlib.import_module("gpuforest.engine.grow").assemble
+    before = measure.importlib.import_module("gpuforest.engine.grow").grown_wave
     X, y = work.make(work.WORKS[1], np, 200)
     with watching(device.open_device("emulated")) as watch:
         model_of(work.WORKS[1], NAME, n_estimators=1, max_depth=2).fit(X, y)
-        assert sys.modules["gpuforest.engine.grow"].assemble is not before
-    assert sys.modules["gpuforest.engine.grow"].assemble is before
+        assert sys.modules["gpuforest.engine.grow"].grown_wave is not before
+    assert sys.modules["gpuforest.engine.grow"].grown_wave is before
     assert not watch.open
 
 

@@ -16,8 +16,8 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.cluster.communicator import threads
 from gpuforest.cluster.rows import grow_rows, ranges
 from gpuforest.common.errors import ClusterError
+from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import BinnedMatrix, new_codes
-from gpuforest.engine.grow import merged
 from gpuforest.engine.target import Target
 
 

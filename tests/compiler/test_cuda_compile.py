@@ -57,8 +57,6 @@ REGISTERS = {
     "compare_samples": (64, 48),  # eight loads under way
     "count_in_bag": (24, 32),  # waits for memory
     "count_keys": (56, 32),  # eight keys under way
-    "count_leaf_nodes": (56, 32),  # as these
-    "count_leaves": (48, 32),  # searches wait at every step
     "differing": (48, 32),  # waits for memory
     "differs": (40, 40),  # waits for memory
     "distinct_rows": (40, 32),  # waits for memory
@@ -82,14 +80,9 @@ REGISTERS = {
     "losses": (64, 80),  # two series of an exponential or a logarithm
     "mark": (32, 32),  # waits for memory
     "move": (64, 64),  # four positions in 64 bits
-    "node_positions": (32, 32),  # waits for memory
     "number_keys": (48, 32),  # a scan waits at every step
     "number_kinds": (64, 56),  # a scan, and a sum for each size of tiles
-    "number_leaves": (24, 24),  # waits for memory
-    "order_leaves": (48, 32),  # a scan waits at every step
     "pick": (72, 72),  # one thread's work, which nobody waits for but the next launch
-    "place_slots": (56, 40),  # a scan, and addresses of fifteen arrays
-    "place_subtrees": (48, 40),  # four nodes under way
     "root_slots": (48, 40),  # quotients of 64 bits, and addresses
     "roots": (56, 64),  # the permutation, and sums in 64 bits
     "row_keys": (56, 40),  # a hash
@@ -98,7 +91,6 @@ REGISTERS = {
     "search": (120, 128),  # both sides of a cut, sums up to it and the best one so far
     "share_gaps": (64, 64),  # blocks of 1,024 threads
     "sort_columns": (64, 64),  # values and their places, of several at once
-    "subtree_sizes": (40, 32),  # waits for memory
     "sum_losses": (64, 32),  # powers of two of several rows at once
     "sum_spans": (56, 40),  # quotients of 64 bits
     "sums_before": (48, 32),  # as these

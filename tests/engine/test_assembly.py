@@ -1,17 +1,98 @@
-"""Assembly: waves join to one forest."""
+"""Assembly: waves join to one forest; equal rows of leaf tables are kept once, and the CUDA kernels
+find the same rows."""
 
+import numpy as np
 import pytest
+from cuda_on_cpu.module import available, thread_order
+from emulated import EmulatedBackend
 from engine import DeepFrom, same_forest
-from laws import some_task
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from laws import seeds, some_task
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.nodes import is_leaf
+from gpuforest.engine import assembly
+from gpuforest.engine.assembly import as_wave, distinct_rows, in_order, merged, row_keys
+from gpuforest.engine.nodes import LEAF_WORD, is_leaf
+from gpuforest.engine.slots import exclusive, pairs, true_positions
+from gpuforest.engine.target import TargetCoding
+
+CLASSES = TargetCoding(np.arange(2), np.zeros(1), 1.0)
+NUMBERS = TargetCoding(None, np.zeros(1), 1.0)
+SETTINGS = settings(derandomize=True, deadline=None)
+needs_kernels = pytest.mark.skipif(available() is not None, reason=str(available()))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_waves_join_to_the_forest_grown_at_once(seed):
+def test_waves_join_to_the_forest_grown_at_once(seed, monkeypatch):
     task = some_task(seed, n_trees=5)
     whole = task.grow(NumpyBackend())
     assert same_forest(whole, task.grow(NumpyBackend(1, 1)))  # a tree a wave
-    assert same_forest(whole, task.grow(DeepFrom(0, 2, 1)))
+    assert same_forest(whole, merged([as_wave(whole)], task.training(NumpyBackend())))
     assert is_leaf(whole.nodes).any()
+    monkeypatch.setattr(assembly, "NODES_AT_ONCE", 10)  # threads place parts of a wave
+    assert same_forest(whole, task.grow(DeepFrom(0, 2, 1)))
+    assert same_forest(whole, task.grow(DeepFrom(20, 3)))
+
+
+def test_positions_and_pairs_by_hand():
+    xp, mask = NumpyBackend().xp, np.array([False, True, True, False, True])
+    assert exclusive(xp, mask).tolist() == [0, 0, 1, 2, 2]
+    assert true_positions(xp, np.cumsum(mask), 3).tolist() == [1, 2, 4]
+    assert pairs(xp, np.array([1, 2]), np.array([3, 4])).tolist() == [1, 3, 2, 4]
+
+
+def test_leaves_of_classes_share_rows_and_those_of_numbers_do_not():
+    nodes, sums = np.array([5, *[LEAF_WORD] * 3], np.uint64), np.array([[3, 1], [3, 1], [0, 2]])
+    numbered, table = in_order(nodes.copy(), [sums[:1], sums[1:]], CLASSES)
+    assert len(table) == 2
+    assert numbered[0] == 5
+    assert table[(numbered[1:] - np.uint64(LEAF_WORD)).astype(int)].tolist() == sums.tolist()
+    numbered, table = in_order(nodes.copy(), [sums[:1], sums[1:]], NUMBERS)
+    assert numbered.tolist() == [5, LEAF_WORD, LEAF_WORD + 1, LEAF_WORD + 2]
+    assert table.tolist() == sums.tolist()
+
+
+@SETTINGS
+@given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=30))
+def test_distinct_rows_are_there_once_in_one_order(rows):
+    sums = np.array(rows)
+    table, number = distinct_rows([sums[:4], sums[4:]])
+    assert np.array_equal(table[number], sums)
+    assert len(np.unique(table, axis=0)) == len(table)
+    again, _ = distinct_rows([sums[::-1]])
+    assert np.array_equal(again, table)  # whatever the order of the rows
+
+
+def test_rows_of_one_key_are_told_apart(monkeypatch):
+    monkeypatch.setattr(assembly, "row_keys", lambda sums: np.zeros(len(sums), np.uint64))
+    table, number = distinct_rows([np.array([[2, 1], [0, 3], [2, 1], [2, 0]])])
+    assert table.tolist() == [[0, 3], [2, 0], [2, 1]]
+    assert number.tolist() == [2, 0, 2, 1]
+
+
+@needs_kernels
+@SETTINGS
+@given(seeds, st.sampled_from([1, 2, 257, 2048, 2049, 7000]), st.integers(1, 9))
+def test_kernels_find_the_same_rows(seed, V, C):
+    rng = np.random.default_rng(seed)
+    sums = rng.integers(0, 1 + int(rng.integers(0, 3)), (V, C))
+    sums[rng.random((V, C)) < 0.1] = rng.integers(-(2**62), 2**62)
+    assert np.array_equal(row_keys(sums), EmulatedBackend().row_keys(sums))
+    with thread_order(seed):
+        found = EmulatedBackend().distinct_rows(sums)
+    for a, b in zip(distinct_rows([sums]), found, strict=True):
+        assert a.dtype == b.dtype
+        assert np.array_equal(a, b)
+
+
+@needs_kernels
+def test_kernels_tell_rows_of_one_key_apart():
+    class OneKey(EmulatedBackend):
+        def row_keys(self, sums):
+            return np.zeros(len(sums), np.uint64)
+
+    sums = np.random.default_rng(0).integers(0, 3, (500, 2))
+    table, number = OneKey().distinct_rows(sums)
+    assert np.array_equal(table, np.unique(sums, axis=0))
+    assert np.array_equal(table[number], sums)

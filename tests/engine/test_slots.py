@@ -75,7 +75,6 @@ def test_each_slot_has_a_kind():
     expected[own.n_rows == 0] = NONE
     assert np.array_equal(found.kind, expected)
     assert np.array_equal(found.wide_slots, np.flatnonzero(expected == WIDE))
-    assert np.array_equal(found.rank[found.wide_slots], np.arange(found.wide.n_slots))
     assert np.array_equal(found.deep.key, own.key[expected == DEEP])
     assert found.deep.n_held == own.n_rows[expected == DEEP].sum()
 
@@ -93,7 +92,7 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles
     expected, found = (
         f(backend, own, rules, deep_rows) for f in (Backend.sort_out, CudaNodes.sort_out)
     )
-    for name in ("kind", "rank", "wide_slots"):
+    for name in ("kind", "wide_slots"):
         x, y = getattr(expected, name), getattr(found, name)
         assert np.array_equal(x, y), name
         assert x.dtype == y.dtype, name

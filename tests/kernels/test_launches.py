@@ -112,15 +112,15 @@ def test_the_ends_of_a_wave(name):
     # the deep phase waits for the size of its trees; three running sums
     assert (after - before).tolist() == [1, 1, 5, 1]
     n_operations, n_waits, n_launches, n_of_cupy = counts_with_cupy() - after
-    # the assembly waits for the number of leaves, for that of distinct ones, and whether equal ones
-    # are equal; and three arrays leave
-    assert n_waits == 4 + 2 * classes
-    # two for each level, but none below the last; where trees begin, leaves counted, slots and
-    # subtrees placed; then leaves are put in order, in two launches, or five by their keys
-    assert n_launches == 2 * len(backend.levels) - 1 + 4 + (5 if classes else 2)
-    # tables of levels, and the leaves of subtrees, are copied; CuPy sorts the keys
-    assert n_of_cupy == 3 + 2 * classes
-    assert n_operations == 1 + classes
+    # five arrays of each level leave, three of the subtrees, and the sums of their leaves; of
+    # classes the distinct ones and their numbers. These wait for how many they are, and whether
+    # rows of equal keys are equal
+    assert n_waits == 5 * len(backend.levels) + 4 + 3 * classes
+    # distinct rows are found by their keys
+    assert n_launches == 4 * classes
+    # the leaves are copied together; CuPy sorts the keys
+    assert n_of_cupy == 2 + 3 * classes
+    assert n_operations == 2 + classes
 
 
 @pytest.mark.parametrize("on_device", [False, True])
@@ -202,17 +202,17 @@ def test_what_is_needed_no_more_makes_room(monkeypatch):
     class Noting(NumbaBackend):
         def grow_subtrees(self, training, slots):
             found = super().grow_subtrees(training, slots)
-            freed.extend(map(weakref.ref, (slots.rows, found.nodes, found.leaf_sums)))
+            freed.extend(map(weakref.ref, (slots.rows, found.leaf_sums)))
             return found
 
-    def leaf_table(*arguments):
-        assert len(freed) == 3
+    def distinct_rows(*arguments):
+        assert len(freed) == 2
         assert not any(array() is not None for array in freed)
         return own(*arguments)
 
-    own = base.leaf_table
-    monkeypatch.setattr(base, "leaf_table", leaf_table)
-    task = large("regression").but(n_trees=2)
+    own = base.distinct_rows
+    monkeypatch.setattr(base, "distinct_rows", distinct_rows)
+    task = large("7 classes").but(n_trees=2)
     assert same_forest(task.grow(Noting()), task.grow(NumbaBackend()))
 
 

@@ -12,10 +12,9 @@ from itertools import cycle, islice
 import numpy as np
 from boosted import Fit, differences, made
 from devices import DEVICES
-from engine import Task, later_rows, out_of_bag, places, same_forest, table
+from engine import Task, grown, later_rows, out_of_bag, places, same_forest, table
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.grow import grow
 from gpuforest.engine.predict import apply, predict
 
 # wide levels alone, the deep phase, less and less shared memory, both phases
@@ -77,7 +76,7 @@ def main(name: str = "emulated") -> None:
             with device.order(seed):
                 backend = device.backend(**way)
                 training = task.training(backend)
-                forest = grow(training, task.n_trees)
+                forest = grown(training, task.n_trees)
                 assert same_forest(reference, forest), (task.criterion, way)
                 for stage, expected in answers.items():
                     assert np.array_equal(stage(forest, X, backend), expected)

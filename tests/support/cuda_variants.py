@@ -42,7 +42,7 @@ MACROS = {
     "slots": (),
     "totals": ("LABELS", "TARGET"),
     "traverse": ("CODE", "SETS", "SUMS"),
-    "wave_nodes": (),
+    "leaf_rows": (),
 }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
@@ -28,6 +29,11 @@ from gpuforest.engine.training import Training
 from gpuforest.explain.oob import OutOfBag
 
 UNLIMITED = 10**9
+
+
+def grown(training: Training, n_trees: int) -> Forest:
+    """The forest of the first trees of a training."""
+    return merged(grow(training, 0, n_trees), training)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +141,7 @@ class Task:
         return tuple(range(max(n - self.n_others, 0)))
 
     def grow(self, backend: Backend) -> Forest:
-        return grow(self.training(backend), self.n_trees)
+        return grown(self.training(backend), self.n_trees)
 
 
 def same_forest(a: Forest, b: Forest) -> bool:

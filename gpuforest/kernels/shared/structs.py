@@ -32,7 +32,6 @@ Signs = Annotated[Array, "const i8*"]
 I8s = Annotated[Array, "const i8*"]
 I32s = Annotated[Array, "const i32*"]
 I64s = Annotated[Array, "const i64*"]
-LevelsAt = Annotated[Array, "const LevelSlots*"]
 U64s = Annotated[Array, "const u64*"]
 F64s = Annotated[Array, "const double*"]
 ValuesOut = Annotated[Array, "VALUE*"]
@@ -98,40 +97,6 @@ class Targets(NamedTuple):
     C: I64
 
 
-class LevelSlots(NamedTuple):
-    """What became of the slots of one depth, see levels.Level; sums i64[S, C]. The levels above it
-    have n_deep_before deep slots."""
-
-    kind: I8s
-    tree: I32s
-    sums: I64s
-    rank: I64s
-    feature: I32s
-    bin: I32s
-    missing_left: Bools
-    n_deep_before: I64
-
-
-class Levels(NamedTuple):
-    """The S slots of n levels, of C channels: those from first[l] on, i64[n], are in at[l]."""
-
-    at: LevelsAt
-    first: I64s
-    n: I64
-    S: I64
-    C: I64
-
-
-class Positions(NamedTuple):
-    """Of the slots of all levels, i64[S]: the number of nodes at and below each, the position of
-    its node in its tree, and where its descendants begin. Tree t begins at roots[t]."""
-
-    size: I64s
-    position: I64s
-    below: I64s
-    roots: I64s
-
-
 class Kinds(NamedTuple):
     """What becomes of S slots, see number_kinds; a block takes a span of them."""
 
@@ -190,8 +155,8 @@ class Trees(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Columns, Targets, Frontier, Rules, Splits, LevelSlots, Levels, Positions, Kinds,
-        Tiles, Histograms, Combined, Trees,
+            Codes, Columns, Targets, Frontier, Rules, Splits, Kinds, Tiles, Histograms, Combined,
+            Trees,
     )
 }  # fmt: skip
 

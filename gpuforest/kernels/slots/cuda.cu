@@ -1,5 +1,4 @@
-// The O(nodes) work of a level on the device. The specifications are gpuforest/engine/slots.py and
-// gpuforest/engine/levels.py.
+// The O(nodes) work of a level on the device. The specification is gpuforest/engine/slots.py.
 //
 // Numbers that depend on all earlier slots take two launches: first each block counts a span of
 // slots, then each block adds up the counts of earlier blocks and goes through its own span. If one
@@ -244,35 +243,5 @@ children(Frontier above, i64 W, i64 C, const i32* feature, const i64* left, cons
     }
     below.constant[i] = constant.found();
     if (mean) compare[i] = constant.found() && high > low;
-  }
-}
-
-// The number of nodes at and below each slot of a level, size i64[S]: from those of the slots of
-// the next level, below i64[2 W], and from where the subtrees of this level's deep slots begin,
-// offsets i64[D + 1]. Of roots also what node_positions finds; `position` is null at other levels.
-extern "C" __global__ void __launch_bounds__(THREADS)
-subtree_sizes(const i8* kind, const i64* rank, i64 S, const i64* offsets, const i64* below,
-              i64* size, i64* position, i64* descendants) {
-  for (i64 s = thread_number(); s < S; s += thread_count()) {
-    i64 own = kind[s], at = rank[s], n = own > NONE;
-    if (own == DEEP) n = offsets[at + 1] - offsets[at];
-    if (own == WIDE) n += below[2 * at] + below[2 * at + 1];
-    size[s] = n;
-    if (!position) continue;
-    position[s] = 0;
-    descendants[s] = 1;
-  }
-}
-
-// The positions of the two nodes below each wide slot, and where their descendants begin, both
-// i64[2 W]; above i64[S] is where those of the level above begin, and size i64[2 W] the number of
-// nodes at and below.
-extern "C" __global__ void __launch_bounds__(THREADS)
-node_positions(const i64* wide, i64 W, const i64* above, const i64* size, i64* position,
-               i64* below) {
-  for (i64 i = thread_number(); i < 2 * W; i += thread_count()) {
-    i64 first = above[wide[i >> 1]];
-    position[i] = first + (i & 1);
-    below[i] = i & 1 ? first + 1 + size[i - 1] : first + 2;
   }
 }
