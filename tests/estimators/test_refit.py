@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import gpuforest as gf
 from gpuforest.common import progress
-from gpuforest.estimators import base, pruned
+from gpuforest.estimators import base, trees
 from gpuforest.estimators.fits import replacing
 
 RNG = np.random.default_rng(0)
@@ -204,7 +204,7 @@ def test_pruning_that_is_interrupted_leaves_the_tree(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(pruned, "cut", stop)
+        patch.setattr(trees, "cut", stop)
         with pytest.raises(KeyboardInterrupt):
             model.prune(X, Y)
     assert held(model) == before
