@@ -8,7 +8,7 @@ import pytest
 from cuda_on_cpu.module import launches
 from devices import DEVICES
 from engine import DeepFrom, Task, same_forest, table
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest import RandomForestClassifier
@@ -213,7 +213,6 @@ def test_cuda_devices_grow_small_nodes_whole(cuda, name):
             assert (grown["columns"] > 0) == (deep is not None)
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
 @given(st.integers(0, 2**32), st.sampled_from([1.2, 2.0, 8.0]), st.booleans())
 def test_deep_and_wide_phases_agree(seed, mean, is_random):
     own = np.random.default_rng(seed)

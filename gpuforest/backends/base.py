@@ -13,20 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest.boosting.rounds import Boosting, GrowsRounds
 from gpuforest.engine import binning
 from gpuforest.engine.assembly import distinct_rows
-from gpuforest.engine.frontier import Frontier, Splits, Subtrees
-from gpuforest.engine.memory import WorkingMemory
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.criteria import Criterion
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.frontier import Frontier, Rules, Splits, Subtrees
+from gpuforest.engine.memory import Fit, WorkingMemory
+from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.slots import Sorted, children, roots, sort_out
 
 if TYPE_CHECKING:
-    from gpuforest.boosting.rounds import Boosting, GrowsRounds
-    from gpuforest.engine.binning import BinEdges
-    from gpuforest.engine.criteria import Criterion
-    from gpuforest.engine.forest import Forest
-    from gpuforest.engine.frontier import Rules
-    from gpuforest.engine.memory import Fit
-    from gpuforest.engine.sampling import WaveRequest
     from gpuforest.engine.training import Training
 
 Array = Any

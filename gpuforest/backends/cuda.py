@@ -20,10 +20,13 @@ from gpuforest.backends.cuda_oblique import CudaOblique
 from gpuforest.backends.cuda_targets import target_type, targets_of
 from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
+from gpuforest.boosting.rounds import Boosting
 from gpuforest.common import hashing
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.binning import take_rows, value_dtype
 from gpuforest.engine.frontier import Frontier, Subtrees
+from gpuforest.engine.sampling import WaveRequest
+from gpuforest.engine.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Roots
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
@@ -36,9 +39,6 @@ from gpuforest.kernels.shared.structs import Columns
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.boosting.rounds import Boosting
-    from gpuforest.engine.sampling import WaveRequest
-    from gpuforest.engine.training import Training
 
 Array = Any
 

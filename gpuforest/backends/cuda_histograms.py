@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpuforest.engine.training import Training
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import GROUP_FEATURES
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import array_api_compat.numpy as host
 import numpy as np
@@ -16,8 +16,10 @@ from gpuforest.backends.cuda_histograms import (
 from gpuforest.backends.cuda_launches import CudaLaunches
 from gpuforest.backends.cuda_targets import own_targets, target_macros, targets_of
 from gpuforest.compiler.types import new_arrays
+from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.criteria import xlogx
 from gpuforest.engine.frontier import Frontier, Rules, Splits
+from gpuforest.engine.training import Training
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
@@ -28,10 +30,6 @@ from gpuforest.kernels.shared.constants import (
     XLOGX_TABLE_SIZE,
 )
 from gpuforest.kernels.shared.structs import Tiles
-
-if TYPE_CHECKING:
-    from gpuforest.engine.binning import BinEdges, BinnedMatrix
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuforest.backends.cuda_histograms import (
     cell_type,
@@ -12,11 +12,9 @@ from gpuforest.backends.cuda_histograms import (
 from gpuforest.backends.cuda_kernels import codes_of
 from gpuforest.backends.cuda_nodes import CudaNodes
 from gpuforest.engine.frontier import Frontier, Splits
+from gpuforest.engine.training import Training
 from gpuforest.kernels.shared.constants import THREADS
 from gpuforest.kernels.shared.structs import Tiles
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +15,10 @@ from gpuforest.compiler.types import new_arrays
 from gpuforest.engine.assembly import distinct_sorted
 from gpuforest.engine.frontier import PER_SLOT, Frontier, Rules, Splits
 from gpuforest.engine.slots import Sorted
+from gpuforest.engine.training import Training
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -3,15 +3,13 @@ draws them from."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuforest.backends.cuda_kernels import CudaKernels, codes_of
+from gpuforest.engine.frontier import Frontier
+from gpuforest.engine.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Combining
 from gpuforest.kernels.shared import structs
-
-if TYPE_CHECKING:
-    from gpuforest.engine.frontier import Frontier
-    from gpuforest.engine.training import Training
 
 Array = Any
 

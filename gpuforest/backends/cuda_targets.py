@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpuforest.engine.training import Training
 from gpuforest.kernels.shared import structs
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
+from gpuforest.engine.forest import Forest
 from gpuforest.kernels.shared import structs
-
-if TYPE_CHECKING:
-    from gpuforest.engine.forest import Forest
 
 Array = Any
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from gpuforest.engine.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Layout, Open
 from gpuforest.kernels.shared.constants import DEEP_WARPS, FEW_ROWS, NODE_SUMS
 from gpuforest.kernels.shared.structs import dtype_of
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
 
 MOST_DEEP_ROWS = 8192  # positions of nodes in a block have 16 bits
 CELLS = 128  # bins of a histogram are rounded up to a multiple of it

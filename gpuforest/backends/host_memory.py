@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gpuforest.engine.memory import Fit
+from gpuforest.engine.memory import Fit
 
 MIB = 2**20
 DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in one scratch

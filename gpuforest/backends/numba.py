@@ -19,10 +19,14 @@ from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numba_oblique import project_slots, sums_of
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
-from gpuforest.engine.binning import new_codes, value_dtype
+from gpuforest.engine.binning import BinEdges, new_codes, value_dtype
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
-from gpuforest.engine.memory import WorkingMemory
+from gpuforest.engine.memory import Fit, WorkingMemory
+from gpuforest.engine.sampling import WaveRequest
+from gpuforest.engine.training import Training
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.numba import best_split
 from gpuforest.kernels.best_split.scan import scan_arrays
@@ -39,12 +43,6 @@ from gpuforest.kernels.traverse.numba import accumulate, apply, new_group
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.boosting.rounds import Boosting
-    from gpuforest.engine.binning import BinEdges
-    from gpuforest.engine.forest import Forest
-    from gpuforest.engine.memory import Fit
-    from gpuforest.engine.sampling import WaveRequest
-    from gpuforest.engine.training import Training
 
 Array = Any
 

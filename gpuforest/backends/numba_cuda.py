@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import is_dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import cuda
@@ -17,7 +17,10 @@ from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import as_tuple
+from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits
+from gpuforest.engine.training import Training
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode
@@ -25,11 +28,6 @@ from gpuforest.kernels.histogram.numba_cuda import histogram
 from gpuforest.kernels.partition.numba_cuda import partition
 from gpuforest.kernels.totals.numba_cuda import differs, totals
 from gpuforest.kernels.traverse.numba_cuda import accumulate, apply
-
-if TYPE_CHECKING:
-    from gpuforest.engine.binning import BinEdges
-    from gpuforest.engine.forest import Forest
-    from gpuforest.engine.training import Training
 
 Array = Any
 

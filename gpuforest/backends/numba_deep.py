@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.engine.frontier import Frontier, Subtrees
+from gpuforest.engine.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch, Sets, new_scratch, new_sets
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.common.parallel import parallel_map
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.frontier import Frontier
+from gpuforest.engine.training import Training
 from gpuforest.kernels.project.numba import project
 from gpuforest.kernels.traverse.oblique import NO_SUMS, Sums, new_sums
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.forest import Forest
-    from gpuforest.engine.frontier import Frontier
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import array_api_compat.numpy
 import numpy as np
@@ -10,8 +10,13 @@ import numpy as np
 from gpuforest.backends.base import Backend
 from gpuforest.backends.boosters import Booster
 from gpuforest.backends.host_memory import deep_wave_bytes, level_wave_bytes
+from gpuforest.boosting.rounds import Boosting
+from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.criteria import Criterion
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits
+from gpuforest.engine.memory import Fit, WorkingMemory
+from gpuforest.engine.training import Training
 from gpuforest.kernels.bag.numpy import bag
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
@@ -21,13 +26,6 @@ from gpuforest.kernels.project.numpy import project
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 from gpuforest.kernels.traverse.numpy import accumulate, apply
-
-if TYPE_CHECKING:
-    from gpuforest.boosting.rounds import Boosting
-    from gpuforest.engine.binning import BinEdges
-    from gpuforest.engine.forest import Forest
-    from gpuforest.engine.memory import Fit, WorkingMemory
-    from gpuforest.engine.training import Training
 
 Array = Any
 

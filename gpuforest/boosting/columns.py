@@ -12,14 +12,11 @@ where missing values have the code n_bins. In a column of its own a feature has 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.kernels.boosted_tree.records import BoostColumns
-
-if TYPE_CHECKING:
-    from gpuforest.engine.binning import BinnedMatrix
 
 Array = np.ndarray
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from gpuforest.boosting.losses import Loss
 from gpuforest.common import hashing
+from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.nodes import unpack
 from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
 from gpuforest.kernels.gradients.numpy import (
@@ -29,7 +30,6 @@ from gpuforest.kernels.gradients.numpy import (
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.binning import BinnedMatrix
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62

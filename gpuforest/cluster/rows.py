@@ -10,23 +10,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.cluster.communicator import Communicator
 from gpuforest.engine.assembly import WaveTrees
-from gpuforest.engine.binning import BinnedMatrix, new_codes
+from gpuforest.engine.binning import BinEdges, BinnedMatrix, new_codes
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.target import Target
-
-if TYPE_CHECKING:
-    from gpuforest.engine.binning import BinEdges
-    from gpuforest.engine.forest import Forest
-    from gpuforest.engine.training import Training
+from gpuforest.engine.training import Training
 
 Array = Any
 

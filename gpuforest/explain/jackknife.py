@@ -17,12 +17,12 @@ import numpy as np
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.binning import encode_blocks
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.explain.quantile_forest import WALKED_AT_ONCE, leaf_values_by_tree
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.forest import Forest
 
 Array = Any
 

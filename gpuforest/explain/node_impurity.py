@@ -7,7 +7,7 @@ but not how its rows spread around it: a single tree records that when it is fit
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
+from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,10 @@ from gpuforest.common.parallel import parallel_map
 from gpuforest.data.arrays import to_host
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.sampling import tree_weights
+from gpuforest.engine.training import Training
 from gpuforest.explain.paths import parents_of
 from gpuforest.explain.views import one_tree
 from gpuforest.splits.absolute.medians import halves
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
 
 Array = Any
 

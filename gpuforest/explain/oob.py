@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.common.parallel import parallel_map
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.training import Training
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.forest import Forest
-    from gpuforest.engine.training import Training
 
 Array = Any
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]

@@ -10,14 +10,14 @@ import numpy as np
 
 from gpuforest.common import hashing
 from gpuforest.common.progress import report
+from gpuforest.engine.binning import BinnedMatrix
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, unpack
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.splits.oblique.terms import all_terms
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.binning import BinnedMatrix
-    from gpuforest.engine.forest import Forest
 
 Array = Any
 Score = Callable[[np.ndarray, np.ndarray], float]  # of rows i64[n], predictions f64[n, n_values]

@@ -19,6 +19,7 @@ from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.common.progress import report
 from gpuforest.engine.binning import encode_blocks, new_codes
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.kernels.quantiles import numba
@@ -35,7 +36,6 @@ from gpuforest.kernels.quantiles.members import (
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.forest import Forest
 
 Array = Any
 

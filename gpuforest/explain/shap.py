@@ -13,13 +13,13 @@ import numpy as np
 
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.binning import bin_matrix
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.kernels.shap import edges, numba, pairs
 from gpuforest.kernels.shared.records import Points
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.forest import Forest
 
 Array = Any
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.common.parallel import blocks, parallel_map
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
 from gpuforest.explain.shap import MOST_ROWS, columns_of, combined, covers, host_codes, refuse
 from gpuforest.kernels.shap_background import numba
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.forest import Forest
 
 Array = Any
 

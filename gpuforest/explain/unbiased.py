@@ -13,6 +13,7 @@ import numpy as np
 
 from gpuforest.common.progress import report
 from gpuforest.data.arrays import to_host
+from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.forest import Forest, tree_groups
 from gpuforest.engine.memory import walked_at_once
 from gpuforest.engine.nodes import is_leaf, unpack
@@ -22,7 +23,6 @@ from gpuforest.splits.oblique.terms import all_terms
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.binning import BinnedMatrix
 
 
 def unbiased_importances(

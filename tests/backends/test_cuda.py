@@ -10,7 +10,7 @@ from cuda_on_cpu.sanitizers import missing
 from cuda_tiny import fits
 from cuda_tiny import tasks as tasks_of_all_kinds
 from engine import Task, later_rows, out_of_bag, places, same_forest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from paths import SUPPORT
 from tasks import category_tasks, few_builds, large, tasks
@@ -25,13 +25,10 @@ from gpuforest.engine.sampling import WaveRequest
 from gpuforest.explain import oob
 from gpuforest.explain.importances import impurity_importances
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
-FEW = settings(derandomize=True, deadline=None, max_examples=40)
 seeds = st.integers(0, 2**31)
 SMALL = 20 << 10  # shared memory in which little fits
 
 
-@SETTINGS
 @given(task=tasks().map(few_builds), seed=seeds, deep=st.sampled_from([None, 0, 5, 40]))
 def test_forests_are_the_reference(cuda, task, seed, deep):
     forest = task.grow(NumpyBackend())
@@ -70,7 +67,6 @@ def test_features_that_vary_in_few_rows_are_found(cuda, n_tried):
             assert same_forest(forest, task.grow(cuda.backend(deep=0)))
 
 
-@SETTINGS
 @given(
     task=tasks().map(few_builds),
     seed=seeds,
@@ -97,7 +93,6 @@ def least_memory(cuda, task):
         return backend
 
 
-@FEW
 @given(task=tasks().map(few_builds), seed=seeds)
 def test_waves_change_nothing(cuda, task, seed):
     task = task.but(n_trees=5, n_draws=len(task.X))
@@ -141,7 +136,6 @@ def test_a_tree_that_does_not_fit_is_an_error_that_says_what_to_do(cuda):
     assert "10000 are free" in str(error.value)
 
 
-@FEW
 @given(task=tasks().map(few_builds), seed=seeds)
 def test_predictions_are_the_same(cuda, task, seed):
     forest, rng = task.grow(NumpyBackend()), np.random.default_rng(0)
@@ -156,7 +150,6 @@ def test_predictions_are_the_same(cuda, task, seed):
             assert np.array_equal(expected, backend.asnumpy(there))
 
 
-@FEW
 @given(task=tasks().map(few_builds), seed=seeds)
 def test_out_of_bag_sums_are_the_same(cuda, task, seed):
     task = task.but(n_draws=len(task.X))
@@ -178,7 +171,6 @@ def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
     assert backend.asnumpy(counts).max() == 3
 
 
-@FEW
 @given(task=tasks().map(few_builds))
 def test_importances_are_the_same(cuda, task):
     forest, criterion = task.grow(NumpyBackend()), CRITERIA[task.criterion]
@@ -186,7 +178,6 @@ def test_importances_are_the_same(cuda, task):
     assert np.array_equal(expected, impurity_importances(forest, criterion, cuda.backend()))
 
 
-@SETTINGS
 @given(
     task=category_tasks().map(few_builds),
     seed=seeds,

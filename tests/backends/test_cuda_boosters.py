@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from boosted import LOSSES, UNLIMITED, Fit, differences, fits, made
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest import HistGradientBoostingRegressor, register_backend
@@ -41,7 +41,6 @@ def thousands(name: str, weight: str = "none", n_rows: int = 5000, **rest) -> Fi
     return made(3, n_rows, kinds, n_bins, name, weight, 0.1, **{"min_rows": 20} | rest)
 
 
-@settings(deadline=None)
 @given(fit=fits(), seed=seeds, shared_limit=st.sampled_from([SMALL, 227 << 10]))
 def test_rounds_are_the_reference(cuda, fit, seed, shared_limit):
     with cuda.order(seed):
@@ -63,7 +62,6 @@ def test_thousands_of_rows(cuda, name, weight):
     assert (bin[feature >= 0] != SET_BIN).any()
 
 
-@settings(deadline=None)
 @given(
     number=st.sampled_from([ABSOLUTE, QUANTILE, HUBER]),
     share=st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]),

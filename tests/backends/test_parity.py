@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from engine import DeepFrom, Task, same_forest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tasks import large, tasks
 
@@ -13,9 +13,6 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.predict import apply, predict
 from gpuforest.engine.sampling import WaveRequest
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
-FEW = settings(derandomize=True, deadline=None, max_examples=30)
-
 
 def assert_same(task: Task, *backends: Backend) -> None:
     forest = task.grow(NumpyBackend())
@@ -23,19 +20,16 @@ def assert_same(task: Task, *backends: Backend) -> None:
         assert same_forest(forest, task.grow(backend)), vars(backend)
 
 
-@SETTINGS
 @given(task=tasks(), rows=st.sampled_from([1, 4, 20, 60]))
 def test_compiled_forests_are_the_reference(task, rows):
     assert_same(task, DeepFrom(0), DeepFrom(rows), NumbaBackend())
 
 
-@SETTINGS
 @given(task=tasks(), rows=st.sampled_from([0, 20, 2**14]), n_threads=st.sampled_from([2, 4]))
 def test_threads_change_nothing(task, rows, n_threads):
     assert_same(task, DeepFrom(rows, n_threads))
 
 
-@SETTINGS
 @given(
     task=tasks(),
     rows=st.sampled_from([0, 20, 2**14]),
@@ -47,7 +41,6 @@ def test_memory_budgets_change_nothing(task, rows, n_threads, budget):
     assert_same(task, NumpyBackend(1, budget), DeepFrom(rows, n_threads, budget))
 
 
-@FEW
 @given(task=tasks())
 def test_the_same_task_gives_the_same_forest_again(task):
     backend = DeepFrom(20, 2)
@@ -56,7 +49,6 @@ def test_the_same_task_gives_the_same_forest_again(task):
     assert same_forest(first, task.grow(DeepFrom(20, 2)))
 
 
-@FEW
 @given(task=tasks(), n_threads=st.sampled_from([1, 3]))
 def test_predictions_are_the_same(task, n_threads):
     forest, rng = task.grow(NumpyBackend()), np.random.default_rng(0)

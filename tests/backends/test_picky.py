@@ -5,7 +5,7 @@ import pytest
 from cuda_on_cpu.module import available
 from cuda_tiny import tasks as tasks_of_all_kinds
 from engine import out_of_bag_means, same_forest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from picky import Array, Namespace, PickyBackend, operations, waits
 from sklearn.datasets import load_iris
@@ -27,9 +27,6 @@ from gpuforest.engine.predict import apply, predict, predict_classes
 from gpuforest.engine.target import encode_moments
 from gpuforest.explain.importances import impurity_importances
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=60)
-FEW = settings(derandomize=True, deadline=None, max_examples=20)
-
 emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
 xp = Namespace()
 
@@ -42,14 +39,12 @@ def array(*values, dtype=np.int64):
 
 
 @emulated
-@SETTINGS
 @given(task=tasks().map(few_builds), deep=st.sampled_from([None, 0, 5, 40]))
 def test_forests(task, deep):
     assert same_forest(task.grow(NumpyBackend()), task.grow(PickyBackend(deep=deep)))
 
 
 @emulated
-@FEW
 @given(task=category_tasks().map(few_builds))
 def test_categories(task):
     assert same_forest(task.grow(NumpyBackend()), task.grow(PickyBackend()))

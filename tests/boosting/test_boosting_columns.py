@@ -2,7 +2,7 @@
 
 import numpy as np
 from boosted import edges_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.boosting.columns import columns_of
@@ -57,7 +57,6 @@ def test_a_column_has_as_many_codes_as_a_byte_tells_apart():
     assert np.array_equal(decoded(data, [2] * 200, 2), codes)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_codes_are_those_of_the_matrix(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))

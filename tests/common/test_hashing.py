@@ -7,7 +7,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 from chances import assert_uniform, keys64, splitmix
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from in_numba import kernel
 
@@ -62,7 +62,6 @@ def test_hash_is_splitmix64():
     assert out.tolist() == SPLITMIX_1234567
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.lists(st.tuples(keys64, st.integers(0, 2**62)), min_size=1, max_size=20))
 def test_implementations_of_the_hash_agree(pairs):
     keys, positions = (np.array(v, np.uint64) for v in zip(*pairs, strict=True))
@@ -98,7 +97,6 @@ def python_permute(key: int, position: int, n: int) -> int:
             return x
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     keys64, st.integers(1, 2**32).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1)))
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from engine import same_forest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest import (
@@ -50,7 +50,6 @@ def cut(cuts, *parts):
 
 
 @given(cuts=CUTS, seed=st.integers(0, 9), with_weights=st.booleans())
-@settings(max_examples=12, deadline=None)
 def test_a_frame_in_any_blocks(cuts, seed, with_weights):
     rows = (FRAME, LABELS, WEIGHTS) if with_weights else (FRAME, LABELS)
     forest = RandomForestClassifier(5, random_state=seed, backend="numpy")

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.backends import get_backend
@@ -23,7 +23,6 @@ NUMPY = get_backend("numpy")
     order=st.randoms(use_true_random=False),
     weighted=st.booleans(),
 )
-@settings(max_examples=30, deadline=None)
 def test_the_order_of_blocks_does_not_matter(cuts, order, weighted):
     ends = sorted({0, *cuts, N})
     weight = WEIGHTS if weighted else None

@@ -6,7 +6,7 @@ import pytest
 from cuda_on_cpu.module import available, thread_order
 from emulated import EmulatedBackend
 from engine import DeepFrom, same_forest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds, some_task
 
@@ -19,7 +19,6 @@ from gpuforest.engine.target import TargetCoding
 
 CLASSES = TargetCoding(np.arange(2), np.zeros(1), 1.0)
 NUMBERS = TargetCoding(None, np.zeros(1), 1.0)
-SETTINGS = settings(derandomize=True, deadline=None)
 needs_kernels = pytest.mark.skipif(available() is not None, reason=str(available()))
 
 
@@ -53,7 +52,6 @@ def test_leaves_of_classes_share_rows_and_those_of_numbers_do_not():
     assert table.tolist() == sums.tolist()
 
 
-@SETTINGS
 @given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=30))
 def test_distinct_rows_are_there_once_in_one_order(rows):
     sums = np.array(rows)
@@ -72,7 +70,6 @@ def test_rows_of_one_key_are_told_apart(monkeypatch):
 
 
 @needs_kernels
-@SETTINGS
 @given(seeds, st.sampled_from([1, 2, 257, 2048, 2049, 7000]), st.integers(1, 9))
 def test_kernels_find_the_same_rows(seed, V, C):
     rng = np.random.default_rng(seed)

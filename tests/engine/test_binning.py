@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from columns import any_float, any_float32, shapes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.ensemble import RandomForestRegressor as SklearnForest
@@ -15,7 +15,6 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.binning import BinEdges, bin_matrix, fit_edges
 from gpuforest.kernels.edges.numpy import edges as edges_by_reference
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 ENGINES = [NumpyBackend(), NumbaBackend(2)]
 
 
@@ -79,7 +78,6 @@ def test_neighbouring_numbers_are_told_apart():
         assert np.isfinite(edge)
 
 
-@SETTINGS
 @given(
     arrays(np.float64, st.tuples(st.integers(1, 60), st.integers(1, 3)), elements=any_float)
     | arrays(np.float32, st.tuples(st.integers(1, 60), st.integers(1, 3)), elements=any_float32),
@@ -146,7 +144,6 @@ def test_an_outlier_leaves_the_rest_its_resolution():
         assert count.max() <= 2 * len(x) / 254 * 1.05 + 2
 
 
-@SETTINGS
 @given(st.integers(0, 2**32), st.integers(2, 400), st.sampled_from([2, 5, 30, 100]), st.booleans())
 def test_a_weight_is_as_many_rows(seed, n, max_bins, few):
     rng = np.random.default_rng(seed)

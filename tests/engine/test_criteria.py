@@ -10,7 +10,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 from engine import Task
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from in_numba import kernel
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -32,7 +32,6 @@ from gpuforest.engine.criteria import (
 from gpuforest.engine.nodes import unpack
 from gpuforest.kernels.shared.scoring import numba as scoring
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 NUMBERS = {c.number: c for c in CRITERIA.values() if c.number != ABSOLUTE_ERROR}
 
 
@@ -76,7 +75,6 @@ whole = st.integers(1, 2**62) | st.integers(0, 61).flatmap(
 )
 
 
-@SETTINGS
 @given(st.lists(whole, min_size=1, max_size=50))
 def test_logarithm(numbers):
     n = np.array(numbers, np.int64)
@@ -113,7 +111,6 @@ channel_sums = st.lists(
 )
 
 
-@SETTINGS
 @given(channel_sums, st.sampled_from(range(5)))
 def test_scores_are_their_definitions(rows, criterion):
     sums, known = np.array(rows, np.int64), NUMBERS[criterion]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import array_api_compat.numpy as xp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.engine.criteria import CRITERIA
@@ -98,7 +98,6 @@ def test_trees_see_their_own_features_alone():
     assert slots.only_allowed(xp, features).tolist() == features.tolist()
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8), st.integers(1, 40), st.data())
 def test_features_come_in_a_random_order_each_once(keys, n_features, data):
     k = data.draw(st.integers(1, n_features))

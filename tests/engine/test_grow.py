@@ -2,7 +2,7 @@
 
 import numpy as np
 from engine import DeepFrom, Task, same_forest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from laws import GROWERS, column, seeds, some_task, split_of
 
@@ -14,13 +14,9 @@ from gpuforest.engine.nodes import LEAF_WORD, is_leaf, unpack
 from gpuforest.engine.predict import apply, predict
 from gpuforest.engine.sampling import draw_bags
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=30)
-
-
 # invariances
 
 
-@SETTINGS
 @given(seeds)
 def test_the_order_of_the_rows_does_not_matter(seed):
     task = some_task(seed)
@@ -30,7 +26,6 @@ def test_the_order_of_the_rows_does_not_matter(seed):
         assert same_forest(forest, task.but(X=task.X[order], y=task.y[order]).grow(engine))
 
 
-@SETTINGS
 @given(seeds)
 def test_a_weight_of_two_is_a_row_twice(seed):
     # moments of the same fixed point: the total weight is the same
@@ -46,7 +41,6 @@ def test_a_weight_of_two_is_a_row_twice(seed):
         assert same_forest(weighted, repeated.grow(engine))
 
 
-@SETTINGS
 @given(seeds)
 def test_rows_without_weight_are_not_there(seed):
     task = some_task(seed)
@@ -60,7 +54,6 @@ def test_rows_without_weight_are_not_there(seed):
         assert same_forest(weighted, task.but(X=task.X[kept], y=task.y[kept]).grow(engine))
 
 
-@SETTINGS
 @given(seeds, st.integers(1, 5))
 def test_the_first_trees_do_not_depend_on_how_many_follow(seed, n_trees):
     task = some_task(seed)
@@ -81,7 +74,6 @@ def test_another_seed_is_another_forest(grower):
     assert not np.array_equal(task.grow(grower).nodes, task.but(seed=99).grow(grower).nodes)
 
 
-@SETTINGS
 @given(seeds)
 def test_constant_columns_change_no_split(seed):
     task = some_task(seed)
@@ -158,7 +150,6 @@ def assert_whole(task: Task, engine: Backend) -> Forest:
     return forest
 
 
-@SETTINGS
 @given(seeds, st.booleans())
 def test_trees_are_whole(seed, bootstrap):
     task = some_task(seed)
@@ -210,7 +201,6 @@ def test_least_gain(grower):
     assert task.but(min_gain=1e-9).grow(grower).n_nodes == 1
 
 
-@SETTINGS
 @given(seeds, st.integers(0, 4))
 def test_depth(seed, depth):
     task = some_task(seed, max_depth=depth)

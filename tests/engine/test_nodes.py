@@ -2,7 +2,7 @@
 
 import array_api_compat.numpy as xp
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.engine.nodes import (
@@ -38,7 +38,6 @@ def test_bits_lie_where_the_picture_shows_them():
     assert LEAF_WORD == (2**17 - 1) << 47
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     st.integers(0, 2**17 - 2), st.integers(0, 2**16 - 1), st.booleans(), st.integers(0, 2**30 - 1)
 )

@@ -7,7 +7,7 @@ import pytest
 from cuda_on_cpu.module import available, thread_order
 from emulated import EmulatedBackend
 from engine import Task
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from laws import column, seeds
 
@@ -18,7 +18,6 @@ from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.frontier import Frontier, Rules, Splits
 from gpuforest.engine.slots import DEEP, LEAF, NONE, WIDE, all_equal
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=25)
 MANY = st.sampled_from([1, 2, 7, 256, 257, 2048, 2049, 9000])
 
 needs_kernels = pytest.mark.skipif(available() is not None, reason=str(available()))
@@ -80,7 +79,6 @@ def test_each_slot_has_a_kind():
 
 
 @needs_kernels
-@SETTINGS
 @given(seeds, MANY, st.integers(1, 9), st.integers(0, 9), st.booleans(), st.booleans())
 def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles):
     rng = np.random.default_rng(seed)
@@ -106,7 +104,6 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles
 
 
 @needs_kernels
-@SETTINGS
 @given(seeds, MANY, st.sampled_from(["gini", "squared_error"]))
 def test_kernels_make_children_alike(seed, S, criterion):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
@@ -121,7 +118,6 @@ def test_kernels_make_children_alike(seed, S, criterion):
 
 
 @needs_kernels
-@SETTINGS
 @given(seeds)
 def test_rows_of_several_tiles_are_compared_with_the_mean_below(seed):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
@@ -153,7 +149,6 @@ def test_rows_of_several_tiles_are_compared_with_the_mean_below(seed):
 
 
 @needs_kernels
-@SETTINGS
 @given(seeds, st.integers(1, 300), st.sampled_from(["gini", "squared_error"]))
 def test_kernels_make_roots_alike(seed, T, criterion):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
@@ -175,7 +170,6 @@ def test_kernels_make_roots_alike(seed, T, criterion):
 
 
 @needs_kernels
-@SETTINGS
 @given(seeds, st.lists(st.sampled_from([0, 1, 5, 700]), min_size=1, max_size=12))
 def test_kernels_join_slots_alike(seed, sizes):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
@@ -185,7 +179,6 @@ def test_kernels_join_slots_alike(seed, sizes):
 
 
 @needs_kernels
-@SETTINGS
 @given(seeds, MANY, st.integers(1, 3))
 def test_running_sums(seed, S, stride):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
@@ -196,7 +189,6 @@ def test_running_sums(seed, S, stride):
 
 
 @needs_kernels
-@SETTINGS
 @given(seeds, MANY)
 def test_tiles_are_counted(seed, S):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()

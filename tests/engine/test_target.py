@@ -6,7 +6,7 @@ from fractions import Fraction
 import array_api_compat.numpy as xp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.backends.numpy import NumpyBackend
@@ -22,7 +22,6 @@ from gpuforest.engine.target import (
     integer_weights,
 )
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 numbers = st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=20)
 
 
@@ -49,7 +48,6 @@ def test_without_a_centre_zero_stays_zero():
     assert moments[1, 0] == 3 * coding.scale
 
 
-@SETTINGS
 @given(numbers, st.integers(1, MAX_TOTAL_WEIGHT), st.booleans())
 def test_no_sum_of_moments_overflows(values, total_weight, centred):
     y = np.array(values)[:, None]
@@ -59,7 +57,6 @@ def test_no_sum_of_moments_overflows(values, total_weight, centred):
     assert math.frexp(coding.scale)[0] == 0.5  # a power of two
 
 
-@SETTINGS
 @given(numbers)
 def test_moments_round_to_the_nearest_step(values):
     coding, moments = encode_moments(np.array(values)[:, None], len(values))
@@ -70,7 +67,6 @@ def test_moments_round_to_the_nearest_step(values):
         assert abs(Fraction(value) - centre - moment / scale) <= 1 / (2 * scale) + largest / 2**52
 
 
-@SETTINGS
 @given(numbers, st.randoms())
 def test_the_order_of_the_rows_decides_nothing(values, random):
     shuffled = random.sample(values, len(values))
@@ -172,7 +168,6 @@ def test_other_weights_are_scaled_by_a_power_of_two():
     assert integer_weights(np.array([0.25, 0.75, 0.0])).tolist() == [2**27, 3 * 2**27, 0]
 
 
-@SETTINGS
 @given(st.lists(st.floats(0, 1e300), min_size=1, max_size=30).filter(any))
 def test_weights_keep_their_order_and_zeros_and_fit(values):
     found = integer_weights(np.array(values))

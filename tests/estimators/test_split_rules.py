@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from engine import same_forest, table
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
@@ -21,7 +21,6 @@ from gpuforest import (
 )
 from gpuforest.engine.nodes import is_leaf
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=25)
 CLASSIFIERS = [DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier]
 REGRESSORS = [DecisionTreeRegressor, RandomForestRegressor, ExtraTreesRegressor]
 
@@ -98,7 +97,6 @@ def assert_monotonic(model, X, signs, predicted):
         assert (steps * sign >= 0).all()
 
 
-@SETTINGS
 @given(
     seed=st.integers(0, 2**32),
     kind=st.sampled_from(["gini", "entropy", "squared_error", "poisson"]),

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from engine import Task, same_forest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
@@ -32,7 +32,6 @@ from gpuforest.explain.pruning import (
     split_gains,
 )
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=40)
 seeds = st.integers(0, 2**32)
 
 
@@ -101,7 +100,6 @@ def slow_best_first(forest, tree, gains, n_splits):
     return [begin + n for n in chosen]
 
 
-@SETTINGS
 @given(seed=seeds, criterion=st.sampled_from(TASKS), n=st.integers(1, 40))
 def test_best_first_takes_the_best_open_node(seed, criterion, n):
     forest = some_task(seed, criterion).grow(NumbaBackend())
@@ -153,7 +151,6 @@ def slow_path(left, gains):
     return steps
 
 
-@SETTINGS
 @given(seed=seeds, n_values=st.sampled_from([1, 2, 3, 1000]))
 def test_blocks_are_the_weakest_links_one_by_one(seed, n_values):
     rng = np.random.default_rng(seed)

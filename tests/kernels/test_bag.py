@@ -5,7 +5,7 @@ import math
 import numpy as np
 from chances import assert_uniform, keys64, splitmix
 from engine import Task
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from in_numba import kernel
 from laws import column
@@ -30,7 +30,6 @@ def products(a, b, out):
         out[i] = compiled_mulhi(a[i], b)
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     st.lists(keys64, min_size=1, max_size=20),
     st.integers(1, 2**31) | st.integers(1, 2**63 - 1),

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from boosted import edges_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.backends import boosters
@@ -154,7 +154,6 @@ def problems(draw: Any) -> SimpleNamespace:
     )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(
     problem=problems(), n_threads=st.sampled_from([1, 2, 3]), memory=st.sampled_from([1, 2**24]),
     shared=st.sampled_from([(1, 1), (4096, 2048)]),

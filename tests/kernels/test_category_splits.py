@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from engine import DeepFrom, Task, later_rows, same_forest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier as SklearnForest
 from sklearn.metrics import log_loss
@@ -26,7 +26,6 @@ from gpuforest.splits.sets.order import MOST_TRIED
 NUMPY = NumpyBackend()
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
 @given(task=category_tasks(), rows=st.sampled_from([1, 4, 20, 60]))
 def test_compiled_forests_of_categories_are_the_reference(task, rows):
     forest = task.grow(NUMPY)
@@ -36,7 +35,6 @@ def test_compiled_forests_of_categories_are_the_reference(task, rows):
         assert np.array_equal(apply(forest, X, NUMPY), apply(forest, X, backend))
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
 @given(task=category_tasks(), budget=st.sampled_from([1, 1000]))
 def test_memory_changes_no_set(task, budget):
     assert same_forest(task.grow(NUMPY), task.grow(NumpyBackend(1, budget)))
@@ -66,7 +64,6 @@ def best_of_all_sets(task: Task, x: np.ndarray) -> float:
     return found
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
 @given(
     seed=st.integers(0, 2**32),
     criterion=st.sampled_from(CLASSIFICATION + REGRESSION),

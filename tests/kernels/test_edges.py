@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from columns import any_float, any_float32, shapes
 from devices import DEVICES
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -16,7 +16,6 @@ from gpuforest.backends.numba import NumbaBackend
 from gpuforest.engine.binning import draw_rows, fit_edges, row_hashes, rows_below
 from gpuforest.kernels.edges.numpy import capped, edges
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
 seeds = st.integers(0, 2**31)
 
 # as far as measures reach: widths may differ by the range of float64, to the power of 3/4
@@ -33,7 +32,6 @@ def by_definition(measure: np.ndarray, n: int) -> list[Fraction]:
     raise AssertionError
 
 
-@SETTINGS
 @given(st.lists(measures, min_size=2, max_size=80), st.integers(1, 79))
 def test_capped_is_its_definition(measure, n):
     n = min(n, len(measure) - 1)
@@ -93,7 +91,6 @@ def assert_same_edges(
     assert np.array_equal(found.values, expected.values)
 
 
-@SETTINGS
 @given(
     X=arrays(np.float64, st.tuples(st.integers(1, 60), st.integers(1, 3)), elements=any_float)
     | arrays(np.float32, st.tuples(st.integers(1, 60), st.integers(1, 3)), elements=any_float32),
@@ -133,7 +130,6 @@ def test_neighbouring_subnormal_numbers(device):
 
 
 @given(seed=st.integers(0, 2**64 - 1), n_rows=st.integers(2, 3000), data=st.data())
-@settings(SETTINGS, max_examples=40)
 def test_the_sample_is_the_hosts(cuda, seed, n_rows, data):
     count = data.draw(st.integers(1, n_rows - 1))
     rows = draw_rows(seed, n_rows, count)
@@ -144,7 +140,6 @@ def test_the_sample_is_the_hosts(cuda, seed, n_rows, data):
 
 
 @given(seed=st.integers(0, 2**64 - 1), n_rows=st.integers(1, 3000), share=st.floats(0, 1))
-@settings(SETTINGS, max_examples=40)
 def test_rows_of_low_hashes_are_the_hosts(cuda, seed, n_rows, share):
     limit = min(int(share * 2**64), 2**64 - 1)
     rows = rows_below(seed, n_rows, limit)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from boosted import LOSSES, target_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.boosting.rounds import power_of_two
@@ -36,7 +36,6 @@ def test_scales_are_those_of_the_host(cuda, g, h, one):
     assert (backend.asnumpy(most) == 0).all() == (one or (g, h) == (0, 0))
 
 
-@settings(deadline=None)
 @given(
     name=st.sampled_from(LOSSES), rows_seed=st.integers(0, 2**32), n=st.integers(1, 700),
     spread=st.sampled_from([1e-200, 0.1, 3.0, 300.0, 1e5]), weighted=st.booleans(),

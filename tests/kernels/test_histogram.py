@@ -2,17 +2,14 @@
 
 import numpy as np
 from engine import Task
-from hypothesis import given, settings
+from hypothesis import given
 from laws import column, one_slot, seeds, some_task
 
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.grow import roots
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=30)
 
-
-@SETTINGS
 @given(seeds)
 def test_histograms_add_up_to_their_slots(seed):
     task = some_task(seed, min_rows_leaf=2, n_draws=40)

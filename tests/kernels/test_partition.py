@@ -2,17 +2,14 @@
 
 import numpy as np
 from engine import Task, table
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from laws import frontier_of, seeds, splits_of
 
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=30)
 
-
-@SETTINGS
 @given(seeds, st.integers(1, 6))
 def test_partitions_are_stable(seed, n_slots):
     rng = np.random.default_rng(seed)

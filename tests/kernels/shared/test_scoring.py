@@ -2,7 +2,7 @@
 
 import array_api_compat.numpy as xp
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from in_numba import kernel
 
@@ -15,9 +15,6 @@ from gpuforest.engine.criteria import (
     SQUARED_ERROR,
 )
 from gpuforest.kernels.shared.scoring import numba as scoring
-
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
-
 
 NUMBERS = {c.number: c for c in CRITERIA.values() if c.number != ABSOLUTE_ERROR}
 
@@ -39,7 +36,6 @@ channel_sums = st.lists(
 )
 
 
-@SETTINGS
 @given(channel_sums, st.sampled_from(range(5)))
 def test_compiled_scores_are_equal(rows, criterion):
     sums, known = np.array(rows, np.int64), NUMBERS[criterion]
