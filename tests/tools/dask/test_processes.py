@@ -49,7 +49,7 @@ def kill_one(after):
 def test_a_worker_that_dies(processes, tmp_path, step):
     """Its tasks run again: on the other worker, or on one that the cluster starts anew."""
     homes = {"encoded": "partitions", "grow_of_rows": "by_rows"}
-    home = f"gpuforest.dask.{homes.get(step, 'training')}"
+    home = f"gpuforest.tools.dask.{homes.get(step, 'training')}"
 
     def die_at(step=step, home=home, flag=str(tmp_path / "died")):
         module = importlib.import_module(home)
