@@ -14,18 +14,17 @@ from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
 from gpuforest.backends.cuda_boosters import CudaBooster
-from gpuforest.backends.cuda_kernels import codes_of, rows_of
+from gpuforest.backends.cuda_kernels import codes_of
 from gpuforest.backends.cuda_levels import CudaLevels
 from gpuforest.backends.cuda_oblique import CudaOblique
 from gpuforest.backends.cuda_targets import target_type, targets_of
 from gpuforest.backends.cuda_traverse import CudaTraverse
 from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.common import hashing
-from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.binning import take_rows, value_dtype
 from gpuforest.engine.frontier import Frontier, Subtrees
-from gpuforest.kernels.grow_subtrees.structs import Categories, Growing, Grown, Roots
+from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Roots
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
     EDGE_THREADS,
@@ -172,22 +171,17 @@ class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
             return super().grow_subtrees(training, slots)
         matrix, rules, W = training.matrix, training.rules, training.node_words
         plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
-        fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS)
         first = self.sums_before(f.end, f.begin)
         sparse = self.zeros(2 * f.n_held, xp.uint64)
         sparse_sums = self.empty((f.n_held, C), xp.int64)
         counts = self.empty((D, 2), xp.int64)
         categories = self.categories(training, plan, f.n_held)
         share = self.rows_of_block(plan, categories, f.n_held)
-        signs = bounds = None
-        if f.bounds is not None:
-            signs, bounds = self.asarray(rules.signs), self.empty((f.n_held, 2), xp.float64)
+        bounds = None if f.bounds is None else self.empty((f.n_held, 2), xp.float64)
         grown = Grown(sparse, sparse_sums, bounds, counts)
-        roots = Roots(f.key, f.depth, f.tree, f.sums, f.bounds, f.allowed, first, D, share, 0)
         rest = (
-            Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
-            self.cut_rules(training, signs), categories, plan.layout, grown,
-            self.drawn_from(training),
+            self.rules_of(training), categories, plan.layout, grown, self.drawn_from(training),
+            self.table(),
         )  # fmt: skip
         number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
         macros = self.macros(
@@ -202,8 +196,8 @@ class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
         blocks = -(-f.n_held // share)
         most = max(1, LAUNCH_ROWS * self.n_processors // share)
         for begin in range(0, blocks, most):
-            own = roots._replace(begin=begin * share)
-            arguments: tuple[Any, ...] = codes_of(training), y, rows_of(f), own, *rest
+            roots = Roots(first, D, share, begin * share)
+            arguments: tuple[Any, ...] = codes_of(training), y, f, roots, *rest
             self.launch(
                 "grow_subtrees", "grow_subtrees", (min(most, blocks - begin),), arguments,
                 macros=macros, threads=32 * plan.warps, shared=plan.bytes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import array_api_compat.numpy as host
@@ -14,9 +15,9 @@ from gpuforest.backends.cuda_histograms import (
 )
 from gpuforest.backends.cuda_launches import CudaLaunches
 from gpuforest.backends.cuda_targets import own_targets, target_macros, targets_of
-from gpuforest.common.dtypes import MAX_ROWS
+from gpuforest.compiler.types import new_arrays
 from gpuforest.engine.criteria import xlogx
-from gpuforest.engine.frontier import Frontier, Splits
+from gpuforest.engine.frontier import Frontier, Rules, Splits
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
@@ -43,19 +44,12 @@ def padded(size: int) -> int:
 
 
 def codes_for(edges: BinEdges, codes: Array) -> structs.Codes:
-    return structs.Codes(codes, edges.n_features, edges.n_codes, codes.shape[1])
+    return structs.Codes(codes, edges.n_features, edges.n_codes, codes.shape[1], None)
 
 
 def codes_of(training: Training) -> structs.Codes:
-    return codes_for(training.matrix.edges, training.matrix.codes)
-
-
-def rows_of(slots: Frontier) -> structs.Slots:
-    return structs.Slots(slots.rows, slots.weights, slots.begin, slots.end)
-
-
-def splits_of(splits: Splits) -> structs.Splits:
-    return structs.Splits(*(getattr(splits, name) for name in structs.Splits._fields))
+    matrix = training.matrix
+    return codes_for(matrix.edges, matrix.codes)._replace(n_bins=matrix.n_bins)
 
 
 class CudaKernels(CudaLaunches):
@@ -107,7 +101,7 @@ class CudaKernels(CudaLaunches):
         sums = self.zeros((S, C), self.xp.int64)
         tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
         grid = (self.blocks(n_tiles) if S else 0, -(-C // GROUP_CHANNELS))
-        slots = structs.Slots(rows, weights, begin, end)
+        slots = Frontier.of_rows(rows, weights, begin, end)
         # the rows of a tree are in order, so the array in order is read fastest
         y = own_targets(training, target.y)
         arguments, macros = (y, slots, tiles, sums), target_macros(training, y)
@@ -120,7 +114,7 @@ class CudaKernels(CudaLaunches):
         S = values.shape[0]
         found = self.zeros(S, self.xp.int32)
         tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
-        slots = structs.Slots(rows, None, begin, end)
+        slots = Frontier.of_rows(rows, None, begin, end)
         y = own_targets(training, training.target.y)
         arguments, grid = (y, slots, tiles, values, found), (self.blocks(n_tiles) if S else 0,)
         macros = target_macros(training, y)
@@ -149,7 +143,7 @@ class CudaKernels(CudaLaunches):
         S, k = features.shape
         group, words, size = self.histogram_group(training, k)
         y = targets_of(self.xp, training)
-        rows = codes_of(training), y, rows_of(slots), tiles, features
+        rows = codes_of(training), y, slots, tiles, features
         macros = self.macros(training.matrix, **target_macros(training, y))
         blocks = self.blocks(n_tiles) if S else 0
         if not group:
@@ -181,16 +175,8 @@ class CudaKernels(CudaLaunches):
 
     def no_splits(self, frontier: Frontier) -> Splits:
         """Splits that are not yet known."""
-        xp, S = self.xp, frontier.n_slots
-        return Splits(
-            self.empty(S, xp.float64),
-            self.empty(S, xp.int32),
-            self.empty(S, xp.int32),
-            self.empty(S, xp.bool),
-            xp.empty_like(frontier.sums),
-            self.empty(S, xp.int64),
-            self.empty((S, 0), xp.uint64),
-        )
+        S, C = frontier.sums.shape
+        return Splits(**new_arrays(Splits, self.empty, S=S, C=C, W=0))
 
     def cut(
         self,
@@ -207,15 +193,16 @@ class CudaKernels(CudaLaunches):
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
         special = rules.random or rules.limited
         macros = {"CRITERION": str(rules.criterion.number), "SPECIAL": str(int(special))}
-        nodes = structs.Nodes(slots.sums, slots.n_rows, slots.key, slots.bounds)
-        signs = None if slots.bounds is None else self.asarray(rules.signs)
-        hists, cut_rules = histograms_of(training, hist), self.cut_rules(training, signs)
-        arguments: tuple[Any, ...] = hists, features, nodes, cut_rules, score, found
+        hists, n_bins = histograms_of(training, hist), training.matrix.n_bins
+        arguments: tuple[Any, ...] = (
+            hists, features, slots, self.rules_of(training), n_bins, self.table(), score,
+            found,
+        )  # fmt: skip
         self.launch(
             "best_split", "best_cut", (self.blocks(S * k, warps),), arguments,
             macros=macros, threads=32 * warps, shared=8 * CUT_SUMS * C * warps,
         )  # fmt: skip
-        arguments = hists, features, score, found, need, splits_of(best)
+        arguments = hists, features, score, found, need, best
         self.launch(
             "best_split", "best_split", (self.blocks(S, SPLIT_THREADS // 32),), arguments,
             macros=macros, threads=SPLIT_THREADS,
@@ -230,17 +217,13 @@ class CudaKernels(CudaLaunches):
         half = f.rows.shape[0] // 2
         goes_left = self.empty(half // 32 + S + 1, xp.uint32)
         counts = self.empty(n_tiles, xp.int64)
-        sides = structs.Sides(
-            splits.feature, splits.bin, splits.missing_left, splits.sets, splits.sets.shape[1]
-        )
-        macros, rows = self.macros(matrix, SETS=str(int(sides.words > 0))), rows_of(f)
+        words = splits.sets.shape[1]
+        macros = self.macros(matrix, SETS=str(int(words > 0)))
         arguments: tuple[Any, ...] = (
-            codes_of(training), rows, tiles, sides, half, goes_left, counts, n_left,
+            codes_of(training), f, tiles, splits, words, half, goes_left, counts, n_left,
         )  # fmt: skip
         self.launch("partition", "mark", grid, arguments, macros=macros)
-        arguments = (
-            rows, tiles, splits.feature, half, goes_left, counts, f.rows, f.weights, n_left,
-        )  # fmt: skip
+        arguments = f, tiles, splits, half, goes_left, counts, f.rows, f.weights, n_left
         self.launch("partition", "move", grid, arguments, macros=macros)
         return f.rows, f.weights, n_left
 
@@ -255,9 +238,7 @@ class CudaKernels(CudaLaunches):
 
     _table: Array | None = None
 
-    def cut_rules(self, training: Training, signs: Array | None = None) -> structs.CutRules:
+    def rules_of(self, training: Training) -> Rules:
+        """The rules, whose signs are on the device."""
         rules = training.rules
-        return structs.CutRules(
-            training.matrix.n_bins, signs, self.table(), rules.min_weight_leaf,
-            min(rules.min_rows_leaf, MAX_ROWS), rules.random,
-        )  # fmt: skip
+        return replace(rules, signs=self.asarray(rules.signs)) if len(rules.signs) else rules

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.compiler.source import parameters
+from gpuforest.compiler.types import is_record
 from gpuforest.engine.frontier import Frontier
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import LEAST_TILE, MOST_TILE, THREADS
@@ -88,7 +89,7 @@ class CudaLaunches(Backend):
         macros, declared = macros or {}, parameters(operation)[name]
         values = []
         for value, (kind, parameter) in zip(arguments, declared, strict=True):
-            if isinstance(value, tuple):
+            if is_record(value):
                 value = structs.packed(value, macros, self.address)
             elif kind[-1] == "*" and value is not None:
                 structs.refuse_other(value, structs.pointed(kind, macros), name, parameter)

@@ -9,11 +9,11 @@ from gpuforest.backends.cuda_histograms import (
     histograms_of,
     slot_bytes,
 )
-from gpuforest.backends.cuda_kernels import codes_of, rows_of
+from gpuforest.backends.cuda_kernels import codes_of
 from gpuforest.backends.cuda_nodes import CudaNodes
 from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.kernels.shared.constants import THREADS
-from gpuforest.kernels.shared.structs import Draws, Tiles
+from gpuforest.kernels.shared.structs import Tiles
 
 if TYPE_CHECKING:
     from gpuforest.engine.training import Training
@@ -48,15 +48,15 @@ class CudaLevels(CudaNodes):
         tiles = Tiles(all_tiles.first[chunk.start : chunk.stop + 1], all_tiles.size, some.n_slots)
         (S, k), F = hist.shape[:2], training.n_features
         varies, features = (self.empty((S, n), self.xp.int32) for n in (F, k))
-        codes, rows = codes_of(training), rows_of(some)
-        draws = Draws(some.key, some.tree, some.allowed, varies, F, k)
+        codes = codes_of(training)
         macros, grid = self.level_macros(training), (self.blocks(S * F, THREADS),)
-        arguments: tuple[Any, ...] = codes, rows, S, varies
+        arguments: tuple[Any, ...] = codes, some, S, varies
         self.launch("level", "compare_samples", grid, arguments, macros=macros)
-        arguments, grid = (codes, rows, tiles, draws), (self.blocks(n_tiles),)
+        arguments, grid = (codes, some, tiles, k, varies), (self.blocks(n_tiles),)
         self.launch("level", "compare_rows", grid, arguments, macros=macros)
         always = int(self.histogram_group(training, k)[0] == 0)
-        arguments = histograms_of(training, hist), draws, tiles, always, features
+        hists = histograms_of(training, hist)
+        arguments = hists, some, F, varies, tiles, always, features
         self.launch("level", "draw_features", (self.blocks(S),), arguments, macros=macros)
         self.add_rows(training, some, features, tiles, n_tiles, hist)
         return features

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.cuda_kernels import CudaKernels, rows_of
+from gpuforest.backends.cuda_kernels import CudaKernels
 from gpuforest.backends.cuda_targets import own_targets, target_macros
-from gpuforest.common.dtypes import MAX_ROWS
+from gpuforest.compiler.types import new_arrays
 from gpuforest.engine.assembly import distinct_sorted
 from gpuforest.engine.frontier import PER_SLOT, Frontier, Rules, Splits
 from gpuforest.engine.slots import Sorted
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 Array = Any
 
+NO_SIGNS = np.zeros(0, np.int8)
 TILE_SIZES = MOST_TILE // LEAST_TILE  # tiles have a multiple of LEAST_TILE rows
-
-
-def fields_of(slots: Frontier) -> structs.Fields:
-    return structs.Fields(*(getattr(slots, name) for name in structs.Fields._fields))
 
 
 class CudaNodes(CudaKernels):
@@ -39,15 +36,13 @@ class CudaNodes(CudaKernels):
     ) -> Frontier:
         T, C = keys.shape[0], training.n_channels
         sums = self.totals(training, rows, weights, offsets[:-1], offsets[1:])
-        own = self.fields(T, C)
+        roots = self.new_slots(T, C, rows, weights, rows.shape[0])
         mean, compare = self.means(training, T)
-        arguments = offsets, keys, sums, T, C, own, mean, compare
+        arguments = offsets, keys, sums, T, C, roots, mean, compare
         self.launch("slots", "root_slots", (self.blocks(T, THREADS),), arguments)
-        held = {"rows": rows, "weights": weights, "n_held": rows.shape[0]}
-        found = Frontier(**own._asdict(), **held)
         if mean is not None:
-            self.compare_rows(training, found, found, None, 0, mean, compare)
-        return found
+            self.compare_rows(training, roots, roots, None, 0, mean, compare)
+        return roots
 
     def sort_out(self, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
         S, xp = slots.n_slots, self.xp
@@ -58,31 +53,37 @@ class CudaNodes(CudaKernels):
         counts = self.empty((4, n_spans), xp.int64)
         tiles = self.empty((TILE_SIZES, n_spans), xp.int64)
         kind, rank = self.empty(S, xp.int8), self.empty(S, xp.int64)
-        fields, C = fields_of(slots), slots.sums.shape[1]
-        kinds = structs.Kinds(kind, rank, counts, tiles, S, span)
-        fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS + 1)
-        ends = structs.Ends(fewest, min(rules.max_depth, MAX_ROWS), deep_rows)
-        self.launch("slots", "number_kinds", (n_spans,), (fields, kinds, ends))
+        C, kinds = slots.sums.shape[1], structs.Kinds(kind, rank, counts, tiles, S, span)
+        # no kernel here reads the signs, which are on the host
+        arguments: tuple[Any, ...] = slots, kinds, replace(rules, signs=NO_SIGNS), deep_rows
+        self.launch("slots", "number_kinds", (n_spans,), arguments)
         n_wide, n_deep, rows_wide, rows_deep = self.asnumpy(counts).sum(axis=1).tolist()
         tile = self.tile_size(rows_wide)
-        wide, deep = self.fields(n_wide, C), self.fields(n_deep, C)
+        wide, deep = (
+            self.new_slots(n, C, slots.rows, slots.weights, n_held, slots.allowed)
+            for n, n_held in ((n_wide, rows_wide), (n_deep, rows_deep))
+        )
         wide_slots, first = self.empty(n_wide, xp.int64), self.empty(n_wide + 1, xp.int64)
-        arguments = fields, kinds, C, tile, wide, deep, wide_slots, first
+        arguments = slots, kinds, C, tile, wide, deep, wide_slots, first
         grid = n_spans, 1 + -(-min(span, S) // THREADS)
         self.launch("slots", "take_slots", grid, arguments)
-        wide_frontier = replace(slots, **wide._asdict(), n_held=rows_wide)
-        self.known_tiles[wide_frontier] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide
-        deep_frontier = replace(slots, **deep._asdict(), n_held=rows_deep)
-        return Sorted(kind, wide_slots, wide_frontier, deep_frontier)
+        self.known_tiles[wide] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide
+        return Sorted(kind, wide_slots, wide, deep)
 
-    def fields(self, S: int, C: int) -> structs.Fields:
-        """Uninitialised fields of S slots of C channels."""
-        xp = self.xp
-        begin, end, n_rows = (self.empty(S, xp.int64) for _ in range(3))
-        tree, depth = (self.empty(S, xp.int32) for _ in range(2))
-        constant = self.empty(-(-S // 4) * 4, xp.bool)[:S]  # whole words, see `differing`
-        key, sums = self.empty(S, xp.uint64), self.empty((S, C), xp.int64)
-        return structs.Fields(tree, key, n_rows, begin, end, sums, constant, depth)
+    def new_slots(
+        self,
+        S: int,
+        C: int,
+        rows: Array,
+        weights: Array,
+        n_held: int,
+        allowed: Array | None = None,
+    ) -> Frontier:
+        """S slots of C channels, whose arrays kernels fill."""
+        arrays = new_arrays(Frontier, self.empty, S=S, C=C)
+        # whole words, see `differing`
+        arrays["constant"] = self.empty(-(-S // 4) * 4, self.xp.bool)[:S]
+        return Frontier(**arrays, rows=rows, weights=weights, n_held=n_held, allowed=allowed)
 
     def children(
         self,
@@ -94,17 +95,16 @@ class CudaNodes(CudaKernels):
         n_left: Array,
     ) -> Frontier:
         W, C = wide.n_slots, training.n_channels
-        below, half = self.fields(2 * W, C), rows.shape[0] // 2
+        below = self.new_slots(2 * W, C, rows, weights, wide.n_held, wide.allowed)
+        half = rows.shape[0] // 2
         mean, compare = self.means(training, 2 * W)
         arguments = (
-            fields_of(wide), W, C, splits.feature, splits.left, n_left, half, below, mean, compare,
+            wide, W, C, splits.feature, splits.left, n_left, half, below, mean, compare,
         )  # fmt: skip
         self.launch("slots", "children", (self.blocks(2 * W, THREADS),), arguments)
-        held = {"rows": rows, "weights": weights, "n_held": wide.n_held}
-        found = Frontier(**below._asdict(), **held, allowed=wide.allowed)
         if mean is not None and W:
-            self.compare_rows(training, wide, found, n_left, half, mean, compare)
-        return found
+            self.compare_rows(training, wide, below, n_left, half, mean, compare)
+        return below
 
     def means(self, training: Training, S: int) -> tuple[Array | None, Array | None]:
         """Room for the means of S slots, and for whether rows must be compared with them; None for
@@ -130,7 +130,7 @@ class CudaNodes(CudaKernels):
         """
         tiles, n_tiles = self.slot_tiles(above)
         y = own_targets(training, training.target.y)
-        held = rows_of(above)._replace(rows=slots.rows, weights=slots.weights)
+        held = replace(above, rows=slots.rows, weights=slots.weights)
         arguments = y, held, tiles, n_left, half, mean, compare, slots.constant
         macros = target_macros(training, y)
         self.launch("totals", "differing", (self.blocks(n_tiles),), arguments, macros=macros)
@@ -141,12 +141,12 @@ class CudaNodes(CudaKernels):
         if not S or like.per_slot != PER_SLOT:
             return super().join(parts, rows, weights)
         C = like.sums.shape[1]
-        found = self.fields(S, C)
-        first, table = self.asarray(np.array(ends)), self.table_of(map(fields_of, parts))
-        arguments = table, first, len(parts), S, C, found
-        self.launch("slots", "join_slots", (self.blocks(S, THREADS),), arguments)
         held = sum(part.n_held for part in parts)
-        return replace(like, **found._asdict(), rows=rows, weights=weights, n_held=held)
+        slots = self.new_slots(S, C, rows, weights, held, like.allowed)
+        first, table = self.asarray(np.array(ends)), self.table_of(parts)
+        arguments = table, first, len(parts), S, C, slots
+        self.launch("slots", "join_slots", (self.blocks(S, THREADS),), arguments)
+        return slots
 
     def table_of(self, records: Iterable[Any]) -> Array:
         """Records on the device, one after another, as words i64[...]."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuforest.backends.cuda_kernels import CudaKernels, codes_of, rows_of
+from gpuforest.backends.cuda_kernels import CudaKernels, codes_of
 from gpuforest.kernels.grow_subtrees.structs import Combining
 from gpuforest.kernels.shared import structs
 
@@ -30,7 +30,7 @@ class CudaOblique(CudaKernels):
         )
         own = structs.Combined(features, weights, c.coordinates, k, L, c.n_bins)
         tiles, n_tiles = self.slot_tiles(slots)
-        rows: tuple[Any, ...] = codes_of(training), rows_of(slots), tiles, own
+        rows: tuple[Any, ...] = codes_of(training), slots, tiles, own
         least, greatest = (xp.full((S, k), end, dtype=xp.int32) for end in (2**31 - 1, -(2**31)))
         grid, macros = (self.blocks(n_tiles), min(k, 65535)), self.macros(matrix)
         self.launch("project", "ends", grid, (*rows, least, greatest), macros=macros)
