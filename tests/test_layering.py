@@ -104,7 +104,7 @@ def test_imports_run_one_way():
         assert layer in RANK, f"{layer} has no layer yet: add it to the table"
         for other in map(layer_of, package_imports(path)):
             if RANK[other] > RANK[layer] and (layer, other) not in UPWARD:
-                wrong.append(f"{module} imports {other}")
+                wrong += [f"{module} imports {other}"]
     assert not wrong
 
 

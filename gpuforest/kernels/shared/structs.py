@@ -89,7 +89,7 @@ class Columns(NamedTuple):
 
 class Targets(NamedTuple):
     """Targets of C channels: a class code of each row, or C - 1 moments. Those of row r begin at
-    at[first + r * stride]; rows of codes may hold class codes, see `cuda_targets.targets_of`."""
+    at[first + r * stride]; rows of codes may hold class codes, see `cuda/launch.targets_of`."""
 
     at: TargetArray
     first: I64
@@ -155,8 +155,7 @@ class Trees(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-            Codes, Columns, Targets, Frontier, Rules, Splits, Kinds, Tiles, Histograms, Combined,
-            Trees,
+        Codes, Columns, Targets, Frontier, Rules, Splits, Kinds, Tiles, Histograms, Combined, Trees,
     )
 }  # fmt: skip
 
