@@ -18,10 +18,14 @@ from gpuforest.backends.cuda.boosting import CudaBooster
 from gpuforest.backends.cuda.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.backends.cuda.launch import codes_for, codes_of, target_type, targets_of
 from gpuforest.backends.cuda.levels import CudaLevels
+from gpuforest.boosting.rounds import Boosting
 from gpuforest.common import hashing
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.binning import take_rows, value_dtype
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Subtrees
+from gpuforest.engine.sampling import WaveRequest
+from gpuforest.engine.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Roots
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
@@ -35,10 +39,6 @@ from gpuforest.kernels.shared.structs import Columns
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.boosting.rounds import Boosting
-    from gpuforest.engine.forest import Forest
-    from gpuforest.engine.sampling import WaveRequest
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,14 +14,12 @@ import numpy as np
 from gpuforest.backends.base import Backend
 from gpuforest.compiler.source import parameters
 from gpuforest.compiler.types import is_record
+from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.frontier import Frontier
+from gpuforest.engine.training import Training
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import GROUP_FEATURES, LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles
-
-if TYPE_CHECKING:
-    from gpuforest.engine.binning import BinEdges
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import array_api_compat.numpy as host
 import numpy as np
@@ -24,9 +24,11 @@ from gpuforest.backends.cuda.launch import (
 )
 from gpuforest.compiler.types import new_arrays
 from gpuforest.engine.assembly import distinct_sorted
+from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.criteria import xlogx
 from gpuforest.engine.frontier import PER_SLOT, Frontier, Rules, Splits
 from gpuforest.engine.slots import Sorted
+from gpuforest.engine.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Combining
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
@@ -40,10 +42,6 @@ from gpuforest.kernels.shared.constants import (
     XLOGX_TABLE_SIZE,
 )
 from gpuforest.kernels.shared.structs import Tiles
-
-if TYPE_CHECKING:
-    from gpuforest.engine.binning import BinEdges, BinnedMatrix
-    from gpuforest.engine.training import Training
 
 Array = Any
 
