@@ -34,7 +34,7 @@ from engine import UNLIMITED, Task
 from picky import PickyBackend, operations, waits
 from traced import TracedBackend
 
-from gpuforest.backends import cuda_launches
+from gpuforest.backends.cuda import launch as cuda_launches
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.engine import grow
 from gpuforest.engine.binning import SAMPLE_ROWS

@@ -29,7 +29,7 @@ class Gpu:
     def __init__(self) -> None:
         import cupy
 
-        from gpuforest.backends.cupy import CupyBackend
+        from gpuforest.backends.cuda.device import CupyBackend
 
         self.cupy = self.xp = cupy
         self.backend_class = CupyBackend

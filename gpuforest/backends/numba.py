@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from copy import copy
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +19,6 @@ from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numba_oblique import project_slots, sums_of
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.records import (
-    columns_of,
-    data_of,
-    found_of,
-    host_trees,
-    no_splits,
-    numbers_of,
-    part_of,
-    slots_of,
-)
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.binning import new_codes, value_dtype
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
@@ -220,13 +211,13 @@ class NumbaBackend(NumpyBackend):
         return found
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
-        data, frontier, width = columns_of(training), slots_of(self, slots), training.hist_channels
-        (S, k), count_rows = features.shape, training.rules.count_rows
+        data, width, (S, k) = training.columns, training.hist_channels, features.shape
+        count_rows = training.rules.count_rows
         features = np.ascontiguousarray(features)
         hist = np.zeros((S, k, data.n_codes * width), np.int64)
 
         def piece(p: Array) -> None:
-            histogram(data, frontier, features, count_rows, p[None], hist)
+            histogram(data, slots, features, count_rows, p[None], hist)
 
         parallel_map(piece, cut_pieces(S, k, self.n_threads), self.n_threads)
         return hist.reshape(S, k, data.n_codes, width)
@@ -236,45 +227,43 @@ class NumbaBackend(NumpyBackend):
     ) -> Splits:
         S, k, _, _ = hist.shape
         features = np.ascontiguousarray(features)
-        data, numbers = data_of(training, NO_CODES), numbers_of(self, training.rules)
-        found = no_splits(slots.n_slots, training.n_channels, 0)
+        data, rules = replace(training.data, codes=NO_CODES), training.rules
+        splits = Splits.none_yet(slots.n_slots, training.n_channels, 0)
         flat = np.ascontiguousarray(hist.reshape(S, k, -1))
 
         def part(s: slice) -> None:
-            own, frontier = part_of(found, s), slots_of(self, slots.part(s))
-            scan = scan_arrays(data.n_codes, data.n_channels)
-            best_split(data, frontier, flat[s], features[s], need[s], numbers, own, scan)
+            best, scan = splits.part(s), scan_arrays(data.n_codes, data.n_channels)
+            best_split(data, slots.part(s), flat[s], features[s], need[s], rules, best, scan)
 
         parallel_map(part, cut_evenly(np.ones(S), -(-S // self.n_threads)), self.n_threads)
-        return Splits(*found)
+        return splits
 
     def level(self, training: Training, slots: Frontier) -> Splits:
         """Slot by slot; a few large slots are divided by features instead."""
         rules = training.rules
         if slots.n_slots < 2 * self.n_threads and self.n_threads > 1:
             return training.kind.by_rounds(training, slots)
-        data, frontier = columns_of(training), slots_of(self, slots)
-        numbers = numbers_of(self, rules)
-        found = no_splits(slots.n_slots, training.n_channels, training.n_words)
+        data = training.columns
+        splits = Splits.none_yet(slots.n_slots, training.n_channels, training.n_words)
 
         def part(s: slice) -> None:
             scratch = level_arrays(
                 rules.n_tried, data.n_codes, data.n_channels, training.hist_channels
             )
             categories = categories_of(training)
-            level(data, frontier, numbers, s.start, s.stop, found, scratch, categories)
+            level(data, slots, rules, s.start, s.stop, splits, scratch, categories)
 
         parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
-        return Splits(*found)
+        return splits
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        n_left, data = np.zeros(slots.n_slots, np.int64), columns_of(training)._replace(y=NO_LABELS)
-        frontier, found = slots_of(self, slots), found_of(splits)
+        n_left = np.zeros(slots.n_slots, np.int64)
+        data = replace(training.columns, y=NO_LABELS)
 
         def part(s: slice) -> None:
-            partition(data, frontier, found, s.start, s.stop, n_left)
+            partition(data, slots, splits, s.start, s.stop, n_left)
 
         parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
         return slots.rows, slots.weights, n_left
@@ -306,7 +295,7 @@ class NumbaBackend(NumpyBackend):
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         out = np.empty((len(codes), forest.n_trees), np.int64)
-        trees = host_trees(forest)
+        trees = forest.walked()
 
         def part(rows: slice) -> None:
             columns, words = in_words(codes[rows])
@@ -319,7 +308,7 @@ class NumbaBackend(NumpyBackend):
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own = host_trees(forest, trees)
+        walked = forest.walked(trees)
         mostly_zero = forest.coding.is_classes or forest.baseline is not None
         if mostly_zero and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
@@ -331,7 +320,7 @@ class NumbaBackend(NumpyBackend):
             sums = total[rows] if len(begin) else np.ascontiguousarray(total[rows].T)
             columns, words = in_words(codes[rows])
             accumulate(
-                own, values, columns, left_out, sums, words, begin, column, new_group(),
+                walked, values, columns, left_out, sums, words, begin, column, new_group(),
                 sums_of(forest, columns),
             )  # fmt: skip
             if not len(begin):

@@ -5,6 +5,7 @@ It needs no warp functions, so that it runs in Numba's CUDA simulator too, on Nu
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ from numba.core import config
 
 from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
-from gpuforest.backends.records import data_of, found_of, numbers_of, slots_of, trees_of
 from gpuforest.common.errors import BackendError
+from gpuforest.compiler.types import as_tuple
 from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
@@ -73,13 +74,14 @@ class NumbaCudaBackend(Backend):
         """
         if n == 0:
             return
+        records = [as_tuple(a, self.asarray) if is_dataclass(a) else a for a in arguments]
         if self.simulated:
-            kernel[SIMULATED](*(cuda.In(a) if is_read_only(a) else a for a in arguments))
+            kernel[SIMULATED](*(cuda.In(a) if is_read_only(a) else a for a in records))
             return
         blocks = min(max(-(-n // THREADS), BLOCKS[0]), BLOCKS[1])
         stream = self.xp.cuda.get_current_stream().ptr
         on_stream = cuda.external_stream(stream) if stream else 0
-        kernel[blocks, THREADS, on_stream](*as_numba(arguments))
+        kernel[blocks, THREADS, on_stream](*as_numba(tuple(records)))
 
     # kernels
 
@@ -102,29 +104,28 @@ class NumbaCudaBackend(Backend):
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         count_rows = training.rules.count_rows
-        return histogram(data_of(training), slots_of(self, slots), features, count_rows, self)
+        return histogram(training.data, slots, features, count_rows, self)
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
-        data, frontier = data_of(training), slots_of(self, slots)
-        rules = numbers_of(self, training.rules)
-        return Splits(*best_split(data, frontier, hist, features, need, rules, self))
+        data, rules = training.data, training.rules
+        splits: Splits = best_split(data, slots, hist, features, need, rules, self)
+        return splits
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        frontier, found = slots_of(self, slots), found_of(splits)
-        return partition(data_of(training), frontier, found, self)
+        return partition(training.data, slots, splits, self)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply(trees_of(self, forest), codes, self.coordinates(forest), self)
+        return apply(as_tuple(forest.walked(), self.asarray), codes, self.coordinates(forest), self)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own, values = trees_of(self, forest, trees), self.asarray(forest.values)
-        return accumulate(own, values, codes, skip, total, self.coordinates(forest), self)
+        walked, values = as_tuple(forest.walked(trees), self.asarray), self.asarray(forest.values)
+        return accumulate(walked, values, codes, skip, total, self.coordinates(forest), self)
 
     def coordinates(self, forest: Forest) -> Array:
         """The coordinates i32[F, B] that combinations of features add up; none if there are no

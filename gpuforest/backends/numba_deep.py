@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.records import columns_of, numbers_of, slots_of
 from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.engine.frontier import Frontier, Subtrees
 from gpuforest.kernels.grow_subtrees.scratch import Scratch, Sets, new_scratch, new_sets
@@ -29,8 +28,8 @@ def grow_parts(training: Training, frontier: Frontier, kept: Kept | None = None)
     kept : scratch that is used again
     """
     backend, rules, kind = training.backend, training.rules, training.kind
-    data, width, n_rows = columns_of(training), training.hist_channels, frontier.n_stored
-    numbers, n_codes = numbers_of(backend, rules), kind.n_codes(training)
+    data, width, n_rows = training.columns, training.hist_channels, frontier.n_stored
+    n_codes = kind.n_codes(training)
     kept = deque(maxlen=0) if kept is None else kept
 
     def scratch_for(most: int, total: int) -> tuple[Scratch, Sets | None, tuple[Any, ...]]:
@@ -50,9 +49,9 @@ def grow_parts(training: Training, frontier: Frontier, kept: Kept | None = None)
     def part(s: slice) -> tuple[Array, ...]:
         scratch, sets, own = scratch_for(int(n_rows[s].max()), int(n_rows[s].sum()))
         offsets = np.zeros(s.stop - s.start + 1, np.int64)
-        slots, random = slots_of(backend, frontier.part(s)), True if rules.random else None
+        slots, random = frontier.part(s), True if rules.random else None
         written = np.zeros(2, np.int64)
-        kind.cpu_kernel(data, slots, numbers, scratch, offsets, written, random, sets, *own)
+        kind.cpu_kernel(data, slots, rules, scratch, offsets, written, random, sets, *own)
         n_leaves, n_words = written
         nodes = scratch.nodes[: offsets[-1]].copy()
         leaf_sums = scratch.leaf_sums[:n_leaves].copy()

@@ -3,11 +3,11 @@ walks down trees need."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.records import columns_of, slots_of
 from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.project.numba import project
 from gpuforest.kernels.traverse.oblique import NO_SUMS, Sums, new_sums
@@ -28,7 +28,7 @@ def project_slots(
 ) -> tuple[Array, Array, Array]:
     """As `Backend.project`; a task takes a slot and a combination."""
     combining, (S, k, L) = training.combining, features.shape
-    data, frontier = columns_of(training)._replace(y=NO_LABELS), slots_of(backend, slots)
+    data = replace(training.columns, y=NO_LABELS)
     count = slots.n_stored
     first = np.cumsum(count) - count
     codes = np.empty((k, int(count.sum())), data.codes.dtype)
@@ -40,7 +40,7 @@ def project_slots(
     def part(some: Array) -> None:
         sums = np.empty(int(count[some[:, 0]].max(initial=0)), np.int32)
         project(
-            data, frontier, features, weights, combining.coordinates, combining.n_bins, some, sums,
+            data, slots, features, weights, combining.coordinates, combining.n_bins, some, sums,
             np.zeros((2, L), np.int64), codes, low, shift,
         )  # fmt: skip
 

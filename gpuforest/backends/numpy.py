@@ -10,7 +10,6 @@ import numpy as np
 from gpuforest.backends.base import Backend
 from gpuforest.backends.boosters import Booster
 from gpuforest.backends.host_memory import deep_wave_bytes, level_wave_bytes
-from gpuforest.backends.records import data_of, found_of, numbers_of, slots_of, trees_of
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.kernels.bag.numpy import bag
@@ -74,29 +73,26 @@ class NumpyBackend(Backend):
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         count_rows = training.rules.count_rows
-        return histogram(data_of(training), slots_of(self, slots), features, count_rows)
+        return histogram(training.data, slots, features, count_rows)
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
-        data, frontier = data_of(training), slots_of(self, slots)
-        rules = numbers_of(self, training.rules)._replace(criterion=training.rules.criterion)
-        return Splits(*best_split(data, frontier, hist, features, need, rules))
+        return best_split(training.data, slots, hist, features, need, training.rules)
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        frontier, found = slots_of(self, slots), found_of(splits)
-        return partition(data_of(training), frontier, found)
+        return partition(training.data, slots, splits)
 
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        data, c = data_of(training), training.combining
-        return project(data, slots_of(self, slots), features, weights, c.coordinates, c.n_bins)
+        c = training.combining
+        return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        trees = trees_of(self, forest)
+        trees = forest.walked()
         if forest.oblique:
             return apply_sums(trees, codes, forest.edges.coordinates)
         return apply(trees, codes)
@@ -104,7 +100,7 @@ class NumpyBackend(Backend):
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own = trees_of(self, forest, trees)
+        own = forest.walked(trees)
         if forest.oblique:
             leaves = apply_sums(own, codes, forest.edges.coordinates)
             return add_leaves(own, forest.values, leaves, skip, total)

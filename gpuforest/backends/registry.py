@@ -55,7 +55,7 @@ def _has_numba() -> bool:
 
 def _cupy(n_threads: int, memory_budget: int) -> Backend:
     gpu.require()
-    from gpuforest.backends.cupy import CupyBackend
+    from gpuforest.backends.cuda.device import CupyBackend
 
     return CupyBackend(n_threads, memory_budget)
 

@@ -177,10 +177,10 @@ def putter(spec: Spec) -> Putter:
     if isinstance(spec, Optional):
         return optional_putter(spec)
     if isinstance(spec, Record):
-        fields = [putter(f) for f in spec.fields]
+        fields, values = [putter(f) for f in spec.fields], spec.values
 
         def put_record(record: Any, numbers: list[Any], choice: Choice) -> None:
-            for put, value in zip(fields, record, strict=True):
+            for put, value in zip(fields, values(record), strict=True):
                 put(value, numbers, choice)
 
         return put_record
@@ -219,14 +219,20 @@ if address_of(_known) != _known.ctypes.data:  # another implementation of Python
 
 
 def array_putter(spec: Type) -> Putter:
-    ndim, name = spec.ndim, cast(str, spec.dtype)  # or a struct, which stands for itself
+    # the dtype's name, or a struct, which stands for itself
+    ndim, name, nothing = spec.ndim, cast(str, spec.dtype), (0,) * (1 + spec.ndim)
     allowed = {dtype_of(dtype): dtype for dtype in CHOICES.get(name, (name,))}
     is_open = name in CHOICES
 
     def put(array: Any, numbers: list[Any], choice: Choice) -> None:
+        if array is None and spec.may_be_none:
+            numbers.extend(nothing)
+            return
         dtype = allowed.get(array.dtype)
         if dtype is None or array.ndim != ndim or not array.flags.c_contiguous:
-            raise TypeError(f"a kernel takes {spec}, not {array.dtype} {array.strides}")
+            raise TypeError(
+                f"a kernel takes {name} of {ndim} dimensions, not {array.dtype} {array.strides}"
+            )
         if is_open and choice.setdefault(name, dtype) != dtype:
             raise TypeError(f"a kernel takes {choice[name]}, not {dtype}")
         numbers.append(address_of(array))

@@ -3,13 +3,21 @@
 A kernel is compiled for these types and no others, so that no value that a user passes compiles
 anything. Arrays are C-contiguous. A name that stands for several types, such as `code`, is the
 same type in all of a kernel's arguments; the kernel is compiled for each.
+
+A record is a named tuple, or a dataclass: kernels see those of its fields and properties that are
+annotated with a type. Its Numba type, its C++ struct (see structs.py) and its arrays follow from
+this declaration. A field is annotated with a name from below, or with a text such as "i64[S, C]",
+which also says what its dimensions count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import namedtuple
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import is_dataclass
 from functools import cache
 from itertools import product
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -22,11 +30,14 @@ class Type(NamedTuple):
     """A number (ndim 0) or an array of numbers or structs.
 
     `dtype` is a NumPy dtype's name, or a name that stands for several (see `CHOICES`), or a named
-    tuple whose fields are numbers: the struct.
+    tuple whose fields are numbers: the struct. `shape` says what the dimensions count, where the
+    annotation does. An array that may be None is then passed as one of no elements.
     """
 
     dtype: str | type
     ndim: int = 0
+    shape: tuple[str, ...] = ()
+    may_be_none: bool = False
 
     def dtype_in(self, choice: Choice) -> str | type:
         """The dtype's name, given what names stand for; or the struct."""
@@ -42,10 +53,16 @@ CHOICES = {
 
 
 class Record(NamedTuple):
-    """A named tuple, by the types of its fields."""
+    """A record, by the names and types of its fields.
 
-    kind: type
+    kind : the named tuple that Numba knows it as: the record's own class, or one for a dataclass
+    values : function that returns the fields' values of a record
+    """
+
+    kind: Any
+    names: tuple[str, ...]
     fields: tuple[Any, ...]
+    values: Callable[[Any], tuple[Any, ...]]
 
 
 class Optional(NamedTuple):
@@ -57,7 +74,7 @@ class Optional(NamedTuple):
 
 Array = Any
 Bool = Annotated[bool, Type("bool")]
-I64 = Annotated[Any, Type("int64")]
+I64 = Annotated[int, Type("int64")]
 U64 = Annotated[int, Type("uint64")]
 F64 = Annotated[float, Type("float64")]
 Bools = Annotated[Array, Type("bool", 1)]
@@ -89,12 +106,81 @@ Spec = Any  # Type, Record or Optional
 def spec_of(annotation: Any, name: str = "") -> Spec:
     """The specification of an annotated parameter or field of this name."""
     if get_origin(annotation) is Annotated:
-        return annotation.__metadata__[0]
+        form = annotation.__metadata__[0]
+        return form if isinstance(form, Type) else parsed(form, annotation.__origin__)
     if get_origin(annotation) in (Union, UnionType):
         (inner,) = (a for a in get_args(annotation) if a is not NoneType)
         return Optional(name, spec_of(inner))
-    hints = get_type_hints(annotation, include_extras=True)
-    return Record(annotation, tuple(spec_of(hints[f], f) for f in annotation._fields))
+    return record_of(annotation)
+
+
+def parsed(text: str, origin: Any) -> Type:
+    """The type that a text such as "i64[S, C]" stands for; `origin` is what it annotates."""
+    name, _, letters = text.removesuffix("]").partition("[")
+    shape = tuple(letters.split(", ")) if letters else ()
+    return Type(SHORT.get(name, name), len(shape), shape, NoneType in get_args(origin))
+
+
+@cache
+def record_of(kind: Hashable) -> Record:
+    """The specification of a record's class."""
+    fields = {name: spec_of(hint, name) for name, hint in hints_of(kind).items()}
+    names = tuple(fields)
+    if is_dataclass(kind):
+        named: Any = namedtuple(getattr(kind, "__name__", ""), names)  # type: ignore[misc]
+        return Record(named, names, tuple(fields.values()), attrgetter(*names))
+    return Record(kind, names, tuple(fields.values()), tuple)
+
+
+def hints_of(kind: Any) -> dict[str, Any]:
+    """The annotations of those fields and properties of a record that kernels see."""
+    hints = get_type_hints(kind, include_extras=True)
+    if not is_dataclass(kind):
+        return {name: hints[name] for name in kind._fields}
+    for name, value in vars(kind).items():
+        if isinstance(value, property):
+            hints[name] = get_type_hints(value.fget, include_extras=True).get("return")
+    return {name: hint for name, hint in hints.items() if is_seen(hint)}
+
+
+def is_seen(hint: Any) -> bool:
+    """Whether kernels see a field of a dataclass: a number, an array, or a record of such."""
+    return get_origin(hint) is Annotated or (is_dataclass(hint) and bool(hints_of(hint)))
+
+
+def new_arrays(kind: Any, make: Callable[..., Any], **sizes: int) -> dict[str, Any]:
+    """New arrays for the fields of a record whose dimensions all have a size, by their names.
+
+    make : function of a shape and a dtype, such as `numpy.zeros`
+    """
+    spec = record_of(kind)
+    return {
+        name: make(tuple(sizes[letter] for letter in form.shape), dtype_of(form.dtype))
+        for name, form in zip(spec.names, spec.fields, strict=True)
+        if isinstance(form, Type) and form.shape and sizes.keys() >= set(form.shape)
+    }
+
+
+def as_tuple(record: Any, change: Callable[[Any], Any] = lambda value: value) -> Any:
+    """A record as the named tuple that Numba knows, with each array and number changed."""
+    kind: Any = type(record)
+    spec = record_of(kind)
+    parts = []
+    for field, value in zip(spec.fields, spec.values(record), strict=True):
+        if isinstance(field, Record):
+            parts.append(as_tuple(value, change))
+        elif value is None and isinstance(field, Type):
+            parts.append(change(np.empty((0,) * field.ndim, dtype_of(field.dtype))))
+        elif field.ndim:
+            parts.append(change(value))
+        else:
+            parts.append(dtype_of(field.dtype).type(value).item())
+    return spec.kind(*parts)
+
+
+def is_record(value: Any) -> bool:
+    """Whether a value is a record."""
+    return hasattr(value, "_fields") or (is_dataclass(value) and not isinstance(value, type))
 
 
 def names_of(spec: Spec) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -117,13 +203,11 @@ def choices_of(specs: list[Spec], given: Choice) -> list[Choice]:
     return [dict(zip(found, values, strict=True)) for values in product(*found.values())]
 
 
-DTYPES = {
-    name: np.dtype(name)
-    for name in (
-        "bool", "int8", "uint8", "uint16", "int32", "uint32", "int64", "uint64", "float32",
-        "float64",
-    )
+SHORT = {
+    "i8": "int8", "u8": "uint8", "u16": "uint16", "i32": "int32", "u32": "uint32", "i64": "int64",
+    "u64": "uint64", "f32": "float32", "f64": "float64",
 }  # fmt: skip
+DTYPES = {name: np.dtype(name) for name in ("bool", *SHORT.values())}
 
 
 @cache

@@ -37,10 +37,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from gpuforest.compiler.types import Bool
 from gpuforest.impurity import entropy, gini, misclassification
 
 Array = Any
@@ -101,7 +102,7 @@ class Criterion:
     """
 
     name: str
-    number: int | None
+    number: Annotated[int | None, "i64"]
     task: str
     score: Callable[[Any, Array, Array], Array]
     loss: Loss
@@ -115,7 +116,7 @@ class Criterion:
     centred: bool = True
     scale_power: int = 0
     medians: bool = False
-    by_ratio: bool = False
+    by_ratio: Bool = False
     several: Criterion | None = None
     label: str | None = None
     sklearn: str | None = None

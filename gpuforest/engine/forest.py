@@ -14,6 +14,7 @@ import numpy as np
 from gpuforest.common.errors import need
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest_check import check_forest
+from gpuforest.engine.frontier import Trees
 from gpuforest.engine.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
 from gpuforest.engine.target import TargetCoding
 from gpuforest.splits.oblique.terms import walking_records
@@ -78,6 +79,13 @@ class Forest:
     @property
     def n_trees(self) -> int:
         return len(self.tree_offsets) - 1
+
+    def walked(self, trees: range | None = None) -> Trees:
+        """What kernels walk down: some trees, of consecutive numbers; None: all."""
+        offsets = self.tree_offsets
+        if trees is not None:
+            offsets = offsets[trees.start : trees.stop + 1]
+        return Trees(self.nodes, offsets, self.edges.missing_code, self.set_at, self.sets)
 
     @property
     def n_nodes(self) -> int:

@@ -1,14 +1,29 @@
-"""The records of growing: rules, open nodes of all trees, their splits, and grown subtrees."""
+"""The records of growing: rules, open nodes of all trees, their splits, and grown subtrees.
+
+Each is declared once: compiler/types.py and kernels/shared/structs.py say how its fields reach
+kernels.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from gpuforest.common.hashing import permute
+from gpuforest.compiler.types import (
+    F64,
+    I64,
+    Bool,
+    Codes2,
+    I32s,
+    I64s,
+    Targets2,
+    U64s,
+    new_arrays,
+)
 from gpuforest.engine.criteria import Criterion
 
 Array = Any
@@ -16,40 +31,30 @@ Array = Any
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules by which trees grow.
+    """The rules by which trees grow."""
 
-    criterion : the criterion that chooses splits
-    n_tried : k, the number of features that vary in a node and are tried for its split
-    max_depth : the most levels below the root
-    min_rows_split : the fewest rows of a node that may be split
-    min_rows_leaf : the fewest rows of either side of a split
-    min_gain : the least score difference of a split; -inf: any
-    min_weight_leaf : the least weight of either side of a split
-    random : whether each feature has one cut only, drawn at random
-    signs : i8[F] on the host, 1 (or -1) where predictions must not fall (or rise) with the
-        feature; i8[0]: there are no such constraints
-    n_features_tree : number of features drawn for each tree; 0: a tree has all
-    features_again : whether these are drawn with replacement
-    multiway : whether categorical features have a branch for each category
-    combined : mean number of features in the combinations that are tried; 0: features are tried
-        alone
-    heaviest : the greatest weight of a feature in a combination
-    """
-
-    criterion: Criterion
-    n_tried: int
-    max_depth: int
-    min_rows_split: int
-    min_rows_leaf: int
-    min_gain: float
-    min_weight_leaf: int = 1
-    random: bool = False
-    signs: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int8))
-    n_features_tree: int = 0
-    features_again: bool = False
-    multiway: bool = False
+    criterion: Criterion  # chooses splits
+    n_tried: I64  # k, the number of features that vary in a node and are tried for its split
+    max_depth: I64  # the most levels below the root
+    min_rows_split: int  # the fewest rows of a node that may be split
+    min_rows_leaf: I64  # the fewest rows of either side of a split
+    min_gain: F64  # the least score difference of a split; -inf: any
+    min_weight_leaf: I64 = 1  # the least weight of either side of a split
+    random: Bool = False  # whether each feature has one cut only, drawn at random
+    # 1 (or -1) where predictions must not fall (or rise) with the feature; without elements if
+    # there are no such constraints
+    signs: Annotated[np.ndarray, "i8[F]"] = field(default_factory=lambda: np.zeros(0, np.int8))
+    n_features_tree: int = 0  # number of features drawn for each tree; 0: a tree has all
+    features_again: bool = False  # whether these are drawn with replacement
+    multiway: bool = False  # whether categorical features have a branch for each category
+    # mean number of features in the combinations that are tried; 0: features are tried alone
     combined: float = 0.0
-    heaviest: int = 1
+    heaviest: int = 1  # the greatest weight of a feature in a combination
+
+    @property
+    def fewest_rows(self) -> I64:
+        """The fewest rows of a node that a split may divide."""
+        return max(self.min_rows_split, 2 * self.min_rows_leaf)
 
     @property
     def limited(self) -> bool:
@@ -58,44 +63,50 @@ class Rules:
         return self.min_weight_leaf > 1 or len(self.signs) > 0
 
     @property
-    def count_rows(self) -> bool:
+    def count_rows(self) -> Bool:
         """Whether histograms have a channel that counts rows, because weights are no counts."""
         return self.min_rows_leaf > 1
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The binned rows that trees grow from, as kernels on the CPU read them."""
+
+    codes: Codes2  # [F, N], row r's bin of feature f; NumPy's kernels read them as [N, F]
+    y: Targets2  # i32[N, 1] class codes, or i64[N, K] moments
+    n_bins: I32s  # i32[F], bins of each feature, without the one for missing values
+    n_codes: I64  # B; the last code, B - 1, is that of missing values
+    n_channels: I64  # C
 
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
     """S open nodes (slots) of one depth, on the backend's device.
 
-    tree : i32[S]
-    key : u64[S], node keys
-    n_rows : i64[S], rows of each node
-    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]
-    sums : i64[S, C], channel sums
-    constant : bool[S], whether all targets of a slot are equal
-    depth : i32[S], levels above the slot
-    rows, weights : i32[2 R], row numbers by slot, ascending, and their weights in the bag. The
-        rows of a split slot move to the same positions of the other half, so slots never
-        overwrite each other's rows. i32[R] until a slot is split
-    n_held : int on the host, at least the number of rows that all slots hold
-    bounds : f64[S, 2], bounds of the means of a slot's second channel, for monotonic
-        predictions; else None
-    allowed : bool[T, F], the features drawn for each tree; None: trees have all
+    The rows of a split slot move to the same positions of the other half of `rows` and `weights`,
+    so slots never overwrite each other's rows. There is one half only until a slot is split.
     """
 
-    tree: Array
-    key: Array
-    n_rows: Array
-    begin: Array
-    end: Array
-    sums: Array
-    constant: Array
-    depth: Array
-    rows: Array
-    weights: Array
-    n_held: int
-    bounds: Array | None = None
-    allowed: Array | None = None
+    tree: Annotated[Array, "i32[S]"]
+    key: Annotated[Array, "u64[S]"]
+    n_rows: Annotated[Array, "i64[S]"]
+    begin: Annotated[Array, "i64[S]"]  # slot s holds rows[begin[s]:end[s]]
+    end: Annotated[Array, "i64[S]"]
+    sums: Annotated[Array, "i64[S, C]"]  # channel sums
+    constant: Annotated[Array, "bool[S]"]  # whether all targets of a slot are equal
+    depth: Annotated[Array, "i32[S]"]  # levels above the slot
+    rows: Annotated[Array, "i32[R]"]  # row numbers by slot, ascending
+    weights: Annotated[Array, "i32[R]"]  # of these rows in the bag
+    n_held: int  # at least the number of rows that all slots hold
+    # bounds of the means of a slot's second channel, for monotonic predictions
+    bounds: Annotated[Array | None, "f64[S, 2]"] = None
+    allowed: Annotated[Array | None, "bool[T, F]"] = None  # features drawn for trees; None: all
+
+    @classmethod
+    def of_rows(cls, rows: Array, weights: Array | None, begin: Array, end: Array) -> Frontier:
+        """Slots of which kernels read the rows alone."""
+        no: Any = None
+        return cls(no, no, no, begin, end, no, no, no, rows, weights, rows.shape[0])
 
     @property
     def n_slots(self) -> int:
@@ -113,13 +124,12 @@ class Frontier:
 
     def part(self, slots: slice) -> Frontier:
         """A range of the slots, as views."""
-        own = {name: getattr(self, name)[slots, ...] for name in self.per_slot}
-        return replace(self, **own)
+        return replace(self, **{name: getattr(self, name)[slots, ...] for name in self.per_slot})
 
     def take(self, xp: Any, slots: Array, n_held: int) -> Frontier:
         """The slots numbered `slots` i64[n], which hold `n_held` rows together."""
-        own = {name: xp.take(getattr(self, name), slots, axis=0) for name in self.per_slot}
-        return replace(self, **own, n_held=n_held)
+        taken = {name: xp.take(getattr(self, name), slots, axis=0) for name in self.per_slot}
+        return replace(self, **taken, n_held=n_held)
 
     def with_room(self, xp: Any) -> Frontier:
         """The frontier with a second half of `rows` and `weights`, for splits to move rows to."""
@@ -142,13 +152,12 @@ class Frontier:
     def join(cls, xp: Any, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
         """The slots of several frontiers of one wave."""
         names, held = parts[0].per_slot, sum(p.n_held for p in parts)
-        own = {name: xp.concat([getattr(p, name) for p in parts], axis=0) for name in names}
-        return cls(**own, rows=rows, weights=weights, n_held=held, allowed=parts[0].allowed)
+        arrays = {name: xp.concat([getattr(p, name) for p in parts], axis=0) for name in names}
+        return cls(**arrays, rows=rows, weights=weights, n_held=held, allowed=parts[0].allowed)
 
     def must_end(self, xp: Any, rules: Rules) -> Array:
         """Whether a slot is a leaf whatever its features are, bool[S]."""
-        fewest = max(rules.min_rows_split, 2 * rules.min_rows_leaf)
-        end = self.constant | (self.n_rows < fewest) | (self.depth >= rules.max_depth)
+        end = self.constant | (self.n_rows < rules.fewest_rows) | (self.depth >= rules.max_depth)
         if rules.min_weight_leaf > 1:
             weight = rules.criterion.side_weight(xp, self.sums)
             end = end | (weight < 2 * rules.min_weight_leaf)
@@ -162,13 +171,8 @@ PER_SLOT = ("tree", "key", "n_rows", "begin", "end", "sums", "constant", "depth"
 def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:
     """Elements first .. first + k - 1 of each slot's random order of the features.
 
-    Parameters
-    ----------
-    keys : u64[S]
-
-    Returns
-    -------
-    i32[S, k]; -1 past the end of the order. If k >= n_features, the order is 0, 1, 2, ...
+    It takes keys u64[S] and returns i32[S, k], -1 past the end of the order. If k >= n_features,
+    the order is 0, 1, 2, ...
     """
     S, device = keys.shape[0], keys.device
     position = xp.arange(first, first + k, dtype=xp.uint64, device=device)[None, :]
@@ -198,25 +202,27 @@ def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """The best split of each slot, on the backend's device.
+    """The best split of each slot, on the backend's device."""
 
-    score : f64[S], -inf where there is no split
-    feature : i32[S], -1 where there is no split
-    bin : i32[S], codes <= bin go left; others mark sets and combinations, see nodes.py
-    missing_left : bool[S], whether missing values go left
-    left : i64[S, C], channel sums of the left side
-    tried : i64[S], number of features that varied and were tried
-    sets : u64[S, W], bit c of a slot's is set where code c goes left; or the words of its
-        combination. W is zero if no feature is categorical and none are combined
-    """
+    score: Annotated[Array, "f64[S]"]  # -inf where there is no split
+    feature: Annotated[Array, "i32[S]"]  # -1 where there is no split
+    # codes <= bin go left; others mark sets and combinations, see nodes.py
+    bin: Annotated[Array, "i32[S]"]
+    # whether missing values go left; if the slot has none, whether the left side is the heavier
+    missing_left: Annotated[Array, "bool[S]"]
+    left: Annotated[Array, "i64[S, C]"]  # channel sums of the left side
+    tried: Annotated[Array, "i64[S]"]  # number of features that varied and were tried
+    # bit c of a slot's words is set where code c goes left; or the words of its combination. W is
+    # zero if no feature is categorical and none are combined
+    sets: Annotated[Array, "u64[S, W]"]
 
-    score: Array
-    feature: Array
-    bin: Array
-    missing_left: Array
-    left: Array
-    tried: Array
-    sets: Array
+    @classmethod
+    def none_yet(cls, n_slots: int, n_channels: int, n_words: int) -> Splits:
+        """Arrays on the host for the splits of so many slots, with no split found yet."""
+        splits = cls(**new_arrays(cls, np.zeros, S=n_slots, C=n_channels, W=n_words))
+        splits.score.fill(-np.inf)
+        splits.feature.fill(-1)
+        return splits
 
     @classmethod
     def empty(cls, xp: Any, frontier: Frontier, n_words: int) -> Splits:
@@ -249,6 +255,17 @@ class Splits:
             self.tried + other.tried,
             xp.where(wins[:, None], other.sets, self.sets),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Trees of packed nodes, see nodes.py, as kernels walk them."""
+
+    nodes: U64s  # u64[M]
+    offsets: I64s  # i64[T + 1], tree t is nodes[offsets[t]:offsets[t + 1]], its root first
+    missing: I64  # the code of a missing value
+    set_at: I64s  # i64[M], the word of `sets` where a node's set begins, if its bin is SET_BIN
+    sets: U64s  # bit c of a set is 1 if code c goes left; or a combination, see combinations.py
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from gpuforest.engine.frontier import Data, Rules
 from gpuforest.splits.base import Kind
 from gpuforest.splits.kinds import kind_of
 from gpuforest.splits.oblique.terms import Combining
@@ -13,7 +16,6 @@ from gpuforest.splits.oblique.terms import Combining
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.engine.binning import BinnedMatrix
-    from gpuforest.engine.frontier import Rules
     from gpuforest.engine.sampling import Sampling
     from gpuforest.engine.target import Target
 
@@ -71,6 +73,18 @@ class Training:
         """What combinations of features are drawn from."""
         rules, edges = self.rules, self.matrix.edges
         return Combining.of(edges, rules.combined, rules.heaviest, self.backend.asarray)
+
+    @property
+    def data(self) -> Data:
+        """The rows as kernels read them that take codes [N, F]."""
+        matrix = self.matrix
+        return Data(matrix.codes, self.target.y, matrix.n_bins, self.n_codes, self.n_channels)
+
+    @property
+    def columns(self) -> Data:
+        """The rows with codes [F, N], one feature after another; codes that lie otherwise are
+        copied."""
+        return replace(self.data, codes=np.ascontiguousarray(self.matrix.codes.T))
 
     @property
     def node_words(self) -> int:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.records import host_trees
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.nodes import is_leaf, leaf_rows
@@ -105,7 +104,7 @@ class Explainer:
         A row's sums are those of trees in their order, so no number of threads changes them.
         """
         (N, F), values = codes.shape, self.forest.values
-        trees, columns = host_trees(self.forest), np.ascontiguousarray(codes.T, np.uint16)
+        trees, columns = self.forest.walked(), np.ascontiguousarray(codes.T, np.uint16)
         sums = np.zeros((N, width, values.shape[1]))
         depth, most_points = int(self.shape[:, 1].max()), int(self.points.count.max())
 
@@ -130,7 +129,7 @@ def covers(forest: Forest, leaf_cover: np.ndarray, n_threads: int) -> tuple[np.n
     cover, parent, shape = np.empty(M), np.empty(M, np.int64), np.empty((T, 2), np.int64)
 
     def part(t: slice) -> None:
-        trees = host_trees(forest, range(t.start, t.stop))
+        trees = forest.walked(range(t.start, t.stop))
         numba.covers(trees, leaf_cover, cover, shape[t], parent, np.zeros(F, np.int64))
 
     parallel_map(part, blocks(T, n_threads, T), n_threads)

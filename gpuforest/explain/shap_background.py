@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.records import host_trees
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.predict import predict
 from gpuforest.explain.shap import MOST_ROWS, columns_of, combined, covers, host_codes, refuse
@@ -69,7 +68,7 @@ class BackgroundExplainer:
         """The SHAP values of the rows of X [N, F], f64[N, F, K]."""
         forest, codes = self.forest, host_codes(X, self.forest, backend)
         N, F = codes.shape
-        trees, sums = host_trees(forest), np.zeros((N, F, forest.values.shape[1]))
+        trees, sums = forest.walked(), np.zeros((N, F, forest.values.shape[1]))
         columns, background = (np.ascontiguousarray(c.T, np.uint16) for c in (codes, self.codes))
         depth, most_nodes = int(self.shape[:, 1].max()), int(np.diff(trees.offsets).max())
 

@@ -15,12 +15,11 @@ from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.engine.binning import BinnedMatrix
-    from gpuforest.engine.frontier import Rules
+    from gpuforest.engine.frontier import Data, Rules
     from gpuforest.engine.memory import Fit
     from gpuforest.engine.sampling import Sampling
     from gpuforest.engine.training import Training
     from gpuforest.kernels.grow_subtrees.scratch import Scratch
-    from gpuforest.kernels.shared.records import Data
 
 Array = Any
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from paths import SUPPORT
 from tasks import category_tasks, few_builds, large, tasks
 
-from gpuforest.backends import cuda as cuda_backend
+from gpuforest.backends.cuda import forest as cuda_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import BackendError

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuforest import HistGradientBoostingRegressor, register_backend
-from gpuforest.backends import cuda_boosters, gpu, registry
-from gpuforest.backends.cuda_boosters import Sizes
+from gpuforest.backends import gpu, registry
+from gpuforest.backends.cuda import boosting as cuda_boosters
+from gpuforest.backends.cuda.boosting import Sizes
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.losses import Loss

@@ -7,7 +7,7 @@ from emulated import EmulatedBackend
 from engine import same_forest
 from tasks import large
 
-from gpuforest.backends.cuda_histograms import slot_bytes
+from gpuforest.backends.cuda.launch import slot_bytes
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 

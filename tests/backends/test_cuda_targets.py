@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from engine import Task, grown, same_forest
 
-from gpuforest.backends import cuda_targets, cuda_traverse
-from gpuforest.backends.cuda_targets import targets_of
+from gpuforest.backends.cuda import forest as cuda_traverse
+from gpuforest.backends.cuda import launch as cuda_targets
+from gpuforest.backends.cuda.launch import targets_of
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.target import Target, encode_classes

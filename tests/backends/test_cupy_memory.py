@@ -50,7 +50,7 @@ class Rmm:
 def left(monkeypatch):
     """What is left of a device of 80 GB of which `free` are free, with an allocator."""
     pytest.importorskip("cupy", reason="CuPy is not installed")
-    from gpuforest.backends import cupy
+    from gpuforest.backends.cuda import device as cupy
 
     def asked(allocator, free):
         cuda = SimpleNamespace(

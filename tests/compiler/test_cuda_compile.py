@@ -11,7 +11,7 @@ import pytest
 from cuda_on_cpu.build import kernels_in
 from cuda_variants import MACROS, PACKAGE, launches, variants
 
-from gpuforest.backends.cuda_launches import RESERVED
+from gpuforest.backends.cuda.launch import RESERVED
 from gpuforest.compiler.source import OPTIONS, cuda_source
 
 ARCHITECTURES = ["sm_75", "sm_90", "sm_100"]
@@ -258,7 +258,7 @@ def test_every_kernel_is_launched_and_has_a_ceiling():
 @pytest.fixture
 def cupy_backend():
     pytest.importorskip("cupy", reason="CuPy is not installed")
-    from gpuforest.backends import cupy
+    from gpuforest.backends.cuda import device as cupy
 
     return cupy
 

@@ -36,7 +36,7 @@ def test_a_struct_is_laid_out_as_in_c():
     # the compilers check it again, by the text
     assert dtype_of(Open).itemsize == 14
     assert dtype_of(Codes).fields["stride"][1] == 24
-    assert "static_assert(sizeof(Codes) == 32" in text_of(Codes)
+    assert "static_assert(sizeof(Codes) == 40" in text_of(Codes)
     assert "static_assert(alignof(decltype(Codes::stride)) == 8" in text_of(Codes)
 
 
@@ -47,17 +47,17 @@ def test_every_struct_is_used(name):
 
 def test_the_bytes_are_those_of_the_fields():
     codes = np.zeros((3, 4), np.uint8)
-    found = packed(Codes(codes, 3, 7, 4), {"CODE": "u8"}, address)
+    found = packed(Codes(codes, 3, 7, 4, None), {"CODE": "u8"}, address)
     assert found.shape == ()
-    assert found.item() == (codes.ctypes.data, 3, 7, 4)
-    assert packed(Codes(None, 3, 7, 4), {"CODE": "u8"}, address)["at"] == 0
+    assert found.item() == (codes.ctypes.data, 3, 7, 4, 0)
+    assert packed(Codes(None, 3, 7, 4, None), {"CODE": "u8"}, address)["at"] == 0
 
 
 @pytest.mark.parametrize(
     ("struct", "macros", "fault"),
     [
-        (Codes(np.zeros((3, 4), np.uint8), 3, 7, 4), {"CODE": "u16"}, "uint8, not uint16"),
-        (Codes(np.zeros((3, 4), np.uint8, "F"), 3, 7, 4), {"CODE": "u8"}, "not C-contiguous"),
+        (Codes(np.zeros((3, 4), np.uint8), 3, 7, 4, None), {"CODE": "u16"}, "uint8, not uint16"),
+        (Codes(np.zeros((3, 4), np.uint8, "F"), 3, 7, 4, None), {"CODE": "u8"}, "not C-contiguous"),
         (HistPool(*5 * [np.zeros(3, np.int32)], 1), {}, "HistPool.hist is an array of int32"),
         (
             HistPool(np.zeros(3, np.int64), *2 * [None], np.zeros(3, np.int32), None, 1),
@@ -117,6 +117,7 @@ def test_a_launch_refuses_wrong_arrays(cuda, dtype, order, fault):
 
 TEXT = f"""
 typedef unsigned char u8;
+typedef int i32;
 typedef long long i64;
 #define CODE u8
 {text_of(Codes)}
@@ -129,10 +130,10 @@ extern "C" __global__ void read(Codes codes, i64* out) {{
 def test_a_kernel_gets_a_struct_by_value():
     codes, out = np.arange(12, dtype=np.uint8), np.zeros(3, np.int64)
     kernel = EmulatedModule(TEXT).get_function("read")
-    kernel((1,), (1,), (packed(Codes(codes, 3, 7, 4), {"CODE": "u8"}, address), out))
+    kernel((1,), (1,), (packed(Codes(codes, 3, 7, 4, None), {"CODE": "u8"}, address), out))
     assert out.tolist() == [3, 4, 7]
     for wrong in (np.zeros((), dtype_of(Open)), np.zeros(2, dtype_of(Codes)), np.int64(1)):
-        with pytest.raises(TypeError, match="struct of 32 bytes"):
+        with pytest.raises(TypeError, match="struct of 40 bytes"):
             kernel((1,), (1,), (wrong, out))
 
 

@@ -56,12 +56,11 @@ def test_slots_are_taken_in_any_order():
     assert taken.tree.tolist() == [1, 0]
     assert taken.bounds.tolist() == [[0.5, 0.6], [0.0, 1.0]]
     assert taken.n_held == 3
-    assert taken.pending is None
 
 
 @pytest.mark.parametrize("cut", [0, 1, 2, 3])
 def test_what_was_parted_joins_to_the_whole(cut):
-    whole = three_slots(pending=np.array([-1, 0, 1], np.int32), used=np.eye(3, 2, dtype=bool))
+    whole = three_slots(bounds=np.array([[0.0, 1.0], [0.2, 0.4], [0.5, 0.6]]))
     held = whole.n_rows[:cut].sum()
     numbers = np.arange(3)
     parts = [whole.take(xp, numbers[:cut], held), whole.take(xp, numbers[cut:], 6 - held)]
@@ -88,9 +87,6 @@ def test_what_must_be_a_leaf():
     assert open_slots.must_end(xp, replace(RULES, max_depth=1)).all()
     heavy = replace(RULES, min_weight_leaf=2)
     assert open_slots.must_end(xp, heavy).all()  # none weighs four
-    # a chain of categories that goes on is no leaf, whatever it holds
-    pending = replace(three_slots(), pending=np.array([-1, 4, -1], np.int32))
-    assert pending.must_end(xp, replace(RULES, max_depth=1)).tolist() == [True, False, True]
 
 
 def test_trees_see_their_own_features_alone():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from laws import column, seeds
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.cuda_nodes import CudaNodes
+from gpuforest.backends.cuda.levels import CudaLevels
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.frontier import Frontier, Rules, Splits
@@ -90,7 +90,7 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles
     rules = Rules(CRITERIA["gini"], 1, max_depth, int(rng.integers(2, 6)), 1, -np.inf)
     backend = EmulatedBackend()
     expected, found = (
-        f(backend, own, rules, deep_rows) for f in (Backend.sort_out, CudaNodes.sort_out)
+        f(backend, own, rules, deep_rows) for f in (Backend.sort_out, CudaLevels.sort_out)
     )
     for name in ("kind", "wide_slots"):
         x, y = getattr(expected, name), getattr(found, name)

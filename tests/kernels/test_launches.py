@@ -23,7 +23,9 @@ from picky import Array, PickyBackend, cupy_namespace, operations, waits
 from tasks import large
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor, register_backend
-from gpuforest.backends import base, cuda_boosters, cuda_launches, registry
+from gpuforest.backends import base, registry
+from gpuforest.backends.cuda import boosting as cuda_boosters
+from gpuforest.backends.cuda import launch as cuda_launches
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.boosting.rounds import rounds
 from gpuforest.engine import grow

@@ -12,17 +12,16 @@ from laws import frontier_of, seeds
 from gpuforest.backends import registry
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.engine.frontier import Data, Frontier
 from gpuforest.kernels.project.numpy import project
-from gpuforest.kernels.shared.records import Data, Slots
 
 
 def test_the_worked_example():
     codes = np.array([[0, 1], [2, 1], [2, 0], [0, 3]], np.uint8)
     coordinates = np.array([[0, 100, 1000, 0], [0, 100, 1000, 0]], np.int32)
     data = Data(codes, None, np.array([3, 3]), 4, 2)
-    rows, none = np.arange(4, dtype=np.int32), np.zeros(0)
-    ends = np.array([0]), np.array([4])
-    slots = Slots(rows, rows, *ends, ends[1], none, none, none, none, none, none)
+    rows = np.arange(4, dtype=np.int32)
+    slots = Frontier.of_rows(rows, rows, np.array([0]), np.array([4]))
     features, weights = np.array([[[0, 1], [0, -1]]]), np.array([[[1, -1], [1, 1]]])
     found, low, shift = project(data, slots, features, weights, coordinates, 4)
     assert (low[0].tolist(), shift[0].tolist()) == ([-100, 0], [9, 0])

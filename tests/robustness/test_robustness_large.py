@@ -30,13 +30,12 @@ from gpuforest.engine.binning import (
     rows_below,
 )
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import Rules
+from gpuforest.engine.frontier import Rules, Trees
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits, unpack
 from gpuforest.engine.target import Target
 from gpuforest.kernels.encode import numba as encode_numba
 from gpuforest.kernels.encode import numpy as encode_numpy
 from gpuforest.kernels.encode.numba import COARSE, ROWS
-from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.traverse import numba as traverse_numba
 from gpuforest.kernels.traverse import numpy as traverse_numpy
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.cuda_kernels import padded
+from gpuforest.backends.cuda.launch import padded
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.rounds import Boosting, Round, rounds
 from gpuforest.common.dtypes import CATEGORICAL

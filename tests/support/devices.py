@@ -11,7 +11,7 @@ from cuda_on_cpu.module import available, thread_order
 from emulated import EmulatedBackend
 
 from gpuforest.backends import gpu
-from gpuforest.backends.cuda import CudaBackend
+from gpuforest.backends.cuda.forest import CudaBackend
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def gpu_backend(
     free: int | None = None,
 ) -> CudaBackend:
     """The backend of the GPU, with less than the GPU has."""
-    from gpuforest.backends.cupy import CupyBackend
+    from gpuforest.backends.cuda.device import CupyBackend
 
     backend: Any = CupyBackend()
     if memory_budget is not None:

@@ -9,23 +9,26 @@ checks that kernels were launched with arguments of the types that test_numba_cu
 import time
 import warnings
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 from engine import Task, later_rows, out_of_bag_means, places, same_forest, table
-from numba_cuda_types import KERNELS, RECORDS, described, signatures
+from numba_cuda_types import FIRST, KERNELS, described, signatures
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends import get_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numba_cuda import NumbaCudaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.compiler.types import record_of
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
 from gpuforest.engine.predict import apply, predict
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode
 from gpuforest.kernels.histogram.numba_cuda import histogram
 from gpuforest.kernels.partition.numba_cuda import partition
-from gpuforest.kernels.shared.records import Data, Found, RuleNumbers, Slots
 from gpuforest.kernels.totals.numba_cuda import differs, totals
 
 CLASSES = ("gini", "entropy", "misclassification")
@@ -101,11 +104,10 @@ def check_worked_examples(backend):
 
     def record(kind, **fields):
         """A record of the backend's arrays, which are empty but for the given fields."""
-        for name, word in zip(kind._fields, RECORDS[kind].split(), strict=True):
-            dtype, bracket, dimensions = word.partition("[")
-            dtype = {"codes": "u1", "y": "i4"}.get(dtype, dtype)
-            empty = np.empty((0,) * dimensions.count(":"), dtype)
-            fields.setdefault(name, backend.asarray(empty) if bracket else 0)
+        spec = record_of(kind)
+        for name, form in zip(spec.names, spec.fields, strict=True):
+            empty = np.empty((0,) * form.ndim, FIRST.get(form.dtype, form.dtype))
+            fields.setdefault(name, backend.asarray(empty) if form.ndim else 0)
         return kind(**fields)
 
     i4, i8, u1 = np.int32, np.int64, np.uint8
@@ -131,19 +133,19 @@ def check_worked_examples(backend):
     )
     need, n_rows, n_bins, sums = on(([1], i8), ([6], i8), ([5], i4), ([[3, 3]], i8))
     data = Data(codes, y, n_bins, n_codes=3, n_channels=2)
-    slots = record(Slots, rows=rows, weights=weights, begin=begin, end=end)
+    slots = Frontier.of_rows(rows, weights, begin, end)
     same(histogram(data, slots, features, False, backend), [[[[1, 0], [0, 0], [1, 3]]]])
-    key, signs = on(([0], np.uint64), ([], np.int8))
-    slot = record(Slots, begin=begin, n_rows=n_rows, sums=sums, key=key)
-    data = data._replace(n_codes=6)
-    rules = RuleNumbers(0, 1, 9, 2, 1, 1, False, -np.inf, False, False, signs)
+    (key,) = on(([0], np.uint64))
+    slot = record(Frontier, begin=begin, n_rows=n_rows, sums=sums, key=key, n_held=3)
+    data = replace(data, n_codes=6)
+    rules = Rules(CRITERIA["gini"], 1, 9, 2, 1, -np.inf)
     for bins, cut, score, left in (
         ({0: (3, 0), 1: (0, 2), 4: (0, 1)}, 0, 6.0, (3, 0)),
         ({0: (3, 0), 4: (0, 3)}, 1, 6.0, (3, 0)),
     ):
         (hist,) = on(([[[bins.get(b, (0, 0)) for b in range(6)]]], i8))
         found = best_split(data, slot, hist, features, need, rules, backend)
-        same(found[:-1], [score], [0], [cut], [False], [left], [1])
+        same(tuple(vars(found).values())[:-1], [score], [0], [cut], [False], [left], [1])
     codes, rows, weights = on(
         ([[1], [0], [0], [1], [0], [0], [0], [1], [1], [0]], u1),
         ([3, 5, 8, 9, 0, 7, 1, 4] + [-1] * 8, i4),
@@ -154,8 +156,8 @@ def check_worked_examples(backend):
     )
     (no_sets,) = on((np.empty((2, 0)), np.uint64))
     data = record(Data, codes=codes, n_codes=3, n_channels=2)
-    slots = record(Slots, rows=rows, weights=weights, begin=begin, end=end)
-    splits = record(Found, feature=feature, bin=cut, missing_left=side, sets=no_sets)
+    slots = Frontier.of_rows(rows, weights, begin, end)
+    splits = record(Splits, feature=feature, bin=cut, missing_left=side, sets=no_sets)
     moved = partition(data, slots, splits, backend)
     half = [5, 9, 3, 8, -1, -1, 1, 4], [1, 3, 0, 2, -1, -1, 6, 7]
     same(

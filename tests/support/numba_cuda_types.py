@@ -4,21 +4,18 @@ A type is a dtype, with its dimensions if it is an array's: i8, or i8[:,:]. Some
 several: codes, y and X in `KINDS`. A record's name stands for the types of its fields.
 """
 
+from dataclasses import is_dataclass
 from itertools import product
 from typing import Any
 
+import numpy as np
 from numba import types
 
-from gpuforest.kernels.shared.records import Cuts, Data, Found, RuleNumbers, Slots, Trees
+from gpuforest.compiler.types import CHOICES, Record, Spec, as_tuple, record_of
+from gpuforest.engine.frontier import Data, Frontier, Rules, Splits, Trees
+from gpuforest.kernels.shared.records import Cuts
 
-RECORDS = {
-    Data: "codes[:,:] y[:,:] i4[:] i8 i8",
-    Slots: "i4[:] i4[:] i8[:] i8[:] i8[:] u8[:] i8[:,:] i4[:] i4[:] f8[:,:] b1[:,:]",
-    RuleNumbers: "i8 i8 i8 i8 i8 i8 b1 f8 b1 b1 i1[:]",
-    Cuts: "f8[:,:] b1[:,:] i4[:,:] b1[:,:] i8[:,:,:]",
-    Found: "f8[:] i4[:] i4[:] b1[:] i8[:,:] i8[:] u8[:,:]",
-    Trees: "u8[:] i8[:] i8 i8[:] u8[:]",
-}
+RECORDS = {record.__name__: record for record in (Cuts, Data, Frontier, Rules, Splits, Trees)}
 
 # every kernel by file, and the types of its arguments
 KERNELS = {
@@ -26,15 +23,17 @@ KERNELS = {
     ("bag", "draw"): "u8[:] i8 i8[:] i4[:,:]",
     ("totals", "add_rows"): "y[:,:] i4[:] i4[:] i8[:] i8[:] i8[:,:]",
     ("totals", "compare_rows"): "i8[:,:] i4[:] i8[:] i8[:] i8[:,:] b1[:]",
-    ("histogram", "add_rows"): "Data Slots i4[:,:] b1 i8[:] i8[:,:,:,:]",
-    ("best_split", "scan_features"): "Data Slots i8[:,:,:] i4[:,:] RuleNumbers Cuts",
-    ("best_split", "choose_features"): "i4[:,:] i8[:] Cuts Found",
-    ("partition", "choose_sides"): "Data Slots Found u8[:] i8[:] i8[:]",
+    ("histogram", "add_rows"): "Data Frontier i4[:,:] b1 i8[:] i8[:,:,:,:]",
+    ("best_split", "scan_features"): "Data Frontier i8[:,:,:] i4[:,:] Rules Cuts",
+    ("best_split", "choose_features"): "i4[:,:] i8[:] Cuts Splits",
+    ("partition", "choose_sides"): "Data Frontier Splits u8[:] i8[:] i8[:]",
     ("partition", "move"): "i4[:] i4[:] i8[:] i8[:] i8[:]",
     ("traverse", "walk_rows"): "Trees i4[:,:] codes[:,:] i8[:,:]",
     ("traverse", "add_leaves"): "Trees i4[:,:] f8[:,:] codes[:,:] b1[:,:] f8[:,:]",
 }
 KINDS = {"codes": ("u1", "u2"), "y": ("i4", "i8"), "X": ("f4", "f8")}
+NAMES = {"code": "codes", "target": "y", "value": "X"}  # of the same kinds in compiler/types.py
+FIRST = {name: dtypes[0] for name, dtypes in CHOICES.items()}
 
 
 def is_record(value: Any) -> bool:
@@ -42,19 +41,27 @@ def is_record(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
+def words_of(spec: Spec, chosen: dict[str, str]) -> Any:
+    """A record's fields in the words of `KERNELS`."""
+    if isinstance(spec, Record):
+        return spec.kind(*(words_of(field, chosen) for field in spec.fields))
+    name = NAMES.get(spec.dtype)
+    word = chosen[name] if name else np.dtype(spec.dtype).str[1:]
+    return f"{word}[{','.join(':' * spec.ndim)}]" if spec.ndim else word
+
+
 def signatures(kernel: tuple[str, str]) -> list[tuple[Any, ...]]:
     """The types of a kernel's arguments, once for each choice of the dtypes that kinds stand for.
 
-    Those of a record are a record of its class.
+    Those of a record are a named tuple of its fields.
     """
-    by_name = {record.__name__: record for record in RECORDS}
 
     def parsed(text: str, chosen: dict[str, str]) -> list[Any]:
         found: list[Any] = []
         for word in text.split():
             dtype, bracket, dimensions = word.partition("[")
-            if word in by_name:
-                found.append(by_name[word](*parsed(RECORDS[by_name[word]], chosen)))
+            if word in RECORDS:
+                found.append(words_of(record_of(RECORDS[word]), chosen))
             else:
                 found.append(chosen.get(dtype, dtype) + bracket + dimensions)
         return found
@@ -65,6 +72,8 @@ def signatures(kernel: tuple[str, str]) -> list[tuple[Any, ...]]:
 
 def described(value: Any) -> Any:
     """The type of an argument, in the same words; `value` is an array, a number or a record."""
+    if is_dataclass(value):
+        value = as_tuple(value)
     if is_record(value):
         return type(value)(*map(described, value))
     if isinstance(value, bool | int | float):

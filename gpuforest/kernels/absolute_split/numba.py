@@ -13,11 +13,12 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.compiler.types import F64s, I32s2, I64s2
+from gpuforest.engine.frontier import Data, Frontier, Rules
 from gpuforest.kernels.absolute_split.scratch import AbsoluteScratch, Held, Way
 from gpuforest.kernels.best_split.limits import draw_cut
 from gpuforest.kernels.best_split.set_order import merge_sort
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.shared.records import Cuts, Data, Limits, RuleNumbers, Slots
+from gpuforest.kernels.shared.records import Cuts, Limits
 
 WEIGHT, MOMENT = 0, 1  # columns of the tree
 
@@ -263,7 +264,7 @@ def limits_in(slots, s, f, rules):
     if len(slots.bounds):
         low, high = slots.bounds[s, 0], slots.bounds[s, 1]
     sign = np.int64(rules.signs[f]) if len(rules.signs) else np.int64(0)
-    return Limits(np.int64(rules.min_rows), np.int64(rules.min_weight), sign, low, high)
+    return Limits(np.int64(rules.min_rows_leaf), np.int64(rules.min_weight_leaf), sign, low, high)
 
 
 @device
@@ -282,7 +283,7 @@ def cut_groups(data, slots, s, j, f, held, rules, factors, scratch, cuts):
     n_bins, limits, drawn = data.n_bins[f], limits_in(slots, s, f, rules), np.int64(-1)
     n_present = held.m - (held.n_missing > 0)
     # 1. to 3. the cuts, their limits and errors
-    if rules.is_random:
+    if rules.random:
         lowest, highest = groups.code[0], groups.code[n_present - 1]
         drawn, goes = draw_cut(slots.key[s], f, lowest, highest, n_bins)
         best, g, side = random_cut(
@@ -307,7 +308,7 @@ def cut_groups(data, slots, s, j, f, held, rules, factors, scratch, cuts):
 
 @kernel(target="int64")
 def absolute_split(
-    data: Data, slots: Slots, features: I32s2, rules: RuleNumbers, factors: F64s, pieces: I64s2,
+    data: Data, slots: Frontier, features: I32s2, rules: Rules, factors: F64s, pieces: I64s2,
     cuts: Cuts, scratch: AbsoluteScratch,
 ):  # fmt: skip
     """Fill `cuts` for the pieces i64[p, 3]: a slot, and the features first .. last - 1 of k.

@@ -2,7 +2,7 @@
 #include "best_split/cuda.cuh"
 #include "best_split/found.cuh"
 #include "generated/Histograms.cuh"
-#include "generated/Nodes.cuh"
+#include "generated/Frontier.cuh"
 #include "generated/Splits.cuh"
 
 // Bins of a histogram SUM[B, channels] in global memory.
@@ -27,24 +27,25 @@ struct Bins {
 };
 
 // The limits on the cuts of feature f in slot s.
-__device__ __forceinline__ Limits limits_of(const CutRules& rules, const Nodes& nodes, i64 s,
+__device__ __forceinline__ Limits limits_of(const Rules& rules, const Frontier& slots, i64 s,
                                             int f) {
-  Limits limits = limits_of(rules.min_rows);
+  Limits limits = limits_of(as_int(rules.min_rows_leaf));
 #if SPECIAL
-  limits.min_weight = rules.min_weight;
+  limits.min_weight = rules.min_weight_leaf;
   if (rules.signs) {
     limits.sign = rules.signs[f];
-    limits.bounds = nodes.bounds + 2 * s;
+    limits.bounds = slots.bounds + 2 * s;
   }
 #endif
   return limits;
 }
 
 // A warp for each slot and feature; the last bin is that of missing values. score f64[S, k];
-// found i32[S, k], see found.cuh. Shared: i64[warps][CUT_SUMS][C].
+// found i32[S, k], see found.cuh; all_bins i32[F] counts the bins of
+// features; table holds n ln n. Shared: i64[warps][CUT_SUMS][C].
 extern "C" __global__ void __launch_bounds__(SPLIT_THREADS, 1)
-best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, double* score,
-         i32* found) {
+best_cut(Histograms hist, const i32* features, Frontier slots, Rules rules,
+         const i32* all_bins, const i64* table, double* score, i32* found) {
   DYNAMIC_SHARED(bytes);
   i64 B = hist.B, C = hist.C, warps = thread_count() >> 5;
   i64 *so_far = (i64*)bytes + warp() * CUT_SUMS * C, *missing = so_far + C;
@@ -57,7 +58,7 @@ best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, doub
       continue;
     }
     Bins bins = {hist.cells + p * B * hist.channels, (int)hist.channels, (int)C};
-    int n_bins = min(rules.n_bins[f], last);  // those that may hold rows, but for missing values
+    int n_bins = min(all_bins[f], last);  // those that may hold rows, but for missing values
     // 1. which bins hold rows; the feature varies if at least two do
     int occupied = 0, where = 0;
     for (int b = 0; b < B && occupied < 2; b += 32)
@@ -66,20 +67,20 @@ best_cut(Histograms hist, const i32* features, Nodes nodes, CutRules rules, doub
     if (occupied > 1) {
       for (int c = lane(); c < C; c += 32) missing[c] = bins.at(last).channel(c);
       __syncwarp();
-      int rows_missing = rules.min_rows > 1 ? bins.rows(last) : 0;
-      Node node = {(int)C, (int)nodes.n_rows[s], nodes.sums + s * C, bins.holds_rows(last),
+      int rows_missing = rules.min_rows_leaf > 1 ? bins.rows(last) : 0;
+      Node node = {(int)C, (int)slots.n_rows[s], slots.sums + s * C, bins.holds_rows(last),
                    rows_missing, missing, so_far};
-      Limits limits = limits_of(rules, nodes, s, f);
+      Limits limits = limits_of(rules, slots, s, f);
       Draw draw = {false, false, 0};
 #if SPECIAL
       int low = rules.random ? bins.after(-1, n_bins) : -1;
-      if (low >= 0) draw.between(nodes.key[s], f, low, last_bin(bins, n_bins), node.some_missing);
+      if (low >= 0) draw.between(slots.key[s], f, low, last_bin(bins, n_bins), node.some_missing);
 #endif
-      cut = best_cut_of<1>(bins, n_bins, node, limits, draw, rules.table);
+      cut = best_cut_of<1>(bins, n_bins, node, limits, draw, table);
       if (cut.item >= 0)
         where = (draw.random && bins.after(draw.code, n_bins) >= 0
                      ? draw.code
-                     : middle_of_gap(bins, n_bins, cut.item, rules.n_bins[f])) |
+                     : middle_of_gap(bins, n_bins, cut.item, all_bins[f])) |
                 missing_goes_left(cut, node) << FOUND_MISSING_LEFT;
       __syncwarp();
     }

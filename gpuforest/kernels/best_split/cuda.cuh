@@ -12,7 +12,7 @@
 //     BINS            items may be empty; otherwise equal codes are neighbours
 #include "shared/hashing/cuda.cuh"
 #include "shared/scoring/cuda.cuh"
-#include "generated/CutRules.cuh"
+#include "generated/Rules.cuh"
 
 // The next bin above i that holds rows, and the last one, among the first n; -1: none.
 template <class Bins>
@@ -70,6 +70,11 @@ struct Limits {
     return (left < right ? left : right) >= bounds[0] && (left < right ? right : left) <= bounds[1];
   }
 };
+
+// A number of the rules as an int, which is as good where it is compared with rows or levels.
+__device__ __forceinline__ int as_int(i64 n) {
+  return n < 0x7fffffff ? (int)n : 0x7fffffff;
+}
 
 __device__ __forceinline__ Limits limits_of(int min_rows) {
   return {min_rows, 1, 0, nullptr};

@@ -41,13 +41,14 @@ def feature_of(f, data, rules, n_channels):
 def limits_of(rules, slot, f):
     """The limits on a feature's cuts in a slot."""
     sign = np.int64(rules.signs[f]) if len(rules.signs) else np.int64(0)
-    return Limits(np.int64(rules.min_rows), np.int64(rules.min_weight), sign, slot.low, slot.high)
+    fewest, least = np.int64(rules.min_rows_leaf), np.int64(rules.min_weight_leaf)
+    return Limits(fewest, least, sign, slot.low, slot.high)
 
 
 @device
 def by_rows(rules):
     """The limits if only the number of rows is limited."""
-    return Limits(np.int64(rules.min_rows), np.int64(1), np.int64(0), -np.inf, np.inf)
+    return Limits(np.int64(rules.min_rows_leaf), np.int64(1), np.int64(0), -np.inf, np.inf)
 
 
 @device

@@ -5,6 +5,7 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I32s2, I64s, I64s3
+from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.limits import (
     feature_of,
@@ -16,15 +17,7 @@ from gpuforest.kernels.best_split.limits import (
 from gpuforest.kernels.best_split.scan import Scan, best_of_bins
 from gpuforest.kernels.best_split.sets import best_set, compact_bins, set_sums, write_set
 from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.shared.records import (
-    NO_BIN,
-    NO_SPLIT,
-    Data,
-    Found,
-    RuleNumbers,
-    Slots,
-    Split,
-)
+from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Split
 
 
 @device
@@ -34,7 +27,7 @@ def improve_by_set(hist, feature, slot, rules, best, found, scan, work):
     if m < 2:
         return False, best
     limits = limits_of(rules, slot, feature.number)
-    cut = best_set(m, feature, slot, rules.criterion, limits, rules.is_random, scan, work)
+    cut = best_set(m, feature, slot, rules.criterion.number, limits, rules.random, scan, work)
     if cut.score > best.score:
         set_sums(m, cut, feature, work, found.left[slot.number])
         side = write_set(m, cut, feature, work, found.sets[slot.number])
@@ -46,10 +39,12 @@ def improve_by_set(hist, feature, slot, rules, best, found, scan, work):
 def improve_by_cut(hist, feature, slot, rules, best, found, scan):
     """As improve_by_set, with a numeric feature."""
     limits = limits_of(rules, slot, feature.number)
-    if rules.is_random:
-        varies, split = random_of_bins(hist, feature, slot, rules.criterion, limits, scan.left)
+    if rules.random:
+        varies, split = random_of_bins(
+            hist, feature, slot, rules.criterion.number, limits, scan.left
+        )
     else:
-        varies, split = best_of_bins(hist, feature, slot, rules.criterion, limits, scan)
+        varies, split = best_of_bins(hist, feature, slot, rules.criterion.number, limits, scan)
     if split.score > best.score:  # of equal scores the first wins
         best = split
         left_of(hist, feature, split.bin, split.missing_left, found.left[slot.number])
@@ -60,7 +55,7 @@ def improve_by_cut(hist, feature, slot, rules, best, found, scan):
 def slot_best(data, slot, hist, features, need, rules, best, found, scan, categories):
     """Improve on the Split `best` with one slot's histograms.
 
-    found : Found; its left sums and set of the slot are those of the best split
+    found : Splits; its left sums and set of the slot are those of the best split
     categories : Categories; None: all features are numeric
     Returns the new best and how many features were tried.
     """
@@ -100,8 +95,8 @@ def best_of_slot(data, slots, s, hist, features, need, rules, found, scan):
 
 @kernel(code="uint8")
 def best_split(
-    data: Data, slots: Slots, hist: I64s3, features: I32s2, need: I64s, rules: RuleNumbers,
-    found: Found, scan: Scan,
+    data: Data, slots: Frontier, hist: I64s3, features: I32s2, need: I64s, rules: Rules,
+    found: Splits, scan: Scan,
 ):  # fmt: skip
     """Write the best split of each slot to `found`; hist : i64[S, k, B * width]. It
     reads no codes."""

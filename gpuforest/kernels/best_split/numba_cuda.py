@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
 from gpuforest.compiler.decorators import rare
+from gpuforest.engine.frontier import Splits
 from gpuforest.kernels.best_split.limits import (
     feature_of,
     left_of,
@@ -19,7 +20,7 @@ from gpuforest.kernels.best_split.limits import (
 )
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.numba_cuda import cuda
-from gpuforest.kernels.shared.records import NO_BIN, Cuts, Found, Split
+from gpuforest.kernels.shared.records import NO_BIN, Cuts, Split
 from gpuforest.kernels.shared.scoring import numba_cuda  # noqa: F401 rounds the products in `scan`
 from gpuforest.kernels.shared.scoring.numba import class_sides, grown, moment_score, score_sides
 
@@ -121,10 +122,12 @@ def scan_features(data, slots, hist, features, rules, cuts):
         slot = slot_at(slots, s, has_labels(data.y))
         feature = feature_of(features[s, j], data, rules, data.n_channels)
         limits, bins, left = limits_of(rules, slot, feature.number), hist[s, j], cuts.left[s, j]
-        if rules.is_random:
-            varies, split = random_of_bins(bins, feature, slot, rules.criterion, limits, left)
+        if rules.random:
+            varies, split = random_of_bins(
+                bins, feature, slot, rules.criterion.number, limits, left
+            )
         else:
-            varies, split = scan(bins, feature, slot, rules.criterion, limits, left)
+            varies, split = scan(bins, feature, slot, rules.criterion.number, limits, left)
         cuts.varies[s, j], cuts.score[s, j], cuts.bin[s, j] = varies, split.score, split.bin
         cuts.missing_left[s, j] = split.missing_left
         if split.score > -np.inf:
@@ -162,7 +165,7 @@ def best_split(data, slots, hist, features, need, rules, backend) -> Any:
         xp.empty((S, k), dtype=np.bool_),
         xp.empty((S, k, C), dtype=STAT),
     )
-    found = Found(
+    found = Splits(
         xp.full(S, -np.inf, dtype=SCORE),
         xp.full(S, -1, dtype=FEATURE),
         xp.zeros(S, dtype=np.int32),

@@ -8,17 +8,17 @@ import numpy as np
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
 from gpuforest.common.hashing import CUT, hash_at
 from gpuforest.engine.criteria import Criterion
-from gpuforest.kernels.shared.records import Data, Found, RuleNumbers, Slots
+from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
 
 
 def best_split(
     data: Data,
-    slots: Slots,
+    slots: Frontier,
     hist: np.ndarray,
     features: np.ndarray,
     need: np.ndarray,
-    rules: RuleNumbers,
-) -> Found:
+    rules: Rules,
+) -> Splits:
     """The best split of each slot by features that vary in it, without sets of categories.
 
     Parameters
@@ -55,7 +55,7 @@ def best_split(
     candidate[..., 1] &= some_missing[:, :, None]
     candidate &= _within_limits(sides, slots, features, C, rules)
     drawn = None
-    if rules.is_random:
+    if rules.random:
         drawn, goes_left = _draw_cuts(occupied, features, slots.key)
         candidate &= _is_drawn(occupied, drawn)[..., None]
         candidate &= goes_left[:, :, None, :] | ~some_missing[:, :, None, None]
@@ -74,7 +74,7 @@ def best_split(
     # 6. if no value is missing, missing values seen later go to the heavier side
     none_missing = ~(missing[slot, j] != 0).any(axis=1)
     heavier = sides.n_left[slot, j, b, 0] > sides.n_right[slot, j, b, 0]
-    return Found(
+    return Splits(
         score.astype(SCORE),
         np.where(found, chosen, -1).astype(FEATURE),
         np.where(found, cut, 0).astype(np.int32),
@@ -95,7 +95,7 @@ class _Sides(NamedTuple):
     n_right: np.ndarray
 
 
-def _both_sides(hist: np.ndarray, slots: Slots, C: int, criterion: Criterion) -> _Sides:
+def _both_sides(hist: np.ndarray, slots: Frontier, C: int, criterion: Criterion) -> _Sides:
     left = np.cumsum(hist[:, :, :-1, :], axis=2)
     left = np.stack([left, left + hist[:, :, None, -1, :]], axis=3)
     right = slots.sums[:, None, None, None, :] - left[..., :C]
@@ -104,17 +104,17 @@ def _both_sides(hist: np.ndarray, slots: Slots, C: int, criterion: Criterion) ->
 
 
 def _within_limits(
-    sides: _Sides, slots: Slots, features: np.ndarray, C: int, rules: RuleNumbers
+    sides: _Sides, slots: Frontier, features: np.ndarray, C: int, rules: Rules
 ) -> np.ndarray:
     """Whether the limits on weights, means and rows allow a cut, bool[S, k, B - 1, 2]."""
     lighter = np.minimum(sides.n_left, sides.n_right)
-    allowed: np.ndarray = lighter >= (rules.min_weight if rules.min_weight > 1 else 0)
-    if len(rules.signs):
+    allowed: np.ndarray = lighter >= (rules.min_weight_leaf if rules.min_weight_leaf > 1 else 0)
+    if slots.bounds is not None:
         allowed &= _is_monotonic(sides, features, C, rules, slots.bounds)
     if rules.count_rows:
         rows_left = sides.left[..., C]
         rows_right = slots.n_rows[:, None, None, None] - rows_left
-        allowed &= np.minimum(rows_left, rows_right) >= rules.min_rows
+        allowed &= np.minimum(rows_left, rows_right) >= rules.min_rows_leaf
     return allowed
 
 
@@ -157,7 +157,7 @@ def _draw_cuts(
 
 
 def _is_monotonic(
-    sides: _Sides, features: np.ndarray, C: int, rules: RuleNumbers, bounds: np.ndarray
+    sides: _Sides, features: np.ndarray, C: int, rules: Rules, bounds: np.ndarray
 ) -> np.ndarray:
     """Whether the means of the two sides are in order and within bounds, if the feature has a
     sign."""

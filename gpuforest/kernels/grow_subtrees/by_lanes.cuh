@@ -96,7 +96,7 @@ __device__ __forceinline__ Found cut_behind_rows(const Growth& growth, const Row
                                                  const Sorted& sorted, bool takes,
                                                  const Draw& draw, const Limits& limits,
                                                  const i64* sums) {
-  const i64* table = growth.rules.table;
+  const i64* table = growth.table;
   int min_rows = limits.min_rows, n = sorted.present + sorted.n_missing;
   bool inside = row.i < sorted.present;
   bool some_missing = __any_sync(ALL_LANES, takes && sorted.n_missing > 0);
@@ -146,7 +146,7 @@ __device__ __forceinline__ Best best_of_few(const Block& block, const Growth& gr
                                             const Open& node, u64 key, const i64* sums) {
   Best best = {MINUS_INFINITY, -1, 0, false};
   Row row(block, node);
-  for (int tried = 0, first = 0, drawn = 0; tried < growth.may.k && first < growth.F;
+  for (int tried = 0, first = 0, drawn = 0; tried < growth.k && first < growth.F;
        first += 32 / row.width) {
     // each lane draws one of the next 32 features
     if ((first & 31) == 0) drawn = draw(growth, key, first + lane());
@@ -160,7 +160,7 @@ __device__ __forceinline__ Best best_of_few(const Block& block, const Growth& gr
     u32 vary = __ballot_sync(ALL_LANES, varies && row.i == 0);
     if (!vary) continue;
     int before = __popc(vary & ((1u << row.group * row.width) - 1));
-    bool takes = varies && before < growth.may.k - tried;
+    bool takes = varies && before < growth.k - tried;
     tried += __popc(vary);
     // 2. the best of their cuts
     Sorted sorted(block, row, code, node.n, growth.B - 1, outputs(growth.C));
@@ -174,7 +174,7 @@ __device__ __forceinline__ Best best_of_few(const Block& block, const Growth& gr
     Found found = cut_behind_rows(growth, row, sorted, takes, draw, limits, sums);
     if (!(found.score > best.score)) continue;
     // 3. the middle of the gap behind the cut, and where missing values go
-    int last = row.i + 1 == sorted.present, n_bins = drawn_too ? growth.rules.n_bins[f] : 0;
+    int last = row.i + 1 == sorted.present, n_bins = drawn_too ? growth.n_bins[f] : 0;
     int bin = last ? n_bins - 1 : (sorted.code + sorted.next - 1) >> 1;
 #if SPECIAL
     if (random_cuts(growth) && draw.code < high) bin = draw.code;

@@ -69,7 +69,7 @@ struct Histograms {
 };
 
 __device__ __forceinline__ Histograms histograms_of(const Growth& growth, int n_cells) {
-  int words = (LABELS ? growth.C : 2 * growth.C - 1) + (growth.rules.min_rows > 1);
+  int words = (LABELS ? growth.C : 2 * growth.C - 1) + (growth.min_rows > 1);
   int size = (growth.B + 127) & ~127, fit = n_cells / (words * size);
   return {fit < WARPS ? fit : WARPS, words, size};
 }
@@ -95,7 +95,7 @@ __device__ __forceinline__ int team_size(const Growth& growth, const Histograms&
   for (int warps = WARPS; warps >= 1; warps >>= 1) {
     int teams = WARPS / warps, group = all.group / teams;
     if (!group) break;
-    int rounds = (n + teams - 1) / teams * ((growth.may.k + group - 1) / group);
+    int rounds = (n + teams - 1) / teams * ((growth.k + group - 1) / group);
     if (warps == WARPS || 8 * rounds <= 7 * fewest) {
       best = warps;
       fewest = rounds;
@@ -121,7 +121,7 @@ __device__ __noinline__ int2 next_features(const Block& block, const Growth& gro
                                            Table& table) {
   u64 key = table.key[team.first];
   int found = 0, *features = table.features + team.first, *drawn = table.drawn + team.first;
-  if (growth.may.k >= growth.F && !growth.allowed) {  // all are tried: the others have no cut
+  if (growth.k >= growth.F && !growth.allowed) {  // all are tried: the others have no cut
     found = min(most, growth.F - position);
     if (team.thread() < found) features[team.thread()] = position + team.thread();
     return {found, position + found};
@@ -146,7 +146,7 @@ __device__ __noinline__ int2 next_features(const Block& block, const Growth& gro
 __device__ __forceinline__ void fill(const Block& block, const Growth& growth, const Team& team,
                                      const Open& node, int n_features, const Table& table) {
   int K = outputs(growth.C), each = table.all.each();
-  bool count = growth.rules.min_rows > 1;
+  bool count = growth.min_rows > 1;
   u32* cells = block.cells + table.all.first(team);
   for (int i = team.thread(); i < n_features * each / 4; i += team.threads())
     ((uint4*)cells)[i] = {0, 0, 0, 0};
@@ -174,23 +174,23 @@ __device__ __forceinline__ void fill(const Block& block, const Growth& growth, c
 __device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& open, u64 key,
                                               const Cells& cells, int f, const i64* sums,
                                               i64* scratch, double& score, int& where) {
-  int C = growth.C, last = growth.B - 1, n_bins = min(growth.rules.n_bins[f], last);
+  int C = growth.C, last = growth.B - 1, n_bins = min(growth.n_bins[f], last);
   i64 *missing = scratch + C, *so_far = missing + C;
   for (int c = lane(); c < C; c += 32) missing[c] = cells.at(last).channel(c);
   __syncwarp();
-  int rows_missing = growth.rules.min_rows > 1 ? cells.rows(last) : 0;
+  int rows_missing = growth.min_rows > 1 ? cells.rows(last) : 0;
   Node node = {C, open.n, sums, cells.holds_rows(last), rows_missing, missing, so_far};
   Draw draw = {false, false, 0};
   int low = random_cuts(growth) ? cells.after(-1, n_bins) : -1;
   if (low >= 0) draw.between(key, f, low, last_bin(cells, n_bins), node.some_missing);
   Limits limits = limits_of(growth, open.low, f);
-  Cut cut = best_cut_of<CUT_ITEMS>(cells, n_bins, node, limits, draw, growth.rules.table);
+  Cut cut = best_cut_of<CUT_ITEMS>(cells, n_bins, node, limits, draw, growth.table);
   score = cut.score;
   where = missing_goes_left(cut, node) << WHERE_MISSING_LEFT;
   if (cut.item >= 0)
     where |= draw.random && cells.after(draw.code, n_bins) >= 0
                  ? draw.code
-                 : middle_of_gap(cells, n_bins, cut.item, growth.rules.n_bins[f]);
+                 : middle_of_gap(cells, n_bins, cut.item, growth.n_bins[f]);
   __syncwarp();
 }
 
@@ -216,8 +216,8 @@ __device__ __forceinline__ i64* left_sums_of(const Block& block, const Growth& g
 __device__ __forceinline__ void best_by_team(const Block& block, const Growth& growth,
                                              const Team& team, const Open& node, Table& table) {
   if (team.thread() == 0) table.best[team.first] = {MINUS_INFINITY, -1, 0, false};
-  for (int tried = 0, position = 0; tried < growth.may.k && position < growth.F;) {
-    int most = min(table.all.of(team), growth.may.k - tried);
+  for (int tried = 0, position = 0; tried < growth.k && position < growth.F;) {
+    int most = min(table.all.of(team), growth.k - tried);
     int2 next = next_features(block, growth, team, node, most, position, table);
     int n = next.x;
     tried += n;

@@ -128,7 +128,7 @@ struct Column {
 #if SUMS
     if (n > 1) return growth.combining.n_bins;
 #endif
-    return growth.rules.n_bins[f];
+    return growth.n_bins[f];
   }
 };
 
@@ -154,7 +154,7 @@ __device__ __forceinline__ Best column_cut(const Block& block, const Growth& gro
   if (random_cuts(growth) && present)
     draw.between(key, column.number, rows.code(0), rows.code(present - 1), n_missing > 0);
   Limits limits = limits_of(growth, open.low, f);
-  Cut cut = best_cut_of<1>(rows, present, node, limits, draw, growth.rules.table);
+  Cut cut = best_cut_of<1>(rows, present, node, limits, draw, growth.table);
   Best best = {cut.score, f, 0, missing_goes_left(cut, node)};
   if (cut.item >= 0)
     best.bin = draw.random && draw.code < rows.code(present - 1)
@@ -172,7 +172,7 @@ __device__ __forceinline__ Best column_cut(const Block& block, const Growth& gro
 __device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth, Open node,
                                               u64 key, i64* sums) {
   Best best = {MINUS_INFINITY, -1, 0, false};
-  int k = growth.may.k, F = growth.F, attempts = F * ((k + F - 1) / F);
+  int k = growth.k, F = growth.F, attempts = F * ((k + F - 1) / F);
   for (int tried = 0, a = 0, drawn = 0; tried < k && a < attempts; a++) {
     // each lane draws the first feature of one of the next 32
     if ((a & 31) == 0) drawn = draw(growth, key, (a + lane()) % F);
@@ -198,7 +198,7 @@ __device__ __noinline__ Best best_of_features(const Block& block, const Growth& 
 __device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth,
                                                  const Open& node, u64 key, i64* sums) {
   Best best = {MINUS_INFINITY, -1, 0, false};
-  for (int tried = 0, position = 0, drawn = 0; tried < growth.may.k && position < growth.F;
+  for (int tried = 0, position = 0, drawn = 0; tried < growth.k && position < growth.F;
        position++) {
     // each lane draws one of the next 32 features
     if ((position & 31) == 0) drawn = draw(growth, key, position + lane());

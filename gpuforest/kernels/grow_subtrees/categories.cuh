@@ -106,22 +106,22 @@ struct SetScore {
         i64 run = __shfl_sync(ALL_LANES, own, g * runs.width);
         if (s >> g & 1) here += run;
       }
-      left.add(c, (SUM)here, growth.rules.table);
-      right.add(c, (SUM)(sums[c] - here), growth.rules.table);
+      left.add(c, (SUM)here, growth.table);
+      right.add(c, (SUM)(sums[c] - here), growth.table);
     }
     is_set = s > 0 && s < 1 << (runs.m - 1);
     is_cut = is_set && (s & (s + 1)) == 0;
     score = free = MINUS_INFINITY;
     if (!is_set) return;
-    int min_rows = growth.rules.min_rows;
-    i64 min_weight = growth.rules.min_weight;
+    int min_rows = growth.min_rows;
+    i64 min_weight = growth.min_weight;
     bool allowed = rows_left >= min_rows && runs.n - rows_left >= min_rows;
     allowed = allowed && left.n >= min_weight && right.n >= min_weight;
-    if (allowed) score = left.score(growth.rules.table) + right.score(growth.rules.table);
+    if (allowed) score = left.score(growth.table) + right.score(growth.table);
 #if CRITERION == POISSON
     left.allowed = right.allowed = true;
 #endif
-    free = left.score(growth.rules.table) + right.score(growth.rules.table);
+    free = left.score(growth.table) + right.score(growth.table);
   }
 };
 
@@ -286,7 +286,7 @@ __device__ __forceinline__ void order_categories(const Block& block, const Growt
     put_along(runs, growth, node, sums);
   }
   runs.put_in_order();
-  bool limits = growth.rules.min_rows > 1 || growth.rules.min_weight > 1 || CRITERION == POISSON;
+  bool limits = growth.min_rows > 1 || growth.min_weight > 1 || CRITERION == POISSON;
   if (!random && growth.C == 2 && limits) put_allowed_first(runs, growth, sums);
 }
 
@@ -300,7 +300,7 @@ __device__ __forceinline__ u64 all_bins(int n_bins, int word) {
 // row of the left side, and `best.missing_left` says whether that is the heavier side.
 __device__ __forceinline__ void write_set(const Block& block, const Growth& growth,
                                           const Open& node, Best& best) {
-  int missing = growth.B - 1, last = best.bin, n_bins = growth.rules.n_bins[best.feature];
+  int missing = growth.B - 1, last = best.bin, n_bins = growth.n_bins[best.feature];
   bool heavier = best.missing_left;
   const u32* keys = block.keys + node.low;
   u64* words = set_of(growth, node);

@@ -33,13 +33,14 @@ __device__ __forceinline__ i64 slots_before(const Roots& roots, i64 low, i64 row
 }
 
 // Goes on with the next slots of which all rows fit the block, if there are more in its share.
-// Trees that have features of their own are not mixed.
-__device__ __forceinline__ void next_batch(Batch& batch, const Roots& roots, int most_rows) {
+// Trees that have features of their own are not mixed: their slots are `alone`.
+__device__ __forceinline__ void next_batch(Batch& batch, const Roots& roots, int most_rows,
+                                           bool alone) {
   i64 begin = batch.end;
   batch.begin = begin;
   if (begin >= batch.stop) return;
   i64 last = roots.first[begin] + most_rows, next = batch.stop;
-  if (roots.allowed) next = begin + 1;
+  if (alone) next = begin + 1;
   else if (roots.first[next] > last) next = slots_before(roots, begin, last + 1) - 1;
   batch.end = next;
   batch.n = (int)(roots.first[next] - roots.first[begin]);
@@ -65,7 +66,7 @@ __device__ __forceinline__ i64 slot_of(const Roots& roots, const Batch& batch, i
 
 // Copies the rows of a batch.
 __device__ __forceinline__ void load_block(const Block& block, const Targets& y,
-                                           const Slots& slots, const Roots& roots,
+                                           const Frontier& slots, const Roots& roots,
                                            const Batch& batch, i64 F) {
   i64 K = outputs(y.C), first = roots.first[batch.begin];
 #pragma unroll 1
@@ -145,18 +146,18 @@ __device__ __forceinline__ void grow_small(const Block& block, const Growth& gro
 
 // A warp opens the root of slot d, which has to be split.
 __device__ __forceinline__ void open_root(const Block& block, const Growth& growth,
-                                          const Roots& roots, const Batch& batch, i64 d,
-                                          Counts& counts) {
+                                          const Frontier& slots, const Roots& roots,
+                                          const Batch& batch, i64 d, Counts& counts) {
   int low = (int)(roots.first[d] - roots.first[batch.begin]);
   int n = (int)(roots.first[d + 1] - roots.first[d]);
   for (int c = lane(); c < growth.C; c += 32)
-    growth.leaf_sums[(i64)low * growth.C + c] = roots.sums[d * growth.C + c];
+    growth.leaf_sums[(i64)low * growth.C + c] = slots.sums[d * growth.C + c];
   if (lane() != 0) return;
   for (int i = 0; i < 2 && growth.bounds; i++)
-    growth.bounds[2 * low + i] = roots.bounds[2 * d + i];
-  int levels = growth.may.max_depth - roots.depth[d];
+    growth.bounds[2 * low + i] = slots.bounds[2 * d + i];
+  int levels = growth.max_depth - slots.depth[d];
   levels = levels < n ? levels : n;  // no subtree has more, and 16 bits hold it
-  growth.nodes[2 * low] = roots.key[d];
+  growth.nodes[2 * low] = slots.key[d];
   Open root = {(u16)low,    (u16)n,   (u16)(2 * low), (u16)(2 * low + 1),
                (u16)levels, (u16)low, NO_NODE};
   Lists{counts, 0}.put(block, root);
@@ -198,8 +199,8 @@ __device__ __forceinline__ Categories categories_from(Categories all, i64 first,
 // Writes the nodes of slot d to `nodes` from 2 first[d] on, where it holds zeros, the sums of its
 // leaves to leaf_sums[first[d] ..., C], and its numbers of nodes and leaves to counts i64[D, 2].
 extern "C" __global__ void __launch_bounds__(32 * DEEP_WARPS / BLOCKS, BLOCKS)
-grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, CutRules rules,
-              Categories categories, Layout layout, Grown grown, Combining combining) {
+grow_subtrees(Codes codes, Targets y, Frontier slots, Roots roots, Rules rules, Categories categories,
+              Layout layout, Grown grown, Combining combining, const i64* xlogx) {
   __shared__ Counts waiting;
   __shared__ Block block;
   __shared__ Growth growth;
@@ -208,13 +209,16 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
   if (threadIdx.x == 0) own_slots(batch, roots);
   for (;;) {
     if (threadIdx.x == 0) {
-      next_batch(batch, roots, layout.rows);
+      next_batch(batch, roots, layout.rows, slots.allowed);
       i64 d = batch.begin, first = roots.first[d];
       waiting = {{0, 0}, 0, 0, 0, 0};
       block = block_of(layout, codes, SUMS ? combining.n_bins + 1 : codes.B);
-      growth = {may, rules, (int)codes.F, (int)codes.B, (int)y.C, grown.nodes + 2 * first,
-                grown.leaf_sums + first * y.C, grown.bounds ? grown.bounds + 2 * first : nullptr,
-                roots.allowed && d < batch.stop ? roots.allowed + roots.tree[d] * codes.F : nullptr};
+      growth = {(int)rules.n_tried, as_int(rules.max_depth), as_int(rules.fewest_rows),
+                as_int(rules.min_rows_leaf), rules.min_weight_leaf, rules.min_gain, rules.random,
+                rules.signs, codes.n_bins, xlogx, (int)codes.F, (int)codes.B, (int)y.C,
+                grown.nodes + 2 * first, grown.leaf_sums + first * y.C,
+                grown.bounds ? grown.bounds + 2 * first : nullptr,
+                slots.allowed && d < batch.stop ? slots.allowed + slots.tree[d] * codes.F : nullptr};
       table.all = histograms_of(growth, layout.n_cells);
 #if SETS
       growth.sets = categories_from(categories, first, growth.C);
@@ -228,7 +232,7 @@ grow_subtrees(Codes codes, Targets y, Slots slots, Roots roots, Growing may, Cut
     load_block(block, y, slots, roots, batch, codes.F);
 #pragma unroll 1
     for (i64 s = batch.begin + warp(); s < batch.end; s += WARPS)
-      open_root(block, growth, roots, batch, s, waiting);
+      open_root(block, growth, slots, roots, batch, s, waiting);
     __syncthreads();
     grow_large(block, growth, waiting, table);
     grow_small(block, growth, waiting);

@@ -8,12 +8,11 @@
 #include "generated/Categories.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Combining.cuh"
-#include "generated/Growing.cuh"
 #include "generated/Grown.cuh"
 #include "generated/Layout.cuh"
 #include "generated/Open.cuh"
 #include "generated/Roots.cuh"
-#include "generated/Slots.cuh"
+#include "generated/Frontier.cuh"
 
 // A part of a block's shared memory, by its offset: a pointer takes twice as many registers.
 template <class T>

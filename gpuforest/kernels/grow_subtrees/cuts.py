@@ -187,7 +187,14 @@ def set_of_rows(column, feature, slot, rules, scratch, hist, is_filled, best, ra
     if m < 2:
         return False, Split(-np.inf, feature.number, np.int64(SET_BIN), False, NO_BIN)
     found = best_set(
-        m, feature, slot, rules.criterion, by_rows(rules), random is not None, work.scan, sets.work
+        m,
+        feature,
+        slot,
+        rules.criterion.number,
+        by_rows(rules),
+        random is not None,
+        work.scan,
+        sets.work,
     )
     side = False
     if found.score > best:

@@ -15,6 +15,7 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.compiler.types import Bool, Bools, F64s, F64s2, I64s, I64s2, U64s
+from gpuforest.engine.frontier import Data, Frontier, Rules
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.limits import feature_of, limits_of, weight_of
 from gpuforest.kernels.grow_subtrees.branches import Branches, link_set, sort_rows
@@ -36,7 +37,7 @@ from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch, Sets
 from gpuforest.kernels.grow_subtrees.writing import put_leaf, put_split
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import domain, hash_at, order_of, permute
-from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Data, RuleNumbers, Slot, Slots, Split
+from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Slot, Split
 from gpuforest.kernels.shared.scoring.numba import node_score, xlogx
 
 ROUNDING = 1e-9  # relative; a gain that is below the mean by less equals it
@@ -144,9 +145,11 @@ def all_branches(m, feature, rules, categories):
     for i in range(m):
         at = i * width
         n = weight_of(some[at : at + C], feature.is_classes)
-        if n < rules.min_weight or (rules.min_rows > 1 and some[at + C] < rules.min_rows):
+        if n < rules.min_weight_leaf or (
+            rules.min_rows_leaf > 1 and some[at + C] < rules.min_rows_leaf
+        ):
             return -np.inf, 0.0
-        score += node_score(rules.criterion, some[at : at + C], n, C)
+        score += node_score(rules.criterion.number, some[at : at + C], n, C)
         parts += xlogx(n)
         total += n
     return score, np.float64(xlogx(total) - parts)
@@ -185,14 +188,14 @@ def most_worthy(m, tried, whole, gain_ratio):
 def numeric_cut(feature, column, slot, rules, scratch, random):
     """As best_cut or random_cut, and the cut's split information if the rules need it."""
     order, work, left, spread = scratch.order, scratch.work, scratch.left_sums, 0.0
-    limits, criterion = limits_of(rules, slot, feature.number), rules.criterion
+    limits, criterion = limits_of(rules, slot, feature.number), rules.criterion.number
     if random is None:
         varies, split = best_cut(
             column, feature, slot, order, criterion, limits, work, work.hists[0], False
         )
     else:
         varies, split = random_cut(column, feature, slot, order, criterion, limits, work)
-    if rules.gain_ratio and split.score > -np.inf:
+    if rules.criterion.by_ratio and split.score > -np.inf:
         left_totals(column, order, slot, split, feature.missing, None, left)
         spread = cut_spread(weight_of(left, feature.is_classes), slot.weight)
     return varies, split, spread
@@ -233,8 +236,8 @@ def best_feature(data, slot, rules, scratch, tried, n_trail, random, sets):
         tried.score[m], tried.spread[m], tried.feature[m] = split.score, spread, f
         tried.bin[m], tried.missing_left[m] = split.bin, split.missing_left
         m += 1
-    whole = node_score(rules.criterion, slot.sums, slot.weight, C)
-    best, split = most_worthy(m, tried, whole, rules.gain_ratio), NO_SPLIT
+    whole = node_score(rules.criterion.number, slot.sums, slot.weight, C)
+    best, split = most_worthy(m, tried, whole, rules.criterion.by_ratio), NO_SPLIT
     if best >= 0 and tried.score[best] - whole >= rules.min_gain:
         split = Split(
             tried.score[best], tried.feature[best], tried.bin[best], tried.missing_left[best],
@@ -363,7 +366,7 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
 
 @kernel
 def grow_multiway(
-    data: Data, slots: Slots, rules: RuleNumbers, scratch: Scratch, offsets: I64s, written: I64s,
+    data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
     random: Bool | None, sets: Sets, chains: MultiwayScratch,
 ):  # fmt: skip
     """As grow_subtrees in numba.py, from the slots of roots.

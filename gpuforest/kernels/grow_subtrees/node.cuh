@@ -6,8 +6,13 @@
 
 // The rules of a subtree, and where it is written.
 struct Growth {
-  Growing may;
-  CutRules rules;
+  int k, max_depth, fewest_rows, min_rows;
+  i64 min_weight;
+  double min_gain;
+  bool random;
+  const i8* signs;     // [F], or null
+  const i32* n_bins;   // [F]
+  const i64* table;    // n ln n
   int F, B, C;
   u64* nodes;           // [2 n] of this block
   i64* leaf_sums;       // [n, C] of this block
@@ -45,7 +50,7 @@ __device__ __forceinline__ i64* scratch_of(const Block& block, const Growth& gro
 }
 
 __device__ __forceinline__ int draw(const Growth& growth, u64 key, int position) {
-  if (growth.may.k >= growth.F || position >= growth.F) return position;
+  if (growth.k >= growth.F || position >= growth.F) return position;
   return (int)Order(key, growth.F).at(position);
 }
 
@@ -79,11 +84,11 @@ __device__ __forceinline__ void write_leaf(const Growth& growth, const Open& nod
 
 // The limits on the cuts of feature f in a node whose rows begin at `low`.
 __device__ __forceinline__ Limits limits_of(const Growth& growth, int low, int f) {
-  Limits limits = limits_of(growth.rules.min_rows);
+  Limits limits = limits_of(growth.min_rows);
 #if SPECIAL == LIMITED
-  limits.min_weight = growth.rules.min_weight;
+  limits.min_weight = growth.min_weight;
   if (growth.bounds) {
-    limits.sign = growth.rules.signs[f];
+    limits.sign = growth.signs[f];
     limits.bounds = growth.bounds + 2 * low;
   }
 #endif
@@ -91,7 +96,7 @@ __device__ __forceinline__ Limits limits_of(const Growth& growth, int low, int f
 }
 
 __device__ __forceinline__ bool random_cuts(const Growth& growth) {
-  return SPECIAL == 1 || (SPECIAL == LIMITED && growth.rules.random);
+  return SPECIAL == 1 || (SPECIAL == LIMITED && growth.random);
 }
 
 #if SPECIAL == LIMITED
@@ -106,7 +111,7 @@ __device__ __forceinline__ i64 weight_of(const i64* sums, int C) {
 // rows: the middle of their means divides those of the node. One lane calls it.
 __device__ __forceinline__ void write_bounds(const Growth& growth, int f, int low, int left,
                                              const i64* left_sums, const i64* right_sums) {
-  int C = growth.C, sign = growth.rules.signs[f];
+  int C = growth.C, sign = growth.signs[f];
   double a = (double)left_sums[1] / (double)weight_of(left_sums, C);
   double b = (double)right_sums[1] / (double)weight_of(right_sums, C), middle = (a + b) * 0.5;
   double *own = growth.bounds + 2 * low, *right = growth.bounds + 2 * (low + left);
@@ -133,9 +138,9 @@ __device__ __forceinline__ Open right_child(const Open& node, int left) {
 // its targets are equal.
 __device__ __forceinline__ bool add_node(const Growth& growth, const Open& node, u64 key,
                                          const i64* sums, bool equal) {
-  bool waits = !equal && node.n >= growth.may.fewest && node.levels > 0;
+  bool waits = !equal && node.n >= growth.fewest_rows && node.levels > 0;
 #if SPECIAL == LIMITED
-  i64 least = growth.rules.min_weight;
+  i64 least = growth.min_weight;
   waits = waits && (least <= 1 || weight_of(sums, growth.C) >= 2 * least);
 #endif
   for (int c = lane(); c < growth.C; c += 32)
@@ -149,8 +154,8 @@ __device__ __forceinline__ bool add_node(const Growth& growth, const Open& node,
 __device__ __forceinline__ bool refused(const Growth& growth, const Best& best, const i64* sums) {
   if (best.feature < 0) return true;
   Side whole;
-  for (int c = 0; c < growth.C; c++) whole.add(c, sums[c], growth.rules.table);
-  return best.score - whole.score(growth.rules.table) < growth.may.min_gain;
+  for (int c = 0; c < growth.C; c++) whole.add(c, sums[c], growth.table);
+  return best.score - whole.score(growth.table) < growth.min_gain;
 }
 
 // Counts of nodes, in shared memory.

@@ -19,6 +19,7 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import Bool, I64s
+from gpuforest.engine.frontier import Data, Frontier, Rules
 from gpuforest.kernels.best_split.limits import by_rows, feature_of, weight_of
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,
@@ -49,7 +50,7 @@ from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch, Sets
 from gpuforest.kernels.grow_subtrees.writing import put_leaf, put_leaves, put_split, words_of
 from gpuforest.kernels.histogram.numba import has_labels
 from gpuforest.kernels.shared.hashing.numba import domain, hash_at, order_of, permute
-from gpuforest.kernels.shared.records import NO_SPLIT, Data, RuleNumbers, Slot, Slots
+from gpuforest.kernels.shared.records import NO_SPLIT, Slot
 from gpuforest.kernels.shared.scoring.loops import highest_score, perfect_score
 from gpuforest.kernels.shared.scoring.numba import node_score
 
@@ -148,9 +149,17 @@ def look_at(column, feature, hist, is_filled, slot, rules, scratch, best, random
     limits, order = by_rows(rules), scratch.order
     if random is None:
         return best_cut(
-            column, feature, slot, order, rules.criterion, limits, scratch.work, hist, is_filled
+            column,
+            feature,
+            slot,
+            order,
+            rules.criterion.number,
+            limits,
+            scratch.work,
+            hist,
+            is_filled,
         )
-    return random_cut(column, feature, slot, order, rules.criterion, limits, scratch.work)
+    return random_cut(column, feature, slot, order, rules.criterion.number, limits, scratch.work)
 
 
 @device
@@ -158,7 +167,7 @@ def is_leaf(split, slot, rules):
     """Whether a node is a leaf: it has no split, or none that gains enough."""
     if split.feature < 0:
         return True
-    whole = node_score(rules.criterion, slot.sums, slot.weight, len(slot.sums))
+    whole = node_score(rules.criterion.number, slot.sums, slot.weight, len(slot.sums))
     return split.score - whole < rules.min_gain
 
 
@@ -235,7 +244,7 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown)
     oblique : Oblique; None: features are tried alone
     """
     (order, sums), C = (scratch.order, scratch.sums), data.n_channels
-    criterion, stack, words = rules.criterion, scratch.open_nodes, words_of(sets)
+    criterion, stack, words = rules.criterion.number, scratch.open_nodes, words_of(sets)
     order_domain, n_trail, n_stack = domain(len(scratch.known.constant)), 0, 1
     push(stack, 0, root)
     grown = Grown(grown.n_nodes + 1, grown.n_leaves, grown.n_words)
@@ -312,7 +321,7 @@ def grow_slots(data, slots, rules, scratch, offsets, written, random, sets, obli
 # code for classes that does not check took up to 7 % longer (100 classes)
 @kernel(checked={"target": "int32"})
 def grow_subtrees(
-    data: Data, slots: Slots, rules: RuleNumbers, scratch: Scratch, offsets: I64s, written: I64s,
+    data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
     random: Bool | None, sets: Sets | None,
 ):  # fmt: skip
     """Write the subtrees of slots of fewer than 2**31 rows to `nodes` and `leaf_sums` of the
@@ -329,7 +338,7 @@ def grow_subtrees(
 
 @kernel(checked={"target": "int32"})
 def grow_combined(
-    data: Data, slots: Slots, rules: RuleNumbers, scratch: Scratch, offsets: I64s, written: I64s,
+    data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
     random: Bool | None, sets: Sets, oblique: Oblique,
 ):  # fmt: skip
     """As grow_subtrees, by combinations of features, whose words are written among the sets."""

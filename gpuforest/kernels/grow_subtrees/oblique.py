@@ -11,6 +11,7 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device
 from gpuforest.compiler.types import I64, Bools, Codes2, I32s, I32s2, I64s2, U64s
+from gpuforest.engine.frontier import Data
 from gpuforest.engine.nodes import OBLIQUE_BIN
 from gpuforest.kernels.best_split.limits import by_rows, feature_of
 from gpuforest.kernels.grow_subtrees.cuts import best_cut, random_cut, set_of_rows
@@ -18,7 +19,7 @@ from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
 from gpuforest.kernels.grow_subtrees.writing import CHILD, FEATURE, MISSING
 from gpuforest.kernels.project.numba import HOLE, add_up, steps_of
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U1, U32, U, hash_at, order_of, permute
-from gpuforest.kernels.shared.records import NO_SPLIT, Data, Feature, Slot, Split
+from gpuforest.kernels.shared.records import NO_SPLIT, Feature, Slot, Split
 from gpuforest.splits.oblique.terms import ALL_LEFT as EVERY
 from gpuforest.splits.oblique.terms import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO
 
@@ -145,9 +146,9 @@ def cut_column(column, feature, slot, rules, scratch, best, random, sets, is_set
         return set_of_rows(column, feature, slot, rules, scratch, hist, False, best, random, sets)
     if random is None:
         return best_cut(
-            column, feature, slot, order, rules.criterion, limits, scratch.work, hist, False
+            column, feature, slot, order, rules.criterion.number, limits, scratch.work, hist, False
         )
-    return random_cut(column, feature, slot, order, rules.criterion, limits, scratch.work)
+    return random_cut(column, feature, slot, order, rules.criterion.number, limits, scratch.work)
 
 
 @device

@@ -19,10 +19,10 @@ from gpuforest.compiler.types import (
     U32s,
     U64s,
 )
+from gpuforest.engine.frontier import Data
 from gpuforest.kernels.best_split.scan import Scan, scan_arrays
 from gpuforest.kernels.best_split.set_order import CategoryWork, category_arrays
 from gpuforest.kernels.grow_subtrees.sorting import MOST_SORTED, RANK_ROWS
-from gpuforest.kernels.shared.records import Data
 
 if TYPE_CHECKING:
     from gpuforest.engine.binning import BinEdges

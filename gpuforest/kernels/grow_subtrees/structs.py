@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gpuforest.kernels.shared.structs import (
-    F64,
     I32,
     I64,
     U16,
-    Bools,
-    F64s,
     F64sOut,
     I32s,
     I32sOut,
@@ -23,17 +20,10 @@ from gpuforest.kernels.shared.structs import (
 
 
 class Roots(NamedTuple):
-    """The D slots of the deep phase: `first` i64[D + 1] counts the rows before each; `sums`
-    i64[D, C]; `bounds` f64[D, 2] of their means, or None; `allowed` bool[T, F] holds the features
-    that the trees drew, None: they have all. A block takes those slots of which the first row is
-    among the same `share` rows; the first block of a launch begins at row `begin`."""
+    """The rows of the D slots of the deep phase: `first` i64[D + 1] counts those before each slot.
+    A block takes the slots of which the first row is among the same `share` rows; the first block
+    of a launch begins at row `begin`."""
 
-    key: U64s
-    depth: I32s
-    tree: I32s
-    sums: I64s
-    bounds: F64s
-    allowed: Bools
     first: I64s
     D: I64
     share: I64
@@ -70,15 +60,6 @@ class Combining(NamedTuple):
     n_numeric: I32
     heaviest: I32
     n_bins: I32
-
-
-class Growing(NamedTuple):
-    """The rules of a subtree."""
-
-    min_gain: F64
-    k: I32
-    max_depth: I32
-    fewest: I32
 
 
 class Grown(NamedTuple):
@@ -130,7 +111,4 @@ class Open(NamedTuple):
     next: U16
 
 
-ALL = {
-    record.__name__: record
-    for record in (Roots, Categories, Combining, Growing, Grown, Layout, Open)
-}
+ALL = {record.__name__: record for record in (Roots, Categories, Combining, Grown, Layout, Open)}

@@ -50,7 +50,7 @@ struct Rows {
   SUM first[ROWS];  // the class, or the first moment, weighted
   i32 weight[ROWS];
 
-  __device__ __forceinline__ Rows(const Targets& y, const Slots& slots, i64 i, i64 end) {
+  __device__ __forceinline__ Rows(const Targets& y, const Frontier& slots, i64 i, i64 end) {
 #pragma unroll
     for (int q = 0; q < ROWS; q++) {
       i64 at = i + q * blockDim.x;
@@ -125,7 +125,7 @@ __device__ __forceinline__ int list_features(const i32* features, int n, int wid
 }
 
 // Adds a tile's rows to the histograms of n features in shared memory.
-__device__ __forceinline__ void add_tile(const Codes& codes, const Targets& y, const Slots& slots,
+__device__ __forceinline__ void add_tile(const Codes& codes, const Targets& y, const Frontier& slots,
                                          const Tile& tile, const int2* own, int n, u32* cells,
                                          const Bin& bin) {
   // neighbouring lanes begin with different features, so they meet in fewer cells
@@ -147,7 +147,7 @@ __device__ __forceinline__ void add_tile(const Codes& codes, const Targets& y, c
 // slot's rows in its shared memory, u32[group][B][words], and adds them to `hist`, where those that
 // are used hold zeros, unless the slot has one tile only.
 extern "C" __global__ void __launch_bounds__(HISTOGRAM_THREADS, 2)
-histogram(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* features, i64 group,
+histogram(Codes codes, Targets y, Frontier slots, Tiles tiles, const i32* features, i64 group,
           i64 words, Histograms hist) {
   DYNAMIC_SHARED(bytes);
   __shared__ int2 own[GROUP_FEATURES];
@@ -175,7 +175,7 @@ histogram(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* features,
 // The same where not even one histogram fits shared memory: a block adds the rows of one feature
 // (blockIdx.y counts features) to `hist` directly.
 extern "C" __global__ void __launch_bounds__(THREADS)
-histogram_direct(Codes codes, Targets y, Slots slots, Tiles tiles, const i32* features,
+histogram_direct(Codes codes, Targets y, Frontier slots, Tiles tiles, const i32* features,
                  Histograms hist) {
   for (i64 j = blockIdx.y; j < hist.k; j += gridDim.y)
     for (i64 p = tiles.first[0] + blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {

@@ -4,8 +4,8 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import Bool, I32s2, I64s2, I64s3
+from gpuforest.engine.frontier import Data, Frontier
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.shared.records import Data, Slots
 
 
 @device
@@ -42,7 +42,7 @@ def accumulate(data, slots, s, features, first, last, hist, count_rows):
 
 @kernel
 def histogram(
-    data: Data, slots: Slots, features: I32s2, count_rows: Bool, pieces: I64s2, hist: I64s3
+    data: Data, slots: Frontier, features: I32s2, count_rows: Bool, pieces: I64s2, hist: I64s3
 ):
     """Fill hist i64[S, k, B * width] for the pieces i64[p, 3]: a slot, and the features
     first .. last - 1 of k."""

@@ -3,11 +3,11 @@
 import numpy as np
 
 from gpuforest.common.dtypes import LABEL, STAT
-from gpuforest.kernels.shared.records import Data, Slots
+from gpuforest.engine.frontier import Data, Frontier
 from gpuforest.kernels.totals.numpy import slots_and_rows
 
 
-def histogram(data: Data, slots: Slots, features: np.ndarray, count_rows: bool) -> np.ndarray:
+def histogram(data: Data, slots: Frontier, features: np.ndarray, count_rows: bool) -> np.ndarray:
     """Channel sums i64[S, k, B, C], or [S, k, B, C + 1] with a last channel that counts rows.
 
     Parameters

@@ -3,7 +3,6 @@
 #include "shared/hashing/cuda.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"
-#include "generated/Draws.cuh"
 #include "generated/Histograms.cuh"
 
 #define SAMPLE 32  // rows of a slot in which features that vary are looked for first
@@ -12,7 +11,7 @@
 // Compares the codes of few rows of each slot, all over it. A thread takes a feature of a slot:
 // neighbours read the same rows. Most features that vary show it here.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
-compare_samples(Codes codes, Slots slots, i64 S, i32* varies) {
+compare_samples(Codes codes, Frontier slots, i64 S, i32* varies) {
   int stride = (int)codes.stride;
   for (i64 i = thread_number(); i < S * codes.F; i += thread_count()) {
     i64 s = i / codes.F, low = slots.begin[s], n = slots.end[s] - low;
@@ -36,16 +35,16 @@ compare_samples(Codes codes, Slots slots, i64 S, i32* varies) {
 
 // The feature at a position of slot s's order; -1 past its end, and if the slot's tree did not
 // draw it.
-__device__ __forceinline__ int feature_at(const Draws& draws, const Order& order, i64 s,
-                                          i64 position) {
-  if (position >= draws.F) return -1;
-  int f = (int)(draws.k >= draws.F ? position : order.at(position));
-  return draws.allowed && !draws.allowed[draws.tree[s] * draws.F + f] ? -1 : f;
+__device__ __forceinline__ int feature_at(const Frontier& slots, i64 F, i64 k, const Order& order,
+                                          i64 s, i64 position) {
+  if (position >= F) return -1;
+  int f = (int)(k >= F ? position : order.at(position));
+  return slots.allowed && !slots.allowed[slots.tree[s] * F + f] ? -1 : f;
 }
 
 // Notes which of n features vary in a tile, `own` in shared memory. Neighbouring threads take the
 // features of one row. A feature is -1 as soon as it is known to vary.
-__device__ __forceinline__ void compare_tile(const Codes& codes, const Slots& slots,
+__device__ __forceinline__ void compare_tile(const Codes& codes, const Frontier& slots,
                                              const Tile& tile, i32* own, int n, i32* varies) {
   int at_once = blockDim.x / n, j = threadIdx.x % n, f = own[j], stride = (int)codes.stride;
   int size = (int)(tile.high - tile.low), i = threadIdx.x / n;
@@ -67,23 +66,24 @@ __device__ __forceinline__ void compare_tile(const Codes& codes, const Slots& sl
 }
 
 // Compares all rows of a slot, where the sample leaves open which features are the first k that
-// vary. A block takes a tile. What blocks of the same slot find meanwhile saves work only.
+// vary, i32[S, F]. A block takes a tile. What blocks of the same slot find meanwhile saves work
+// only.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
-compare_rows(Codes codes, Slots slots, Tiles tiles, Draws draws) {
+compare_rows(Codes codes, Frontier slots, Tiles tiles, i64 k, i32* all_varies) {
   __shared__ u32 counts[THREADS / 32];
   __shared__ i32 own[THREADS];
   for (i64 p = tiles.first[0] + blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
     i64 s = tile.slot;
     if (slots.end[s] - slots.begin[s] <= SAMPLE) continue;
-    Order order(draws.key[s], draws.F);
-    i32* varies = draws.varies + s * draws.F;
+    Order order(slots.key[s], codes.F);
+    i32* varies = all_varies + s * codes.F;
     i64 found = 0;
-    for (i64 first = 0; first < draws.F && found < draws.k; first += blockDim.x) {
-      int f = feature_at(draws, order, s, first + threadIdx.x), n_known, n;
+    for (i64 first = 0; first < codes.F && found < k; first += blockDim.x) {
+      int f = feature_at(slots, codes.F, k, order, s, first + threadIdx.x), n_known, n;
       bool known = f >= 0 && atomicOr(varies + f, 0);  // other blocks may note it now
       i64 before = found + block_rank(known, counts, n_known);
-      bool open = f >= 0 && !known && before < draws.k;
+      bool open = f >= 0 && !known && before < k;
       int at = block_rank(open, counts, n);
       if (open) own[at] = f;
       __syncthreads();
@@ -97,15 +97,16 @@ compare_rows(Codes codes, Slots slots, Tiles tiles, Draws draws) {
 // histograms where rows are added to them: those of slots of one tile are written as a whole, unless
 // `always`. A block takes a slot.
 extern "C" __global__ void __launch_bounds__(THREADS)
-draw_features(Histograms hist, Draws draws, Tiles tiles, i64 always, i32* features) {
+draw_features(Histograms hist, Frontier slots, i64 F, const i32* all_varies, Tiles tiles, i64 always,
+              i32* features) {
   __shared__ u32 counts[THREADS / 32];
   i64 k = hist.k;
   for (i64 s = blockIdx.x; s < hist.S; s += gridDim.x) {
-    Order order(draws.key[s], draws.F);
+    Order order(slots.key[s], F);
     i64 found = 0;
-    for (i64 first = 0; first < draws.F && found < k; first += blockDim.x) {
-      int f = feature_at(draws, order, s, first + threadIdx.x), n;
-      bool varies = f >= 0 && draws.varies[s * draws.F + f];
+    for (i64 first = 0; first < F && found < k; first += blockDim.x) {
+      int f = feature_at(slots, F, k, order, s, first + threadIdx.x), n;
+      bool varies = f >= 0 && all_varies[s * F + f];
       i64 j = found + block_rank(varies, counts, n);
       if (varies && j < k) features[s * k + j] = f;
       found += n;

@@ -10,13 +10,14 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, I32s, I64s2
+from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
 from gpuforest.kernels.best_split.limits import slot_at
 from gpuforest.kernels.best_split.numba import put_best, slot_best
 from gpuforest.kernels.best_split.scan import Scan, scan_arrays
 from gpuforest.kernels.best_split.sets import Categories
 from gpuforest.kernels.histogram.numba import accumulate, has_labels
 from gpuforest.kernels.shared.hashing.numba import domain, order_of, permute
-from gpuforest.kernels.shared.records import NO_SPLIT, Data, Found, RuleNumbers, Slots
+from gpuforest.kernels.shared.records import NO_SPLIT
 
 HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a core's L2
 
@@ -73,7 +74,7 @@ def level_of_slot(data, slots, s, rules, order_domain, found, scratch, categorie
 
 @kernel
 def level(
-    data: Data, slots: Slots, rules: RuleNumbers, first: I64, last: I64, found: Found,
+    data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, found: Splits,
     scratch: LevelScratch, categories: Categories | None,
 ):  # fmt: skip
     """Write the best splits of the slots first .. last - 1 to `found`.

@@ -1,14 +1,14 @@
 // Partition on the device. The specification is numpy.py beside this file.
 //
 // Two passes over tiles of rows: the first reads codes, keeps a bit for each row and counts; the
-// second reads the bits and moves the rows to positions that follow from the counts. Slots whose
+// second reads the bits and moves the rows to positions that follow from the counts. Frontier whose
 // feature is -1 have tiles too, and are passed over. The slots are in the order of their rows,
 // all in one half, so each has words of its own for its bits.
 #include "shared/goes_left/cuda.cuh"
 #include "shared/scans.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"
-#include "generated/Sides.cuh"
+#include "generated/Splits.cuh"
 
 // Rows that a thread has under way at once in `move`. In `mark` one is as fast: its reads are at
 // random, and limited by the memory.
@@ -21,18 +21,18 @@ __device__ __forceinline__ i64 first_word(const Tile& tile, i64 half) {
 }
 
 // 1. which side each row goes to: left u32[half / 32 + S + 1], counts i64[tiles], and n_left i64[S]
-// becomes zero. With SETS 1, slots of bin SET_BIN have a set.
+// becomes zero. With SETS 1, slots of bin SET_BIN have a set of so many words.
 extern "C" __global__ void __launch_bounds__(THREADS)
-mark(Codes codes, Slots slots, Tiles tiles, Sides sides, i64 half, u32* left, i64* counts,
+mark(Codes codes, Frontier slots, Tiles tiles, Splits splits, i64 words, i64 half, u32* left, i64* counts,
      i64* n_left) {
   for (i64 s = thread_number(); s < tiles.S; s += thread_count()) n_left[s] = 0;
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
-    i64 s = tile.slot, f = sides.feature[s], word = first_word(tile, half);
+    i64 s = tile.slot, f = splits.feature[s], word = first_word(tile, half);
     if (f < 0) continue;
-    int bin = sides.bin[s], missing = (int)codes.B - 1;
-    bool missing_left = sides.missing_left[s];
-    auto set = [&] { return sides.sets + s * sides.words; };
+    int bin = splits.bin[s], missing = (int)codes.B - 1;
+    bool missing_left = splits.missing_left[s];
+    auto set = [&] { return splits.sets + s * words; };
     int count = 0;
     for (i64 first = tile.low; first < tile.high; first += blockDim.x) {
       i64 i = first + threadIdx.x;
@@ -78,14 +78,14 @@ static_assert(THREADS / 32 * ROWS == 32, "");
 
 // 2. stable; n_left i64[S]. Rows move to the other half, `half` rows on or back.
 extern "C" __global__ void __launch_bounds__(THREADS)
-move(Slots slots, Tiles tiles, const i32* feature, i64 half, const u32* bits, const i64* counts,
+move(Frontier slots, Tiles tiles, Splits splits, i64 half, const u32* bits, const i64* counts,
      i32* rows, i32* weights, i64* n_left) {
   __shared__ u32 shared[THREADS / 32 * ROWS];
   __shared__ i64 sums[THREADS / 32];
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
     i64 s = tile.slot, begin = slots.begin[s], left = 0, all_left = 0;
-    if (feature[s] < 0) continue;
+    if (splits.feature[s] < 0) continue;
     // the slot's tiles before this one, and all of them
     i64 end = tiles.first[s + 1];
     for (i64 q = tiles.first[s] + threadIdx.x; q < end; q += blockDim.x) {

@@ -4,9 +4,10 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, I64s
+from gpuforest.engine.frontier import Data, Frontier, Splits
 from gpuforest.kernels.shared.goes_left.numba import goes_left
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.shared.records import NO_BIN, Data, Found, Slots, Split
+from gpuforest.kernels.shared.records import NO_BIN, Split
 
 
 @device
@@ -38,7 +39,7 @@ def move_rows(data, slots, splits, s):
 
 
 @kernel(target="int32")
-def partition(data: Data, slots: Slots, splits: Found, first: I64, last: I64, n_left: I64s):
+def partition(data: Data, slots: Frontier, splits: Splits, first: I64, last: I64, n_left: I64s):
     """Move rows and weights of the slots first .. last - 1 in place, and count n_left i64[S], which
     holds zeros. It reads no targets."""
     for s in range(first, last):

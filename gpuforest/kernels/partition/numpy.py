@@ -5,12 +5,15 @@ from typing import Any
 import array_api_compat.numpy as xp
 import numpy as np
 
+from gpuforest.engine.frontier import Data, Frontier, Splits
 from gpuforest.kernels.shared.goes_left.numpy import goes_left
-from gpuforest.kernels.shared.records import Data, Found, Slots, Split
+from gpuforest.kernels.shared.records import Split
 from gpuforest.kernels.totals.numpy import slots_and_rows
 
 
-def partition(data: Data, slots: Slots, splits: Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def partition(
+    data: Data, slots: Frontier, splits: Splits
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows and weights i32[2 R] with the slots' rows moved, and how many went left i64[S].
 
         half 0  | slot 0: 3 5 8 9 | 0 7 | slot 1: 1 4 |

@@ -22,7 +22,7 @@ __device__ __forceinline__ int sum_of(const Codes& codes, const Combined& c, i64
 
 // least i32[S, k] holds the greatest number, greatest i32[S, k] HOLE.
 extern "C" __global__ void __launch_bounds__(THREADS)
-ends(Codes codes, Slots slots, Tiles tiles, Combined c, i32* least, i32* greatest) {
+ends(Codes codes, Frontier slots, Tiles tiles, Combined c, i32* least, i32* greatest) {
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
     for (i64 j = blockIdx.y; j < c.k; j += gridDim.y) {
@@ -48,7 +48,7 @@ ends(Codes codes, Slots slots, Tiles tiles, Combined c, i32* least, i32* greates
 
 // first i64[S]: where the codes of each slot begin in out [R, k]; low, shift i64[S, k].
 extern "C" __global__ void __launch_bounds__(THREADS)
-columns(Codes codes, Slots slots, Tiles tiles, Combined c, const i64* first, const i64* low,
+columns(Codes codes, Frontier slots, Tiles tiles, Combined c, const i64* first, const i64* low,
         const i64* shift, CODE* out) {
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);

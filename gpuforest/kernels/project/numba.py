@@ -4,8 +4,8 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Codes2, I32s, I32s2, I64s2, I64s3
+from gpuforest.engine.frontier import Data, Frontier
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.shared.records import Data, Slots
 
 HOLE = np.int32(-(2**31))  # the sum of a combination of which a value is missing
 
@@ -69,7 +69,7 @@ def project_column(data, slots, piece, features, weights, coordinates, n_bins, s
 
 @kernel(target="int32")
 def project(
-    data: Data, slots: Slots, features: I64s3, weights: I64s3, coordinates: I32s2, n_bins: I64,
+    data: Data, slots: Frontier, features: I64s3, weights: I64s3, coordinates: I32s2, n_bins: I64,
     pieces: I64s2, sums: I32s, terms: I64s2, codes: Codes2, low: I64s2, shift: I64s2,
 ):  # fmt: skip
     """Fill codes [k, R], low and shift i64[S, k] for the pieces i64[p, 3]: a slot, the number of a

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from gpuforest.kernels.shared.records import Data, Slots
+from gpuforest.engine.frontier import Data, Frontier
 from gpuforest.kernels.totals.numpy import slots_and_rows
 
 
 def project(
     data: Data,
-    slots: Slots,
+    slots: Frontier,
     features: np.ndarray,
     weights: np.ndarray,
     coordinates: np.ndarray,

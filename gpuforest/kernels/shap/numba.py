@@ -32,6 +32,7 @@ import numpy as np
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.lanes import LANES
 from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2
+from gpuforest.engine.frontier import Trees
 from gpuforest.kernels.shap.edges import (
     APART,
     CHILD,
@@ -53,7 +54,7 @@ from gpuforest.kernels.shap.edges import (
     weigh,
 )
 from gpuforest.kernels.shap.pairs import Pairs, add_pairs, know, leave, meet
-from gpuforest.kernels.shared.records import Points, Trees
+from gpuforest.kernels.shared.records import Points
 
 
 @kernel

@@ -23,6 +23,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2, U8s, U64s
+from gpuforest.engine.frontier import Trees
 from gpuforest.kernels.shap.edges import (
     BIN_BITS,
     CHILD,
@@ -34,7 +35,6 @@ from gpuforest.kernels.shap.edges import (
 )
 from gpuforest.kernels.shared.goes_left.numba import has_code
 from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.shared.records import Trees
 
 BLOCK = 64  # rows of the background
 NONE, ONE, ALL = U(0), U(1), U(2**64 - 1)

@@ -1,6 +1,6 @@
 // Tiles of slots' rows. A block takes one tile at a time.
 #include "shared/cuda.cuh"
-#include "generated/Slots.cuh"
+#include "generated/Frontier.cuh"
 #include "generated/Tiles.cuh"
 
 // The rows at the positions low .. high - 1, which follow `before` other rows of their slot.
@@ -9,7 +9,7 @@ struct Tile {
 };
 
 // Tile p of all slots. Its slot is the last s with first[s] <= p among those that have tiles.
-__device__ __forceinline__ Tile tile_of(const Slots& slots, const Tiles& tiles, i64 p) {
+__device__ __forceinline__ Tile tile_of(const Frontier& slots, const Tiles& tiles, i64 p) {
   i64 s = 0, end = tiles.S;
   while (s + 1 < end) {
     i64 middle = (s + end) >> 1;

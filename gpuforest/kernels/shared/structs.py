@@ -7,13 +7,16 @@ None, where it may be absent, as a null pointer. Letters are those of dtypes.py.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from functools import cache
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.compiler.types import Type
+from gpuforest.compiler.types import hints_of, spec_of
 from gpuforest.engine.criteria import SQUARED_ERROR
+from gpuforest.engine.frontier import Frontier, Rules, Splits
 
 Array = Any
 
@@ -41,6 +44,12 @@ F64sOut = Annotated[Array, "double*"]
 Sums = Annotated[Array, "const SUM*"]
 SumsOut = Annotated[Array, "SUM*"]
 
+# the C++ names of dtypes; those that stand for several are macros, as CODE
+C_NAMES: dict[str, str] = {
+    "bool": "bool", "int8": "i8", "uint8": "u8", "uint16": "u16", "int32": "i32", "uint32": "u32",
+    "int64": "i64", "uint64": "u64", "float32": "float", "float64": "double", "f64": "double",
+    "f32": "float",
+}  # fmt: skip
 DTYPES = {
     name: np.dtype(dtype)
     for name, dtype in {
@@ -59,12 +68,14 @@ DTYPES = {
 
 
 class Codes(NamedTuple):
-    """A matrix of codes [N, stride]; the first F codes of a row are its features."""
+    """A matrix of codes [N, stride]; the first F codes of a row are its features. n_bins i32[F]:
+    bins that may hold rows, but for missing values; only training has it."""
 
     at: Codes8or16
     F: I64
     B: I64
     stride: I64
+    n_bins: I32s
 
 
 class Columns(NamedTuple):
@@ -78,34 +89,12 @@ class Columns(NamedTuple):
 
 class Targets(NamedTuple):
     """Targets of C channels: a class code of each row, or C - 1 moments. Those of row r begin at
-    at[first + r * stride]; rows of codes may hold class codes, see `cuda_targets.targets_of`."""
+    at[first + r * stride]; rows of codes may hold class codes, see `cuda/launch.targets_of`."""
 
     at: TargetArray
     first: I64
     stride: I64
     C: I64
-
-
-class Slots(NamedTuple):
-    """Slot s holds rows[begin[s] .. end[s] - 1], with their weights."""
-
-    rows: I32s
-    weights: I32s
-    begin: I64s
-    end: I64s
-
-
-class Fields(NamedTuple):
-    """What is known of S slots, as in frontier.Frontier; sums i64[S, C]."""
-
-    tree: I32sOut
-    key: U64sOut
-    n_rows: I64sOut
-    begin: I64sOut
-    end: I64sOut
-    sums: I64sOut
-    constant: BoolsOut
-    depth: I32sOut
 
 
 class Kinds(NamedTuple):
@@ -117,14 +106,6 @@ class Kinds(NamedTuple):
     tiles: I64sOut
     S: I64
     span: I64
-
-
-class Ends(NamedTuple):
-    """A slot of fewer rows, or as deep, is a leaf; one of at most `deep_rows` rows is deep."""
-
-    fewest: I64
-    max_depth: I64
-    deep_rows: I64
 
 
 class Tiles(NamedTuple):
@@ -145,60 +126,6 @@ class Histograms(NamedTuple):
     B: I64
     C: I64
     channels: I64
-
-
-class Draws(NamedTuple):
-    """How S slots draw k of F features. varies i32[S, F]: 1 if a feature is known to vary,
-    else 0; `allowed` bool[T, F] holds the features that the trees drew, None: they have all."""
-
-    key: U64s
-    tree: I32s
-    allowed: Bools
-    varies: I32sOut
-    F: I64
-    k: I64
-
-
-class Nodes(NamedTuple):
-    """The nodes of S slots, as cuts need them; bounds f64[S, 2], or None if there are none."""
-
-    sums: I64s
-    n_rows: I64s
-    key: U64s
-    bounds: F64s
-
-
-class CutRules(NamedTuple):
-    """The limits on cuts: n_bins i32[F], bins that may hold rows, but for missing values; signs
-    i8[F] or None; and the table of n ln n."""
-
-    n_bins: I32s
-    signs: Signs
-    table: I64s
-    min_weight: I64
-    min_rows: I32
-    random: I32
-
-
-class Splits(NamedTuple):
-    """The best splits of S slots so far; left i64[S, C]."""
-
-    score: F64sOut
-    feature: I32sOut
-    bin: I32sOut
-    missing_left: BoolsOut
-    left: I64sOut
-    tried: I64sOut
-
-
-class Sides(NamedTuple):
-    """The rules by which rows of S slots go left; sets u64[S, words] of splits by a set."""
-
-    feature: I32s
-    bin: I32s
-    missing_left: Bools
-    sets: U64s
-    words: I64
 
 
 class Combined(NamedTuple):
@@ -228,23 +155,33 @@ class Trees(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Columns, Targets, Slots, Fields, Kinds, Ends, Tiles, Histograms, Draws, Nodes,
-        CutRules, Splits, Sides, Combined, Trees,
+        Codes, Columns, Targets, Frontier, Rules, Splits, Kinds, Tiles, Histograms, Combined, Trees,
     )
 }  # fmt: skip
 
 
 @cache
 def c_types(record: type) -> dict[str, str]:
-    """The C++ type of each field; numbers may be declared as in compiler/types.py."""
-    hints = get_type_hints(record, include_extras=True)
-    declared = {name: hints[name].__metadata__[0] for name in record._fields}  # type: ignore[attr-defined]
-    return {name: c_name(t) if isinstance(t, Type) else t for name, t in declared.items()}
+    """The C++ type of each field that is no record."""
+    return {name: c for name, hint in hints_of(record).items() if (c := c_type(hint))}
 
 
-def c_name(number: Type) -> str:
-    """The C++ type of a number."""
-    return next(name for name, dtype in DTYPES.items() if dtype == number.dtype)
+def c_type(hint: Any) -> str:
+    """The C++ type of an annotated field; empty for a record."""
+    if is_dataclass(hint):
+        return ""
+    form: Any = hint.__metadata__[0]
+    if isinstance(form, str) and "[" not in form:
+        return str(C_NAMES.get(form, form))
+    spec = spec_of(hint)
+    name: str = C_NAMES.get(spec.dtype, spec.dtype.upper())
+    return f"{name}*" if spec.ndim else name
+
+
+@cache
+def values_of(record: type) -> Callable[[Any], tuple[Any, ...]]:
+    """The function that returns the values of the fields that `c_types` names."""
+    return attrgetter(*c_types(record))
 
 
 @cache
@@ -263,15 +200,16 @@ def text_of(record: type) -> str:
     fields = [f"  {type} {field};\n" for field, type in c_types(record).items()]
     checks = [f"sizeof({name}) == {dtype.itemsize}"]
     for field in dtype.names or ():
-        own = dtype[field]
-        checks.append(f"sizeof({name}::{field}) == {own.itemsize}")
-        checks.append(f"alignof(decltype({name}::{field})) == {own.alignment}")
+        layout = dtype[field]
+        checks.append(f"sizeof({name}::{field}) == {layout.itemsize}")
+        checks.append(f"alignof(decltype({name}::{field})) == {layout.alignment}")
     asserts = [f'static_assert({check}, "");\n' for check in checks]
     return "".join([f"struct {name} {{\n", *fields, "};\n", *asserts])
 
 
 def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int]) -> np.ndarray:
-    """The struct's bytes as an array without axes, which CuPy passes by value.
+    """The struct's bytes as an array without axes, which CuPy passes by value. Arrays that are
+    None, or have no elements, become null pointers.
 
     macros : the kernel's macros, which define CODE and TARGET
     address : function that returns the device address of an array
@@ -281,13 +219,14 @@ def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int])
     TypeError : an array's dtype is not the one that the kernel reads
     """
     kind = record.__class__
-    values: list[Any] = []
-    for value, dtype in zip(record, _dtypes(kind, tuple(macros.items())), strict=True):
+    numbers: list[Any] = []
+    names, dtypes = c_types(kind), _dtypes(kind, tuple(macros.items()))
+    for name, value, dtype in zip(names, values_of(kind)(record), dtypes, strict=True):
         if dtype is not None and value is not None:
-            refuse_other(value, dtype, kind.__name__, kind._fields[len(values)])
-            value = address(value)
-        values.append(value or 0)
-    return np.array(tuple(values), dtype=dtype_of(kind))
+            refuse_other(value, dtype, kind.__name__, name)
+            value = address(value) if 0 not in value.shape else 0
+        numbers.append(value or 0)
+    return np.array(tuple(numbers), dtype=dtype_of(kind))
 
 
 def refuse_other(array: Array, dtype: np.dtype[Any], owner: str, name: str) -> None:

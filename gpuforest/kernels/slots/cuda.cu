@@ -6,9 +6,9 @@
 #include "shared/cuda.cuh"
 #include "shared/scans.cuh"
 #include "shared/hashing/cuda.cuh"
-#include "generated/Fields.cuh"
-#include "generated/Ends.cuh"
+#include "generated/Frontier.cuh"
 #include "generated/Kinds.cuh"
+#include "generated/Rules.cuh"
 
 #define TILE_SIZES (MOST_TILE / LEAST_TILE)
 
@@ -49,11 +49,13 @@ sums_before(const i64* values, const i64* begin, i64 stride, i64 size, i64 S, i6
   if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1 && total) *total = before;
 }
 
-__device__ __forceinline__ i8 kind_of(const Fields& slots, const Ends& ends, i64 s) {
+__device__ __forceinline__ i8 kind_of(const Frontier& slots, const Rules& rules, i64 deep_rows,
+                                      i64 s) {
   i64 n = slots.n_rows[s];
   if (n == 0) return NONE;
-  if (slots.constant[s] || n < ends.fewest || slots.depth[s] >= ends.max_depth) return LEAF;
-  return n <= ends.deep_rows ? DEEP : WIDE;
+  if (slots.constant[s] || n < rules.fewest_rows || slots.depth[s] >= rules.max_depth)
+    return LEAF;
+  return n <= deep_rows ? DEEP : WIDE;
 }
 
 // The kinds of slots, i8[S]; each slot's number among those of its kind in its block's span, rank
@@ -61,7 +63,7 @@ __device__ __forceinline__ i8 kind_of(const Fields& slots, const Ends& ends, i64
 // i64[4, spans]; and into how many tiles the wide ones are divided by each size that tiles may
 // have, the multiples of LEAST_TILE: tiles i64[TILE_SIZES, spans].
 extern "C" __global__ void __launch_bounds__(THREADS)
-number_kinds(Fields slots, Kinds kinds, Ends ends) {
+number_kinds(Frontier slots, Kinds kinds, Rules rules, i64 deep_rows) {
   __shared__ i64 shared[THREADS / 32];
   i64 low = blockIdx.x * kinds.span, high = low + kinds.span < kinds.S ? low + kinds.span : kinds.S;
   // wide slots are counted in the lower half of 64 bits, deep ones in the upper
@@ -70,7 +72,7 @@ number_kinds(Fields slots, Kinds kinds, Ends ends) {
 #pragma unroll 1
   for (i64 at = low; at < high; at += blockDim.x) {
     i64 s = at + threadIdx.x, stored = s < high ? slots.end[s] - slots.begin[s] : 0;
-    int own = s < high ? kind_of(slots, ends, s) : NONE;
+    int own = s < high ? kind_of(slots, rules, deep_rows, s) : NONE;
     i64 all, upto = block_sum_to_here(own == WIDE ? 1 : (i64)(own == DEEP) << 32, shared, all);
     upto += before;
     before += all;
@@ -100,7 +102,7 @@ number_kinds(Fields slots, Kinds kinds, Ends ends) {
   }
 }
 
-__device__ __forceinline__ void copy_slot(const Fields& from, i64 s, const Fields& to, i64 i,
+__device__ __forceinline__ void copy_slot(const Frontier& from, i64 s, const Frontier& to, i64 i,
                                           i64 C) {
   to.tree[i] = from.tree[s];
   to.key[i] = from.key[s];
@@ -118,7 +120,7 @@ __device__ __forceinline__ void copy_slot(const Fields& from, i64 s, const Field
 // The first block of a span numbers the tiles of `size` rows of its wide slots, first i64[n_wide + 1],
 // see `sums_before`; the others have a thread for each slot.
 extern "C" __global__ void __launch_bounds__(THREADS)
-take_slots(Fields slots, Kinds kinds, i64 C, i64 size, Fields wide, Fields deep, i64* wide_slots,
+take_slots(Frontier slots, Kinds kinds, i64 C, i64 size, Frontier wide, Frontier deep, i64* wide_slots,
            i64* first) {
   __shared__ i64 shared[THREADS / 32];
   i64 low = blockIdx.x * kinds.span, high = low + kinds.span < kinds.S ? low + kinds.span : kinds.S;
@@ -155,7 +157,7 @@ take_slots(Fields slots, Kinds kinds, i64 C, i64 size, Fields wide, Fields deep,
 // The fields of S slots, of C channels, that are in several parts, one after another: slots from
 // first[p] on, i64[parts], are in parts[p].
 extern "C" __global__ void __launch_bounds__(THREADS)
-join_slots(const Fields* parts, const i64* first, i64 n_parts, i64 S, i64 C, Fields to) {
+join_slots(const Frontier* parts, const i64* first, i64 n_parts, i64 S, i64 C, Frontier to) {
   for (i64 s = thread_number(); s < S; s += thread_count()) {
     i64 p = part_of(first, n_parts, s);
     copy_slot(parts[p], s - first[p], to, s, C);
@@ -189,7 +191,7 @@ struct Constant {
 // The root slots of T trees of C channels, which hold their rows from offsets[t] on, i64[T + 1];
 // for moments see `children`.
 extern "C" __global__ void __launch_bounds__(THREADS)
-root_slots(const i64* offsets, const u64* key, const i64* sums, i64 T, i64 C, Fields slots,
+root_slots(const i64* offsets, const u64* key, const i64* sums, i64 T, i64 C, Frontier slots,
            i64* mean, bool* compare) {
   for (i64 t = thread_number(); t < T; t += thread_count()) {
     Constant constant(mean ? mean + t * (C - 1) : nullptr);
@@ -214,8 +216,8 @@ root_slots(const i64* offsets, const u64* key, const i64* sums, i64 T, i64 C, Fi
 // For moments, mean i64[2 W, C - 1] is the mean of each slot's; and `compare` bool[2 W] tells
 // whether it is a whole number, so that `constant` depends on the rows, see `differing`.
 extern "C" __global__ void __launch_bounds__(THREADS)
-children(Fields above, i64 W, i64 C, const i32* feature, const i64* left, const i64* n_left,
-         i64 half, Fields below, i64* mean, bool* compare) {
+children(Frontier above, i64 W, i64 C, const i32* feature, const i64* left, const i64* n_left,
+         i64 half, Frontier below, i64* mean, bool* compare) {
   for (i64 i = thread_number(); i < 2 * W; i += thread_count()) {
     i64 s = i >> 1, begin = above.begin[s], n = 0, middle = 0;
     bool is_right = i & 1;

@@ -11,7 +11,7 @@ __device__ __forceinline__ void clear_flag(bool* flags, i64 i) {
 // A block for each tile of a slot's rows; blockIdx.y counts groups of channels. sums i64[S, C]
 // holds zeros.
 extern "C" __global__ void __launch_bounds__(THREADS)
-totals(Targets y, Slots slots, Tiles tiles, i64* sums) {
+totals(Targets y, Frontier slots, Tiles tiles, i64* sums) {
   int channel = blockIdx.y * GROUP_CHANNELS, C = (int)y.C;
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
@@ -43,7 +43,7 @@ totals(Targets y, Slots slots, Tiles tiles, i64* sums) {
 // A block for each tile of a slot's rows. found i32[S] holds zeros; it becomes 1 if some target
 // differs from the slot's value i64[K].
 extern "C" __global__ void __launch_bounds__(THREADS)
-differs(Targets y, Slots slots, Tiles tiles, const i64* values, i32* found) {
+differs(Targets y, Frontier slots, Tiles tiles, const i64* values, i32* found) {
   i64 K = outputs(y.C);
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
@@ -62,7 +62,7 @@ differs(Targets y, Slots slots, Tiles tiles, const i64* values, i32* found) {
 // slots above, if `n_left` is not null: their rows have moved by `half` rows, on or back, and
 // n_left[s] of them are in slot 2 s below, the others in 2 s + 1.
 extern "C" __global__ void __launch_bounds__(THREADS)
-differing(Targets y, Slots slots, Tiles tiles, const i64* n_left, i64 half, const i64* mean,
+differing(Targets y, Frontier slots, Tiles tiles, const i64* n_left, i64 half, const i64* mean,
           const bool* compare, bool* constant) {
   i64 K = outputs(y.C);
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {

@@ -25,6 +25,7 @@ from gpuforest.compiler.types import (
     U32s,
     U64s,
 )
+from gpuforest.engine.frontier import Trees
 from gpuforest.engine.nodes import (
     BIN_MASK,
     CHILD_MASK,
@@ -35,7 +36,6 @@ from gpuforest.engine.nodes import (
     MISSING_SHIFT,
 )
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U
-from gpuforest.kernels.shared.records import Trees
 from gpuforest.kernels.traverse.oblique import Sums, fill_columns, walk_sums
 
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuforest.kernels.shared.records import Trees
+from gpuforest.engine.frontier import Trees
 from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 
 

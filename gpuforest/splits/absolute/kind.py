@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.backends.records import columns_of, numbers_of, slots_of
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.kernels.absolute_split.medians import slot_medians
@@ -69,7 +68,7 @@ class Absolute(Kind):
         """The cut of each slot by each feature i32[S, k] that lowers the absolute error most."""
         backend, factors = training.backend, training.target.coding.error_factors
         S, k = features.shape
-        data, rules = columns_of(training), numbers_of(backend, training.rules)
+        data, rules = training.columns, training.rules
         cuts = Cuts(
             np.full((S, k), -np.inf),
             np.zeros((S, k), np.bool_),
@@ -77,13 +76,13 @@ class Absolute(Kind):
             np.zeros((S, k), np.bool_),
             np.zeros((S, k, 1 + len(factors)), np.int64),
         )
-        records, features = slots_of(backend, slots), np.ascontiguousarray(features)
+        features = np.ascontiguousarray(features)
         pieces = cut_pieces(S, k, backend.n_threads)
 
         def part(some: slice) -> None:
             most = int(slots.n_stored[pieces[some, 0]].max())
             scratch = absolute_arrays(most, data.y.shape[1], data.n_codes)
-            absolute_split(data, records, features, rules, factors, pieces[some], cuts, scratch)
+            absolute_split(data, slots, features, rules, factors, pieces[some], cuts, scratch)
 
         parallel_map(part, cut_evenly(slots.n_rows[pieces[:, 0]], TASK_ROWS), backend.n_threads)
         return cuts

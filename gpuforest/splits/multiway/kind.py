@@ -23,10 +23,10 @@ from gpuforest.kernels.grow_subtrees.multiway import grow_multiway, multiway_scr
 from gpuforest.splits.sets.kind import Sets
 
 if TYPE_CHECKING:
+    from gpuforest.engine.frontier import Data
     from gpuforest.engine.memory import Fit
     from gpuforest.engine.training import Training
     from gpuforest.kernels.grow_subtrees.scratch import Scratch
-    from gpuforest.kernels.shared.records import Data
 
 BRANCH_BYTES = 96  # for each row, of open nodes and branches
 

@@ -1,12 +1,14 @@
 """The rule by which rows go left: each loop that writes it out is held against the function."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from in_numba import kernel
 
 from gpuforest.backends.numba import in_words
+from gpuforest.engine.frontier import Data, Frontier, Splits, Trees
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 from gpuforest.kernels.grow_subtrees.cuts import left_totals, sum_left
 from gpuforest.kernels.grow_subtrees.rows import split_rows
@@ -15,7 +17,7 @@ from gpuforest.kernels.partition import numba as partition_numba
 from gpuforest.kernels.partition import numpy as partition_numpy
 from gpuforest.kernels.shared.goes_left import numba as compiled
 from gpuforest.kernels.shared.goes_left import numpy as reference
-from gpuforest.kernels.shared.records import NO_BIN, Data, Found, Slot, Slots, Split, Trees
+from gpuforest.kernels.shared.records import NO_BIN, Slot, Split
 from gpuforest.kernels.traverse import numba as traverse_numba
 from gpuforest.kernels.traverse import numpy as traverse_numpy
 from gpuforest.kernels.traverse.oblique import NO_SUMS
@@ -74,7 +76,7 @@ def test_partition(bin, missing_left, dtype):
     n, i8, bins = len(CODES), np.int64, np.full(1, MISSING, np.int32)
     labels = np.zeros((n, 1), np.int32)
     data = Data(CODES.astype(dtype)[:, None], labels, bins, MISSING + 1, 2)
-    splits = Found(
+    splits = Splits(
         np.zeros(1), np.zeros(1, np.int32), np.full(1, bin, np.int32), np.full(1, missing_left),
         np.zeros((1, 2), i8), np.ones(1, i8), SET[None, 1:],
     )  # fmt: skip
@@ -82,11 +84,11 @@ def test_partition(bin, missing_left, dtype):
     wanted = np.concatenate([np.flatnonzero(goes), np.flatnonzero(~goes)])
     for partition in (by_reference, by_loop):
         rows = np.concatenate([np.arange(n), np.full(n, -1)]).astype(np.int32)
-        slots = Slots(
-            rows, rows.copy(), np.zeros(1, i8), np.full(1, n), np.full(1, n),
-            np.zeros(1, np.uint64), np.ones((1, 2), i8), np.zeros(1, np.int32),
-            np.zeros(1, np.int32), np.empty((0, 2)), np.empty((0, 0), np.bool_),
-        )  # fmt: skip
+        begin, end, flags = np.zeros(1, i8), np.full(1, n), np.zeros(1, np.bool_)
+        sums, number, key = np.ones((1, 2), i8), np.zeros(1, np.int32), np.zeros(1, np.uint64)
+        slots = Frontier(
+            number, key, end, begin, end, sums, flags, number, rows, rows.copy(), n_held=n
+        )
         moved, weights, n_left = partition(data, slots, splits)
         assert np.array_equal(moved[n:], wanted)
         assert np.array_equal(weights[n:], wanted)
@@ -99,7 +101,7 @@ def by_reference(data, slots, splits):
 
 def by_loop(data, slots, splits):
     n_left = np.zeros(1, np.int64)
-    columns = data._replace(codes=np.ascontiguousarray(data.codes.T))
+    columns = replace(data, codes=np.ascontiguousarray(data.codes.T))
     partition_numba.partition(columns, slots, splits, 0, 1, n_left)
     return slots.rows, slots.weights, n_left
 

@@ -1,21 +1,27 @@
-"""A CUDA device, for any array namespace: launches of kernels, running sums and tiles of rows."""
+"""A CUDA device, for any array namespace: launches of kernels, and the records that they take."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.compiler.source import parameters
+from gpuforest.compiler.types import is_record
 from gpuforest.engine.frontier import Frontier
 from gpuforest.kernels.shared import structs
-from gpuforest.kernels.shared.constants import LEAST_TILE, MOST_TILE, THREADS
+from gpuforest.kernels.shared.constants import GROUP_FEATURES, LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles
+
+if TYPE_CHECKING:
+    from gpuforest.engine.binning import BinEdges
+    from gpuforest.engine.training import Training
 
 Array = Any
 
@@ -23,6 +29,7 @@ NUMBERS: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}
 RESERVED = 1856  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
 MOST_BLOCKS = 2**16  # of a grid; kernels loop over items beyond it
 LEAST_SPAN, MOST_SPANS = 2048, 512  # slots that a block counts, and blocks, in kernels/slots
+_claims = Lock()  # held while the padding of any matrix is claimed
 
 
 class CudaLaunches(Backend):
@@ -88,7 +95,7 @@ class CudaLaunches(Backend):
         macros, declared = macros or {}, parameters(operation)[name]
         values = []
         for value, (kind, parameter) in zip(arguments, declared, strict=True):
-            if isinstance(value, tuple):
+            if is_record(value):
                 value = structs.packed(value, macros, self.address)
             elif kind[-1] == "*" and value is not None:
                 structs.refuse_other(value, structs.pointed(kind, macros), name, parameter)
@@ -168,3 +175,110 @@ class CudaLaunches(Backend):
     def known_tiles(self) -> WeakKeyDictionary[Frontier, tuple[Tiles, int]]:
         """Tiles of slots that are still there."""
         return WeakKeyDictionary()
+
+
+def own_targets(training: Training, y: Array) -> structs.Targets:
+    """Targets [N, K] in an array of their own."""
+    return structs.Targets(y, 0, y.shape[1], training.n_channels)
+
+
+def target_type(training: Training, y: structs.Targets) -> str:
+    """The macro TARGET. Moments have one type, and a launch refuses another."""
+    of_size = {1: "u8", 2: "u16", 4: "i32"}
+    return of_size[y.at.itemsize] if training.target.coding.is_classes else "i64"
+
+
+def target_macros(training: Training, y: structs.Targets) -> dict[str, str]:
+    is_classes = training.target.coding.is_classes
+    return {"LABELS": str(int(is_classes)), "TARGET": target_type(training, y)}
+
+
+def label_fits(training: Training) -> bool:
+    """Whether a row's class code fits the padding of its codes, and is read along with them.
+
+    A read takes a sector of 32 bytes. That of the padding should hold one of the features that a
+    node tries, on average. Else the code is better off in an array of its own: it is small, and
+    more of it stays in the cache.
+    """
+    codes, F = training.matrix.codes, training.n_features
+    beside = F % (32 // codes.itemsize)  # features in the sector of the padding
+    room = codes.shape[1] > F and training.n_channels <= 256**codes.itemsize
+    return bool(room and training.rules.n_tried * beside >= F)
+
+
+def targets_of(xp: Any, training: Training) -> structs.Targets:
+    """The targets where random rows are best read; class codes in few bytes, in the rows of
+    codes if they fit (see `label_fits`).
+
+    They are kept as long as the target. The padding holds the codes of one target at a time:
+    if other trees still grow from the same matrix, a second target has its own array.
+    """
+    target, matrix = training.target, training.matrix
+    if not target.coding.is_classes:
+        return own_targets(training, target.y)
+    with _claims:  # threads may grow trees from one matrix
+        kept = matrix.targets.get(target)
+        if kept is None:
+            free = all(other.at is not matrix.codes for other in list(matrix.targets.values()))
+            kept = _labels(xp, training, label_fits(training) and free)
+            matrix.targets[target] = kept
+    return kept
+
+
+def _labels(xp: Any, training: Training, in_rows: bool) -> structs.Targets:
+    """Class codes, copied to the rows of codes, or to an array of as few bytes as suffice."""
+    y, codes, C = training.target.y, training.matrix.codes, training.n_channels
+    if not in_rows:
+        small = xp.uint8 if C <= 2**8 else xp.uint16 if C <= 2**16 else xp.int32
+        return own_targets(training, xp.astype(y, small))
+    F = training.n_features
+    codes[:, F : F + 1] = xp.astype(y, codes.dtype)
+    return structs.Targets(codes, F, codes.shape[1], C)
+
+
+def cell_type(xp: Any, training: Training) -> Any:
+    """The dtype of a cell, SUM in kernels. The weights of classes add up to less than 2**31."""
+    return xp.int32 if training.target.coding.is_classes else xp.int64
+
+
+def histograms_of(training: Training, hist: Array) -> structs.Histograms:
+    S, k, B, channels = hist.shape
+    return structs.Histograms(hist, S, k, B, training.n_channels, channels)
+
+
+def slot_bytes(training: Training) -> int:
+    """Bytes of a slot's histograms, and of what else its search takes."""
+    k, cell = training.rules.n_tried, 4 if training.target.coding.is_classes else 8
+    cells = training.n_codes * training.hist_channels
+    # a score, a cut and a feature's number; and whether each feature varies
+    return k * (cell * cells + 16) + 4 * training.n_features
+
+
+def histogram_group(training: Training, k: int, share: int, most: int) -> tuple[int, int, int]:
+    """How many of k histograms a block holds, 0: not even one; 32-bit words of a bin; bytes of a
+    histogram.
+
+    share, most : bytes of a block's memory of which two fit a multiprocessor, and of a block at
+        the most
+    """
+    C, is_classes = training.n_channels, training.target.coding.is_classes
+    # a word for a class, the weight or the count, two for a moment
+    words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
+    size = 4 * training.n_codes * words
+    # two blocks on a multiprocessor at once, if one feature fits half of its memory
+    group = min(k, GROUP_FEATURES, (share if size <= share else most) // size)
+    return -(-k // -(-k // group)) if group else 0, words, size  # groups of about one size
+
+
+def padded(size: int) -> int:
+    """Bytes of a row of codes in memory: whole sectors of 32 bytes, or 1/2, 1/4, ... of one."""
+    return -(-size // 32) * 32 if size > 16 else max(4, 1 << (size - 1).bit_length())
+
+
+def codes_for(edges: BinEdges, codes: Array) -> structs.Codes:
+    return structs.Codes(codes, edges.n_features, edges.n_codes, codes.shape[1], None)
+
+
+def codes_of(training: Training) -> structs.Codes:
+    matrix = training.matrix
+    return codes_for(matrix.edges, matrix.codes)._replace(n_bins=matrix.n_bins)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.cuda_kernels import CudaKernels, codes_for
+from gpuforest.backends.cuda.launch import codes_for
+from gpuforest.backends.cuda.levels import CudaLevels
 from gpuforest.boosting import rounds
 from gpuforest.boosting.losses import exact_sum, unit_of
 from gpuforest.common import hashing
@@ -98,7 +99,7 @@ class Sizes:
 class CudaBooster:
     """The rounds of one fit on a device."""
 
-    def __init__(self, backend: CudaKernels, b: rounds.Boosting) -> None:
+    def __init__(self, backend: CudaLevels, b: rounds.Boosting) -> None:
         self.backend, self.boosting, self.sizes = backend, b, Sizes(b)
         self.sizes.fit_in(backend.free_bytes())
         wide = b.matrix.codes.itemsize > 1

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import evenly
-from gpuforest.backends.cuda_boosters import CudaBooster
-from gpuforest.backends.cuda_kernels import codes_of, rows_of
-from gpuforest.backends.cuda_levels import CudaLevels
-from gpuforest.backends.cuda_oblique import CudaOblique
-from gpuforest.backends.cuda_targets import target_type, targets_of
-from gpuforest.backends.cuda_traverse import CudaTraverse
-from gpuforest.backends.deep_plan import NO_PLAN, DeepPlan, plan_of
+from gpuforest.backends.cuda.boosting import CudaBooster
+from gpuforest.backends.cuda.deep_plan import NO_PLAN, DeepPlan, plan_of
+from gpuforest.backends.cuda.launch import codes_for, codes_of, target_type, targets_of
+from gpuforest.backends.cuda.levels import CudaLevels
 from gpuforest.common import hashing
-from gpuforest.common.dtypes import MAX_ROWS
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.binning import take_rows, value_dtype
 from gpuforest.engine.frontier import Frontier, Subtrees
-from gpuforest.kernels.grow_subtrees.structs import Categories, Growing, Grown, Roots
+from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Roots
+from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
     EDGE_THREADS,
@@ -38,18 +36,21 @@ from gpuforest.kernels.shared.structs import Columns
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.boosting.rounds import Boosting
+    from gpuforest.engine.forest import Forest
     from gpuforest.engine.sampling import WaveRequest
     from gpuforest.engine.training import Training
 
 Array = Any
 
+# copies of forests on devices, by the device's number
+_forests: WeakKeyDictionary[Forest, dict[int, tuple[Array, ...]]] = WeakKeyDictionary()
 # Rows of a launch of the deep phase, for each processor: by arithmetic a third of a second on a T4,
 # while Windows ends kernels that take two
 LAUNCH_ROWS = 2**22
 
 
-class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
-    """All kernels on a device. Work proportional to nodes is array-API code, but for levels'."""
+class CudaBackend(CudaLevels):
+    """All kernels on a device: edges, waves, the deep phase, and finished forests."""
 
     deep_limits = True
 
@@ -172,22 +173,17 @@ class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
             return super().grow_subtrees(training, slots)
         matrix, rules, W = training.matrix, training.rules, training.node_words
         plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
-        fewest = min(max(rules.min_rows_split, 2 * rules.min_rows_leaf), MAX_ROWS)
         first = self.sums_before(f.end, f.begin)
         sparse = self.zeros(2 * f.n_held, xp.uint64)
         sparse_sums = self.empty((f.n_held, C), xp.int64)
         counts = self.empty((D, 2), xp.int64)
         categories = self.categories(training, plan, f.n_held)
         share = self.rows_of_block(plan, categories, f.n_held)
-        signs = bounds = None
-        if f.bounds is not None:
-            signs, bounds = self.asarray(rules.signs), self.empty((f.n_held, 2), xp.float64)
+        bounds = None if f.bounds is None else self.empty((f.n_held, 2), xp.float64)
         grown = Grown(sparse, sparse_sums, bounds, counts)
-        roots = Roots(f.key, f.depth, f.tree, f.sums, f.bounds, f.allowed, first, D, share, 0)
         rest = (
-            Growing(rules.min_gain, rules.n_tried, min(rules.max_depth, MAX_ROWS), fewest),
-            self.cut_rules(training, signs), categories, plan.layout, grown,
-            self.drawn_from(training),
+            self.rules_of(training), categories, plan.layout, grown, self.drawn_from(training),
+            self.table(),
         )  # fmt: skip
         number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
         macros = self.macros(
@@ -202,8 +198,8 @@ class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
         blocks = -(-f.n_held // share)
         most = max(1, LAUNCH_ROWS * self.n_processors // share)
         for begin in range(0, blocks, most):
-            own = roots._replace(begin=begin * share)
-            arguments: tuple[Any, ...] = codes_of(training), y, rows_of(f), own, *rest
+            roots = Roots(first, D, share, begin * share)
+            arguments: tuple[Any, ...] = codes_of(training), y, f, roots, *rest
             self.launch(
                 "grow_subtrees", "grow_subtrees", (min(most, blocks - begin),), arguments,
                 macros=macros, threads=32 * plan.warps, shared=plan.bytes,
@@ -261,3 +257,47 @@ class CudaBackend(CudaLevels, CudaTraverse, CudaOblique):
             off = self.empty((n_held, K), xp.float64)
             scatter = self.empty(size, xp.float64)
         return Categories(kinds, sets, W, key, begin, spare, off, scatter)
+
+    def apply(self, forest: Forest, codes: Array) -> Array:
+        N, T = codes.shape[0], forest.n_trees
+        nodes, offsets, _, set_at, sets, coordinates = self.forest_here(forest)
+        out = self.empty((N, T), self.xp.int64)
+        trees = structs.Trees(nodes, offsets, set_at, sets, coordinates, T)
+        arguments = trees, codes_for(forest.edges, codes), N, out
+        macros = traverse_macros(forest, codes)
+        self.launch("traverse", "apply", (self.blocks(N, 32),), arguments, macros=macros)
+        return out
+
+    def accumulate(
+        self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
+    ) -> Array:
+        N = codes.shape[0]
+        nodes, offsets, values, set_at, sets, coordinates = self.forest_here(forest)
+        offsets = offsets[trees.start : trees.stop + 1]
+        own = structs.Trees(nodes, offsets, set_at, sets, coordinates, len(trees))
+        arguments = (
+            own, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
+        )  # fmt: skip
+        macros = traverse_macros(forest, codes)
+        self.launch("traverse", "accumulate", (self.blocks(N, 32),), arguments, macros=macros)
+        return total
+
+    def forest_here(self, forest: Forest) -> tuple[Array, ...]:
+        """Nodes, offsets, values, `set_at`, sets and coordinates (None: no combinations) of a
+        forest on the device; they are copied once and kept while the forest lives. All streams may
+        read them."""
+        copies = _forests.setdefault(forest, {})
+        if self.device_number not in copies:
+            f = forest
+            made = (
+                *map(self.asarray, (f.nodes, f.tree_offsets, f.values, f.set_at, f.sets)),
+                self.asarray(f.edges.coordinates) if f.oblique else None,
+            )
+            self.synchronise()  # a stream does not wait for the copies of another
+            copies[self.device_number] = made  # from here on other threads see it
+        return copies[self.device_number]
+
+
+def traverse_macros(forest: Forest, codes: Array) -> dict[str, str]:
+    code, some = "u8" if codes.itemsize == 1 else "u16", len(forest.sets) > 0
+    return {"CODE": code, "SETS": str(int(some)), "SUMS": str(int(forest.oblique and some))}

@@ -14,7 +14,7 @@ import cupy
 import cupyx
 import numpy as np
 
-from gpuforest.backends.cuda import CudaBackend
+from gpuforest.backends.cuda.forest import CudaBackend
 from gpuforest.common.errors import BackendError
 from gpuforest.common.parallel import parallel_map
 from gpuforest.compiler.source import OPTIONS, cuda_source
