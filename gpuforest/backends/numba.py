@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.boosting.rounds import Boosting
     from gpuforest.engine.binning import BinEdges
+    from gpuforest.engine.criteria import Criterion
     from gpuforest.engine.forest import Forest
     from gpuforest.engine.memory import Fit
     from gpuforest.engine.sampling import WaveRequest
@@ -74,6 +75,9 @@ class NumbaBackend(NumpyBackend):
         # scratch that is used again; only workers keep any
         self.kept: Kept = deque(maxlen=0)
         self.for_workers: Kept | None = None  # scratch that workers keep from fit to fit
+
+    def supports(self, criterion: Criterion) -> bool:
+        return criterion.number is not None
 
     def booster(self, boosting: Boosting) -> Booster:
         return NumbaBooster(boosting)
