@@ -46,7 +46,8 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
     if alone:
         together = max(1.0, together)
     own = 8 * C * fit.scratch_rows(together)
-    unordered: float = n_trees * leaves * 2 * 8 * 5 + 2 * own * n_trees / together
+    # nodes with the threads' copies, and the sums of leaves twice
+    unordered: float = n_trees * leaves * 2 * 8 * 4 + 2 * own * n_trees / together
     if fit.is_pure:
         scratch += own
     unordered += fit.kind.wave_bytes(fit, n_trees)

@@ -22,6 +22,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.binning import BinEdges, new_codes, value_dtype
+from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.memory import Fit, WorkingMemory
@@ -72,6 +73,9 @@ class NumbaBackend(NumpyBackend):
         # scratch that is used again; only workers keep any
         self.kept: Kept = deque(maxlen=0)
         self.for_workers: Kept | None = None  # scratch that workers keep from fit to fit
+
+    def supports(self, criterion: Criterion) -> bool:
+        return criterion.number is not None
 
     def booster(self, boosting: Boosting) -> Booster:
         return NumbaBooster(boosting)

@@ -266,6 +266,7 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
         large = 8 * C * rows > LARGE
         last = 8 * C * rows * min(n_workers, n_waves)
         growing = max(growing - last, joining) if large else growing + joining
+        growing += 240 * n_waves * rows * fit.is_classes  # their keys, orders and numbers
     # what a fit does with the trees when they have grown
     walking = fit.walking_bytes(backend.memory_budget)
     after = 4 * fit.scores_bytes * N, JUDGING * N * fit.reweighted, walking
