@@ -2,6 +2,8 @@
 
 import ast
 import os
+import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def backend(request: pytest.FixtureRequest) -> str:
     """The name of each backend that runs on a CPU."""
     return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def closed_figures() -> Iterator[None]:
+    """No test leaves figures to the next one."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_each_code_block_has_a_name_by_which_the_checks_run_it():
     assert len(names) == len(re.findall(r"^```\w", README, re.MULTILINE))
     script = (ROOT / ".ci" / "run").read_text()
     for name, language in names:
-        run = "readme_python" if language == "python" else f"readme_command {name}"
+        run = r"snippet=.*python" if language == "python" else f"readme {name}"
         assert re.search(rf"^ *{run}\b", script, re.MULTILINE), name
     assert ".ci/readme-command python" in script
     assert '.ci/readme-command "$1"' in script

@@ -39,6 +39,8 @@ GROWING |= {"splits.absolute.", "splits.multiway."}
 WALKING = {
     f"kernels.{n}." for n in ("traverse", "partition", "shap", "shap_background", "grow_subtrees")
 }
+# they take records of the engine, which know criteria
+RECORDS = {*GROWING, *WALKING, *(f"kernels.{n}." for n in ("histogram", "totals", "project"))}
 CODES = EVERY - {
     "kernels.gradients.numba.",
     "kernels.edges.numba.",
@@ -59,7 +61,7 @@ CODES = EVERY - {
         ("kernels/shared/hashing/numba.py", CODES),
         ("common/elementary.py", {"kernels.gradients."}),
         ("splits/oblique/terms.py", {"kernels.grow_subtrees.numba.", "kernels.traverse."}),
-        ("engine/criteria.py", GROWING),
+        ("engine/criteria.py", RECORDS),
         ("compiler/compile.py", EVERY),
         ("compiler/pairs.py", EVERY),
         ("compiler/types.py", EVERY),

@@ -78,7 +78,7 @@ def most_threads(operation: str) -> dict[str, int]:
 def launches() -> dict[tuple[str, str], bool]:
     """Operation and kernel of each launch in the backends; has it dynamic shared memory?"""
     found = {}
-    for path in sorted((PACKAGE / "backends").glob("*.py")):
+    for path in sorted((PACKAGE / "backends").rglob("*.py")):
         for call in ast.walk(ast.parse(path.read_text())):
             match call:
                 case ast.Call(

@@ -270,9 +270,11 @@ def write(figure: Figure, out: Path) -> None:
     from matplotlib import pyplot, rc_context
 
     suffix = out.suffix.lower()
-    with rc_context(STYLE), replaced(out) as path:
-        figure.savefig(path, format=suffix[1:], dpi=DPI, metadata=TIMELESS[suffix])
-    pyplot.close(figure)
+    try:
+        with rc_context(STYLE), replaced(out) as path:
+            figure.savefig(path, format=suffix[1:], dpi=DPI, metadata=TIMELESS[suffix])
+    finally:
+        pyplot.close(figure)
 
 
 def run_report(arguments: argparse.Namespace) -> None:
