@@ -65,7 +65,7 @@ REGISTERS = {
     "draw_rows": (32, 24),  # a hash
     "edges": (56, 56),  # a sum and a quotient in 64 bits
     "encode": (24, 32),  # a search waits at every step
-    "ends": (40, 40),  # the same, and two sums
+    "ends": (40, 48),  # the same, two sums, and the record of all fields of slots
     "fill": (56, 64),  # two blocks of 512 threads, or four of 256
     "find_gaps": (56, 56),  # eight loads under way
     "finish": (64, 40),  # addresses of many fields

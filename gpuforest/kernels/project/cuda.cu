@@ -21,7 +21,7 @@ __device__ __forceinline__ int sum_of(const Codes& codes, const Combined& c, i64
 }
 
 // least i32[S, k] holds the greatest number, greatest i32[S, k] HOLE.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
 ends(Codes codes, Frontier slots, Tiles tiles, Combined c, i32* least, i32* greatest) {
   for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
     Tile tile = tile_of(slots, tiles, p);
