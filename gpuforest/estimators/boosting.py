@@ -77,7 +77,7 @@ class HistGradientBoosting(BaseTrees):
     tol: float
     quantile: float | None = None
     min_category_frequency = 1  # each category is one by itself
-    _takes_infinities = True  # see data/infinities.py
+    _takes_infinities = True  # see data/validation.py
 
     @with_callbacks
     def fit(

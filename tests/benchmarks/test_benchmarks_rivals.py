@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from paths import MOST_LINES
 
 from benchmarks import compare, one_fit, rivals, works
 from benchmarks.libraries import LIBRARIES
@@ -176,4 +175,4 @@ def test_an_unknown_name_is_one_line(capsys):
 def test_files_stay_small():
     paths = [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "benchmarks/libraries").glob("*.py")]
     for path in paths:
-        assert len(path.read_text().splitlines()) <= MOST_LINES - 100
+        assert len(path.read_text().splitlines()) <= 300

@@ -26,7 +26,7 @@ struct Shared {
   }
 };
 
-// Shared memory of a block, laid out by backends/deep_plan.py.
+// Shared memory of a block, laid out by backends/cuda/deep_plan.py.
 struct Block {
   Shared<TARGET> target;  // [rows, K]
   Shared<i64> scratch;    // [warps][NODE_SUMS][C]: sums, missing, so_far, left
