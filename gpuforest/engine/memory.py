@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -129,12 +130,12 @@ class Fit:
         """B."""
         return min(self.max_bins, self.n_rows) + 1
 
-    @property
+    @cached_property
     def sample_rows(self) -> int:
         """The most rows that bin edges are chosen from."""
         return min(self.n_rows, SAMPLE_ROWS)
 
-    @property
+    @cached_property
     def bag_rows(self) -> int:
         """R, of a bag as large as they are in the mean."""
         drawn, N = self.sampling.n_draws, self.n_rows
@@ -142,7 +143,7 @@ class Fit:
             return self.sampling.bag_rows
         return math.ceil(-N * math.expm1(-drawn / N))
 
-    @property
+    @cached_property
     def leaves(self) -> tuple[int, int]:
         """The numbers of a tree's leaves: all, and those at `max_depth`."""
         R, rules = self.bag_rows, self.rules
@@ -158,13 +159,13 @@ class Fit:
             most = min(most, self.sampling.bag_weight / rules.min_weight_leaf)
         return truncated_tree(most, rules.max_depth)
 
-    @property
+    @cached_property
     def is_pure(self) -> bool:
         """Whether leaves above `max_depth` are of one class; their sums then are few."""
         rules = self.rules
         return self.is_classes and rules.min_rows_leaf == 1 and rules.min_rows_split == 2
 
-    @property
+    @cached_property
     def many_weights(self) -> bool:
         """Whether hardly two rows add the same to a sum."""
         drawn, weights = self.sampling, self.sampling.weights

@@ -37,12 +37,17 @@ from gpuforest.engine.predict import predict
 from gpuforest.engine.target import integer_weights
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.boosting_settings import fit_of, groups_of, most_leaves, stops_early
-from gpuforest.estimators.callbacks import notified, with_callbacks
-from gpuforest.estimators.class_weights import class_weights_of
-from gpuforest.estimators.fits import as_it_is, check_same, recorded, replacing
-from gpuforest.estimators.memory import boosting_fitted_to_memory
-from gpuforest.estimators.watch import Rows, Watch
+from gpuforest.estimators.boosting_fit import Rows, Watch, groups_of, most_leaves, stops_early
+from gpuforest.estimators.fits import (
+    as_it_is,
+    check_same,
+    notified,
+    recorded,
+    replacing,
+    with_callbacks,
+)
+from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
+from gpuforest.estimators.settings import class_weights_of
 
 Array = Any
 
@@ -178,7 +183,7 @@ class HistGradientBoosting(BaseTrees):
                 )
             train, validation = self._split(train, given_val, loss, classes, categories, seed,
                                             backend)  # fmt: skip
-            fit = fit_of(
+            fit = boosted_fit_of(
                 self, X, loss, (len(train.y), 0 if validation is None else len(validation.y)),
                 self.do_early_stopping_, weight is not None,
                 max(map(len, categories.values()), default=0),

@@ -23,7 +23,8 @@ from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators import params
-from gpuforest.estimators.base import BaseTrees, FitData
+from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.growing import FitData
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.explain.paths import decision_paths
 from gpuforest.explain.pruning import collapse_alphas, pruning_path
