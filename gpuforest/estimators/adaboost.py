@@ -259,15 +259,9 @@ class AdaBoostClassifier(AdaBoost, Classifier):
     estimator_errors_ : float64 ndarray of shape (n_estimators,)
         The weighted share of rows that each tree misclassifies; 1 for rounds that did not happen.
     estimator_ : the tree, not fitted, that each is grown as
-    classes_ : ndarray of shape (n_classes,)
-    n_classes_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
         The mean of the trees' importances, by the trees' weights.
-    seed_, criterion_, backend_, forest_
-        As of `RandomForestClassifier`.
+    others : as of `RandomForestClassifier`
 
     References
     ----------

@@ -132,12 +132,7 @@ class RandomTreesEmbedding(TransformerMixin, BaseForest):  # type: ignore[misc]
 
     Attributes
     ----------
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
-    seed_ : int, what random draws came from
-    backend_ : str, the name of the backend that grew the trees
-    forest_ : gpuforest.engine.forest.Forest
+    As of `RandomForestClassifier`, without classes and importances.
 
     References
     ----------

@@ -126,12 +126,8 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
     estimators_samples_ : list of int32 ndarray, the rows of each tree, drawn again from the seed
     estimators_features_ : list of int64 ndarray, the features of each tree
     estimators_ : list of DecisionTreeRegressor, which predict path lengths
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
-    seed_ : int, what random draws came from
-    backend_ : str, the name of the backend that grew the trees
     forest_ : gpuforest.engine.forest.Forest, whose prediction is the mean path length
+    others : as of `RandomForestClassifier`, without classes and importances
 
     Notes
     -----

@@ -105,9 +105,7 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
 
     Parameters
     ----------
-    forest : RandomForest*, ExtraTrees* or Bagging*, fitted, with bags
-        Not a bag that was loaded from a file, which does not know how its rows were drawn.
-    X, y : as for `fit`, the data that the forest was fitted to; `BinnedData` too
+    forest, X, y : as of `oob_permutation_importance`
 
     Returns
     -------
@@ -116,17 +114,12 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
             Decreases of Gini's impurity, of numbers of the variance, summed over each tree's
             splits and divided by its rows out of bag, whatever the criterion. They do not add up
             to one. NaN for trees whose bag has all rows.
-        importances_mean, importances_std : float64 ndarray of shape (n_features,), over the
-            trees
-        importances_error : float64 ndarray of shape (n_features,), standard errors of the means
+        importances_mean, importances_std, importances_error : as there
         measure : str, the label of the axis in `plot_importances`
 
     Raises
     ------
-    TypeError
-        Another kind of estimator.
-    ValueError
-        One that has no bags or does not know them; other data than it was fitted to.
+    TypeError, ValueError : as there
 
     References
     ----------

@@ -337,22 +337,13 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    n_classes_ : int
-    n_outputs_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
-    feature_importances_ : float64 ndarray of shape (n_features_in_,)
-    seed_ : int, what random draws came from
-    criterion_ : str, what the tree was grown with
-    backend_ : str, the name of the backend that grew it
     forest_ : gpuforest.engine.forest.Forest, of one tree
     tree_ : sklearn.tree._tree.Tree, its nodes as scikit-learn has them
     ccp_alpha_ : float, what the tree was pruned at
     pruning_curve_ : Bunch, where alpha was chosen (`ccp_alpha="cv"`, or `prune`): of each
         subtree, the largest first, `ccp_alphas` and the `n_leaves` of the tree pruned at it,
         and `errors` of rows that did not grow it with their `std_errors`; NumPy arrays
+    others : as of `RandomForestClassifier`
 
     Examples
     --------

@@ -56,19 +56,6 @@ def test_estimators(model, y, tmp_path):
         assert same.forest_.oblique
 
 
-def test_sums_of_numbers_are_learnt_better():
-    other = rng.normal(size=(4000, 4))
-    answers = (other.sum(axis=1) > 0).astype(int)
-    known = ~np.isnan(X).any(axis=1)
-    scores = [
-        gpuforest.RandomForestClassifier(100, feature_combinations=n, random_state=0)
-        .fit(X[known], Y[known])
-        .score(other, answers)
-        for n in (None, 3.0)
-    ]
-    assert scores[1] > scores[0] + 0.01
-
-
 def test_what_other_parameters_make_of_it():
     assert (
         gpuforest.RandomForestClassifier(2, max_features=20, **OBLIQUE).fit(X, Y).max_features_
