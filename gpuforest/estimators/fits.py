@@ -67,6 +67,15 @@ def recorded(estimator: Any, X: Any) -> Iterator[None]:
         estimator._seconds_ = time.perf_counter() - start
 
 
+def same_edges(one: BinEdges, other: BinEdges) -> bool:
+    """Whether the same codes mean the same values."""
+    names = ("values", "offsets", "kinds")
+    return one is other or (
+        one.categories == other.categories
+        and all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
+    )
+
+
 def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
     """Check that new trees can join those of an earlier fit: all trees of a forest share its
     bins, classes and fixed point.
@@ -75,16 +84,8 @@ def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
     ------
     ValueError : they cannot
     """
-    same = earlier.edges.categories == edges.categories
-    same &= earlier.coding.scale == coding.scale and all(
-        np.array_equal(a, b)
-        for a, b in (
-            (earlier.edges.values, edges.values),
-            (earlier.edges.offsets, edges.offsets),
-            (earlier.edges.kinds, edges.kinds),
-            (earlier.coding.centre, coding.centre),
-        )
-    )
+    same = same_edges(earlier.edges, edges) and earlier.coding.scale == coding.scale
+    same = same and np.array_equal(earlier.coding.centre, coding.centre)
     before, now = ([k.classes, *k.several] for k in (earlier.coding, coding))
     same &= len(before) == len(now)
     same = same and all(np.array_equal(a, b) for a, b in zip(before, now, strict=True))  # type: ignore[arg-type]

@@ -86,7 +86,10 @@ def estimate_memory(
     threads = thread_count(getattr(estimator, "n_jobs", 1))
     on = get_backend(name, threads, n_rows=n_samples)
     if hasattr(estimator, "max_iter"):
-        return _boosting(estimator, X, n_classes, n_outputs, for_boosting(on))
+        if n_outputs > 1:
+            raise ValueError(f"n_outputs={n_outputs}: boosting has one output")
+        boosted = expected_boosting(estimator, X, n_classes if is_classifier(estimator) else 0)
+        return boosting_memory.estimate(boosted, for_boosting(on), boosting_memory.HISTOGRAM_BYTES)
     coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
     if is_classifier(estimator):
         classes = np.arange(n_classes)
@@ -109,16 +112,6 @@ def estimate_memory(
         sampling = replace(sampling, balance=1) if balanced else heavy
     rules = rules_of(settings, n_features, sampling, coding)
     return estimate(fit_of(settings, X, sampling, rules, coding), on)
-
-
-def _boosting(
-    estimator: Any, X: Any, n_classes: int, n_outputs: int, backend: Backend
-) -> MemoryEstimate:
-    """What a fit of boosting takes."""
-    if n_outputs > 1:
-        raise ValueError(f"n_outputs={n_outputs}: boosting has one output")
-    fit = expected_boosting(estimator, X, n_classes if is_classifier(estimator) else 0)
-    return boosting_memory.estimate(fit, backend, boosting_memory.HISTOGRAM_BYTES)
 
 
 def fit_of(

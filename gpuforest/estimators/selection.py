@@ -20,12 +20,12 @@ from gpuforest.common.arguments import draw_seed
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.data.validation import check_table
-from gpuforest.engine.binning import BinEdges, BinnedMatrix, bin_matrix
+from gpuforest.engine.binning import BinnedMatrix, bin_matrix
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.bagged import UNKNOWN_BAGS
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.fits import replacing
+from gpuforest.estimators.fits import replacing, same_edges
 from gpuforest.estimators.growing import FitData
 from gpuforest.explain.boruta import decided, round_key, with_shadows
 from gpuforest.explain.permutation import permutation_decreases
@@ -166,20 +166,13 @@ def _with_bags(
                 f"X has {table.shape[0]} rows, but the forest was fitted to {n_rows}: "
                 "pass the data that it was fitted to"
             )
-        if binned and not _same_bins(X.edges, edges):
+        if binned and not same_edges(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
         checked = forest._check_target(target_and_weight(X, y, None)[0], n_rows, backend)
         _check_same_target(forest, checked, backend)
         return work(bin_matrix(table, edges, backend), checked, backend)
 
     return run_on_backend(on, **forest._chosen(X))
-
-
-def _same_bins(one: BinEdges, other: BinEdges) -> bool:
-    return one is other or (
-        one.categories == other.categories
-        and all(map(np.array_equal, (one.offsets, one.values), (other.offsets, other.values)))
-    )
 
 
 def _over_trees(found: np.ndarray) -> Bunch:

@@ -285,8 +285,11 @@ def rules_of(
             f"criterion={criterion.name!r} is for categorical_split='multiway': pass both"
         )
     combined = float(settings.feature_combinations or 0)
-    if combined > 1:
-        check_combinations(settings, multiway and has_categories)
+    one_feature = "is for splits by one feature: set feature_combinations=None, or"
+    if combined > 1 and settings.monotonic_cst is not None and np.any(settings.monotonic_cst):
+        raise ValueError(f"monotonic_cst {one_feature} monotonic_cst=None")
+    if combined > 1 and multiway and has_categories:
+        raise ValueError(f"categorical_split='multiway' {one_feature} categorical_split='subset'")
     n_tried = features_tried(settings.max_features, n_features, drawn, combined)
     return Rules(
         criterion=criterion,
@@ -304,20 +307,6 @@ def rules_of(
         combined=combined if combined > 1 else 0.0,
         heaviest=HEAVIEST[settings.combination_weights],
     )
-
-
-def check_combinations(settings: Settings, multiway: bool) -> None:
-    """Raise a ValueError unless other parameters allow splits by combinations of features."""
-    if settings.monotonic_cst is not None and np.any(settings.monotonic_cst):
-        raise ValueError(
-            "monotonic_cst is for splits by one feature: set feature_combinations=None, or "
-            "monotonic_cst=None"
-        )
-    if multiway:
-        raise ValueError(
-            "categorical_split='multiway' is for splits by one feature: set "
-            "feature_combinations=None, or categorical_split='subset'"
-        )
 
 
 # "balanced_subsample" of several outputs multiplies weights, and in a bag they may be so many

@@ -45,9 +45,11 @@ CV = "cv"
 METHODS = ("cost_complexity", "reduced_error")
 
 
-class PrunedTree(BaseTrees):
-    """Adds the choice of a subtree."""
+class SingleTree(BaseTrees):
+    """The methods of a single tree beside its predictions, and the choice of a subtree."""
 
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     ccp_alpha: float | str
     ccp_cv: Any
     ccp_rule: str
@@ -250,23 +252,6 @@ class PrunedTree(BaseTrees):
             raise ValueError("ccp_cv has no test rows of any weight: pass other folds")
         return parts
 
-
-def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
-    """Some rows of X, in its kind."""
-    if is_frame(X):
-        return open_frame(X)[rows].to_native()
-    X = bring(X, backend, "X")
-    if is_on_device(X):
-        return backend.xp.take(X, backend.asarray(rows), axis=0)
-    return _safe_indexing(*indexable(X), rows)
-
-
-class SingleTree(PrunedTree):
-    """The methods of a single tree beside its predictions."""
-
-    __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
-
     @cached_property
     def tree_(self) -> Any:
         """The tree as scikit-learn has it, see `inspection.sklearn_tree`."""
@@ -325,6 +310,16 @@ class SingleTree(PrunedTree):
         """Leaves of the tree."""
         check_is_fitted(self)
         return int(is_leaf(self.forest_.nodes).sum())
+
+
+def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
+    """Some rows of X, in its kind."""
+    if is_frame(X):
+        return open_frame(X)[rows].to_native()
+    X = bring(X, backend, "X")
+    if is_on_device(X):
+        return backend.xp.take(X, backend.asarray(rows), axis=0)
+    return _safe_indexing(*indexable(X), rows)
 
 
 @params.parameters(params.SINGLE_TREE, params.OF_A_TREE)
