@@ -75,7 +75,7 @@ def test_a_tree_has_a_box_a_node_and_says_what_dot_says(tree):
         assert f"samples = {node.n_samples}" in said
         assert f"class = {node.prediction}" in said
         if node.branches:
-            assert node.branches[0].condition.plain().words() in said
+            assert node.branches[0].plain().words() in said
     assert said.count("yes") == said.count("no") == 4
     assert said.count("gini = 0") == 2
 
