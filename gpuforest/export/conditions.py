@@ -225,19 +225,18 @@ class TreeSplits:
         if self._feature[node] < 0:
             return ()
         feature, left = int(self._feature[node]), int(self._child[node])
-        if (codes := set_of(self._forest, self._first + node)) is not None:
+        at, missing_left = self._first + node, bool(self._missing_left[node])
+        if (codes := set_of(self._forest, at)) is not None:
             return self._ways(node, codes)
-        missing_left, terms = (
-            bool(self._missing_left[node]),
-            sum_of(self._forest, self._first + node),
-        )
+        terms = sum_of(self._forest, at)
         if terms is None:
             side = Range(feature=feature, name=self.names[feature])
-            most, high = ALL_LEFT, float(self._threshold[node])
+            high, least, most = float(self._threshold[node]), side.least, side.most
         else:
-            most, (side, high) = terms[2], self._sum(terms)
+            side, high = self._sum(terms)
+            least = most = terms[2]
         low = replace(side, high=high, most=most, missing=missing_left)
-        rest = replace(side, low=high, least=most, missing=not missing_left)
+        rest = replace(side, low=high, least=least, missing=not missing_left)
         return (low, left), (rest, left + 1)
 
     def _sum(self, terms: Sum) -> tuple[Range, float]:

@@ -145,7 +145,7 @@ def test_trees_of_boosting(data):
     nodes = tree_nodes(model, 2)
     number, said = "1" if data is IRIS else "3", [t.get_text() for t in ax.texts]
     assert " ".join(said).startswith(f"round {number} of 3: leaves add to the ")
-    show = Show.of(model, 2, None, impurity=True, node_ids=False, proportion=False, precision=3)
+    show = Show(model, 2, None, impurity=True, node_ids=False, proportion=False, precision=3)
     for node in nodes.values():
         if node.depth <= 2:
             assert f"value = {show.number(node.prediction)}" in said
