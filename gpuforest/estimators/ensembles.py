@@ -26,9 +26,9 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import Sampling, tree_features
 from gpuforest.engine.target import CheckedTarget
-from gpuforest.engine.training import Training
 from gpuforest.estimators import bagged
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.growing import (

@@ -26,8 +26,8 @@ from gpuforest.engine.binning import new_codes
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import Prune, grow
+from gpuforest.engine.records import Training
 from gpuforest.engine.target import CheckedTarget, Target
-from gpuforest.engine.training import Training
 from gpuforest.estimators.settings import Settings
 from gpuforest.explain.monotonic import clip_leaves
 from gpuforest.explain.node_medians import with_medians
