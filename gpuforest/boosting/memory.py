@@ -104,7 +104,7 @@ def estimate(fit: BoostedFit, backend: Backend, memory: int) -> MemoryEstimate:
     grown = trees * (TREE_BYTES + fit.leaves * GROWN_BYTES)
     forest = trees * fit.leaves * (2 * 8 + 24 + 8 * K)
     data = fit.table.n_features * fit.table.code_bytes * (N + V)
-    binning = binning_bytes(fit.table, backend.bytes_for(fit.table, 1).edges)
+    binning = binning_bytes(fit.table, backend.sampling.edge_bytes(backend, fit.table))
     kept = fit.copied if fit.keeps_rows else fit.copied * V // (N + V)
     return MemoryEstimate(
         codes=data,

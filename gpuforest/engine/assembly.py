@@ -106,13 +106,13 @@ def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -
         for level, mask in zip(levels, np.split(ends, slots), strict=True)
     ]
     V, C = n_ends + subtrees.leaf_sums.shape[0], sums[0].shape[1]
-    leaf_sums = xp.empty((V, C), dtype=xp.int64, device=backend.device)
+    leaf_sums = xp.empty((V, C), dtype=xp.int64)
     leaf_sums[:n_ends, :] = backend.asarray(np.concatenate(sums))
     leaf_sums[n_ends:, :] = subtrees.leaf_sums
     del sums  # they make room
     subtrees = _on_host(backend, subtrees, n_ends)
     if training.target.coding.is_classes:
-        leaf_sums, number = backend.distinct_rows(leaf_sums)
+        leaf_sums, number = backend.nodes.distinct_rows(backend, leaf_sums)
     else:
         leaf_sums, number = backend.asnumpy(leaf_sums), None
     set_at = NO_NUMBERS

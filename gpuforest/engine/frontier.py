@@ -148,13 +148,6 @@ class Frontier:
         drawn = xp.take(xp.reshape(self.allowed, (-1,)), at)
         return xp.where(xp.reshape(drawn, features.shape), features, -1)
 
-    @classmethod
-    def join(cls, xp: Any, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
-        """The slots of several frontiers of one wave."""
-        names, held = parts[0].per_slot, sum(p.n_held for p in parts)
-        arrays = {name: xp.concat([getattr(p, name) for p in parts], axis=0) for name in names}
-        return cls(**arrays, rows=rows, weights=weights, n_held=held, allowed=parts[0].allowed)
-
     def must_end(self, xp: Any, rules: Rules) -> Array:
         """Whether a slot is a leaf whatever its features are, bool[S]."""
         end = self.constant | (self.n_rows < rules.fewest_rows) | (self.depth >= rules.max_depth)
@@ -287,3 +280,10 @@ class Subtrees:
     leaf_sums: Array
     set_at: Array | None = None
     sets: Array | None = None
+
+    @classmethod
+    def none(cls, xp: Any, n_channels: int, has_sets: bool) -> Subtrees:
+        """No subtrees."""
+        zero, words = xp.zeros(1, dtype=xp.int64), xp.zeros(0, dtype=xp.uint64)
+        sets = (zero[:0], words) if has_sets else (None, None)
+        return cls(zero, words, zero[:0], xp.zeros((0, n_channels), dtype=xp.int64), *sets)

@@ -7,7 +7,7 @@ root. In forests of trees of 40,000 rows, cut off 6 to 20 levels below their roo
 to 1.1 times as many nodes as that of data like HIGGS, 0.6 to 1.0 times in regression.
 
 The estimate counts what a fit takes beside X and y, the interpreter and the compiled kernels.
-A backend estimates its own working memory, see `Backend.bytes_for`.
+A backend estimates its own working memory: `Nodes.wave_bytes` and `RowSampling.edge_bytes`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,17 +43,6 @@ CHOOSING, LINKS = 70, 350
 WEIGHING, JUDGING = 9, 24
 WALKED = 32  # bytes of a row and a tree that are walked for unbiased importances
 CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
-
-
-class WorkingMemory(NamedTuple):
-    """Bytes that a backend takes temporarily, beside data, bags and grown trees.
-
-    edges : while it chooses the bin edges
-    wave : while it grows a wave of trees, or prunes them
-    """
-
-    edges: int
-    wave: float
 
 
 @dataclass(frozen=True)
@@ -257,7 +246,8 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     nodes = 8 * (2 + fit.kind.split_words(fit)[0]) * kept
     # rows of the leaf tables, of a wave
     rows = min(fit.leaf_rows(size), kept * size)
-    growing = n_workers * worker.bytes_for(fit, size).wave + MIB  # threads, Python's objects
+    wave = worker.nodes.wave_bytes(worker, fit, size)
+    growing = n_workers * wave + MIB  # threads, Python's objects
     if n_waves > 1 and backend.on_host:
         # what the waves made is copied, and sums are looked up by keys. What grew is free then,
         # but only large arrays go back to the system; the last of the tables come after it
@@ -273,7 +263,7 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     return MemoryEstimate(
         codes=N * fit.n_features * fit.code_bytes,
         target=N * (fit.target_bytes + WEIGHING * fit.reweighted),
-        binning=binning_bytes(fit, backend.bytes_for(fit, size).edges),
+        binning=binning_bytes(fit, backend.sampling.edge_bytes(backend, fit)),
         bags=at_once * (4 * N + 8 * R),
         growing=math.ceil(max(growing, *after)),
         forest=math.ceil(T * nodes + 8 * C * n_waves * rows),

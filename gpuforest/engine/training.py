@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ class Training:
     rules : the rules by which trees grow
     seed : determines every random draw
     backend : runs the kernels
+    scratch : memory that subtrees grew in, to be used again; None: it is not kept
     """
 
     matrix: BinnedMatrix
@@ -38,10 +40,15 @@ class Training:
     rules: Rules
     seed: int
     backend: Backend
+    scratch: deque[Any] | None = None
 
     def on(self, backend: Backend) -> Training:
         """The same training on another backend."""
         return replace(self, backend=backend)
+
+    def with_scratch(self) -> Training:
+        """The same training, which keeps its scratch from one call to the next."""
+        return self if self.scratch is not None else replace(self, scratch=deque())
 
     @property
     def n_features(self) -> int:

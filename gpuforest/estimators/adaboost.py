@@ -133,7 +133,7 @@ class AdaBoost(BaseForest):
 
     def _grow(self, training: Training, checked: CheckedTarget) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
-        training = training.on(training.backend.for_one_fit())
+        training = training.with_scratch()
         settings, sampling = self._settings(training.n_features), training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
         factors, judge = self._class_factors(checked, first), self._judge(training, checked)

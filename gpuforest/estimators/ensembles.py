@@ -230,7 +230,7 @@ class BaseForest(BaseTrees):
         if not by_error and self.n_estimators != "auto":
             return plan, waves, n_trees
         training = plan.training
-        plan = replace(plan, training=training.on(training.backend.for_one_fit()))
+        plan = replace(plan, training=training.with_scratch())
         error, first_waves = self._oob_error(checked, plan.sample()), list[WaveTrees]()
         if by_error:
             plan, first_waves, tried = tune_features(plan, error)

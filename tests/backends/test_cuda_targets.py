@@ -139,7 +139,7 @@ def test_more_classes_than_two_bytes_hold(cuda):
     assert np.array_equal(backend.asnumpy(y.at), codes)
     rows, weights = (backend.asarray(a.astype(np.int32)) for a in (np.arange(3), np.ones(3)))
     begin, end = (backend.asarray(np.array([i])) for i in (0, 3))
-    sums = backend.asnumpy(backend.totals(training, rows, weights, begin, end))
+    sums = backend.asnumpy(backend.totals(training, rows, weights, begin, end)[0])
     host = Training(matrix, Target.of(coding, codes, NumpyBackend()), *[None] * 4)
     expected = NumpyBackend().totals(
         host, np.arange(3), np.ones(3, np.int32), np.array([0]), np.array([3])
