@@ -11,14 +11,14 @@ from gpuforest.boosting.rounds import Boosting, GrowsRounds
 from gpuforest.engine import binning
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.memory import Fit
+from gpuforest.engine.records import Frontier, Splits, Subtrees
 from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.slots import Nodes
 from gpuforest.kernels.bag.numpy import bag
 
 if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
+    from gpuforest.engine.records import Training
 
 Array = Any
 

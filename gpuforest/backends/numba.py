@@ -24,11 +24,10 @@ from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.binning import BinEdges, new_codes, value_dtype
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.memory import Fit
+from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.slots import Nodes, all_equal
-from gpuforest.engine.training import Training
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.numba import best_split
 from gpuforest.kernels.best_split.scan import scan_arrays
@@ -297,7 +296,8 @@ class NumbaBackend(NumpyBackend):
         """Each task of a thread takes some slots, and scratch that another one used."""
         rules, kind, data = training.rules, training.kind, training.columns
         n_rows, n_codes = slots.n_stored, kind.n_codes(training)
-        scratch_kept = deque(maxlen=0) if training.scratch is None else training.scratch
+        kept = training.matrix.scratch
+        scratch_kept = deque(maxlen=0) if kept is None else kept
 
         def scratch_for(most: int, total: int) -> Scratches:
             with suppress(IndexError):

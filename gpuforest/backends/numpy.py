@@ -13,10 +13,9 @@ from gpuforest.backends.host_memory import deep_wave_bytes, level_wave_bytes
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.engine.memory import Fit
+from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.engine.slots import Nodes, all_equal
-from gpuforest.engine.training import Training
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.histogram.numpy import histogram

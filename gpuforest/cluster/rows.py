@@ -16,15 +16,14 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.cluster.communicator import Communicator
-from gpuforest.engine.assembly import WaveTrees
+from gpuforest.engine.assembly import WaveTrees, no_subtrees
 from gpuforest.engine.binning import BinEdges, BinnedMatrix, new_codes
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.grow import Prune, grow
+from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.slots import Nodes
 from gpuforest.engine.target import Target
-from gpuforest.engine.training import Training
 
 Array = Any
 
@@ -224,14 +223,13 @@ class SharedRows(Backend):
             matrix=BinnedMatrix(inside, matrix.n_bins, matrix.edges),
             target=Target(training.target.coding, y),
             backend=self.inner,
-            scratch=None,
         )
         return here, local
 
     def _all_subtrees(self, found: Subtrees | None, slots: Frontier, n_words: int) -> Subtrees:
         """The subtrees of all participants, in the order of the slots."""
         if found is None:
-            found = Subtrees.none(np, slots.sums.shape[1], n_words > 0)
+            found = no_subtrees(np, slots, n_words > 0)
         gather = self.communicator.all_gather
         lengths = gather(np.diff(found.offsets))
         nodes, sums = gather(found.nodes), gather(np.ascontiguousarray(found.leaf_sums))

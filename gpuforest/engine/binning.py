@@ -12,6 +12,7 @@ The last code, the same for all features, means missing.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -171,12 +172,14 @@ class BinnedMatrix:
     n_bins : i32[F], on the backend's device
     targets : what the backend keeps of each target whose trees grow from these codes, such as
         class codes in the padding
+    scratch : memory that subtrees of these rows grew in, to be used again; None: it is not kept
     """
 
     codes: Array
     n_bins: Array
     edges: BinEdges
     targets: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary)
+    scratch: deque[Any] | None = None
 
     @property
     def n_rows(self) -> int:

@@ -12,23 +12,29 @@ kernels.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
-from gpuforest.engine.assembly import Level, WaveTrees, as_wave, grown_wave, merged
+from gpuforest.engine.assembly import (
+    Level,
+    WaveTrees,
+    as_wave,
+    grown_wave,
+    merged,
+    no_subtrees,
+)
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits, Subtrees, bounds_below
+from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.engine.sampling import WaveRequest, tree_features, tree_weights
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
+from gpuforest.engine.slots import bounds_below
 
 Array = Any
 Prune = Callable[[Forest], Forest]
@@ -52,11 +58,19 @@ def grow(
     )
     n_workers, worker, size = training.backend.waves(wanted)
     return parallel_map(
-        partial(grow_wave, training.on(worker).with_scratch(), n_trees, size, prune),
+        partial(grow_wave, keeping_scratch(training.on(worker)), n_trees, size, prune),
         range(begin, n_trees, size),
         n_workers,
         lambda n: report(min(n * size, n_new), n_new),
     )
+
+
+def keeping_scratch(training: Training) -> Training:
+    """The training, whose subtrees grow in memory that is kept from one call to the next."""
+    matrix = training.matrix
+    if matrix.scratch is not None:
+        return training
+    return replace(training, matrix=replace(matrix, scratch=deque()))
 
 
 def grow_wave(
@@ -74,10 +88,9 @@ def grow_wave(
         levels.append(level)
     deep = backend.nodes.join(backend, handed_over, frontier.rows, frontier.weights)
     del frontier, handed_over  # their rows make room
-    if deep.n_slots:
-        subtrees = [backend.grow_subtrees(training, deep)]
-    else:
-        subtrees = [Subtrees.none(backend.xp, training.n_channels, training.node_words > 0)]
+    subtrees = [
+        backend.grow_subtrees(training, deep) if deep.n_slots else no_subtrees(backend.xp, deep)
+    ]
     del deep
     wave = grown_wave(training, levels, subtrees)
     return wave if prune is None else as_wave(prune(merged([wave], training)))
@@ -89,7 +102,7 @@ def advance(
     """Split the slots of one depth: their level, and the frontier of the next depth. The deep
     slots are appended to `handed_over`."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
-    kind, _, wide, deep = backend.nodes.sort_out(training, frontier, deep_rows)
+    kind, wide, deep = backend.nodes.sort_out(training, frontier, deep_rows)
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
         wide = wide.with_room(xp)

@@ -7,35 +7,20 @@ kernels of its own, because a device takes microseconds for each small operation
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuforest.common.hashing import hash_at
 from gpuforest.engine.assembly import distinct_rows
-from gpuforest.engine.frontier import Frontier, Splits
+from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.kernels.shared.constants import DEEP, LEAF, NONE, WIDE
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.engine.memory import Fit
-    from gpuforest.engine.training import Training
 
 Array = Any
-
-
-class Sorted(NamedTuple):
-    """What becomes of the S slots of one depth.
-
-    kind : i8[S], NONE, LEAF, DEEP or WIDE
-    wide_slots : i64[W], the numbers of the wide slots
-    wide, deep : the slots of these kinds
-    """
-
-    kind: Array
-    wide_slots: Array
-    wide: Frontier
-    deep: Frontier
 
 
 def true_positions(xp: Any, upto: Array, n: int) -> Array:
@@ -89,9 +74,11 @@ class Nodes:
             n_held=rows.shape[0],
         )
 
-    def sort_out(self, training: Training, slots: Frontier, deep_rows: int) -> Sorted:
-        """Sort the slots by kind; deep ones have at most `deep_rows` rows. Nothing else in a level
-        waits for the device."""
+    def sort_out(
+        self, training: Training, slots: Frontier, deep_rows: int
+    ) -> tuple[Array, Frontier, Frontier]:
+        """The kind of each slot, i8[S] of NONE, LEAF, DEEP and WIDE, and the wide and the deep
+        slots, which have at most `deep_rows` rows. Nothing else in a level waits for the device."""
         backend, xp, n_rows = training.backend, training.backend.xp, slots.n_rows
         kind = xp.where(n_rows <= deep_rows, xp.asarray(DEEP, dtype=xp.int8), WIDE)
         kind = xp.where(slots.must_end(xp, training.rules), LEAF, kind)
@@ -101,13 +88,8 @@ class Nodes:
         held = xp.sum(xp.where(masks, slots.n_stored[None, :], 0), axis=1)
         numbers = backend.asnumpy(xp.concat([upto[:, -1], held]))
         n_wide, n_deep, rows_wide, rows_deep = numbers.tolist()
-        wide_slots = true_positions(xp, upto[0, :], n_wide)
-        return Sorted(
-            kind,
-            wide_slots,
-            slots.take(xp, wide_slots, rows_wide),
-            slots.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep),
-        )
+        wide = slots.take(xp, true_positions(xp, upto[0, :], n_wide), rows_wide)
+        return kind, wide, slots.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep)
 
     def children(
         self,
@@ -145,10 +127,7 @@ class Nodes:
         self, backend: Backend, parts: list[Frontier], rows: Array, weights: Array
     ) -> Frontier:
         """The slots of several frontiers of one wave, which hold these rows."""
-        xp, names, n_held = backend.xp, parts[0].per_slot, sum(p.n_held for p in parts)
-        arrays = {name: xp.concat([getattr(p, name) for p in parts], axis=0) for name in names}
-        allowed = parts[0].allowed
-        return Frontier(**arrays, rows=rows, weights=weights, n_held=n_held, allowed=allowed)
+        return Frontier.join(backend.xp, parts, rows, weights)
 
     def distinct_rows(self, backend: Backend, sums: Array) -> tuple[np.ndarray, np.ndarray]:
         """The distinct rows of `sums` i64[V, C] in a canonical order, and the number of each row
@@ -159,6 +138,23 @@ class Nodes:
         """Bytes of a wave of trees while it grows or is pruned, beside bags and grown trees: a
         level takes the budget, the rows in two halves, and the nodes."""
         return backend.memory_budget + n_trees * fit.bag_rows * (48 + 12 * fit.n_channels)
+
+
+def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
+    """Bounds f64[2 S, 2] of the two sides of each slot's split.
+
+    A split by a feature of sign -1 or 1 (`sign` i8[S]) divides the slot's bounds at the middle of
+    the means (or medians) f64[2 S] of its two sides.
+    """
+    assert slots.bounds is not None
+    middle, (least, most) = (means[0::2] + means[1::2]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
+    sides = [
+        xp.stack(
+            [xp.where(sign == -way, middle, least), xp.where(sign == way, middle, most)], axis=1
+        )
+        for way in (1, -1)
+    ]
+    return xp.reshape(xp.stack(sides, axis=1), (-1, 2))
 
 
 def all_equal(

@@ -25,9 +25,10 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import keeping_scratch
+from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.engine.target import CheckedTarget
-from gpuforest.engine.training import Training
 from gpuforest.estimators import proximities, unbiased, uncertainty
 from gpuforest.estimators.base import BaseTrees, FitData
 from gpuforest.estimators.class_weights import row_weights_of
@@ -230,7 +231,7 @@ class BaseForest(BaseTrees):
         if not by_error and self.n_estimators != "auto":
             return plan, waves, n_trees
         training = plan.training
-        plan = replace(plan, training=training.with_scratch())
+        plan = replace(plan, training=keeping_scratch(training))
         error, first_waves = self._oob_error(checked, plan.sample()), list[WaveTrees]()
         if by_error:
             plan, first_waves, tried = tune_features(plan, error)

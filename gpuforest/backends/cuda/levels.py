@@ -24,9 +24,8 @@ from gpuforest.backends.cuda.launch import (
 from gpuforest.compiler.types import new_arrays
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.criteria import xlogx
-from gpuforest.engine.frontier import Frontier, Rules, Splits
+from gpuforest.engine.records import Frontier, Rules, Splits, Training
 from gpuforest.engine.slots import all_equal
-from gpuforest.engine.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Combining
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (

@@ -13,9 +13,8 @@ import numpy as np
 from gpuforest.backends.cuda.launch import flags, own_targets, target_macros
 from gpuforest.compiler.types import new_arrays
 from gpuforest.engine.assembly import distinct_sorted
-from gpuforest.engine.frontier import PER_SLOT, Frontier, Splits
-from gpuforest.engine.slots import Nodes, Sorted
-from gpuforest.engine.training import Training
+from gpuforest.engine.records import PER_SLOT, Frontier, Splits, Training
+from gpuforest.engine.slots import Nodes
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles
@@ -56,7 +55,9 @@ class CudaNodes(Nodes):
             compare_rows(training, roots, roots, None, 0, mean, compare)
         return roots
 
-    def sort_out(self, training: Training, slots: Frontier, deep_rows: int) -> Sorted:
+    def sort_out(
+        self, training: Training, slots: Frontier, deep_rows: int
+    ) -> tuple[Array, Frontier, Frontier]:
         backend: Any = training.backend
         S, xp, rules = slots.n_slots, backend.xp, training.rules
         # few forests have bounds, multiway splits or a least weight
@@ -76,12 +77,12 @@ class CudaNodes(Nodes):
             new_slots(backend, n, C, slots.rows, slots.weights, n_held, slots.allowed)
             for n, n_held in ((n_wide, rows_wide), (n_deep, rows_deep))
         )
-        wide_slots, first = backend.empty(n_wide, xp.int64), backend.empty(n_wide + 1, xp.int64)
-        arguments = slots, kinds, C, tile, wide, deep, wide_slots, first
+        first = backend.empty(n_wide + 1, xp.int64)
+        arguments = slots, kinds, C, tile, wide, deep, first
         grid = n_spans, 1 + -(-min(span, S) // THREADS)
         backend.launch("slots", "take_slots", grid, arguments)
         backend.known_tiles[wide] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide
-        return Sorted(kind, wide_slots, wide, deep)
+        return kind, wide, deep
 
     def children(
         self,
