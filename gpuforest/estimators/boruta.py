@@ -22,7 +22,7 @@ from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.fits import replacing
 from gpuforest.estimators.permutation import oob_impurity_importance, oob_permutation_importance
-from gpuforest.explain.boruta import decided, round_key, with_shadows
+from gpuforest.explain.importances import decided, round_key, with_shadows
 
 OUT_OF_BAG = {
     "oob_impurity": oob_impurity_importance,

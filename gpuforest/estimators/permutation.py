@@ -17,8 +17,7 @@ from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import BinEdges, BinnedMatrix, bin_matrix
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.explain.permutation import permutation_decreases
-from gpuforest.explain.unbiased import unbiased_importances
+from gpuforest.explain.importances import permutation_decreases, unbiased_importances
 
 
 def oob_permutation_importance(

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.common import progress
 from gpuforest.engine.training import Training
-from gpuforest.explain.unbiased import unbiased_importances
+from gpuforest.explain.importances import unbiased_importances
 
 
 def unbiased_feature_importances_(self: Any) -> Any:

@@ -15,14 +15,16 @@ from gpuforest.engine.forest import Forest
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.tasks import Regressor
-from gpuforest.explain.conformal import (
+from gpuforest.explain.uncertainty import (
     Calibration,
     intervals,
     mean_and_spread,
+    products,
+    products_bytes,
     sets,
+    standard_errors,
     with_squares,
 )
-from gpuforest.explain.jackknife import products, products_bytes, standard_errors
 
 
 def known_errors(self: Any, what: str, coverage: Any) -> Calibration:

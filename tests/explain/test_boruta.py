@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.engine.binning import BinEdges
-from gpuforest.explain.boruta import decided, round_key, shadows_of, with_shadows
+from gpuforest.explain.importances import decided, round_key, shadows_of, with_shadows
 
 CODES = np.random.default_rng(0).integers(0, 9, (6, 50)).astype(np.uint8)
 EDGES = BinEdges(np.tile(np.arange(8.0), 6), np.arange(0, 49, 8, dtype=np.int64))

@@ -12,8 +12,7 @@ from gpuforest import (
 )
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.sampling import draw_bags
-from gpuforest.explain.conformal import Calibration
-from gpuforest.explain.quantile_forest import leaf_values_by_tree
+from gpuforest.explain.uncertainty import Calibration, leaf_values_by_tree
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1200, 4))

@@ -14,7 +14,7 @@ from gpuforest import (
     RandomForestRegressor,
     oob_permutation_importance,
 )
-from gpuforest.explain.permutation import random_order
+from gpuforest.explain.importances import random_order
 
 IRIS = load_iris(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)

@@ -19,7 +19,7 @@ from gpuforest import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
 )
-from gpuforest.explain.tree_selection import choose, middles
+from gpuforest.explain.pruning import choose, middles
 
 
 def slow_curve(model, X, y, w, folds):

@@ -32,8 +32,8 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.nodes import SET_BIN, unpack
+from gpuforest.explain import shap_kernels
 from gpuforest.explain.shap import Explainer, points_for
-from gpuforest.kernels.shap import edges, numba, pairs
 
 
 def known(model, X):
@@ -78,7 +78,9 @@ def test_worked_example():
     values are the means of 7 - 21/4 and 9 - 27/4, and of 27/4 - 21/4 and 9 - 7."""
     trees, values = hand_made(), np.array([[0.0], [6.0], [9.0]])
     cover, shape, scratch = np.empty(5), np.empty((1, 2), np.int64), np.zeros(5, np.int64)
-    numba.covers(trees, np.array([1.0, 2.0, 1.0]), cover, shape, scratch, np.zeros(2, np.int64))
+    shap_kernels.covers(
+        trees, np.array([1.0, 2.0, 1.0]), cover, shape, scratch, np.zeros(2, np.int64)
+    )
     assert cover.tolist() == [4, 1, 3, 2, 1]
     assert shape.tolist() == [[2, 2]]
     points, row = points_for(shape[:, 0]), np.array([[1], [1]], np.uint16)
@@ -86,10 +88,10 @@ def test_worked_example():
     assert points.weight.tolist() == [1.0]
     of_features, of_pairs = np.zeros((1, 2, 1)), np.zeros((1, 4, 1))
     of_trees = trees, cover, values, np.array([[0, 1]]), points, row
-    numba.shap_values(*of_trees, of_features, 0, 1, edges.new_work(2, 2, 1))
+    shap_kernels.shap_values(*of_trees, of_features, 0, 1, shap_kernels.new_work(2, 2, 1))
     np.testing.assert_allclose(of_features[0, :, 0], [2, 7 / 4], rtol=1e-14)
-    numba.shap_interactions(
-        *of_trees, of_pairs, 0, 1, edges.new_work(2, 2, 1), pairs.new_pairs(2, 1)
+    shap_kernels.shap_interactions(
+        *of_trees, of_pairs, 0, 1, shap_kernels.new_work(2, 2, 1), shap_kernels.new_pairs(2, 1)
     )
     # the interaction is half of 9 - 7 - 27/4 + 21/4: half of the items [0, 1] and [1, 0] together
     np.testing.assert_allclose(of_pairs[0, :, 0], [2, 0, 1 / 2, 7 / 4], rtol=1e-14)

@@ -16,8 +16,8 @@ from gpuforest import (
 )
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.data.validation import check_table
-from gpuforest.explain.shap_background import BackgroundExplainer, weights_for
-from gpuforest.kernels.shap_background import numba
+from gpuforest.explain import background_kernels
+from gpuforest.explain.shap import background_values, weights_for
 
 
 def some(X, *which):
@@ -52,8 +52,10 @@ def test_worked_example():
     row, background = np.array([[1], [1]], np.uint16), np.array([[1, 0], [0, 0]], np.uint16)
     columns, weights = np.array([[0, 1]]), weights_for(2)
     assert weights.tolist() == [[0, 0, 0], [1, 1 / 2, 1 / 3], [1 / 2, 1 / 6, 1 / 12]]
-    out, work = np.zeros((1, 2, 1)), numba.new_work(2, 2, 5)
-    numba.background_values(trees, values, columns, weights, row, background, out, 0, 1, work)
+    out, work = np.zeros((1, 2, 1)), background_kernels.new_work(2, 2, 5)
+    background_kernels.background_values(
+        trees, values, columns, weights, row, background, out, 0, 1, work
+    )
     assert out[0, :, 0].tolist() == [15 / 2, 9 / 2]
 
 
@@ -98,8 +100,7 @@ def test_threads_do_not_change_a_bit(name):
     table = check_table(model, X, one)
     background = np.vstack([table, table[::-1]])  # two blocks of it
     found, expected = (
-        BackgroundExplainer.of(model.forest_, background, backend).values(table, backend)
-        for backend in (several, one)
+        background_values(model.forest_, background, table, backend) for backend in (several, one)
     )
     assert np.array_equal(found, expected)
 

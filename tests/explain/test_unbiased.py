@@ -17,7 +17,7 @@ from gpuforest import (
     oob_permutation_importance,
 )
 from gpuforest.engine.nodes import is_leaf
-from gpuforest.explain.unbiased import oob_gains
+from gpuforest.explain.importances import oob_gains
 
 RNG = np.random.default_rng(0)
 X = np.stack([RNG.normal(size=80), RNG.integers(0, 3, 80), RNG.integers(0, 20, 80)], axis=1)
