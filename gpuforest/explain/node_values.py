@@ -23,8 +23,8 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
 from gpuforest.engine.nodes import LEAF_MASK, LEAF_WORD, is_leaf, leaf_rows, unpack
+from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import tree_weights
-from gpuforest.engine.training import Training
 from gpuforest.explain.paths import node_depths, one_tree, parents_of, upward
 from gpuforest.splits.absolute.medians import halves
 
@@ -34,7 +34,7 @@ Array = Any
 def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Forest:
     """The forest with `leaf_values`, if some leaf's own mean is out of its bounds.
 
-    signs : i8[F], see `frontier.Rules`
+    signs : i8[F], see `records.Rules`
     """
     groups = [bounded_means(forest, signs, criterion, *group) for group in tree_groups(forest)]
     means, bounded = (np.concatenate(part) for part in zip(*groups, strict=True))

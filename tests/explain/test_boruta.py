@@ -28,7 +28,7 @@ def test_orders_differ_by_feature_round_and_seed():
 
 def test_blocks_of_shadows_change_nothing(monkeypatch):
     whole = shadows_of(CODES, round_key(1, 0))
-    monkeypatch.setattr("gpuforest.explain.boruta.HASHES_AT_ONCE", 60)
+    monkeypatch.setattr("gpuforest.explain.importances.HASHES_AT_ONCE", 60)
     assert np.array_equal(shadows_of(CODES, round_key(1, 0)), whole)
 
 
