@@ -17,7 +17,7 @@ from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
 from gpuforest.engine.memory import walked_at_once
-from gpuforest.engine.nodes import FEATURE_SHIFT
+from gpuforest.engine.nodes import FEATURE_SHIFT, is_leaf
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.explain.paths import some_trees, split_nodes
 from gpuforest.splits.oblique.terms import all_terms
@@ -82,19 +82,23 @@ def gains_by_features(forest: Forest, first: int, last: int, gains: np.ndarray) 
     Combinations share theirs by their weights; what a division of integers leaves over is the
     first feature's.
     """
-    begin, split = forest.tree_offsets[first], split_nodes(forest, first, last)[0]
-    tree = np.searchsorted(forest.tree_offsets, begin + split, side="right") - 1 - first
-    sums, gains = np.zeros((last - first, forest.edges.n_features), gains.dtype), gains[split]
-    at, feature, weight = all_terms(forest, begin + split)
+    F, offsets = forest.edges.n_features, forest.tree_offsets[first : last + 1]
+    split = np.flatnonzero(~is_leaf(forest.nodes[offsets[0] : offsets[-1]]))
+    sums, gains = np.zeros((last - first) * F, gains.dtype), gains[split]
+    row = np.repeat(
+        np.arange(last - first) * F, np.diff(np.searchsorted(split, offsets - offsets[0]))
+    )
+    at, feature, weight = all_terms(forest, offsets[0] + split)
     total = np.bincount(at, weight, minlength=len(split)).astype(np.int64)
     if gains.dtype.kind == "f":
-        np.add.at(sums, (tree[at], feature), gains[at] * weight / total[at])
-        return sums
+        np.add.at(sums, row[at] + feature, gains[at] * weight / total[at])
+        return sums.reshape(-1, F)
     share = gains[at] // total[at] * weight
-    np.add.at(sums, (tree[at], feature), share)
+    np.add.at(sums, row[at] + feature, share)
     np.subtract.at(gains, at, share)
-    np.add.at(sums, (tree, forest.nodes[begin + split] >> np.uint64(FEATURE_SHIFT)), gains)
-    return sums
+    first_feature = (forest.nodes[offsets[0] + split] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    np.add.at(sums, row + first_feature, gains)
+    return sums.reshape(-1, F)
 
 
 # out of bag: a split is chosen because it gains much for the rows of its bag, and features of many
