@@ -401,10 +401,10 @@ def test_bags_of_all_rows():
 
 def test_a_file_whose_importances_do_not_fit(tmp_path):
     forest = asking().fit(X, CLASSES)
-    for found, wrong in (([1.0], "do not fit"), ([0.0, np.inf, 0.0], "is no number")):
+    for found in ([1.0], [0.0, np.inf, 0.0]):
         forest._unbiased_importances_ = np.array(found)
         forest.save(tmp_path / "forest")
-        with pytest.raises(ModelFormatError, match=wrong):
+        with pytest.raises(ModelFormatError, match="unbiased_importances that does not fit"):
             load(tmp_path / "forest")
 
 
