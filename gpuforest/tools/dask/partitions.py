@@ -1,19 +1,27 @@
-"""Dask collections as partitions: blocks of rows that lie on workers, and what each is asked."""
+"""Dask collections as partitions: blocks of rows that lie on workers, and what workers do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
 from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.registry import get_host_backend
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import get_host_backend, run_on_backend
+from gpuforest.common.arguments import draw_seed
 from gpuforest.data.arrays import to_host
+from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.data.blocks import Block, named
 from gpuforest.data.passes import Rows
 from gpuforest.data.summary import Reader, Summary
+from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import BinEdges, bin_matrix
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import grow
+from gpuforest.estimators.base import FitData
+from gpuforest.estimators.growing import TrainingPlan, plan_of
 
 
 def is_collection(X: Any) -> bool:
@@ -27,25 +35,20 @@ def is_collection(X: Any) -> bool:
 
 
 def delayed_blocks(X: Any, y: Any, sample_weight: Any) -> list[Any]:
-    """Delayed triples (X, y, sample_weight), one for each partition.
-
-    Raises
-    ------
-    TypeError : y or sample_weight is no collection, though X is one
-    ValueError : they are cut into other numbers of partitions
-    """
+    """A delayed `Block` for each partition."""
     from dask.delayed import delayed
 
     parts = _parts(X, "X")
     columns = []
     for values, name in ((y, "y"), (sample_weight, "sample_weight")):
-        found = [None] * len(parts) if values is None else _parts(values, name)
-        if len(found) != len(parts):
+        blocks = [None] * len(parts) if values is None else _parts(values, name)
+        if len(blocks) != len(parts):
             raise ValueError(
-                f"X has {len(parts)} partitions, {name} has {len(found)}: cut both in the same way"
+                f"X has {len(parts)} partitions, {name} has {len(blocks)}: cut both in the same way"
             )
-        columns.append(found)
-    return [delayed(_triple)(*each) for each in zip(parts, *columns, strict=True)]
+        columns.append(blocks)
+    rows = enumerate(zip(parts, *columns, strict=True))
+    return [delayed(Block)(f"partition {i}", *block) for i, block in rows]
 
 
 def _parts(values: Any, name: str) -> list[Any]:
@@ -64,56 +67,85 @@ def _parts(values: Any, name: str) -> list[Any]:
     return list(values.to_delayed(optimize_graph=False))
 
 
-def _triple(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    return X, y, sample_weight
+def facts(block: Block) -> tuple[int, int, Rows]:
+    """How many rows a partition has, and how many of positive weight; its y and weights, checked
+    before any value of X is read."""
+    n, rows = len(block.X), Rows()
+    with named(block.name):
+        weights = rows.add(block) if n else None
+    return n, n if weights is None else int(np.count_nonzero(weights)), rows
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What a partition says of itself before any of its values are read.
-
-    n_counted : rows of positive weight
-    """
-
-    n_rows: int
-    n_counted: int
-    rows: Rows  # y and weights
-
-
-def facts(triple: tuple[Any, Any, Any], name: str) -> Facts:
-    """Check y and weights of a partition, and take them along."""
-    X, y, weight = triple
-    rows = Rows()
-    with named(name):
-        own = rows.add(Block(name, X, y, weight)) if len(X) else None
-    return Facts(len(X), len(X) if own is None else int(np.count_nonzero(own)), rows)
-
-
-def opened(triple: tuple[Any, Any, Any], name: str, reader: Reader) -> Reader:
+def opened(block: Block, reader: Reader) -> Reader:
     """The reader after the first partition that has rows: it knows the columns."""
-    with named(name):
-        reader.summary(triple[0], None, 0, 0, get_host_backend())
+    with named(block.name):
+        reader.summary(block.X, None, 0, 0, get_host_backend())
     return reader
 
 
-def summarised(
-    triple: tuple[Any, Any, Any], name: str, reader: Reader, begin: int, seed: int, limit: int
-) -> Summary:
+def summarised(block: Block, reader: Reader, begin: int, seed: int, limit: int) -> Summary:
     """The summary of a partition whose first row has the number `begin`."""
-    X, _, weight = triple
+    weight = block.weight
     if weight is not None:
         weight = np.asarray(to_host(weight, "sample_weight"), np.float64)
-    with named(name):
-        return reader.summary(X, weight, begin, seed, get_host_backend(), limit)
+    with named(block.name):
+        return reader.summary(block.X, weight, begin, seed, get_host_backend(), limit)
 
 
 def added(summaries: Sequence[Summary]) -> Summary:
     return sum(summaries[1:], summaries[0])
 
 
-def encoded(triple: tuple[Any, Any, Any], name: str, reader: Reader, edges: BinEdges) -> np.ndarray:
+def encoded(block: Block, reader: Reader, edges: BinEdges) -> np.ndarray:
     """The codes of a partition, u8 or u16 [F, n]."""
     backend = get_host_backend()
-    with named(name):
-        X = reader.read(triple[0], edges.categories, backend)
+    with named(block.name):
+        X = reader.read(block.X, edges.categories, backend)
         return np.ascontiguousarray(bin_matrix(X, edges, backend).codes.T)
+
+
+def gathered(data: BinnedData, parts: list[np.ndarray]) -> BinnedData:
+    """The data with the codes of all partitions."""
+    return data.with_codes(np.concatenate(parts, axis=1))
+
+
+def planned(estimator: Any, data: BinnedData, backend: Backend) -> tuple[TrainingPlan, int]:
+    """How the estimator's forest grows of the data, and the number of its trees."""
+    estimator._validate_params()
+    y, weight = target_and_weight(data, None, None)
+    fit_data = FitData(data, y, weight, draw_seed(estimator.random_state), None)
+    training, settings, checked = estimator._prepared(fit_data, backend)
+    return plan_of(training, settings, checked, estimator._combine()), settings.n_trees
+
+
+def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> Forest:
+    """The trees begin .. end - 1 of the estimator's forest, not finished."""
+    alone = local_copy(estimator, oob_score=False)
+
+    def work(backend: Backend) -> Forest:
+        plan, _ = planned(alone, data, backend)
+        return merged(grow(plan.training, begin, end, plan.prune), plan.training)
+
+    return run_on_backend(work, **alone._chosen(data))
+
+
+def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:
+    """The whole estimator: of trees that have grown, or it grows them itself."""
+    alone = local_copy(estimator)
+    alone._grown = tuple(grown)
+    return without_grown(alone.fit(data))
+
+
+def without_grown(estimator: Any) -> Any:
+    """The fitted estimator alone: its parts need not travel beside its forest."""
+    estimator.__dict__.pop("_grown", None)
+    return estimator
+
+
+def local_copy(estimator: Any, **others: Any) -> Any:
+    """A copy for this worker, on its threads, with other parameters where it has these."""
+    from distributed import get_worker
+
+    names = estimator.get_params(deep=False)
+    values = {"n_jobs": get_worker().state.nthreads, **others}
+    return copy(estimator).set_params(**{k: v for k, v in values.items() if k in names})
