@@ -127,14 +127,6 @@ def test_text_reads_well():
     assert export_text(leaf) == "value: 0.1 (weight: 4)\n"
 
 
-def test_missing_rows_may_go_left():
-    model = DecisionTreeRegressor().fit([[1.0], [np.nan], [2.0]], [0, 0, 1])
-    assert export_text(model).splitlines()[::2] == [
-        "feature_0 <= 1.5 or missing",
-        "feature_0 > 1.5",
-    ]
-
-
 def chain(depth: int) -> Forest:
     """A tree of which each left child is a leaf."""
     zeros = np.zeros(depth, np.int64)
@@ -160,39 +152,10 @@ def test_deep_trees_do_not_recurse():
     assert subtree_sizes(tree, 0)[:3].tolist() == [2 * depth + 1, 1, 2 * depth - 1]
 
 
-def test_depths_are_those_of_single_trees():
-    X, labels, y = data()
-    for kind, target in ((RandomForestClassifier, labels), (RandomForestRegressor, y)):
-        forest = kind(6, min_samples_leaf=4, random_state=1).fit(X, target).forest_
-        levels = [len(forest.levels(t, t + 1)) - 1 for t in range(6)]
-        assert tree_depths(forest).tolist() == levels
-        for t in range(6):
-            assert subtree_sizes(forest, t)[0] == np.diff(forest.tree_offsets)[t]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((25,), "tree 25 does not exist: choose one of 0 to 24"),
-        ((-1,), "tree -1 does not exist"),
-        ((0, ["a", "b"]), "feature_names has 2 names, the forest 4 features"),
-        ((0, None, -1), "max_depth=-1 is negative"),
-    ],
-)
-def test_trees_that_cannot_be_shown(forest, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        tree_lines(forest.forest_, *arguments)
-
-
 def test_several_outputs_bags_and_embeddings(tmp_path, capsys):
     X = np.arange(20.0)[:, None]
     y = np.stack([X[:, 0] > 9, X[:, 0] // 5], axis=1).astype(int)
     for model, task, leaf in (
-        (
-            gpuforest.ExtraTreesClassifier(3),
-            "classification (2 outputs of 2, 4 classes)",
-            "classes: ",
-        ),
         (RandomForestRegressor(3), "regression", "value: ["),
         (gpuforest.BaggingClassifier(), "classification (2 outputs of 2, 4 classes)", "classes: "),
         (gpuforest.RandomTreesEmbedding(3), "embedding", "value: "),
@@ -265,13 +228,6 @@ def test_ten_features_without_names_and_no_score(tmp_path, monkeypatch, capsys):
     assert "out-of-bag" not in out
 
 
-def test_one_tree_is_its_text(forest, capsys):
-    assert main(["inspect", "model", "--tree", "3"]) == 0
-    assert capsys.readouterr().out == export_text(forest, 3)
-    assert main(["inspect", "model", "--tree", "3", "--max-depth", "2"]) == 0
-    assert capsys.readouterr().out == export_text(forest, 3, max_depth=2)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -282,6 +238,8 @@ def test_one_tree_is_its_text(forest, capsys):
         (["model", "--tree", "0", "--max-depth", "-1"], "max_depth=-1 is negative"),
         (["model", "--max-depth", "2"], "--max-depth is for one tree: add --tree N"),
         (["model", "--as", "rules"], "--as is for one tree: add --tree N"),
+        (["model", "--as", "python", "--json"], "--as is for one tree: add --tree N"),
+        (["model", "--as", "python"], "--as python without --tree is for boosted models"),
         (
             ["model", "--tree", "0", "--as", "python", "--max-depth", "2"],
             "--as python shows all of a tree: leave out --max-depth",
