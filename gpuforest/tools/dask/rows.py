@@ -26,11 +26,10 @@ from gpuforest.data.binned import BinnedData
 from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import BinnedMatrix, new_codes
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Subtrees
 from gpuforest.engine.grow import grow
+from gpuforest.engine.records import Frontier, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.target import Target
-from gpuforest.engine.training import Training
 from gpuforest.tools.dask.links import Communicator, Seat, links_of, open_links
 from gpuforest.tools.dask.partitions import local_copy, planned, without_grown
 from gpuforest.tools.dask.waiting import addresses, as_done
