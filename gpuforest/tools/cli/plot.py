@@ -117,16 +117,9 @@ def add_plot_arguments(command: argparse.ArgumentParser) -> None:
     out = "--out FILE!  a .png, .svg or .pdf file to write"
     for kind, (text, *tables) in PICTURES.items():
         parser = kinds.add_parser(kind, help=text, description=f"Draw {text}.")
-        options.declare(parser, *([] if kind == "impurity" else [options.MODEL]), out, *tables)
-        if any(table.startswith("--data") for table in tables):
-            options.declare_reading(parser)
-
-
-def add_report_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `report`."""
-    options.declare(command, options.MODEL, *REPORT)
-    options.declare_runtime(command)
-    options.declare_reading(command)
+        model = () if kind == "impurity" else (options.MODEL,)
+        has_data = any(table.startswith("--data") for table in tables)
+        options.declare(parser, *model, out, *tables, *[options.declare_reading] * has_data)
 
 
 def run_plot(arguments: argparse.Namespace) -> None:
@@ -296,13 +289,12 @@ def run_report(arguments: argparse.Namespace) -> None:
     output.done("report written to", out)
 
 
-# name, help, function that declares the options, function that runs
-COMMANDS = (
-    ("plot", "Draw a picture of a saved model.", add_plot_arguments, run_plot),
+COMMANDS = (  # name, help, options, function that runs
+    ("plot", "Draw a picture of a saved model.", (add_plot_arguments,), run_plot),
     (
         "report",
         "Write a report on a saved model for people: one HTML file, which loads nothing.",
-        add_report_arguments,
+        (options.MODEL, *REPORT, options.declare_runtime, options.declare_reading),
         run_report,
     ),
 )

@@ -13,11 +13,11 @@ from sklearn.base import is_classifier
 
 from gpuforest.explain.model_facts import feature_names
 from gpuforest.export.container import replaced
-from gpuforest.tools.report import sections
-from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, section, share
+from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share
 from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import Rows
 from gpuforest.tools.report.scores import ClassResults
+from gpuforest.tools.report.sections import SECTIONS
 
 FEW = 10  # rows of a class
 FEW_ROWS = 100
@@ -54,22 +54,11 @@ def report_html(estimator: Any, X: Any = None, y: Any = None) -> str:
     findings = checks(results)
     nothing = NOTHING if results.rows is not None else NOTHING_ALONE
     first = h("ul", *findings, class_="checks") if findings else h("p", nothing)
-    parts = [
-        section("checks", "Checks", first),
-        sections.model_section(estimator),
-        sections.score_section(results),
-        *sections.result_sections(results),
-        sections.importance_section(results),
-        sections.dependence_section(results),
-        sections.drift_section(results),
-        sections.trees_section(results),
-    ]
-    return _page(results, [part for part in parts if part is not None])
-
-
-def _page(results: Results, parts: list[Html]) -> str:
+    parts = [("checks", "Checks", [first])]
+    parts += [(key, word, make(results)) for key, word, make in SECTIONS]
+    parts = [part for part in parts if part[2]]
     title = f"Report: {type(results.estimator).__name__}"
-    links = [h("li", h("a", word, href=f"#{key}")) for key, word in map(_title, parts)]
+    links = [h("li", h("a", word, href=f"#{key}")) for key, word, _ in parts]
     by = f"Made by gpuforest {version('gpuforest')}. The page loads nothing and runs nothing."
     style = files("gpuforest.tools.report").joinpath("style.css").read_text("utf-8")
     head = h(
@@ -85,7 +74,7 @@ def _page(results: Results, parts: list[Html]) -> str:
         h("header", h("h1", title), h("p", *_about(results))),
         h("dl", *_tiles(results), class_="tiles"),
         h("nav", h("ul", *links), aria_label="Contents"),
-        h("main", *parts),
+        h("main", *(h("section", h("h2", word), *own, id=key) for key, word, own in parts)),
         h("footer", h("p", by)),
     )
     return "<!DOCTYPE html>\n" + h("html", head, body, lang="en") + "\n"
@@ -117,12 +106,6 @@ def _tiles(results: Results) -> list[Html]:
         h("div", h("dt", key), h("dd", value, h("small", ends) if ends else None))
         for key, value, ends in tiles
     ]
-
-
-def _title(part: Html) -> tuple[str, Html]:
-    """The id and the title of a section."""
-    key = part.split('id="', 1)[1].split('"', 1)[0]
-    return key, Html(part.split("<h2>", 1)[1].split("</h2>", 1)[0])
 
 
 def checks(results: Results) -> list[Html]:

@@ -148,7 +148,7 @@ def class_results(labels: Labels, proba: np.ndarray) -> ClassResults:
 def _statistics(labels: Labels, proba: np.ndarray, predicted: np.ndarray) -> dict[str, Statistic]:
     """Scores as functions of the rows' weights."""
     y, C = labels.codes, len(labels.known)
-    statistics: dict[str, Statistic] = {"balanced accuracy": partial(_balanced, y, y == predicted)}
+    statistics: dict[str, Statistic] = {"balanced accuracy": partial(balanced, y, y == predicted)}
     if len(np.unique(y)) > 1 and 2 <= C <= MOST_RANKED:
         which = [1] if C == 2 else range(C)
         ranked = [_Ranking(proba[:, k], y == labels.known[k]) for k in which]
@@ -164,8 +164,8 @@ def _statistics(labels: Labels, proba: np.ndarray, predicted: np.ndarray) -> dic
     return statistics
 
 
-def _balanced(y: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
-    """The mean over the classes of the share of their rows that are right."""
+def balanced(y: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
+    """The mean over the classes of rows with weights of the share of these that are right."""
     total = np.bincount(y, weights)
     good = np.bincount(y, weights * right, minlength=len(total))
     return float(np.mean(good[total > 0] / total[total > 0]))
