@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuforest.backends.registry import run_on_backend
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
 from gpuforest.engine.nodes import FEATURE_SHIFT, unpack
@@ -36,6 +37,25 @@ def impurity_importances(forest: Forest, criterion: Criterion, backend: Backend)
         each = gains.sum(axis=1, keepdims=True)
         total += (gains / np.maximum(each, 1) * weights[first:last, None]).sum(axis=0)
     return np.divide(total, total.sum() or 1.0, out=total)
+
+
+def importance_spread(estimator: Any) -> np.ndarray | None:
+    """Standard deviations f64[F] of the impurity importances over the trees; None: there is one
+    tree, or the trees share one task."""
+    forest = estimator.forest_
+    if forest.baseline is not None or forest.n_trees == 1:
+        return None
+
+    def work(backend: Any) -> np.ndarray:
+        leaf_sums, criterion = backend.asarray(forest.leaf_sums), estimator._criterion
+        gains = [
+            tree_gains(forest, leaf_sums, criterion, first, last, backend)
+            for first, last in tree_groups(forest)
+        ]
+        of_trees = np.concatenate(gains)
+        return np.asarray(of_trees / np.maximum(of_trees.sum(axis=1, keepdims=True), 1))
+
+    return np.asarray(run_on_backend(work, "numpy").std(axis=0))
 
 
 def tree_gains(

@@ -17,6 +17,7 @@ from gpuforest.engine.criteria import CRITERIA
 from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.watch import replace_predictions
+from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.model_facts import best_round, kept_curves, measure_of
 from gpuforest.tools.plot.style import (
     INK,
@@ -24,6 +25,7 @@ from gpuforest.tools.plot.style import (
     PALE_INK,
     PALETTE,
     SIZE,
+    check_known,
     check_top,
     drawing,
     label_rows,
@@ -317,10 +319,7 @@ def _staged(estimator: Any, X: Any, y: Any, by_loss: bool) -> np.ndarray:
     if coding.classes is None:
         y = y.astype(np.float64)
     else:
-        known = np.isin(y, coding.classes)
-        if not known.all():
-            other = y[~known].tolist()[0]
-            raise ValueError(f"y has a class that the estimator does not know: {other!r}")
+        check_known(y, coding.classes)
         y = np.searchsorted(coding.classes, y)
     return np.array([coding.loss.mean(y, np.ascontiguousarray(raw.T), None) for raw in stages])
 
@@ -370,7 +369,7 @@ def plot_importances(
         if means is None:
             name = type(importances).__name__
             raise ValueError(f"{name} has no importances: its cuts are random")
-        spread = _deviations(importances)
+        spread = importance_spread(importances)
         boosted = importances.forest_.baseline is not None
         label = f"{'gain of splits' if boosted else 'decrease of impurity'}, as a share of all"
         if feature_names is None:
@@ -399,12 +398,3 @@ def plot_importances(
         if (means >= 0).all():
             ax.set_xlim(left=0)
     return ax
-
-
-def _deviations(estimator: Any) -> np.ndarray | None:
-    """Standard deviations f64[F] of the trees' importances; None: it is a single tree, or trees
-    that share one task."""
-    trees = getattr(estimator, "estimators_", None)
-    if trees is None:
-        return None
-    return np.asarray(np.std([tree.feature_importances_ for tree in trees], axis=0))

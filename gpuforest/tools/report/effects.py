@@ -14,8 +14,6 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
 from gpuforest.engine.binning import bin_matrix
-from gpuforest.engine.forest import tree_groups
-from gpuforest.explain.importances import tree_gains
 from gpuforest.explain.oob import curve_points
 from gpuforest.tools.report.rows import SEED, Rows
 
@@ -125,25 +123,6 @@ def _most(rows: Rows, steps: int, most: int) -> int:
     forest = rows.estimator.forest_
     depth = math.log2(forest.n_nodes / forest.n_trees + 1)  # of a balanced tree
     return max(FEWEST_ROWS, min(most, int(steps / (forest.n_trees * depth))))
-
-
-def importance_spread(estimator: Any) -> np.ndarray | None:
-    """Standard deviations f64[F] of the impurity importances over the trees; None: there is one
-    tree, or the trees share one task."""
-    forest = estimator.forest_
-    if forest.baseline is not None or forest.n_trees == 1:
-        return None
-
-    def work(backend: Any) -> np.ndarray:
-        leaf_sums, criterion = backend.asarray(forest.leaf_sums), estimator._criterion
-        gains = [
-            tree_gains(forest, leaf_sums, criterion, first, last, backend)
-            for first, last in tree_groups(forest)
-        ]
-        of_trees = np.concatenate(gains)
-        return np.asarray(of_trees / np.maximum(of_trees.sum(axis=1, keepdims=True), 1))
-
-    return np.asarray(run_on_backend(work, "numpy").std(axis=0))
 
 
 def dependence(rows: Rows, feature: int) -> Dependence | None:

@@ -10,6 +10,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.engine.forest import Forest
+from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.model_facts import finite
 from gpuforest.tools.report import effects, scores
 from gpuforest.tools.report.rows import Drift, Rows, alone, drift
@@ -56,7 +57,7 @@ class Results:
         results.oob = _oob_score(estimator)
         results.importances = getattr(estimator, "feature_importances_", None)
         if results.importances is not None:
-            results.spread = effects.importance_spread(estimator)
+            results.spread = importance_spread(estimator)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of huge targets
             if results.rows is not None:
                 results._score(results.rows)
