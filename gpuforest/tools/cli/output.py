@@ -136,10 +136,7 @@ def in_brackets(classes: list[Any] | None, most: int = 6) -> str:
 
 def writable(path: str, *inputs: str | None, endings: tuple[str, ...] = ()) -> Path:
     """The path, if a file can be written there, which is asked before the work and not after it.
-
-    Raises an OSError if nothing can be written there, and a ValueError if it is one of the inputs
-    or ends otherwise than it should.
-    """
+    An OSError if it cannot, a ValueError if it is an input or ends otherwise than it should."""
     out = Path(path)
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a directory, not a file")

@@ -119,12 +119,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def save(estimator: Any, out: Path) -> None:
-    """Save what was trained; where that fails, among the temporary files, so that no work is lost.
-
-    Raises
-    ------
-    OSError : it is not where it should be; says where it is
-    """
+    """Save what was trained; where that fails, among the temporary files, so that no work is lost,
+    and raise an OSError that says where it is."""
     try:
         estimator.save(out)
     except OSError as error:

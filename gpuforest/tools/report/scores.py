@@ -118,11 +118,8 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class ClassResults:
-    """How well classes are predicted.
-
-    confusion : i64[L, L], rows of each class (first axis) that were predicted as each
-    curves : of the classes of most rows
-    """
+    """How well classes are predicted: i64[L, L] rows of each class (first axis) that were predicted
+    as each, and the curves of the classes of most rows."""
 
     labels: Labels
     scores: list[Score]
@@ -244,8 +241,7 @@ class NumberResults:
     """How well numbers are predicted.
 
     points : f64[2, n], predictions and residuals (target - prediction) of some rows
-    quantiles : f64[7], of the residuals of all rows: at 0, 0.05, 0.25, 0.5, 0.75, 0.95 and 1
-    residuals : f64[N]
+    quantiles : f64[7], of the residuals of all rows at `QUANTILES`
     bands : f64[4, b], of rows in the order of their predictions: the mean prediction, the mean
         target, and an interval of it by its standard error
     """

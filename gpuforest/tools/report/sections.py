@@ -18,7 +18,6 @@ from gpuforest.explain.model_facts import feature_names
 from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.walker import Node, class_labels, nodes_of, tree_title
 from gpuforest.tools.report import pictures
-from gpuforest.tools.report.effects import PERMUTED_FEATURES, REPEATS
 from gpuforest.tools.report.html import (
     Html,
     figure,
@@ -34,7 +33,7 @@ from gpuforest.tools.report.html import (
     shortened,
     table,
 )  # fmt: skip
-from gpuforest.tools.report.results import Results
+from gpuforest.tools.report.results import PERMUTED_FEATURES, REPEATS, Results
 from gpuforest.tools.report.scores import MOST_CURVES, ClassResults, Score, n_samples, wilson
 
 SHOWN_FEATURES = 20
