@@ -50,15 +50,7 @@ def plot_impurity(*, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
-
-    Raises
-    ------
-    ImportError : no matplotlib
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Examples
     --------
@@ -92,16 +84,11 @@ def plot_pruning(estimator: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     estimator : fitted DecisionTree*, whose alpha was chosen: by `ccp_alpha="cv"` or `prune`
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : an estimator that no alpha was chosen for
-    ImportError : no matplotlib
     """
     curve = _kept_curve(
         estimator,
@@ -156,16 +143,11 @@ def plot_oob(estimator: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     estimator : forest or bag of gpuforest, fitted with oob_score=True or n_estimators="auto"
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : an estimator whose out-of-bag errors were not computed
-    ImportError : no matplotlib
     """
     curve = _kept_curve(
         estimator, "oob_curve_", "fit a forest with oob_score=True or n_estimators='auto'"
@@ -245,7 +227,6 @@ def plot_loss(estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None =
     ------
     ValueError : no losses to draw; X without y; classes in y that the estimator does not know
     TypeError : another kind of estimator
-    ImportError : no matplotlib
 
     Examples
     --------
@@ -341,16 +322,11 @@ def plot_importances(
         `permutation_importance` found
     top : int >= 1, how many features; None: all
     feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : top below 1, a wrong number of names
-    ImportError : no matplotlib
 
     Examples
     --------

@@ -196,17 +196,12 @@ def plot_shap_summary(
     values : what `shap_values(X)` gave, for all outputs; None: it is called
     top : int >= 1, how many features, those of the largest mean size first; None: all
     feature_names : names of all features; None: those of X or of the fit
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : no such output, or none is given of several; top below 1; a wrong number of names
     TypeError : no estimator of gpuforest, or one without SHAP values
-    ImportError : no matplotlib
 
     Examples
     --------

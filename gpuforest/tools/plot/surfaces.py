@@ -184,18 +184,13 @@ def plot_boundaries(
     feature_names : names of all features; None: those of X or of the fit
     class_names : names of all classes in the order of `classes_`; None: the classes themselves
     legend : the classes are named beside the axis, or numbers by a scale
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : no such feature, or one that holds categories; several outputs; a class that the
         estimator does not know
     TypeError : no estimator of gpuforest, or one that predicts nothing
-    ImportError : no matplotlib
 
     Examples
     --------
@@ -252,18 +247,13 @@ def plot_steps(
     n_trees : int >= 0, how many of a forest's first trees are drawn too; of a boosted model what it
         predicts after each of so many rounds
     feature_names : names of all features; None: those of X or of the fit
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : no such feature, or one that holds categories; an estimator of classes, or of
         several outputs
     TypeError : no estimator of gpuforest, or one that predicts nothing
-    ImportError : no matplotlib
 
     Examples
     --------

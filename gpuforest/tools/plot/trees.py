@@ -100,7 +100,6 @@ def plot_tree(
     ValueError : no such tree, a wrong number of names, a negative max_depth or precision, a
         figure of more than 200 inches
     TypeError : no estimator of gpuforest
-    ImportError : no matplotlib
 
     Examples
     --------
