@@ -51,11 +51,6 @@ def plot_impurity(*, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     ax : matplotlib axis, which is returned; None: that of a new figure
-
-    Examples
-    --------
-    >>> from gpuforest.plot import plot_impurity
-    >>> plot_impurity().figure.savefig("impurity.png")  # doctest: +SKIP
     """
     p = np.linspace(0.0, 1.0, POINTS)
     both = np.stack([p, 1 - p], axis=1)
@@ -227,14 +222,6 @@ def plot_loss(estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None =
     ------
     ValueError : no losses to draw; X without y; classes in y that the estimator does not know
     TypeError : another kind of estimator
-
-    Examples
-    --------
-    >>> from gpuforest import HistGradientBoostingRegressor
-    >>> from gpuforest.plot import plot_loss
-    >>> X, y = [[i] for i in range(100)], [i % 10 for i in range(100)]
-    >>> model = HistGradientBoostingRegressor(early_stopping=True).fit(X, y)
-    >>> plot_loss(model).figure.savefig("loss.png")  # doctest: +SKIP
     """
     if not isinstance(estimator, HistGradientBoosting | AdaBoost):
         raise TypeError(
@@ -327,13 +314,6 @@ def plot_importances(
     Raises
     ------
     ValueError : top below 1, a wrong number of names
-
-    Examples
-    --------
-    >>> from gpuforest import RandomForestClassifier
-    >>> from gpuforest.plot import plot_importances
-    >>> forest = RandomForestClassifier(10).fit([[0, 0], [1, 0], [0, 1]], ["a", "b", "c"])
-    >>> ax = plot_importances(forest, feature_names=["x", "y"])  # doctest: +SKIP
     """
     check_top(top)
     if hasattr(importances, "importances_mean"):

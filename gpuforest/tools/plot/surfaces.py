@@ -191,14 +191,6 @@ def plot_boundaries(
     ValueError : no such feature, or one that holds categories; several outputs; a class that the
         estimator does not know
     TypeError : no estimator of gpuforest, or one that predicts nothing
-
-    Examples
-    --------
-    >>> from gpuforest import DecisionTreeClassifier
-    >>> from gpuforest.plot import plot_boundaries
-    >>> X, y = [[0.0, 0.0], [1.0, 0.0], [2.0, 1.0]], ["a", "a", "b"]
-    >>> tree = DecisionTreeClassifier().fit(X, y)
-    >>> plot_boundaries(tree, X, y).figure.savefig("boundaries.png")  # doctest: +SKIP
     """
     columns = _columns(estimator, X, feature_names)
     if len(features) != 2:
@@ -254,13 +246,6 @@ def plot_steps(
     ValueError : no such feature, or one that holds categories; an estimator of classes, or of
         several outputs
     TypeError : no estimator of gpuforest, or one that predicts nothing
-
-    Examples
-    --------
-    >>> from gpuforest import DecisionTreeRegressor
-    >>> from gpuforest.plot import plot_steps
-    >>> tree = DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 0.5, 2.0])
-    >>> ax = plot_steps(tree, [[0.0], [1.0], [2.0]], [0.0, 0.5, 2.0])  # doctest: +SKIP
     """
     columns = _columns(estimator, X, feature_names)
     if not is_regressor(estimator):

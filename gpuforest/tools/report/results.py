@@ -155,7 +155,7 @@ class Results:
                 order = self.permuted.features
         if self.estimator.n_outputs_ == 1:
             shown = (dependence(rows, int(f)) for f in order[:SHOWN_DEPENDENCES])
-            self.dependences = [dependence for dependence in shown if dependence is not None]
+            self.dependences = [found for found in shown if found is not None]
 
 
 def _check(estimator: Any, X: Any, y: Any) -> None:

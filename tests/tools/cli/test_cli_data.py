@@ -208,21 +208,6 @@ def test_text_in_a_column_of_numbers_is_named(folder, capsys):
     assert len(predicted(capsys, "model", "new.csv", "--missing", "n.a.")) == 3
 
 
-def test_a_second_column_of_the_targets_name(folder, capsys):
-    Path("data.csv").write_text("x,y,y\n1,0,0\n2,1,1\n")
-    assert main(train()) == 2
-    assert "several columns of one name: 'y'" in capsys.readouterr().err
-
-
-def test_an_index_that_pandas_wrote(folder, capsys):
-    lines = [f"{i - 1 if i else ''},{line}" for i, line in enumerate(table().splitlines())]
-    Path("data.csv").write_text("\n".join(lines))
-    found = facts(capsys)
-    assert found["features"] == 1
-    assert found["notes"] == ["column 'Unnamed: 0', an index that pandas wrote, is left out"]
-    assert len(predicted(capsys, "model", "data.csv")) == N + 1
-
-
 def test_a_target_with_gaps(folder, capsys):
     Path("data.csv").write_text(table(y=["", *(i // 30 for i in range(1, N))]))
     assert main(train()) == 2
