@@ -189,10 +189,10 @@ def centres(
         half = widths[node] / 2
         outlines[node] = [(-half, half), *((l - middle, r - middle) for l, r in below)]
     root = next(iter(children))
-    found = {root: -min(left for left, _ in outlines[root])}
+    centre = {root: -min(left for left, _ in outlines[root])}
     for node in children:
-        found |= {child: found[node] + shifts[child] for child in children[node]}
-    return found
+        centre |= {child: centre[node] + shifts[child] for child in children[node]}
+    return centre
 
 
 def _joined(left: Outline, right: Outline, shift: float) -> Outline:

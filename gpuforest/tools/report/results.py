@@ -17,7 +17,7 @@ from gpuforest.common.progress import report, stage
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest
 from gpuforest.explain.importances import importance_spread
-from gpuforest.explain.model_facts import finite
+from gpuforest.explain.model_facts import feature_names, finite
 from gpuforest.explain.oob import curve_points
 from gpuforest.tools.report import scores
 from gpuforest.tools.report.rows import SEED, Drift, Rows, alone, drift
@@ -95,6 +95,11 @@ class Results:
     dependences: list[Dependence] = field(default_factory=list)
     drift: Drift | None = None
     alone: tuple[np.ndarray, float] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """What the features are called."""
+        return feature_names(self.estimator)
 
     @classmethod
     def of(cls, estimator: Any, X: Any = None, y: Any = None) -> Results:

@@ -145,7 +145,7 @@ def importance_parts(results: Results) -> list[Html]:
     impurity, spread, permuted = results.importances, results.spread, results.permuted
     if impurity is None:
         return []
-    names = feature_names(results.estimator)
+    names = results.names
     boosted = results.estimator.forest_.baseline is not None
     order = np.argsort(-impurity, kind="stable")
     order = order[impurity[order] > 0][:SHOWN_FEATURES]
@@ -468,7 +468,7 @@ def dependence_parts(results: Results) -> list[Html]:
     dependences, estimator = results.dependences, results.estimator
     if not dependences:
         return []
-    names, kinds = feature_names(estimator), estimator.forest_.edges.categories
+    names, kinds = results.names, estimator.forest_.edges.categories
     keep, outputs, y = [0], [], "mean prediction"
     what: list[Any] = ["the mean prediction"]
     if is_classifier(estimator):
@@ -506,7 +506,7 @@ def drift_parts(results: Results) -> list[Html]:
     drift = results.drift
     if drift is None:
         return []
-    names, order = feature_names(results.estimator), np.argsort(-drift.worst, kind="stable")
+    names, order = results.names, np.argsort(-drift.worst, kind="stable")
     features = [f for f in order if drift.worst[f] > 0 or drift.missing[f] > 0][:MOST_DRIFTING]
     text = (
         "How the rows given differ from those of the training. Beyond the bins: numbers that lie "
