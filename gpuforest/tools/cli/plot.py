@@ -160,19 +160,13 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
         case kind:
             given = options.options_of(arguments, "row", "top", "feature", "color_by")
             given["background"] = files.background_of(model, arguments)
-            given["output"] = class_of(model, vars(arguments)["class"])
+            if (word := vars(arguments)["class"]) is not None:
+                labels = labels_of(model, model.forest_.coding.n_values)
+                given["output"] = next((label for label in labels if str(label) == word), word)
             ax = SHAP[kind](model, files.ModelRows(model, arguments).features(), **given)
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
-
-
-def class_of(model: Any, name: str | None) -> Any:
-    """The class, or the number of the output, that is written so; None if none is given."""
-    if name is None:
-        return None
-    labels = labels_of(model, model.forest_.coding.n_values)
-    return next((label for label in labels if str(label) == name), name)
 
 
 def importances_of(model: Any, arguments: argparse.Namespace) -> tuple[Any, list[str] | None]:

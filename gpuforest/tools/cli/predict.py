@@ -189,7 +189,11 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         else:
             facts |= {"task": "regression", **number_scores(model, table)}
         if arguments.permute:
-            facts |= {"permuted": permutation_facts(model, table)}
+            falls = permutation_importances(model, table)
+            mean, std = falls.importances_mean.tolist(), falls.importances_std.tolist()
+            largest = np.argsort(-falls.importances_mean, kind="stable")
+            permuted = {table.names[f]: {"mean": mean[f], "std": std[f]} for f in largest}
+            facts |= {"permuted": permuted}
     for note in table.notes:
         output.say(note)
     output.print_facts(facts, arguments.json, summary, "gpuforest evaluate")
@@ -250,14 +254,6 @@ def _score(model: Any, X: Any, table: Table) -> float:
     if is_classifier(model):
         return float(np.average(predicted == table.y, weights=table.weight))
     return float(metrics.r2_score(table.y, predicted, sample_weight=table.weight))
-
-
-def permutation_facts(model: Any, table: Table) -> dict[str, dict[str, float]]:
-    """The importances by name, largest first, each a mean and a standard deviation."""
-    falls = permutation_importances(model, table)
-    mean, std = falls.importances_mean.tolist(), falls.importances_std.tolist()
-    order = np.argsort(-falls.importances_mean, kind="stable")
-    return {table.names[f]: {"mean": mean[f], "std": std[f]} for f in order}
 
 
 def summary(facts: dict[str, Any]) -> output.Rows:

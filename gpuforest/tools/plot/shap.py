@@ -349,7 +349,10 @@ def plot_shap_waterfall(
         room = ROOM * ((high - low) or 1.0)
         ax.set_xlim(low - room, high + room)
         label_rows(ax, names)
-        _add_ends(ax, explained, float(ends[0]))
+        for x, style in ((explained.base, ":"), (ends[0], "--")):
+            ax.axvline(x, color=INK, lw=0.9, ls=style, zorder=0)
+        what, end = explained.what.removeprefix("the "), text_of(float(ends[0]))
+        ax.set_xlabel(f"dashed: {what}, {end}\ndotted: expected, {text_of(explained.base)}")
     return ax
 
 
@@ -379,14 +382,6 @@ def _add_numbers(ax: Axes, steps: np.ndarray, ends: np.ndarray) -> None:
             f"{step:+.3g}".replace("-", "−"), (end, i), (4 * side, 0), fontsize=SMALL,
             textcoords="offset points", ha="left" if step >= 0 else "right", va="center",
         )  # fmt: skip
-
-
-def _add_ends(ax: Axes, explained: Explained, end: float) -> None:
-    """Where the steps begin and end, and what that is."""
-    for x, style in ((explained.base, ":"), (end, "--")):
-        ax.axvline(x, color=INK, lw=0.9, ls=style, zorder=0)
-    what = explained.what.removeprefix("the ")
-    ax.set_xlabel(f"dashed: {what}, {text_of(end)}\ndotted: expected, {text_of(explained.base)}")
 
 
 def plot_shap_dependence(

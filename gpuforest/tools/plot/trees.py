@@ -234,7 +234,10 @@ def _draw(
     with drawing(ax, size) as ax:
         if is_new:
             ax.set_position((0, 0, 1, 1))  # all of the figure, without its margins
-        _set_limits(ax, size)
+        ax.set_axis_off()
+        # the unit of the axis is a point, and y is counted down
+        ax.set(xlim=(-MARGIN, 72 * size[0] - MARGIN), ylim=(72 * size[1] - MARGIN, -MARGIN))
+        ax.set_aspect("equal", adjustable="box")
         scale = 1.0 if is_new else _scale(ax, size)
         for number, box in boxes.items():
             node, top = nodes[number], tops[nodes[number].depth]
@@ -252,13 +255,6 @@ def _check_size(inches: float) -> None:
         raise ValueError(
             f"the tree takes more than {MOST_INCHES} inches: show fewer levels of it with max_depth"
         )
-
-
-def _set_limits(ax: Axes, size: tuple[float, float]) -> None:
-    """An axis of so many inches, its unit a point, y counted down."""
-    ax.set_axis_off()
-    ax.set(xlim=(-MARGIN, 72 * size[0] - MARGIN), ylim=(72 * size[1] - MARGIN, -MARGIN))
-    ax.set_aspect("equal", adjustable="box")
 
 
 def _scale(ax: Axes, size: tuple[float, float]) -> float:

@@ -316,7 +316,16 @@ def score_parts(results: Results) -> list[Html]:
             text += " There is no interval of it: that needs facts of the training not kept."
         parts.append(h("p", text))
     header = ["score", "value", "95% interval"]
-    shown = table(header, map(_score_row, scores), numbers=(1, 2), class_="wide")
+    less = h("small", "less is better")
+    rows = [
+        [
+            joined([s.name, less]) if s.less else s.name,
+            _value(s),
+            joined([interval(s), h("small", f"by {s.how}")]) if s.how else "–",
+        ]
+        for s in scores
+    ]
+    shown = table(header, rows, numbers=(1, 2), class_="wide")
     if (quantiles := getattr(results.estimator, "default_quantiles", None)) is not None:
         which = "medians" if np.ndim(quantiles) else f"quantiles {quantiles:g}"
         parts.append(h("p", f"The model predicts quantiles; these are results of its {which}."))
@@ -333,12 +342,6 @@ def score_parts(results: Results) -> list[Html]:
         "drawn by a hash, so that the same rows give the same interval."
     )
     return [*parts, shown, note(text)]
-
-
-def _score_row(score: Score) -> list[Any]:
-    less, how = h("small", "less is better"), h("small", f"by {score.how}")
-    title = joined([score.name, less]) if score.less else score.name
-    return [title, _value(score), joined([interval(score), how]) if score.how else "–"]
 
 
 def _value(score: Score) -> str:
@@ -395,8 +398,9 @@ def confusion_parts(all_results: Results) -> list[Html]:
         for j, count in enumerate(row):
             part = float(count / total[i, 0])
             said = [f"{count:,}", h("small", share(part))] if count else ["0"]
-            cells.append((said, part, i == j))
-        rows.append([h("th", name(names[i], 40), scope="row"), *(_cell(*c) for c in cells)])
+            kind = "n right" if i == j else "n"
+            cells.append(h("td", *said, class_=kind, style=f"--v:{part:.2f}"))
+        rows.append([h("th", name(names[i], 40), scope="row"), *cells])
     head = h(
         "tr",
         h("th", "true ↓ predicted →", scope="col"),
@@ -411,11 +415,6 @@ def confusion_parts(all_results: Results) -> list[Html]:
     )
     parts = [h("p", text), h("div", whole, class_="box", tabindex="0"), per_class]
     return [*parts, _pairs(results)] if len(names) > 3 else parts
-
-
-def _cell(said: list[Any], part: float, right: bool) -> Html:
-    style = f"--v:{part:.2f}"
-    return h("td", *said, class_="n right" if right else "n", style=style)
 
 
 def _class_table(results: ClassResults) -> Html:
@@ -472,7 +471,9 @@ def dependence_parts(results: Results) -> list[Html]:
     keep, outputs, y = [0], [], "mean prediction"
     what: list[Any] = ["the mean prediction"]
     if is_classifier(estimator):
-        keep, y = _classes_shown(dependences[0].means), "mean probability"
+        means, y = dependences[0].means, "mean probability"
+        most = np.argsort(-means.mean(axis=0), kind="stable")[:MOST_CURVES]
+        keep = [1] if means.shape[1] == 2 else sorted(most.tolist())
         outputs = [estimator.classes_[k] for k in keep]
         what = ["the mean probability of the classes that are most probable on average"]
         if len(keep) == 1:
@@ -491,14 +492,6 @@ def dependence_parts(results: Results) -> list[Html]:
         "line. Effects of features that depend on one another are mixed."
     )
     return [h("p", "Up: ", *what, text), figures(*shown)]
-
-
-def _classes_shown(means: np.ndarray) -> list[int]:
-    """The classes whose probabilities f64[g, C] are drawn: of two, the second."""
-    if means.shape[1] == 2:
-        return [1]
-    most = np.argsort(-means.mean(axis=0), kind="stable")[:MOST_CURVES]
-    return sorted(most.tolist())
 
 
 def drift_parts(results: Results) -> list[Html]:
