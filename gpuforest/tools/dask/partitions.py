@@ -14,8 +14,7 @@ from gpuforest.common.arguments import draw_seed
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.data.blocks import Block, named
-from gpuforest.data.passes import Rows
-from gpuforest.data.summary import Reader, Summary
+from gpuforest.data.passes import Reader, Rows, Summary
 from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import BinEdges, bin_matrix
 from gpuforest.engine.forest import Forest
@@ -67,29 +66,26 @@ def _parts(values: Any, name: str) -> list[Any]:
     return list(values.to_delayed(optimize_graph=False))
 
 
-def facts(block: Block) -> tuple[int, int, Rows]:
-    """How many rows a partition has, and how many of positive weight; its y and weights, checked
-    before any value of X is read."""
-    n, rows = len(block.X), Rows()
+def rows_of(block: Block) -> Rows:
+    """The checked y and weights of a partition."""
     with named(block.name):
-        weights = rows.add(block) if n else None
-    return n, n if weights is None else int(np.count_nonzero(weights)), rows
+        return Rows(block)
 
 
 def opened(block: Block, reader: Reader) -> Reader:
     """The reader after the first partition that has rows: it knows the columns."""
     with named(block.name):
-        reader.summary(block.X, None, 0, 0, get_host_backend())
+        reader.summary(block.X, None, 0, get_host_backend())
     return reader
 
 
-def summarised(block: Block, reader: Reader, begin: int, seed: int, limit: int) -> Summary:
+def summarised(block: Block, reader: Reader, begin: int, limit: int) -> Summary:
     """The summary of a partition whose first row has the number `begin`."""
     weight = block.weight
     if weight is not None:
         weight = np.asarray(to_host(weight, "sample_weight"), np.float64)
     with named(block.name):
-        return reader.summary(block.X, weight, begin, seed, get_host_backend(), limit)
+        return reader.summary(block.X, weight, begin, get_host_backend(), limit)
 
 
 def added(summaries: Sequence[Summary]) -> Summary:

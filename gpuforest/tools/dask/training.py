@@ -18,8 +18,7 @@ from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import named
-from gpuforest.data.passes import Binning, Rows
-from gpuforest.data.summary import Reader, Summary
+from gpuforest.data.passes import Reader, Rows, Summary
 from gpuforest.engine.binning import SAMPLE_ROWS, hash_limit
 from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.rows import fit_rows
@@ -164,28 +163,29 @@ def binned(client: Client, estimator: Any, delayed_blocks: list[Any]) -> Codes:
     workers_of(client)
     with progress.stage("reading partitions"):
         blocks = done_all(client, client.compute(delayed_blocks))
-        facts = client.gather(done_all(client, client.map(partitions.facts, blocks, pure=False)))
-    ends = np.cumsum([0, *(n_rows for n_rows, _, _ in facts)]).tolist()
+        collected = client.map(partitions.rows_of, blocks, pure=False)
+        collected = client.gather(done_all(client, collected))
+    ends = np.cumsum([0, *(rows.n_rows for rows in collected)]).tolist()
     ranges = [range(*pair) for pair in pairwise(ends)]
     filled = [i for i, part in enumerate(ranges) if part]
     if not filled:
         raise ValueError("the partitions have no rows")
     blocks, ranges = [blocks[i] for i in filled], [ranges[i] for i in filled]
-    binning = Binning(
+    reader = Reader(
         estimator.max_bins,
         estimator.categorical_features,
         estimator.min_category_frequency,
         estimator.random_state,
     )
     with progress.stage("learning bins"):
-        reader = client.submit(partitions.opened, blocks[0], binning.reader()).result()
-        n_counted = sum(facts[i][1] for i in filled)
-        summary = summary_of(client, blocks, ranges, n_counted, reader, binning.seed)
+        reader = client.submit(partitions.opened, blocks[0], reader).result()
+        n_counted = sum(rows.n_counted for rows in collected)
+        summary = summary_of(client, blocks, ranges, n_counted, reader)
         rows = Rows()
         for i in filled:
             with named(f"partition {i}"):
-                rows.extend(facts[i][2])
-        data = binning.learned(reader, summary, rows, get_host_backend())
+                rows.add(collected[i])
+        data = reader.learned(summary, rows, get_host_backend())
     with progress.stage("binning"):
         codes = [client.submit(partitions.encoded, b, reader, data.edges) for b in blocks]
         done_all(client, codes)
@@ -193,19 +193,14 @@ def binned(client: Client, estimator: Any, delayed_blocks: list[Any]) -> Codes:
 
 
 def summary_of(
-    client: Client,
-    blocks: list[Any],
-    ranges: list[range],
-    n_counted: int,
-    reader: Reader,
-    seed: int,
+    client: Client, blocks: list[Any], ranges: list[range], n_counted: int, reader: Reader
 ) -> Summary:
     """The summary of all rows; workers add up those of partitions."""
     wanted = min(SAMPLE_ROWS, n_counted)
 
     def below(limit: int) -> Summary:
         parts = [
-            client.submit(partitions.summarised, b, reader, r.start, seed, limit)
+            client.submit(partitions.summarised, b, reader, r.start, limit)
             for b, r in zip(blocks, ranges, strict=True)
         ]
         done_all(client, parts)
