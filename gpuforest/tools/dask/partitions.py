@@ -8,19 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import get_host_backend, run_on_backend
-from gpuforest.common.arguments import draw_seed
+from gpuforest.backends.registry import get_host_backend
 from gpuforest.data.arrays import to_host
-from gpuforest.data.binned import BinnedData, target_and_weight
+from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, named
 from gpuforest.data.passes import Reader, Rows, Summary
-from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import BinEdges, bin_matrix
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import grow
-from gpuforest.estimators.base import FitData
-from gpuforest.estimators.growing import TrainingPlan, plan_of
+from gpuforest.estimators.growing import grow_share
 
 
 def is_collection(X: Any) -> bool:
@@ -105,24 +100,9 @@ def gathered(data: BinnedData, parts: list[np.ndarray]) -> BinnedData:
     return data.with_codes(np.concatenate(parts, axis=1))
 
 
-def planned(estimator: Any, data: BinnedData, backend: Backend) -> tuple[TrainingPlan, int]:
-    """How the estimator's forest grows of the data, and the number of its trees."""
-    estimator._validate_params()
-    y, weight = target_and_weight(data, None, None)
-    fit_data = FitData(data, y, weight, draw_seed(estimator.random_state), None)
-    training, settings, checked = estimator._prepared(fit_data, backend)
-    return plan_of(training, settings, checked, estimator._combine()), settings.n_trees
-
-
 def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> Forest:
     """The trees begin .. end - 1 of the estimator's forest, not finished."""
-    alone = local_copy(estimator, oob_score=False)
-
-    def work(backend: Backend) -> Forest:
-        plan, _ = planned(alone, data, backend)
-        return merged(grow(plan.training, begin, end, plan.prune), plan.training)
-
-    return run_on_backend(work, **alone._chosen(data))
+    return grow_share(local_copy(estimator, oob_score=False), data, begin, end)
 
 
 def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:

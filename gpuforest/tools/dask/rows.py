@@ -23,15 +23,17 @@ from gpuforest.backends.registry import get_host_backend
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.errors import ClusterError
 from gpuforest.data.binned import BinnedData
-from gpuforest.engine.assembly import merged
+from gpuforest.engine.assembly import merged, no_subtrees
 from gpuforest.engine.binning import BinnedMatrix, new_codes
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
-from gpuforest.engine.records import Frontier, Subtrees, Training
+from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
+from gpuforest.engine.slots import Nodes
 from gpuforest.engine.target import Target
+from gpuforest.estimators.growing import share_plan
 from gpuforest.tools.dask.links import Communicator, Seat, links_of, open_links
-from gpuforest.tools.dask.partitions import local_copy, planned, without_grown
+from gpuforest.tools.dask.partitions import local_copy, without_grown
 from gpuforest.tools.dask.waiting import addresses, as_done
 
 Array = Any
@@ -43,6 +45,22 @@ LAST_WORDS = 5.0  # seconds for the others to say what happened, when one has fa
 LOOK = 0.1  # seconds between looks whether they have
 
 
+class SharedNodes(Nodes):
+    """Slots whose `n_rows` are of all parts."""
+
+    def in_bag(self, backend: Any, bags: Array) -> tuple[Array, Array, Array]:
+        return super().in_bag(backend, np.ascontiguousarray(bags[:, backend.own]))
+
+    def roots(self, training: Training, *arguments: Any) -> Frontier:
+        return self._of_all(training, super().roots(training, *arguments))
+
+    def children(self, training: Training, *arguments: Any) -> Frontier:
+        return self._of_all(training, super().children(training, *arguments))
+
+    def _of_all(self, training: Any, slots: Frontier) -> Frontier:
+        return replace(slots, n_rows=training.backend.summed(slots.n_rows))
+
+
 class SharedRows(NumpyBackend):
     """A backend of the host whose rows are a part of all: what it sums, it sums over all parts.
 
@@ -50,7 +68,6 @@ class SharedRows(NumpyBackend):
     `n_rows` and what follows from them are of all rows. `of` puts it before another backend.
     """
 
-    level_kinds = ()  # a level's histograms are to be summed before its splits are found
     communicator: Communicator
     own: np.ndarray
 
@@ -59,43 +76,49 @@ class SharedRows(NumpyBackend):
         """The backend as that of one participant, who has the rows of these numbers i64[n]."""
         shared: Any = copy(backend)
         shared.__class__ = type(cls.__name__, (cls, type(backend)), {})
+        shared.nodes = type("SharedNodes", (SharedNodes, type(backend.nodes)), {})()
         shared.communicator, shared.own = communicator, own
         return shared  # type: ignore[no-any-return]
 
-    def _summed(self, array: Array) -> Array:
+    def summed(self, array: Array) -> Array:
+        """The sum of all participants' arrays."""
         return self.communicator.all_reduce(np.ascontiguousarray(array))
 
     def _lowest(self, number: int) -> int:
         return min(int(a[0]) for a in self.communicator.all_gather(np.array([number])))
 
-    def totals(self, *arguments: Any) -> Array:
-        return self._summed(super().totals(*arguments))
-
-    def differs(self, *arguments: Any) -> Array:
-        return self._summed(super().differs(*arguments).astype(np.int64)) > 0
+    def totals(
+        self,
+        training: Training,
+        rows: Array,
+        weights: Array,
+        begin: Array,
+        end: Array,
+        sums: Array | None = None,
+    ) -> tuple[Array, Array]:
+        slots = training, rows, weights, begin, end
+        if sums is None:
+            sums = self.summed(super().totals(*slots)[0])
+        constant = super().totals(*slots, sums)[1]
+        if training.target.coding.is_classes:  # the sums show it
+            return sums, constant
+        return sums, self.summed((~constant).astype(np.int64)) == 0
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
-        return self._summed(super().histogram(training, slots, features))
+        return self.summed(super().histogram(training, slots, features))
 
-    def roots(self, *arguments: Any) -> Frontier:
-        slots = super().roots(*arguments)
-        return replace(slots, n_rows=self._summed(slots.n_rows))
-
-    def children(self, *arguments: Any) -> Frontier:
-        slots = super().children(*arguments)
-        return replace(slots, n_rows=self._summed(slots.n_rows))
+    def level(self, training: Training, slots: Frontier) -> Splits | None:
+        """None: a level's histograms are to be summed before its splits are found."""
+        return None
 
     def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
         """One wave after another, because all participants make the same calls."""
         _, _, size = Backend.waves(self, wanted)
         return 1, self, self._lowest(size)
 
-    def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
-        return super().in_bag(np.ascontiguousarray(bags[:, self.own]))
-
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """Nodes are handed over that are so small that all participants have work to the end."""
-        held = int(self._summed(np.array([n_rows]))[0])
+        held = int(self.summed(np.array([n_rows]))[0])
         most = self._lowest(super().deep_rows(training, n_rows))
         if self.communicator.size == 1 or not most:
             return most
@@ -105,8 +128,6 @@ class SharedRows(NumpyBackend):
     def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
         """Each participant grows the subtrees of some of the slots, of about as many rows, from
         the rows that all of them hold."""
-        if not slots.n_slots:
-            return super().grow_subtrees(training, slots)
         size, rank = self.communicator.size, self.communicator.rank
         upto = np.cumsum(slots.n_rows)
         cuts = np.searchsorted(upto, upto[-1] * np.arange(1, size) // size, side="left")
@@ -148,10 +169,7 @@ class SharedRows(NumpyBackend):
     def _all_subtrees(self, own: Subtrees | None, slots: Frontier, n_words: int) -> Subtrees:
         """The subtrees of all participants, in the order of the slots."""
         if own is None:
-            none, words = np.zeros(0, np.int64), np.zeros(0, np.uint64)
-            no_sums = np.zeros((0, slots.sums.shape[1]), np.int64)
-            no_sets = (none, words) if n_words else (None, None)
-            own = Subtrees(np.zeros(1, np.int64), words, none, no_sums, *no_sets)
+            own = no_subtrees(np, slots, n_words > 0)
         gather = self.communicator.all_gather
         lengths = gather(np.diff(own.offsets))
         nodes, sums = gather(own.nodes), gather(np.ascontiguousarray(own.leaf_sums))
@@ -213,7 +231,8 @@ def grow_of_rows(
     data : without codes, but with y and weights of all rows
     """
     backend = get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
-    plan, n_trees = planned(estimator, without_codes(data, codes), backend)
+    estimator._validate_params()
+    plan, settings = share_plan(estimator, without_codes(data, codes), backend)
     training, target = plan.training, plan.training.target
     require_shared_rows(training)
     local = replace(
@@ -222,7 +241,7 @@ def grow_of_rows(
         target=Target(target.coding, np.ascontiguousarray(target.y[own])),
         backend=SharedRows.of(backend, communicator, own),
     )
-    return merged(grow(local, begin, n_trees, plan.prune), training)
+    return merged(grow(local, begin, settings.n_trees, plan.prune), training)
 
 
 def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:
