@@ -26,8 +26,7 @@ from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.records import Training
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators.settings import Settings
-from gpuforest.explain.monotonic import clip_leaves
-from gpuforest.explain.node_medians import with_medians
+from gpuforest.explain.node_values import clip_leaves, with_medians
 from gpuforest.explain.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
 from gpuforest.explain.pruning import best_first, prune
 
