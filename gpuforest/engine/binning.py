@@ -12,6 +12,7 @@ The last code, the same for all features, means missing.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -162,6 +163,7 @@ class BinnedMatrix:
     edges: BinEdges
     # what the backend keeps of each target whose trees grow from these codes
     targets: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary)
+    scratch: deque[Any] | None = None  # memory that subtrees grew in, to be used again
 
     @property
     def n_rows(self) -> int:
@@ -199,7 +201,7 @@ def new_codes(n_rows: int, n_features: int, dtype: Any, backend: Backend) -> Arr
     node reads few of them."""
     if backend.on_host:
         return np.empty((n_features, n_rows), dtype).T
-    return backend.xp.empty((n_rows, n_features), dtype=dtype, device=backend.device)
+    return backend.xp.empty((n_rows, n_features), dtype=dtype)
 
 
 def take_rows(X: Array, rows: np.ndarray | None, backend: Backend) -> Array:
@@ -247,7 +249,7 @@ def fit_edges(
 
     def columns_of(max_bins: int) -> list[np.ndarray]:
         if backend is not None:
-            return backend.column_edges(X, rows, weights, max_bins)
+            return backend.sampling.column_edges(backend, X, rows, weights, max_bins)
         return column_edges(X if rows is None else X[rows], weights, max_bins, 1)
 
     if max_bins != "auto":
@@ -278,7 +280,7 @@ def most_bins(
     rows = _weighing_rows(weights)
     rows = np.arange(X.shape[0]) if rows is None else rows
     if len(rows) > FEW_VALUES:
-        columns = backend.column_edges(X, rows[:LOOK_ROWS], None, FEW_VALUES + 1)
+        columns = backend.sampling.column_edges(backend, X, rows[:LOOK_ROWS], None, FEW_VALUES + 1)
         if has_many_values(columns, categories):
             return MANY_BINS
     return FEW_VALUES if len(rows) <= LOOK_ROWS else max_bins
@@ -305,9 +307,11 @@ def _sample(
     n = n_rows if rows is None else len(rows)
     if n <= count:
         return rows
-    find = rows_below if backend is None else backend.rows_below
     for limit in (hash_limit(count, n), 2**64 - 1):
-        found = find(seed, n_rows, limit)
+        if backend is None:
+            found = rows_below(seed, n_rows, limit)
+        else:
+            found = backend.sampling.rows_below(backend, seed, n_rows, limit)
         if weights is not None:
             found = found[weights[found] > 0]
         if len(found) >= count:

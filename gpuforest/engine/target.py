@@ -163,7 +163,7 @@ def encode_several(
     xp = backend.xp
     y = xp.concat(
         [
-            xp.astype(column[:, None] == xp.arange(len(c), device=backend.device)[None, :], MOMENT)
+            xp.astype(column[:, None] == xp.arange(len(c))[None, :], MOMENT)
             for column, c in zip(map(backend.asarray, codes), classes, strict=True)
         ],
         axis=1,

@@ -23,7 +23,7 @@ from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest, joined
-from gpuforest.engine.grow import grow
+from gpuforest.engine.grow import grow, keeping_scratch
 from gpuforest.engine.nodes import leaf_rows
 from gpuforest.engine.records import Training
 from gpuforest.engine.reweighting import Round, boost, r2, samme
@@ -133,7 +133,7 @@ class AdaBoost(BaseForest):
 
     def _grow(self, training: Training, checked: CheckedTarget) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
-        training = training.on(training.backend.for_one_fit())
+        training = keeping_scratch(training)
         settings, sampling = self._settings(training.n_features), training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
         factors, judge = self._class_factors(checked, first), self._judge(training, checked)

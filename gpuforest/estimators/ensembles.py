@@ -25,6 +25,7 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import keeping_scratch
 from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.engine.target import CheckedTarget
@@ -230,7 +231,7 @@ class BaseForest(BaseTrees):
         if not by_error and self.n_estimators != "auto":
             return plan, waves, n_trees
         training = plan.training
-        plan = replace(plan, training=training.on(training.backend.for_one_fit()))
+        plan = replace(plan, training=keeping_scratch(training))
         error, first_waves = self._oob_error(checked, plan.sample()), list[WaveTrees]()
         if by_error:
             plan, first_waves, tried = tune_features(plan, error)
