@@ -60,8 +60,8 @@ def test_weights_of_any_size_keep_categories_and_warn_of_identifiers(weight):
     model.fit(X % 15, X[:, 0] % 2, weights)
     assert model.forest_.edges.categories == {0: tuple(range(15))}
     with pytest.warns(UserWarning, match="column 0 has 300 different values in 300 rows") as seen:
-        model.set_params(ccp_alpha="cv").fit(X, X[:, 0] % 2, weights)
-    assert len(seen) == 1  # a fit
+        model.fit(X, X[:, 0] % 2, weights)
+    assert len(seen) == 1
 
 
 def test_ten_categories_are_kept_however_rare():
@@ -90,3 +90,10 @@ def test_a_column_of_identifiers_is_named(fewest):
     model = RandomForestClassifier(2, min_category_frequency=fewest)
     with pytest.warns(UserWarning, match="column 'id' has 95 different values in 95 rows: as cat"):
         model.fit(X, np.arange(100) % 2)
+
+
+def test_one_warning_of_identifiers_a_fit():
+    X = np.arange(200)[:, None]
+    with pytest.warns(UserWarning, match="200 different values in 200 rows") as seen:
+        DecisionTreeClassifier(categorical_features=[0], ccp_alpha="cv").fit(X, X[:, 0] % 2)
+    assert len(seen) == 1
