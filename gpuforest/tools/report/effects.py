@@ -134,16 +134,9 @@ def importance_spread(estimator: Any) -> np.ndarray | None:
     if forest.baseline is not None or forest.n_trees == 1:
         return None
 
-    def work(backend: Any) -> np.ndarray:
-        leaf_sums, criterion = backend.asarray(forest.leaf_sums), estimator._criterion
-        gains = [
-            tree_gains(forest, leaf_sums, criterion, first, last, backend)
-            for first, last in tree_groups(forest)
-        ]
-        of_trees = np.concatenate(gains)
-        return np.asarray(of_trees / np.maximum(of_trees.sum(axis=1, keepdims=True), 1))
-
-    return np.asarray(run_on_backend(work, "numpy").std(axis=0))
+    criterion = estimator._criterion
+    gains = np.concatenate([tree_gains(forest, criterion, *g) for g in tree_groups(forest)])
+    return np.asarray((gains / np.maximum(gains.sum(axis=1, keepdims=True), 1)).std(axis=0))
 
 
 def dependence(rows: Rows, feature: int) -> Dependence | None:
