@@ -162,8 +162,8 @@ class HistGradientBoosting(BaseTrees):
             self._fitted_with_sw = weights is not None
             self._refuse_many_categories(categories)
             y, classes = self._check_y(given[1], X.shape[0], backend)
-            found = check_weights(weights, X.shape[0])
-            weight = self._weigh(y, classes, None if found is None else found[0])
+            weighed = check_weights(weights, X.shape[0])
+            weight = self._weigh(y, classes, None if weighed is None else weighed[0])
             train = Rows(X, y, weight)
             if weight is not None and not weight.all():
                 train = train.take(np.flatnonzero(weight), backend)
@@ -227,8 +227,8 @@ class HistGradientBoosting(BaseTrees):
         X = table_as_fitted(self, given[0], backend, categories)
         y = self._check_known_y(given[1], X.shape[0], classes, backend)
         loss.check(y)
-        found = check_weights(to_host(given[2], "sample_weight_val"), X.shape[0])
-        return Rows(X, y, None if found is None else found[0])
+        weighed = check_weights(to_host(given[2], "sample_weight_val"), X.shape[0])
+        return Rows(X, y, None if weighed is None else weighed[0])
 
     def _boosting(
         self,
@@ -285,8 +285,8 @@ class HistGradientBoosting(BaseTrees):
         raw[:] = coding.baseline[:, None]
         begin = 0 if earlier is None else earlier.n_trees // b.loss.n_raw
         if earlier is not None:
-            found = predict(earlier, train.X, b.backend)
-            raw[:] = (found if on_host(found) else b.backend.asnumpy(found)).T
+            predicted = predict(earlier, train.X, b.backend)
+            raw[:] = (predicted if on_host(predicted) else b.backend.asnumpy(predicted)).T
         watch = Watch(self, b, train, validation, coding, raw, earlier, kept)
         grown: list[Round] = []
         if earlier is None:
@@ -366,8 +366,8 @@ class HistGradientBoosting(BaseTrees):
 
     def _raw_predict(self, X: Any) -> np.ndarray:
         """Raw predictions f64[N, K], where X is."""
-        found: np.ndarray = self._walk(X, predict)
-        return found
+        raw: np.ndarray = self._walk(X, predict)
+        return raw
 
     def _predictions(self, raw: Any) -> np.ndarray:
         """What raw predictions stand for: probabilities of classes, or numbers."""
@@ -517,11 +517,11 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
         self, y: Any, n_rows: int, classes: np.ndarray | None, backend: Backend
     ) -> np.ndarray:
         assert classes is not None
-        codes, found = self._check_y(y, n_rows, backend)
-        assert found is not None
-        if unknown := [label for label in found.tolist() if label not in set(classes.tolist())]:
+        codes, labels = self._check_y(y, n_rows, backend)
+        assert labels is not None
+        if unknown := [label for label in labels.tolist() if label not in set(classes.tolist())]:
             raise ValueError(f"y contains previously unseen labels: {unknown}")
-        return np.asarray(np.searchsorted(classes, found)[codes])
+        return np.asarray(np.searchsorted(classes, labels)[codes])
 
     def _weigh(
         self, y: np.ndarray, classes: np.ndarray | None, weight: np.ndarray | None
