@@ -53,8 +53,8 @@ RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     ("edges", "capped", "numba"): {"n": "G"},
     # C is a part of its output's shape
     ("totals", "totals", "numba"): {"C": None},
-    # the sets of a tree are a part of its table
-    ("boosted_tree", "grow_tree", "numba"): {"set_words": None},
+    # the columns of the matrix hold the stats
+    ("boosted_tree", "grow_tree", "numba"): {"matrix": "data", "stats": None},
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -40,6 +41,16 @@ from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegre
 
 Judge = Callable[[Forest, np.ndarray], Round | None]
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
+
+
+def shared(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of X for which scikit-learn's of this name is called after a fit by scikit-learn."""
+
+    @wraps(method)
+    def either(self: Any, X: Any) -> Any:
+        return getattr(self._theirs(), method.__name__)(X) if self._is_theirs else method(self, X)
+
+    return either
 
 
 class AdaBoost(BaseForest):
@@ -88,10 +99,9 @@ class AdaBoost(BaseForest):
         self._check_other()
         with replacing(self) as fitted:
             theirs = fitted._theirs()
+            # releases before 1.8 have other parameters
             for name, parameter in signature(type(theirs)).parameters.items():
-                fitted.__dict__.setdefault(
-                    name, parameter.default
-                )  # releases before 1.8 have others
+                fitted.__dict__.setdefault(name, parameter.default)
             fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
             theirs.fit(X, y, sample_weight)
         return self
@@ -215,6 +225,21 @@ class AdaBoost(BaseForest):
             return np.asarray(self._theirs().feature_importances_)
         return super().feature_importances_
 
+    @shared
+    def predict(self, X: Any) -> Any:
+        """The class of the most votes, where better trees count more, the first among equals; or
+        the weighted median of the trees' predictions.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Array of shape (n_samples,), as of a random forest's `predict`
+        """
+        return super().predict(X)
+
     def _staged(self, X: Any) -> Iterator[Any]:
         """What the first tree predicts, what the first two do, and so on: of classes their shares
         of the votes, f64[N, n_values]. X is checked and binned once."""
@@ -226,27 +251,15 @@ class AdaBoost(BaseForest):
             return bin_matrix(table, model.forest_.edges, backend).codes, backend
 
         codes, backend = run_on_backend(work, **self._chosen(X))
-        for found in prediction.staged(model.forest_, codes, backend):
-            own = found if is_on_device(X) else backend.asnumpy(found)
-            yield in_kind_of(X, own)
+        for values in prediction.staged(model.forest_, codes, backend):
+            yield in_kind_of(X, values if is_on_device(X) else backend.asnumpy(values))
 
     def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
-        """The score of the first tree, of the first two, and so on: see `score`.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), true labels or values
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Yields
-        ------
-        float
-        """
+        """`score(X, y, sample_weight)` of the first tree, of the first two, and so on."""
         y, weight = to_host(y), to_host(sample_weight)
         score = accuracy_score if is_classifier(self) else r2_score
-        for found in self.staged_predict(X):
-            yield float(score(y, to_host(found), sample_weight=weight))
+        for values in self.staged_predict(X):
+            yield float(score(y, to_host(values), sample_weight=weight))
 
 
 def reached(tree: Forest, training: Training) -> Iterator[tuple[slice, np.ndarray]]:
@@ -338,19 +351,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
             "be fit."
         )
 
-    def predict(self, X: Any) -> Any:
-        """The class of the most votes, where better trees count more; the first among equals.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Array of shape (n_samples,), as of `RandomForestClassifier.predict`
-        """
-        return self._theirs().predict(X) if self._is_theirs else super().predict(X)
-
+    @shared
     def decision_function(self, X: Any) -> Any:
         """How far the votes are for each class.
 
@@ -365,25 +366,12 @@ class AdaBoostClassifier(AdaBoost, Classifier):
             classes the second's less the first's, of shape (n_samples,), from -2 to 2, as
             scikit-learn gives it. Of one class zeros.
         """
-        if self._is_theirs:
-            return self._theirs().decision_function(X)
         return self._decisions(self._walk(X, prediction.predict))
 
+    @shared
     def staged_decision_function(self, X: Any) -> Iterator[Any]:
-        """The decision function of the first tree, of the first two, and so on.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Yields
-        ------
-        as `decision_function`
-        """
-        if self._is_theirs:
-            yield from self._theirs().staged_decision_function(X)
-            return
-        yield from map(self._decisions, self._staged(X))
+        """`decision_function(X)` of the first tree, of the first two, and so on."""
+        return map(self._decisions, self._staged(X))
 
     def _decisions(self, shares: Any) -> Any:
         """Decisions from shares of the votes f64[N, n_classes]."""
@@ -411,16 +399,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         return self._probabilities(self.decision_function(X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Any]:
-        """Probabilities by the first tree, by the first two, and so on.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Yields
-        ------
-        as `predict_proba`
-        """
+        """`predict_proba(X)` of the first tree, of the first two, and so on."""
         return map(self._probabilities, self.staged_decision_function(X))
 
     def _probabilities(self, decisions: Any) -> Any:
@@ -432,20 +411,9 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         powers = xp.exp(decisions - xp.max(decisions, axis=1)[:, None])
         return powers / xp.sum(powers, axis=1)[:, None]
 
+    @shared
     def staged_predict(self, X: Any) -> Iterator[Any]:
-        """The classes that the first tree predicts, the first two, and so on.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Yields
-        ------
-        as `predict`
-        """
-        if self._is_theirs:
-            yield from self._theirs().staged_predict(X)
-            return
+        """`predict(X)` of the first tree, of the first two, and so on."""
         for shares in self._staged(X):
             yield in_kind_of(X, self.classes_[np.argmax(to_host(shares), axis=1)])
 
@@ -507,32 +475,8 @@ class AdaBoostRegressor(AdaBoost, Regressor):
         """Of no weight, which does not matter where there is no other tree."""
         return Round(0.0, 1.0, np.ones(0))
 
-    def predict(self, X: Any) -> Any:
-        """The weighted median of the trees' predictions.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        float64 array of shape (n_samples,); on a GPU where X is on one
-        """
-        return self._theirs().predict(X) if self._is_theirs else super().predict(X)
-
+    @shared
     def staged_predict(self, X: Any) -> Iterator[Any]:
-        """What the first tree predicts, the first two, and so on.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Yields
-        ------
-        as `predict`
-        """
-        if self._is_theirs:
-            yield from self._theirs().staged_predict(X)
-            return
-        for found in self._staged(X):
-            yield found[:, 0]
+        """`predict(X)` of the first tree, of the first two, and so on."""
+        for values in self._staged(X):
+            yield values[:, 0]

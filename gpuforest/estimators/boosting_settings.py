@@ -1,18 +1,19 @@
-"""The parameters of gradient boosting: what they may be, and what a fit takes for them."""
+"""The parameters of gradient boosting, what a fit takes for them, and when it stops early."""
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.model_selection import train_test_split
 
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.memory import BoostedFit
 from gpuforest.boosting.rounds import words_of
-from gpuforest.boosting.stopping import validation_rows
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.frontier import Rules
 from gpuforest.engine.memory import Fit
@@ -51,18 +52,64 @@ def groups_of(wanted: Any, n_features: int) -> np.ndarray:
                 )
     if rest := set(range(n_features)).difference(*groups):
         groups.append(rest)
-    found = np.zeros((len(groups), n_features), np.bool_)
-    for row, group in zip(found, groups, strict=True):
+    allowed = np.zeros((len(groups), n_features), np.bool_)
+    for row, group in zip(allowed, groups, strict=True):
         row[[int(x) for x in group]] = True
-    return found
+    return allowed
 
 
 MANY_ROWS = 10_000  # early_stopping="auto" stops early where there are more
+SCORED_ROWS = 10_000  # of training rows at most, by a scorer
 
 
 def stops_early(early_stopping: Any, n_rows: int) -> bool:
     """Whether a fit of so many rows watches its scores, without rows to validate on."""
     return n_rows > MANY_ROWS if early_stopping == "auto" else bool(early_stopping)
+
+
+def validation_rows(n_rows: int, fraction: float | int) -> int:
+    """How many rows `set_aside` gives for validation."""
+    wanted = fraction if isinstance(fraction, Integral) else math.ceil(fraction * n_rows)
+    return int(wanted)
+
+
+def set_aside(
+    n_rows: int, fraction: float | int, labels: np.ndarray | None, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows to train on and those to validate on, both ascending.
+
+    labels : class codes, whose shares both parts keep
+    seed : scikit-learn sets the same rows aside where it is random_state, an int below 2**32
+
+    Raises
+    ------
+    ValueError : no row would be left for one of them
+    """
+    if not validation_rows(n_rows, fraction) < n_rows:
+        raise ValueError(
+            f"validation_fraction={fraction} leaves no rows to train on: there are {n_rows}; set "
+            "early_stopping=False, or pass X_val and y_val"
+        )
+    drawn = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.uint32).max, dtype=np.uint64)
+    train, validation = train_test_split(
+        np.arange(n_rows), test_size=fraction, stratify=labels, random_state=int(drawn)
+    )
+    return np.sort(train), np.sort(validation)
+
+
+def scored_rows(n_rows: int, labels: np.ndarray | None, seed: int) -> np.ndarray | None:
+    """The training rows that a scorer gets, ascending; None: all."""
+    if n_rows <= SCORED_ROWS:
+        return None
+    return set_aside(n_rows, SCORED_ROWS, labels, seed)[1]
+
+
+def has_converged(scores: list[float], n_iter_no_change: int, tol: float) -> bool:
+    """Whether none of the last scores is higher by more than `tol` than the one before them."""
+    if len(scores) <= n_iter_no_change:
+        return False
+    before = scores[-n_iter_no_change - 1] + tol
+    return not any(score > before for score in scores[-n_iter_no_change:])
 
 
 def most_leaves(estimator: Any) -> tuple[int, int]:
@@ -81,7 +128,7 @@ def expected(estimator: Any, X: Any, n_classes: int) -> BoostedFit:
     stops = stops_early(estimator.early_stopping, X.shape[0])
     held = 0
     if stops and estimator.validation_fraction is not None:
-        held = validation_rows(X.shape[0], estimator.validation_fraction)
+        held = min(validation_rows(X.shape[0], estimator.validation_fraction), X.shape[0] - 1)
     weighted = getattr(estimator, "class_weight", None) is not None
     return fit_of(estimator, X, loss, (X.shape[0] - held, held), stops, weighted)
 

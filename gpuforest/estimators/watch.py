@@ -14,11 +14,11 @@ from sklearn.metrics import check_scoring
 from gpuforest.backends.base import Backend
 from gpuforest.boosting.model import BoostedCoding, forest_of, joined
 from gpuforest.boosting.rounds import Boosting, Round
-from gpuforest.boosting.stopping import has_converged, scored_rows
 from gpuforest.data.binned import BinnedData
 from gpuforest.engine.binning import bin_matrix, take_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
+from gpuforest.estimators.boosting_settings import has_converged, scored_rows
 
 
 @dataclass(frozen=True, eq=False)

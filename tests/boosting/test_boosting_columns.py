@@ -5,7 +5,7 @@ from boosted import edges_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuforest.boosting.columns import columns_of
+from gpuforest.backends.boosters import columns_of
 from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.kernels.boosted_tree.records import BoostColumns
 
@@ -14,7 +14,7 @@ def columns(codes: np.ndarray, n_bins: list[int]) -> BoostColumns:
     edges = edges_of(n_bins, [0] * len(n_bins))
     matrix = BinnedMatrix(codes.astype(edges.code_dtype), edges.n_bins, edges)
     stats = np.zeros((len(codes), 1), np.int64)
-    return columns_of(matrix, np.zeros(len(n_bins), np.uint8), stats)
+    return columns_of(matrix, stats)
 
 
 def decoded(data: BoostColumns, n_bins: list[int], missing: int) -> np.ndarray:

@@ -13,28 +13,12 @@ CATEGORY_ROWS = 10.0
 BLOCK = 1024  # rows whose stats are put in order at once, to stay in the first-level cache
 
 
-class BoostRows(NamedTuple):
-    """The binned rows, and what they add to sums in this round.
-
-    codes : u8 or u16 [F, N]
-    stats : i64[N, 1 or 2], see kernels/gradients
-    n_bins : i32[F], without the one for missing values
-    kinds : u8[F], NUMERIC or CATEGORICAL
-    n_codes : int, B; the last code is that of missing values
-    """
-
-    codes: types.Codes2
-    stats: types.I64s2
-    n_bins: types.I32s
-    kinds: types.U8s
-    n_codes: I64
-
-
 class BoostColumns(NamedTuple):
-    """The same rows, with all codes of a feature beside each other, see boosting/columns.py.
+    """The binned rows in columns of one or several features, see `columns_of` in boosters.py, and
+    what they add to sums in this round.
 
     codes : u8 or u16 [C, N]
-    stats : as above
+    stats : i64[N, 1 or 2], see kernels/gradients
     kinds : u8[F]
     starts : i64[C + 1], column c holds the features starts[c] .. starts[c + 1] - 1
     column, first, rest : i32[F], where a feature's codes lie
@@ -151,20 +135,32 @@ class NodeSplit(NamedTuple):
     feature: I64
 
 
-class GrowState(NamedTuple):
-    """Where the growing of a tree on the CPU stands.
+class TreeState(NamedTuple):
+    """Where the growing of a tree stands.
 
-    step : what comes next, see `STEPS` in numba.py
     n_free : the number of histograms that no node has
     first, second : the nodes that are searched next, or -1
     first_slot, second_slot : their histograms
     subtract : whether the second one's are what the first one's leave of their parent's
     split : the node whose rows are divided
+
+    On the CPU alone:
+
+    step : what comes next, see `STEPS` in numba.py
     work, n_parts : what threads share, and in how many parts
     n_set_words : words of all sets of the finished tree
+    n_threads, least_cells, least_rows : the threads that share the work, and the cells of
+        histograms, and the rows, for which one more of them is worth the wait
+    g, h : those of the tree's rules
+
+    On devices alone:
+
+    done : whether the tree is finished
+    left, right, other_left, other_right : positions that say how far the division has come
+    sum_first, sum_last : the words of the sums of all rows
+    key : of the root
     """
 
-    step: I64
     n_nodes: I64
     n_open: I64
     n_leaves: I64
@@ -175,80 +171,74 @@ class GrowState(NamedTuple):
     second_slot: I64
     subtract: I64
     split: I64
+    step: I64
     work: I64
     n_parts: I64
     n_set_words: I64
+    n_threads: I64
+    least_cells: I64
+    least_rows: I64
+    g: F64
+    h: F64
+    done: I64
+    left: I64
+    right: I64
+    other_left: I64
+    other_right: I64
+    sum_first: I64
+    sum_last: I64
+    key: U64
 
 
 class GrowTable(NamedTuple):
-    """The nodes of a tree while it grows on the CPU, in the order in which they are made.
+    """A tree while it grows on the CPU: nodes in the order in which they are made, histograms, and
+    memory of the searches.
 
-    nodes : TreeNode[M]; state : GrowState[1]
+    nodes : TreeNode[M]; state : TreeState[1]
     groups : bool[M, n], the interaction groups that hold all features of a node's path
     sets : u64[M, W], the set of a categorical split
     open : i64[M], the nodes that may still be split
-    """
-
-    nodes: Annotated[Any, types.Type(TreeNode, 1)]
-    state: Annotated[Any, types.Type(GrowState, 1)]
-    groups: types.Bools2
-    sets: types.U64s2
-    open: types.I64s
-
-
-class Scratch(NamedTuple):
-    """Histograms of open nodes, and memory of the searches.
-
-    hist : i64[P + 2, cells * words], the last two are scratch
+    hist : i64[P + 2, cells * words], histograms of open nodes; the last two are scratch
     free : i64[P], the numbers of those that no node has
     tried : bool[3, F], features of the first and of the second node of a search that are tried;
         and those that have a histogram
     splits : NodeSplit[parts, 2], the best split of both nodes among a part of the features, and
-        sets : u64[parts, 2, W]
+        split_sets : u64[parts, 2, W]
     ordered : i64[parts, BLOCK * words], stats in the order of a node's rows
     scores : f64[parts, 2, B + 1]; order : i64[parts, 2, B + 1], categories in order
     lefts : i64[2, parts], of each part of a node's rows, and others, how many go left
-    units : f64[2], g and h of the tree's rules
+    spare : i32[N], rows while they are divided
     """
 
+    nodes: Annotated[Any, types.Type(TreeNode, 1)]
+    state: Annotated[Any, types.Type(TreeState, 1)]
+    groups: types.Bools2
+    sets: types.U64s2
+    open: types.I64s
     hist: types.I64s2
     free: types.I64s
     tried: types.Bools2
     splits: Annotated[Any, types.Type(NodeSplit, 2)]
-    sets: types.U64s3
+    split_sets: types.U64s3
     ordered: types.I64s2
     scores: types.F64s3
     order: types.I64s3
     lefts: types.I64s2
-    units: types.F64s
+    spare: types.I32s
 
 
-class Sharing(NamedTuple):
-    """How threads share the work on one tree: how many there are, and the cells of histograms, and
-    the rows, for which one more thread is worth the wait."""
-
-    n_threads: I64
-    cells: I64
-    rows: I64
-
-
-def new_table(M: int, n_groups: int, W: int) -> GrowTable:
-    """A table of M nodes."""
+def new_table(
+    data: BoostColumns, M: int, n_groups: int, P: int, parts: int, B: int, W: int
+) -> GrowTable:
+    """A table of M nodes and P histograms; B : codes of a feature at the most."""
+    F, (N, words) = len(data.kinds), data.stats.shape
     table: GrowTable = types.allocated(
-        GrowTable, nodes=M, state=1, groups=(M, n_groups), sets=(M, W), open=M
-    )
-    return table
-
-
-def new_scratch(P: int, parts: int, data: BoostColumns, B: int, W: int) -> Scratch:
-    """Memory of P histograms; B : codes of a feature at the most."""
-    F, words = len(data.kinds), data.stats.shape[1]
-    scratch: Scratch = types.allocated(
-        Scratch, hist=(P + 2, int(data.cells[-1]) * words), free=P, tried=(3, F),
-        splits=(parts, 2), sets=(parts, 2, W), ordered=(parts, BLOCK * words),
-        scores=(parts, 2, B + 1), order=(parts, 2, B + 1), lefts=(2, parts), units=2,
+        GrowTable, nodes=M, state=1, groups=(M, n_groups), sets=(M, W), open=M,
+        hist=(P + 2, int(data.cells[-1]) * words), free=P, tried=(3, F), splits=(parts, 2),
+        split_sets=(parts, 2, W), ordered=(parts, BLOCK * words), scores=(parts, 2, B + 1),
+        order=(parts, 2, B + 1), lefts=(2, parts), spare=N,
     )  # fmt: skip
-    return scratch
+    return table
 
 
 def new_tree(M: int, W: int) -> GrownTree:
