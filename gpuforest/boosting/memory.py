@@ -28,18 +28,9 @@ WHOLE_BYTES = 48  # of a row's gradient where it is not computed by blocks
 
 @dataclass(frozen=True)
 class BoostedFit:
-    """What is known about a fit of boosting before it begins.
-
-    table : the fit as binning sees it
-    n_train, n_validation : rows that trees grow from, and rows that early stopping judges by
-    n_raw : K; n_words : of the stats of a row
-    n_rounds, max_leaves, max_depth, min_rows : int
-    target_bytes : of a row, with its weight
-    copied : bytes of the training and validation rows, if these are copied
-    stops : there is early stopping
-    keeps_rows : the training rows are needed to the end
-    by_order : leaves look for quantiles
-    """
+    """What is known about a fit of boosting before it begins: `table` is the fit as binning sees it,
+    `target_bytes` are those of a row with its weight, `copied` those of the rows that are copied;
+    `keeps_rows`: the training rows are needed to the end."""
 
     table: Fit
     n_train: int

@@ -45,25 +45,16 @@ COARSE_STEP = 0.2
 
 @dataclass(frozen=True, eq=False)
 class Boosting:
-    """What rounds grow from, however many there are.
+    """What rounds grow from, however many there are; y f64[N] holds numbers or class codes.
 
-    matrix : the codes of all rows, for these rounds alone: see `columns_of`
-    y : f64[N], numbers or class codes
-    weight : f64[N] or None
-    loss : Loss
-    learning_rate, l2 : float
-    min_rows, max_depth, max_leaves : int
-    share : float, the part of the allowed features that a node tries
-    subsample : float, the part of the rows that a round grows from
+    share, subsample : the part of the allowed features that a node tries, and of the rows that a
+        round grows from
     signs : i8[F]; groups : bool[n, F], see `BoostRules`
-    memory : int, bytes that the histograms of all open nodes may take
-    seed : int
-    backend : runs the kernels
-    watched : bool, whether raw predictions are read on the host after each round
-    by_loss : bool, whether the mean loss is asked for after each round
+    memory : bytes that the histograms of all open nodes may take
+    watched, by_loss : whether raw predictions, or the mean loss, are asked for after each round
     """
 
-    matrix: BinnedMatrix
+    matrix: BinnedMatrix  # for these rounds alone, see `columns_of`
     y: np.ndarray
     weight: np.ndarray | None
     loss: Loss

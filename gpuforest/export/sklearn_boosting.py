@@ -38,7 +38,7 @@ def to_sklearn(estimator: Any) -> Any:
 
     Raw predictions are equal to the last bit, and so are classes; probabilities, and predictions of
     the losses "poisson" and "gamma", are equal but for the rounding of exponentials. It has the
-    parameters that both know; of the loss "huber", which scikit-learn lacks, it has
+    parameters that both know; of a loss with a delta, which scikit-learn lacks, it has
     "squared_error".
 
     Parameters
@@ -59,7 +59,7 @@ def to_sklearn(estimator: Any) -> Any:
         raise ValueError(CATEGORIES)
     kind = getattr(import_module(HOME), type(estimator).__name__)
     found = _with_known(kind, estimator)
-    if found.loss == "huber":
+    if forest.coding.loss.has_delta:
         found.set_params(loss="squared_error", quantile=None)
     _copy(estimator, found, "n_features_in_", "feature_names_in_", "classes_")
     _copy(estimator, found, "n_trees_per_iteration_", "do_early_stopping_")

@@ -50,13 +50,6 @@ def test_a_one_hot_encoding_by_hand():
     assert data.cells.tolist() == [0, 5, 8, 11, 14]
 
 
-def test_a_column_has_as_many_codes_as_a_byte_tells_apart():
-    codes = np.eye(200, dtype=int)
-    data = columns(codes, [2] * 200)  # two codes each beside `none`
-    assert data.starts.tolist() == [0, 127, 200]
-    assert np.array_equal(decoded(data, [2] * 200, 2), codes)
-
-
 @given(st.data())
 def test_codes_are_those_of_the_matrix(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))

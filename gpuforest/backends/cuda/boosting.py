@@ -375,7 +375,7 @@ class CudaBooster:
         set_words = self.boosting.matrix.edges.set_words[feature]
         sums, ranges = (
             np.stack([leaves[name] for name in names], axis=1)
-            for names in (structs.Leaf._fields[:3], structs.Leaf._fields[5:])
+            for names in (structs.Leaf._fields[:3], structs.Leaf._fields[3:8])
         )
         ranges[:, 2:4] -= s.drawn
         tree = records.GrownTree(

@@ -273,9 +273,9 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
     if (own.left < 0) {
       to[4 + own.position] = (u64)LEAF_WORD + (u64)own.first_leaf;
       double value = value_of(own.g, own.h, rules, own.low, own.high) * rules.scale->value;
-      leaves[own.first_leaf] = {own.g, own.h, own.n, value,
-                                cut_off(value * rate, -MOST_STEP, MOST_STEP), own.begin, own.end,
-                                own.other_begin, own.other_end, own.depth & 1};
+      double added = cut_off(value * rate, -MOST_STEP, MOST_STEP);
+      leaves[own.first_leaf] = {own.g, own.h, own.n, own.begin, own.end, own.other_begin,
+                                own.other_end, own.depth & 1, value, added};
       continue;
     }
     u64 word = (u64)own.feature << FEATURE_SHIFT | (u64)own.bin;

@@ -83,43 +83,41 @@ class GrownTree(NamedTuple):
     ranges: types.I64s2
 
 
-class TreeNode(NamedTuple):
-    """A node while its tree grows, on the CPU and on devices.
+def struct(name: str, **fields: str) -> Any:
+    """A record of numbers that lies in arrays: the names of its fields by their type."""
+    of = {"i64": I64, "f64": F64, "u64": U64}
+    pairs = [(field, of[kind]) for kind, names in fields.items() for field in names.split()]
+    return NamedTuple(name, pairs)
 
-    begin, end, other_begin, other_end : positions of its rows and its others
-    slot : the number of its histograms, or -1
-    g, h, n : its sums
-    feature, bin, missing_left, left_g, left_h, left_n : its best split and the sums of the left
-        side; feature is -1 if it has none
-    left : the number of its left child, or -1; the right child is the next one
-    low, high : bounds of what it predicts
-    position : where it lies in the finished tree
-    first_leaf, n_leaves : of the finished tree, the leaves below it; on devices alone
-    """
 
-    begin: I64
-    end: I64
-    other_begin: I64
-    other_end: I64
-    depth: I64
-    slot: I64
-    g: I64
-    h: I64
-    n: I64
-    feature: I64
-    bin: I64
-    missing_left: I64
-    left_g: I64
-    left_h: I64
-    left_n: I64
-    left: I64
-    low: F64
-    high: F64
-    gain: F64
-    key: U64
-    position: I64
-    first_leaf: I64
-    n_leaves: I64
+# A node while its tree grows, on the CPU and on devices: the positions of its rows and its others;
+# the number of its histograms, or -1; its sums; its best split (feature -1: none) with the sums of
+# the left side; the number of its left child, or -1 (the right child is the next one); the bounds
+# of what it predicts. In the finished tree: where it lies, and on devices the leaves below it
+TreeNode = struct(
+    "TreeNode",
+    i64="begin end other_begin other_end depth slot g h n feature bin missing_left left_g left_h "
+    "left_n left position first_leaf n_leaves",
+    f64="low high gain",
+    u64="key",
+)
+
+# Where the growing of a tree stands: how many histograms no node has (n_free); the nodes that are
+# searched next, or -1, and their histograms; whether the second one's are what the first one's
+# leave of their parent's (subtract); the node whose rows are divided (split).
+# On the CPU: what comes next, see `STEPS` in numba.py; what threads share, in how many parts; words
+# of all sets; how many threads there are, and the cells of histograms, and the rows, for which one
+# more of them is worth the wait; g and h of the tree's rules.
+# On devices: whether the tree is finished; positions that say how far the division has come; the
+# words of the sums of all rows; the root's key
+TreeState = struct(
+    "TreeState",
+    i64="n_nodes n_open n_leaves n_free first first_slot second second_slot subtract split step "
+    "work n_parts n_set_words n_threads least_cells least_rows done left right other_left "
+    "other_right sum_first sum_last",
+    f64="g h",
+    u64="key",
+)
 
 
 class NodeSplit(NamedTuple):
@@ -133,61 +131,6 @@ class NodeSplit(NamedTuple):
     h: I64
     n: I64
     feature: I64
-
-
-class TreeState(NamedTuple):
-    """Where the growing of a tree stands.
-
-    n_free : the number of histograms that no node has
-    first, second : the nodes that are searched next, or -1
-    first_slot, second_slot : their histograms
-    subtract : whether the second one's are what the first one's leave of their parent's
-    split : the node whose rows are divided
-
-    On the CPU alone:
-
-    step : what comes next, see `STEPS` in numba.py
-    work, n_parts : what threads share, and in how many parts
-    n_set_words : words of all sets of the finished tree
-    n_threads, least_cells, least_rows : the threads that share the work, and the cells of
-        histograms, and the rows, for which one more of them is worth the wait
-    g, h : those of the tree's rules
-
-    On devices alone:
-
-    done : whether the tree is finished
-    left, right, other_left, other_right : positions that say how far the division has come
-    sum_first, sum_last : the words of the sums of all rows
-    key : of the root
-    """
-
-    n_nodes: I64
-    n_open: I64
-    n_leaves: I64
-    n_free: I64
-    first: I64
-    first_slot: I64
-    second: I64
-    second_slot: I64
-    subtract: I64
-    split: I64
-    step: I64
-    work: I64
-    n_parts: I64
-    n_set_words: I64
-    n_threads: I64
-    least_cells: I64
-    least_rows: I64
-    g: F64
-    h: F64
-    done: I64
-    left: I64
-    right: I64
-    other_left: I64
-    other_right: I64
-    sum_first: I64
-    sum_last: I64
-    key: U64
 
 
 class GrowTable(NamedTuple):

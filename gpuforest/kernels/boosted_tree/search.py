@@ -340,18 +340,16 @@ def write_set(hist, order, m, best, backwards, split, bitset):
 def best_among(data, rules, table, node, slot, first, last, part, which):
     """The best split of a node by the features of the columns first .. last - 1."""
     words, split = data.stats.shape[1], table.splits[part, which]
-    value = value_of(node.g, node.h, rules, node.low, node.high)
-    score = -(np.float64(node.g) * rules.g) * value
+    g, h, n, low, high = node.g, node.h, node.n, node.low, node.high
+    score = -(np.float64(g) * rules.g) * value_of(g, h, rules, low, high)
     split.gain, split.feature = 0.0, -1
     for f in range(data.starts[first], data.starts[last]):
         if not table.tried[which, f]:
             continue
         begin, end = data.cells[f], data.cells[f + 1]
         cells = table.hist[slot, begin * words : end * words]
-        hist = Histogram(
-            cells, end - begin - 1, words, rules.n_bits, node.g, node.h, node.n, node.low,
-            node.high, score,
-        )  # fmt: skip
+        bits = rules.n_bits
+        hist = Histogram(cells, end - begin - 1, words, bits, g, h, n, low, high, score)
         scores, order = table.scores[part], table.order[part]
         if data.kinds[f] == CATEGORICAL:
             best_set(rules, hist, f, scores, order, split, table.split_sets[part, which])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from gpuforest.kernels.boosted_tree.records import NodeSplit, TreeNode, TreeState
+from gpuforest.kernels.boosted_tree.records import NodeSplit, TreeNode, TreeState, struct
 from gpuforest.kernels.shared.structs import (
     F64,
     I64,
@@ -44,34 +44,14 @@ class LossOf(NamedTuple):
     delta: F64s
 
 
-class Scales(NamedTuple):
-    """What numbers are multiplied by, powers of two: gradients and hessians, so that they become
-    integers; their sums while trees grow, and in the finished tree those of gradients; and the
-    values of leaves. `overflows`: the largest gradients are too large, if it is not zero."""
+# What numbers are multiplied by, powers of two: gradients and hessians, so that they become
+# integers; their sums while trees grow, and in the finished tree those of gradients; and the values
+# of leaves. `overflows`: the largest gradients are too large, if it is not zero
+Scales = struct("Scales", f64="g h sum_g sum_h overflows unit value")
 
-    g: F64
-    h: F64
-    sum_g: F64
-    sum_h: F64
-    overflows: F64
-    unit: F64
-    value: F64
-
-
-class Leaf(NamedTuple):
-    """A leaf of a finished tree: its sums, its value, what it adds to raw predictions, and where
-    its rows and others lie, in which half of the order."""
-
-    g: I64
-    h: I64
-    n: I64
-    value: F64
-    added: F64
-    begin: I64
-    end: I64
-    other_begin: I64
-    other_end: I64
-    half: I64
+# A leaf of a finished tree: its sums; where its rows and others lie, in which half of the order;
+# its value, and what it adds to raw predictions
+Leaf = struct("Leaf", i64="g h n begin end other_begin other_end half", f64="value added")
 
 
 class TreeRows(NamedTuple):
