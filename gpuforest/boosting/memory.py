@@ -28,9 +28,9 @@ WHOLE_BYTES = 48  # of a row's gradient where it is not computed by blocks
 
 @dataclass(frozen=True)
 class BoostedFit:
-    """What is known about a fit of boosting before it begins: `table` is the fit as binning sees it,
-    `target_bytes` are those of a row with its weight, `copied` those of the rows that are copied;
-    `keeps_rows`: the training rows are needed to the end."""
+    """What is known about a fit of boosting before it begins. `table` is the fit as binning sees
+    it, `target_bytes` are those of a row with its weight, `copied` those of the rows that are
+    copied; `keeps_rows`: the training rows are needed to the end."""
 
     table: Fit
     n_train: int
