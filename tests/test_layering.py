@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # or beside it
 LAYERS = [
     {"common"},
-    {"compiler", "engine.criteria", "engine.frontier", "engine.nodes", "impurity"},
+    {"compiler", "engine.criteria", "engine.nodes", "impurity"},
     {"engine", "kernels", "splits", "compiler.source"},
     {"boosting"},
     {"backends"},

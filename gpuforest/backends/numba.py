@@ -24,10 +24,9 @@ from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.binning import BinEdges, new_codes, value_dtype
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.memory import Fit, WorkingMemory
+from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
-from gpuforest.engine.training import Training
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.numba import best_split
 from gpuforest.kernels.best_split.scan import scan_arrays

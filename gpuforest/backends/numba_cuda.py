@@ -19,8 +19,7 @@ from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import as_tuple
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits
-from gpuforest.engine.training import Training
+from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode

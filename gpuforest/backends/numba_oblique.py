@@ -10,8 +10,7 @@ import numpy as np
 
 from gpuforest.common.parallel import parallel_map
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier
-from gpuforest.engine.training import Training
+from gpuforest.engine.records import Frontier, Training
 from gpuforest.kernels.project.numba import project
 from gpuforest.kernels.traverse.oblique import NO_SUMS, Sums, new_sums
 

@@ -22,8 +22,8 @@ from gpuforest.backends.numba_cuda import NumbaCudaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.compiler.types import record_of
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
 from gpuforest.engine.predict import apply, predict
+from gpuforest.engine.records import Data, Frontier, Rules, Splits
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode

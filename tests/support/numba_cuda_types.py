@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 
 from gpuforest.compiler.types import CHOICES, Record, Spec, as_tuple, record_of
-from gpuforest.engine.frontier import Data, Frontier, Rules, Splits, Trees
+from gpuforest.engine.records import Data, Frontier, Rules, Splits, Trees
 from gpuforest.kernels.shared.records import Cuts
 
 RECORDS = {record.__name__: record for record in (Cuts, Data, Frontier, Rules, Splits, Trees)}

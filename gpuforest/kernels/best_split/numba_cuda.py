@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
 from gpuforest.compiler.decorators import rare
-from gpuforest.engine.frontier import Splits
+from gpuforest.engine.records import Splits
 from gpuforest.kernels.best_split.limits import (
     feature_of,
     left_of,

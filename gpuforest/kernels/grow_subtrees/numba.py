@@ -19,7 +19,7 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import Bool, I64s
-from gpuforest.engine.frontier import Data, Frontier, Rules
+from gpuforest.engine.records import Data, Frontier, Rules
 from gpuforest.kernels.best_split.limits import by_rows, feature_of, weight_of
 from gpuforest.kernels.grow_subtrees.cuts import (
     best_cut,

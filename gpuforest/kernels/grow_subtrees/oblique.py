@@ -11,8 +11,8 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device
 from gpuforest.compiler.types import I64, Bools, Codes2, I32s, I32s2, I64s2, U64s
-from gpuforest.engine.frontier import Data
 from gpuforest.engine.nodes import OBLIQUE_BIN
+from gpuforest.engine.records import Data
 from gpuforest.kernels.best_split.limits import by_rows, feature_of
 from gpuforest.kernels.grow_subtrees.cuts import best_cut, random_cut, set_of_rows
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch

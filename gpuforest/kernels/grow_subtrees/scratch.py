@@ -19,7 +19,7 @@ from gpuforest.compiler.types import (
     U32s,
     U64s,
 )
-from gpuforest.engine.frontier import Data
+from gpuforest.engine.records import Data
 from gpuforest.kernels.best_split.scan import Scan, scan_arrays
 from gpuforest.kernels.best_split.set_order import CategoryWork, category_arrays
 from gpuforest.kernels.grow_subtrees.sorting import MOST_SORTED, RANK_ROWS

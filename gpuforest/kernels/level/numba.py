@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, I32s, I64s2
-from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
+from gpuforest.engine.records import Data, Frontier, Rules, Splits
 from gpuforest.kernels.best_split.limits import slot_at
 from gpuforest.kernels.best_split.numba import put_best, slot_best
 from gpuforest.kernels.best_split.scan import Scan, scan_arrays

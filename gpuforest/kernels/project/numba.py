@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Codes2, I32s, I32s2, I64s2, I64s3
-from gpuforest.engine.frontier import Data, Frontier
+from gpuforest.engine.records import Data, Frontier
 from gpuforest.kernels.shared.hashing.numba import U
 
 HOLE = np.int32(-(2**31))  # the sum of a combination of which a value is missing

@@ -25,7 +25,6 @@ from gpuforest.compiler.types import (
     U32s,
     U64s,
 )
-from gpuforest.engine.frontier import Trees
 from gpuforest.engine.nodes import (
     BIN_MASK,
     CHILD_MASK,
@@ -35,6 +34,7 @@ from gpuforest.engine.nodes import (
     LEAF_WORD,
     MISSING_SHIFT,
 )
+from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.hashing.numba import LOW_32, U
 from gpuforest.kernels.traverse.oblique import Sums, fill_columns, walk_sums
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuforest.engine.frontier import Trees
+from gpuforest.engine.records import Trees
 from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 
 

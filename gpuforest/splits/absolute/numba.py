@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.compiler.types import F64s, I32s2, I64s2
-from gpuforest.engine.frontier import Data, Frontier, Rules
+from gpuforest.engine.records import Data, Frontier, Rules
 from gpuforest.kernels.best_split.limits import draw_cut
 from gpuforest.kernels.best_split.set_order import merge_sort
 from gpuforest.kernels.shared.hashing.numba import U
