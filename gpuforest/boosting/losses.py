@@ -167,15 +167,10 @@ class Loss:
         mean = np.array([exact_mean(y, weight)])
         return log(mean) if self.is_log else mean
 
+    @np.errstate(over="ignore")
     def losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
-        """The loss f64[N] of each row; infinite where float64 does not hold it.
-
-        raw : f64[K, N]
-        """
-        with np.errstate(over="ignore"):
-            return self._losses(y, raw)
-
-    def _losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
+        """The loss f64[N] of each row, from raw predictions f64[K, N]; infinite where float64 does
+        not hold it."""
         if self.number == MULTICLASS:
             top = raw.max(axis=0)
             total = np.zeros_like(top)

@@ -121,10 +121,10 @@ def node_gains(forest: Forest, first: int, last: int, unit: float = 1.0) -> np.n
     feature, _, _, child = unpack(np, forest.nodes[begin:end])
     split = np.flatnonzero(feature >= 0)
     left = child[split] + forest.tree_offsets[tree[split]] - begin
-    found = np.zeros(len(scores))
+    gains = np.zeros(len(scores))
     with np.errstate(invalid="ignore"):  # what infinite scores gain is not known: zero
-        found[split] = np.fmax(scores[left] + scores[left + 1] - scores[split], 0.0)
-    return found
+        gains[split] = np.fmax(scores[left] + scores[left + 1] - scores[split], 0.0)
+    return gains
 
 
 def gain_importances(forest: Forest) -> np.ndarray:

@@ -261,9 +261,9 @@ def steps_of(
         values = np.zeros(len(tree.values))
         for leaf, (begin, end) in enumerate(tree.ranges[:, :2]):
             if begin < end:
-                own = rows[begin:end]
-                weight = None if b.weight is None else b.weight[own]
-                values[leaf] = b.loss.best_step(b.y[own] - raw[own], weight, loss.delta)
+                held = rows[begin:end]
+                weight = None if b.weight is None else b.weight[held]
+                values[leaf] = b.loss.best_step(b.y[held] - raw[held], weight, loss.delta)
     steps = np.minimum(np.maximum(values * b.learning_rate, -MOST_STEP), MOST_STEP)
     return in_monotonic_order(tree, b.signs, steps) if b.loss.by_order else steps
 

@@ -118,9 +118,9 @@ class AdaBoost(BaseForest):
 
     def _of_both(self, name: str) -> Any:
         """A parameter that the tree has too: the tree's where ours is the default."""
-        own = getattr(self, name)
-        if own != signature(type(self)).parameters[name].default:
-            return own
+        value = getattr(self, name)
+        if value != signature(type(self)).parameters[name].default:
+            return value
         return getattr(self._tree_given, name)
 
     def _tree_params(self) -> dict[str, Any]:
@@ -129,8 +129,8 @@ class AdaBoost(BaseForest):
 
     def _settings(self, n_features: int) -> Settings:
         rounds = {"n_estimators": self.n_estimators, "class_weight": None}
-        found = Settings.of(self._tree_params() | rounds)
-        return replace(found, bootstrap=self._draws, is_single=False, reweighted=True)
+        settings = Settings.of(self._tree_params() | rounds)
+        return replace(settings, bootstrap=self._draws, is_single=False, reweighted=True)
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         return super()._chosen(X) | {"name": self._of_both("backend")}
@@ -151,8 +151,8 @@ class AdaBoost(BaseForest):
 
         def grow_round(t: int, weights: np.ndarray) -> Round | None:
             whole = integer_weights(weights if factors is None else weights * factors)
-            own = replace(training, sampling=replace(sampling, weights=whole))
-            trees.append(self._one_tree(t, own, settings, checked))
+            weighted = replace(training, sampling=replace(sampling, weights=whole))
+            trees.append(self._one_tree(t, weighted, settings, checked))
             return judge(trees[-1], weights)
 
         rounds = boost(first, self._most_trees, grow_round) or [self._only_round()]

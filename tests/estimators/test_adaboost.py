@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 import sklearn.ensemble
 import sklearn.tree
 from engine import same_forest
@@ -14,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.model_selection import train_test_split
 
-from benchmarks import adaboost, real
+from benchmarks import adaboost
 from gpuforest import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -126,10 +125,6 @@ def test_columns_of_any_kind(backend):
     assert model.score(frame, y) > 0.9
     assert model.is_categorical_.tolist() == [False, True]
     assert list(model.feature_names_in_) == ["x", "c"]
-    X = scipy.sparse.random(200, 5, 0.3, random_state=0, format="csr")
-    target = X.toarray()[:, 0]
-    dense, sparse = (numbers(backend).fit(data, target) for data in (X.toarray(), X))
-    assert np.array_equal(dense.predict(X), sparse.predict(X))
 
 
 # beside scikit-learn
@@ -164,25 +159,6 @@ def test_the_sphere_of_hastie_tibshirani_and_friedman():
     stump = 1 - next(model.staged_score(X_test, y_test))
     assert stump > 0.4
     assert 1 - model.score(X_test, y_test) == pytest.approx(0.111, abs=0.012)
-
-
-@pytest.mark.parametrize(
-    ("name", "depth", "n_estimators", "least"),
-    [
-        ("spambase", 1, 200, 0.93),
-        pytest.param(
-            "letter", 10, 100, 0.96,
-            marks=pytest.mark.skipif(
-                not (real.BESIDE / "letter.csv.gz").exists(), reason="no letter.csv.gz here"
-            ),
-        ),
-    ],
-)  # fmt: skip
-def test_real_data(name, depth, n_estimators, least):
-    X, X_test, y, y_test = train_test_split(*real.load(name), random_state=0)
-    tree = DecisionTreeClassifier(max_depth=depth)
-    model = AdaBoostClassifier(tree, n_estimators=n_estimators, random_state=0).fit(X, y)
-    assert model.score(X_test, y_test) > least
 
 
 # stages and predictions

@@ -209,12 +209,12 @@ class CudaBooster:
         self._gradients(loss, key)
         self._grow(number, key)
         out = self._finish(loss)
-        found = self._fetched(out)
-        if found is None:
+        done = self._fetched(out)
+        if done is None:
             return None
         if b.watched:
             raw[:] = self.backend.asnumpy(self.raw)
-        return replace(found, loss=self._mean_loss(loss)) if b.by_loss else found
+        return replace(done, loss=self._mean_loss(loss)) if b.by_loss else done
 
     def _mean_loss(self, loss: structs.LossOf) -> float:
         """As `Loss.mean` of the raw predictions on the device."""
@@ -225,8 +225,8 @@ class CudaBooster:
         backend.launch("gradients", "losses", grid, (loss, self.residuals, words))
         arguments: tuple[Any, ...] = self.residuals, N, N.bit_length(), words
         backend.launch("gradients", "sum_losses", grid, arguments)
-        found = backend.asnumpy(words)
-        most, parts = float(found.view(np.float64)[0]), int(found.view(np.int64)[1])
+        sums = backend.asnumpy(words)
+        most, parts = float(sums.view(np.float64)[0]), int(sums.view(np.int64)[1])
         total = most  # where it is zero or infinite
         if most > 0 and np.isfinite(most):
             shift = 62 - N.bit_length() - int(np.frexp(most)[1])
@@ -313,8 +313,8 @@ class CudaBooster:
 
     def _states(self) -> np.ndarray:
         """The states of the trees, structs.TreeState[K]."""
-        found = self.backend.asnumpy(self.table.states)
-        return np.ascontiguousarray(found).view(dtype_of(records.TreeState))[:, 0]
+        states = self.backend.asnumpy(self.table.states)
+        return np.ascontiguousarray(states).view(dtype_of(records.TreeState))[:, 0]
 
     def _finish(self, loss: structs.LossOf) -> structs.TreesOut:
         """Write the trees of a round, and add what they predict to the raw predictions."""
