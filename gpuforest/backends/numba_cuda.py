@@ -14,12 +14,13 @@ from numba import cuda
 from numba.core import config
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, RowSampling
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import as_tuple
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Frontier, Splits, Training
+from gpuforest.engine.slots import all_equal
 from gpuforest.kernels.bag.numba_cuda import bag
 from gpuforest.kernels.best_split.numba_cuda import best_split
 from gpuforest.kernels.encode.numba_cuda import encode
@@ -37,6 +38,15 @@ BLOCKS = 128, 2**16
 SIMULATED = 3, 2  # blocks and threads: the simulator starts a Python thread for each
 
 
+class NumbaCudaSampling(RowSampling):
+    """Bags are drawn on the device."""
+
+    def bag(
+        self, backend: Any, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None
+    ) -> Array:
+        return bag(keys, n_rows, n_draws, cumulative, backend)
+
+
 class NumbaCudaBackend(Backend):
     """Numba CUDA, a thread an element; or its simulator, with NUMBA_ENABLE_CUDASIM=1.
 
@@ -46,6 +56,7 @@ class NumbaCudaBackend(Backend):
     """
 
     name = "numba-cuda"
+    sampling = NumbaCudaSampling()
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
         super().__init__(n_threads, memory_budget)
@@ -86,18 +97,21 @@ class NumbaCudaBackend(Backend):
         values, offsets = self.asarray(edges.values), self.asarray(edges.offsets)
         return encode(self.asarray(X), values, offsets, edges.missing_code, self)
 
-    def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
-        return bag(keys, n_rows, n_draws, cumulative, self)
-
     def totals(
-        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> Array:
-        return totals(training.target.y, rows, weights, begin, end, training.n_channels, self)
-
-    def differs(
-        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
-    ) -> Array:
-        return differs(training.target.y, rows, begin, end, values, self)
+        self,
+        training: Training,
+        rows: Array,
+        weights: Array,
+        begin: Array,
+        end: Array,
+        sums: Array | None = None,
+    ) -> tuple[Array, Array]:
+        y = training.target.y
+        if sums is None:
+            sums = totals(y, rows, weights, begin, end, training.n_channels, self)
+        return sums, all_equal(
+            training, sums, begin, end, lambda end, mean: differs(y, rows, begin, end, mean, self)
+        )
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         count_rows = training.rules.count_rows

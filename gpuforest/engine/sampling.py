@@ -24,27 +24,20 @@ WEIGHED_AT_ONCE = 2**18  # elements of bags weighted at once, so that their scra
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """The rules by which bags are drawn.
+    """The rules by which bags are drawn."""
 
-    n_rows : number of rows of the training data
-    n_draws : number of rows drawn for each tree; 0: a bag holds every row once
-    weights : i32[N] or None. If rows are drawn, they are proportional to the chances of rows to
-        be drawn, as in scikit-learn >= 1.9 and ranger; if not, they multiply the statistics
-    factors : i32[N] or None, the weight that a draw of each row adds to the bag
-    balance : instead of factors, the classes of each bag are balanced: a draw of class c adds
-        about n_draws * balance / (classes in the bag * draws of c), and with several outputs
-        `balance` times the product of such ratios; 0: a draw adds one
-    draw_weight : the mean weight that a draw adds
-    distinct : whether rows of positive weight are drawn without replacement; then weights
-        multiply the statistics
-    """
-
-    n_rows: int
-    n_draws: int
+    n_rows: int  # of the training data
+    n_draws: int  # rows drawn for each tree; 0: a bag holds every row once
+    # i32[N] or None. If rows are drawn, they are proportional to the chances of rows to be drawn,
+    # as in scikit-learn >= 1.9 and ranger; if not, they multiply the statistics
     weights: np.ndarray | None
-    factors: np.ndarray | None = None
+    factors: np.ndarray | None = None  # i32[N], the weight that a draw of each row adds to the bag
+    # instead of factors, the classes of each bag are balanced: a draw of class c adds about
+    # n_draws * balance / (classes in the bag * draws of c), and with several outputs `balance`
+    # times the product of such ratios; 0: a draw adds one
     balance: int = 0
-    draw_weight: float = 1.0
+    draw_weight: float = 1.0  # the mean weight that a draw adds
+    # rows of positive weight are drawn without replacement; then weights multiply the statistics
     distinct: bool = False
 
     @property
@@ -130,7 +123,7 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     cumulative = None
     if sampling.weights is not None:
         cumulative = backend.asarray(np.cumsum(sampling.weights, dtype=np.int64))
-    return backend.bag(keys, n, sampling.n_draws, cumulative)
+    return backend.sampling.bag(backend, keys, n, sampling.n_draws, cumulative)
 
 
 def tree_features(
@@ -142,7 +135,7 @@ def tree_features(
         return None
     keys = backend.asarray(hashing.hash_at(keys, hashing.FEATURES))
     if again:
-        return backend.bag(keys, n_features, n_drawn, None) > 0
+        return backend.sampling.bag(backend, keys, n_features, n_drawn, None) > 0
     return drawn_once(backend.xp, keys, n_drawn, n_features, backend)
 
 
@@ -156,7 +149,7 @@ def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Ar
             drawn, hashing.positions_of(np, keys[:, None], first, n).astype(np.int64), True, axis=1
         )
         return drawn
-    items = xp.arange(n, dtype=xp.uint64, device=backend.device)
+    items = xp.arange(n, dtype=xp.uint64)
     return hashing.permute(xp, keys[:, None], items[None, :], n) < count
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -24,33 +23,21 @@ from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest, joined
-from gpuforest.engine.grow import grow
+from gpuforest.engine.grow import grow, keeping_scratch
 from gpuforest.engine.nodes import leaf_rows
 from gpuforest.engine.records import Training
 from gpuforest.engine.reweighting import Round, boost, r2, samme
 from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.estimators import params
-from gpuforest.estimators.base import FitData
-from gpuforest.estimators.class_weights import check_some_weight, row_weights_of
-from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree
+from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree, or_theirs
 from gpuforest.estimators.fits import as_it_is, replacing
-from gpuforest.estimators.growing import plan_of
-from gpuforest.estimators.settings import Settings, rules_of
+from gpuforest.estimators.growing import FitData, plan_of
+from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 Judge = Callable[[Forest, np.ndarray], Round | None]
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
-
-
-def shared(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of X for which scikit-learn's of this name is called after a fit by scikit-learn."""
-
-    @wraps(method)
-    def either(self: Any, X: Any) -> Any:
-        return getattr(self._theirs(), method.__name__)(X) if self._is_theirs else method(self, X)
-
-    return either
 
 
 class AdaBoost(BaseForest):
@@ -99,8 +86,8 @@ class AdaBoost(BaseForest):
         self._check_other()
         with replacing(self) as fitted:
             theirs = fitted._theirs()
-            # releases before 1.8 have other parameters
             for name, parameter in signature(type(theirs)).parameters.items():
+                # releases before 1.8 have others
                 fitted.__dict__.setdefault(name, parameter.default)
             fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
             theirs.fit(X, y, sample_weight)
@@ -119,9 +106,8 @@ class AdaBoost(BaseForest):
     def _of_both(self, name: str) -> Any:
         """A parameter that the tree has too: the tree's where ours is the default."""
         value = getattr(self, name)
-        if value != signature(type(self)).parameters[name].default:
-            return value
-        return getattr(self._tree_given, name)
+        is_default = value == signature(type(self)).parameters[name].default
+        return getattr(self._tree_given, name) if is_default else value
 
     def _tree_params(self) -> dict[str, Any]:
         shared = {name: self._of_both(name) for name in SHARED}
@@ -129,8 +115,8 @@ class AdaBoost(BaseForest):
 
     def _settings(self, n_features: int) -> Settings:
         rounds = {"n_estimators": self.n_estimators, "class_weight": None}
-        settings = Settings.of(self._tree_params() | rounds)
-        return replace(settings, bootstrap=self._draws, is_single=False, reweighted=True)
+        found = Settings.of(self._tree_params() | rounds)
+        return replace(found, bootstrap=self._draws, is_single=False, reweighted=True)
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         return super()._chosen(X) | {"name": self._of_both("backend")}
@@ -143,7 +129,7 @@ class AdaBoost(BaseForest):
 
     def _grow(self, training: Training, checked: CheckedTarget) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
-        training = training.on(training.backend.for_one_fit())
+        training = keeping_scratch(training)
         settings, sampling = self._settings(training.n_features), training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
         factors, judge = self._class_factors(checked, first), self._judge(training, checked)
@@ -151,8 +137,8 @@ class AdaBoost(BaseForest):
 
         def grow_round(t: int, weights: np.ndarray) -> Round | None:
             whole = integer_weights(weights if factors is None else weights * factors)
-            weighted = replace(training, sampling=replace(sampling, weights=whole))
-            trees.append(self._one_tree(t, weighted, settings, checked))
+            own = replace(training, sampling=replace(sampling, weights=whole))
+            trees.append(self._one_tree(t, own, settings, checked))
             return judge(trees[-1], weights)
 
         rounds = boost(first, self._most_trees, grow_round) or [self._only_round()]
@@ -225,21 +211,6 @@ class AdaBoost(BaseForest):
             return np.asarray(self._theirs().feature_importances_)
         return super().feature_importances_
 
-    @shared
-    def predict(self, X: Any) -> Any:
-        """The class of the most votes, where better trees count more, the first among equals; or
-        the weighted median of the trees' predictions.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Array of shape (n_samples,), as of a random forest's `predict`
-        """
-        return super().predict(X)
-
     def _staged(self, X: Any) -> Iterator[Any]:
         """What the first tree predicts, what the first two do, and so on: of classes their shares
         of the votes, f64[N, n_values]. X is checked and binned once."""
@@ -258,8 +229,8 @@ class AdaBoost(BaseForest):
         """`score(X, y, sample_weight)` of the first tree, of the first two, and so on."""
         y, weight = to_host(y), to_host(sample_weight)
         score = accuracy_score if is_classifier(self) else r2_score
-        for values in self.staged_predict(X):
-            yield float(score(y, to_host(values), sample_weight=weight))
+        for predicted in self.staged_predict(X):
+            yield float(score(y, to_host(predicted), sample_weight=weight))
 
 
 def reached(tree: Forest, training: Training) -> Iterator[tuple[slice, np.ndarray]]:
@@ -288,15 +259,9 @@ class AdaBoostClassifier(AdaBoost, Classifier):
     estimator_errors_ : float64 ndarray of shape (n_estimators,)
         The weighted share of rows that each tree misclassifies; 1 for rounds that did not happen.
     estimator_ : the tree, not fitted, that each is grown as
-    classes_ : ndarray of shape (n_classes,)
-    n_classes_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
         The mean of the trees' importances, by the trees' weights.
-    seed_, criterion_, backend_, forest_
-        As of `RandomForestClassifier`.
+    others : as of `RandomForestClassifier`
 
     References
     ----------
@@ -351,13 +316,23 @@ class AdaBoostClassifier(AdaBoost, Classifier):
             "be fit."
         )
 
-    @shared
-    def decision_function(self, X: Any) -> Any:
-        """How far the votes are for each class.
+    @or_theirs
+    def predict(self, X: Any) -> Any:
+        """The class of the most votes, where better trees count more; the first among equals.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Array of shape (n_samples,), as of `RandomForestClassifier.predict`
+        """
+        return super().predict(X)
+
+    @or_theirs
+    def decision_function(self, X: Any) -> Any:
+        """How far the votes are for each class.
 
         Returns
         -------
@@ -368,7 +343,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         """
         return self._decisions(self._walk(X, prediction.predict))
 
-    @shared
+    @or_theirs
     def staged_decision_function(self, X: Any) -> Iterator[Any]:
         """`decision_function(X)` of the first tree, of the first two, and so on."""
         return map(self._decisions, self._staged(X))
@@ -387,10 +362,6 @@ class AdaBoostClassifier(AdaBoost, Classifier):
 
         They tell which class is likelier, but are all near 1 / n_classes, because the votes
         are divided by the trees' total weight, as in scikit-learn.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------
@@ -411,7 +382,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         powers = xp.exp(decisions - xp.max(decisions, axis=1)[:, None])
         return powers / xp.sum(powers, axis=1)[:, None]
 
-    @shared
+    @or_theirs
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """`predict(X)` of the first tree, of the first two, and so on."""
         for shares in self._staged(X):
@@ -475,7 +446,21 @@ class AdaBoostRegressor(AdaBoost, Regressor):
         """Of no weight, which does not matter where there is no other tree."""
         return Round(0.0, 1.0, np.ones(0))
 
-    @shared
+    @or_theirs
+    def predict(self, X: Any) -> Any:
+        """The weighted median of the trees' predictions.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples,); on a GPU where X is on one
+        """
+        return super().predict(X)
+
+    @or_theirs
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """`predict(X)` of the first tree, of the first two, and so on."""
         for values in self._staged(X):

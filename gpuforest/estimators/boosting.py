@@ -43,18 +43,24 @@ from gpuforest.engine.predict import predict
 from gpuforest.engine.target import integer_weights
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.boosting_settings import (
-    fit_of,
+from gpuforest.estimators.boosting_fit import (
+    Rows,
+    Watch,
     groups_of,
     most_leaves,
     set_aside,
     stops_early,
 )
-from gpuforest.estimators.callbacks import notified, with_callbacks
-from gpuforest.estimators.class_weights import class_weights_of
-from gpuforest.estimators.fits import as_it_is, check_same, recorded, replacing
-from gpuforest.estimators.memory import boosting_fitted_to_memory
-from gpuforest.estimators.watch import Rows, Watch
+from gpuforest.estimators.fits import (
+    as_it_is,
+    check_same,
+    notified,
+    recorded,
+    replacing,
+    with_callbacks,
+)
+from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
+from gpuforest.estimators.settings import class_weights_of
 
 Array = Any
 
@@ -193,7 +199,7 @@ class HistGradientBoosting(BaseTrees):
                 validation = self._validation(passed_val, classes, loss, categories, backend)
             else:
                 train, validation = self._split(train, loss, seed, backend)
-            fit = fit_of(
+            fit = boosted_fit_of(
                 self, X, loss, (len(train.y), 0 if validation is None else len(validation.y)),
                 self.do_early_stopping_, weight is not None,
                 max(map(len, categories.values()), default=0),
@@ -304,8 +310,8 @@ class HistGradientBoosting(BaseTrees):
             self.classes_ = coding.classes
 
     def _settings(self, n_features: int) -> Any:
-        has_signs = self.monotonic_cst is not None
-        return SimpleNamespace(monotonic_cst=self._signs_of(n_features) if has_signs else None)
+        signs = None if self.monotonic_cst is None else self._signs_of(n_features)
+        return SimpleNamespace(monotonic_cst=signs)  # what `learn_table` asks for
 
     def _signs_of(self, n_features: int) -> np.ndarray:
         """Signs i8[F] of monotonic constraints; 0 where there is none."""
@@ -363,10 +369,9 @@ class HistGradientBoosting(BaseTrees):
         raw: np.ndarray = self._walk(X, predict)
         return raw
 
-    def _predictions(self, raw: np.ndarray) -> np.ndarray:
-        """Predictions, or probabilities, from raw predictions."""
-        predictions: np.ndarray = self._coding.loss.predictions(to_host(raw))
-        return predictions
+    def _predictions(self, raw: Any) -> np.ndarray:
+        """What raw predictions stand for: probabilities of classes, or numbers."""
+        return np.asarray(self._coding.loss.predictions(to_host(raw)))
 
     def _staged_raw_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Raw predictions f64[N, K] after each round."""
@@ -489,8 +494,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     def _labels_of(self, raw: np.ndarray) -> np.ndarray:
         raw = to_host(raw)
         best = raw[:, 0] > 0 if raw.shape[1] == 1 else raw.argmax(axis=1)
-        labels: np.ndarray = self.classes_[best.astype(np.int64)]
-        return labels
+        return np.asarray(self.classes_[best.astype(np.int64)])
 
     def _check_y(
         self, y: Any, n_rows: int, backend: Backend
@@ -514,10 +518,6 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
     Attributes
     ----------
     As of `HistGradientBoostingClassifier`, without classes.
-
-    References
-    ----------
-    As of `HistGradientBoostingClassifier`.
     """
 
     def predict(self, X: Any) -> np.ndarray:

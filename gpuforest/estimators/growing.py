@@ -1,5 +1,5 @@
-"""How the trees of a fit grow and are finished; out-of-bag errors may decide how many grow, or how
-many features their splits try."""
+"""How the trees of a fit grow and are finished, by one process or several; out-of-bag errors may
+decide how many grow, or how many features their splits try."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.common.arguments import draw_seed
 from gpuforest.common.progress import counting_on
+from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.engine.assembly import WaveTrees, merged
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
@@ -21,8 +26,7 @@ from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.records import Training
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators.settings import Settings
-from gpuforest.explain.monotonic import clip_leaves
-from gpuforest.explain.node_medians import with_medians
+from gpuforest.explain.node_values import clip_leaves, with_medians
 from gpuforest.explain.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
 from gpuforest.explain.pruning import best_first, prune
 
@@ -30,6 +34,21 @@ from gpuforest.explain.pruning import best_first, prune
 # fall fast, and differ by chance.
 FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """What `fit` was called with, the seed, and the trees that warm_start adds to.
+
+    grown : the new trees, where other processes grew them: forests of consecutive numbers
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    seed: int
+    earlier: Forest | None
+    grown: tuple[Forest, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,3 +188,24 @@ def as_bunch(curve: Curve, name: str) -> Bunch:
     """Numbers i64[n] under this name, and errors f64[n]."""
     numbers, errors = zip(*curve, strict=True)
     return Bunch(**{name: np.array(numbers, np.int64), "error": np.array(errors, np.float64)})
+
+
+def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest:
+    """The trees begin .. end - 1 of the forest that the estimator would grow of these data, not
+    finished: what `FitData.grown` holds. `random_state` is a number."""
+    estimator._validate_params()
+
+    def work(backend: Backend) -> Forest:
+        plan, _ = share_plan(estimator, data, backend)
+        return merged(grow(plan.training, begin, end, plan.prune), plan.training)
+
+    forest: Forest = run_on_backend(work, **estimator._chosen(data))
+    return forest
+
+
+def share_plan(estimator: Any, data: BinnedData, backend: Backend) -> tuple[TrainingPlan, Settings]:
+    """What the trees of a share grow from, and the parameters."""
+    seed = draw_seed(estimator.random_state)
+    fit_data = FitData(data, *target_and_weight(data, None, None), seed, None)
+    training, settings, checked = estimator._prepared(fit_data, backend)
+    return plan_of(training, settings, checked, estimator._combine()), settings

@@ -1,0 +1,249 @@
+"""What a fit of boosting needs beside trees: constraints, limits, and the scores of its rounds."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from copy import copy
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import train_test_split
+
+from gpuforest.backends.base import Backend
+from gpuforest.boosting.model import BoostedCoding, forest_of, joined
+from gpuforest.boosting.rounds import Boosting, Round
+from gpuforest.data.binned import BinnedData
+from gpuforest.engine.binning import bin_matrix, take_rows
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.predict import predict
+from gpuforest.estimators.settings import UNLIMITED
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows with their targets.
+
+    X : table [N, F], checked; None: it is no longer needed
+    y : numbers f64[N], or class codes i64[N]
+    weight : f64[N] or None
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+
+    def take(self, rows: np.ndarray, backend: Backend) -> Rows:
+        """Some of the rows; X may lie on the backend's device."""
+        weight = None if self.weight is None else self.weight[rows]
+        if isinstance(self.X, BinnedData):
+            return Rows(self.X.take(rows), self.y[rows], weight)
+        return Rows(take_rows(self.X, rows, backend), self.y[rows], weight)
+
+
+class Watch:
+    """Follows the scores of a fit, and says when it stops."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        boosting: Boosting,
+        train: Rows,
+        validation: Rows | None,
+        coding: BoostedCoding,
+        raw: np.ndarray,
+        earlier: Forest | None,
+        kept: tuple[list[float], list[float]] | None,
+    ) -> None:
+        self.estimator, self.boosting, self.coding = estimator, boosting, coding
+        self.train, self.validation, self.raw, self.earlier = train, validation, raw, earlier
+        # copies, because a fit may start again on another backend
+        self.train_scores, self.validation_scores = map(list, kept or ([], []))
+        self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
+        if not self.is_on:
+            return
+        backend, K = boosting.backend, boosting.loss.n_raw
+        if validation is not None:
+            self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
+            start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
+            if earlier is not None:
+                start = predict(earlier, validation.X, backend)
+            assert start.shape[1] == K
+            self.raw_val = backend.asarray(start)
+        if not self.by_loss:
+            labels = train.y if boosting.loss.is_classes else None
+            self.scored = scored_rows(len(train.y), labels, boosting.seed)
+
+    def forest(self, grown: list[Round]) -> Forest:
+        """The model of the rounds so far."""
+        b = self.boosting
+        if not grown:
+            assert self.earlier is not None
+            return self.earlier
+        made = forest_of(grown, b.matrix.edges, self.coding, b.seed)
+        return made if self.earlier is None else joined(self.earlier, made)
+
+    def stops(self, grown: list[Round]) -> bool:
+        """Whether the fit ends after these rounds; their scores are added."""
+        if not self.is_on:
+            return False
+        if self.validation is not None and grown:
+            b = self.boosting
+            last = forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
+            trees = range(last.n_trees)
+            self.raw_val = b.backend.accumulate(last, self.matrix.codes, trees, None, self.raw_val)
+        train, validation = self._losses(grown) if self.by_loss else self._scores()
+        self.train_scores.append(train)
+        scores = self.train_scores
+        if validation is not None:
+            self.validation_scores.append(validation)
+            scores = self.validation_scores
+        if self.by_loss and not np.isfinite(scores[-1]) and np.isfinite([0.0, *scores[:-1]]).all():
+            warnings.warn(
+                "the loss lies beyond float64, so early stopping compares nothing: divide y by a "
+                "constant",
+                stacklevel=2,
+            )
+        return has_converged(scores, self.estimator.n_iter_no_change, self.estimator.tol)
+
+    def _losses(self, grown: list[Round]) -> tuple[float, float | None]:
+        loss, train, other = self.boosting.loss, self.train, self.validation
+        known = grown[-1].loss if grown else None
+        first = -(loss.mean(train.y, self.raw, train.weight) if known is None else known)
+        if other is None:
+            return first, None
+        raw = self.boosting.backend.asnumpy(self.raw_val)
+        return first, -loss.mean(other.y, np.ascontiguousarray(raw.T), other.weight)
+
+    def _scores(self) -> tuple[float, float | None]:
+        """Scores of the user's scorer, which calls the estimator's predictions."""
+        train, raw = self.train, self.raw.T
+        if self.scored is not None:
+            train, raw = train.take(self.scored, self.boosting.backend), raw[self.scored]
+        first = self._score(train, raw)
+        if self.validation is None:
+            return first, None
+        return first, self._score(self.validation, self.boosting.backend.asnumpy(self.raw_val))
+
+    def _score(self, rows: Rows, raw: np.ndarray) -> float:
+        estimator = self.estimator
+        y = rows.y if self.coding.classes is None else self.coding.classes[rows.y]
+        scorer = check_scoring(estimator, estimator.scoring)
+        weight = {} if rows.weight is None else {"sample_weight": rows.weight}
+        # what it predicts is known: no tree is walked
+        known = replace_predictions(estimator, self.coding, raw)
+        return float(scorer(known, rows.X, y, **weight))
+
+
+def replace_predictions(estimator: Any, coding: BoostedCoding, raw: np.ndarray) -> Any:
+    """A copy of an estimator whose raw predictions are known, whatever rows it gets."""
+    known = copy(estimator)
+    known.__dict__.update(
+        _raw_predict=lambda X: raw, classes_=coding.classes, forest_=SimpleNamespace(coding=coding)
+    )
+    return known
+
+
+def groups_of(wanted: Any, n_features: int) -> np.ndarray:
+    """The sets of features that may meet on a path, bool[n, F]; bool[0, F]: all may.
+
+    wanted : what a user passes as `interaction_cst`
+
+    Raises
+    ------
+    ValueError : sets of something else than features
+    """
+    if wanted is None:
+        return np.zeros((0, n_features), np.bool_)
+    if isinstance(wanted, str):
+        size = 1 if wanted == "no_interactions" else 2
+        wanted = list(combinations(range(n_features), min(size, n_features)))
+    try:
+        groups = [set(group) for group in wanted]
+    except TypeError:
+        raise ValueError(
+            f"Interaction constraints must be a sequence of tuples or lists, got: {wanted!r}."
+        ) from None
+    for group in groups:
+        for x in group:
+            if not (isinstance(x, Integral) and 0 <= int(x) < n_features):
+                raise ValueError(
+                    "Interaction constraints must consist of integer indices in"
+                    f" [0, n_features - 1] = [0, {n_features - 1}], specifying the"
+                    " position of features, got invalid indices:"
+                    f" {group!r}"
+                )
+    if rest := set(range(n_features)).difference(*groups):
+        groups.append(rest)
+    found = np.zeros((len(groups), n_features), np.bool_)
+    for row, group in zip(found, groups, strict=True):
+        row[[int(x) for x in group]] = True
+    return found
+
+
+MANY_ROWS = 10_000  # early_stopping="auto" stops early where there are more
+SCORED_ROWS = 10_000  # of training rows at most, by a scorer
+
+
+def stops_early(early_stopping: Any, n_rows: int) -> bool:
+    """Whether a fit of so many rows watches its scores, without rows to validate on."""
+    return n_rows > MANY_ROWS if early_stopping == "auto" else bool(early_stopping)
+
+
+def most_leaves(estimator: Any) -> tuple[int, int]:
+    """The most levels below the root, and the most leaves."""
+    depth, leaves = estimator.max_depth, estimator.max_leaf_nodes
+    return (
+        UNLIMITED if depth is None else min(int(depth), UNLIMITED),
+        UNLIMITED if leaves is None else min(int(leaves), UNLIMITED),
+    )
+
+
+def validation_rows(n_rows: int, fraction: float | int) -> int:
+    """How many rows `set_aside` gives for validation."""
+    wanted = fraction if isinstance(fraction, Integral) else math.ceil(fraction * n_rows)
+    return int(wanted)
+
+
+def set_aside(
+    n_rows: int, fraction: float | int, labels: np.ndarray | None, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows to train on and those to validate on, both ascending.
+
+    labels : class codes, whose shares both parts keep
+    seed : scikit-learn sets the same rows aside where it is random_state, an int below 2**32
+
+    Raises
+    ------
+    ValueError : no row would be left for one of them
+    """
+    if not validation_rows(n_rows, fraction) < n_rows:
+        raise ValueError(
+            f"validation_fraction={fraction} leaves no rows to train on: there are {n_rows}; set "
+            "early_stopping=False, or pass X_val and y_val"
+        )
+    drawn = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.uint32).max, dtype=np.uint64)
+    train, validation = train_test_split(
+        np.arange(n_rows), test_size=fraction, stratify=labels, random_state=int(drawn)
+    )
+    return np.sort(train), np.sort(validation)
+
+
+def scored_rows(n_rows: int, labels: np.ndarray | None, seed: int) -> np.ndarray | None:
+    """The training rows that a scorer gets, ascending; None: all."""
+    if n_rows <= SCORED_ROWS:
+        return None
+    return set_aside(n_rows, SCORED_ROWS, labels, seed)[1]
+
+
+def has_converged(scores: list[float], n_iter_no_change: int, tol: float) -> bool:
+    """Whether none of the last scores is higher by more than `tol` than the one before them."""
+    if len(scores) <= n_iter_no_change:
+        return False
+    before = scores[-n_iter_no_change - 1] + tol
+    return not any(score > before for score in scores[-n_iter_no_change:])

@@ -1,0 +1,433 @@
+"""Importances by the rows out of bag, and the selection of features by them (Boruta)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.common import hashing, progress
+from gpuforest.common.arguments import draw_seed
+from gpuforest.data.arrays import to_host
+from gpuforest.data.binned import BinnedData, target_and_weight
+from gpuforest.data.validation import check_table
+from gpuforest.engine.binning import BinnedMatrix, bin_matrix
+from gpuforest.engine.target import CheckedTarget
+from gpuforest.estimators import params
+from gpuforest.estimators.bagged import UNKNOWN_BAGS
+from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
+from gpuforest.estimators.fits import replacing, same_edges
+from gpuforest.estimators.growing import FitData
+from gpuforest.explain.importances import (
+    decided,
+    permutation_decreases,
+    round_key,
+    unbiased_importances,
+    with_shadows,
+)
+
+
+def oob_permutation_importance(
+    forest: Any, X: Any, y: Any, *, groups: Sequence[Sequence[int | str]] | None = None
+) -> Bunch:
+    """How much worse each tree predicts the rows out of its bag when a feature is permuted
+    among them.
+
+    No other data are needed, and a feature of many values is not preferred, as it is by
+    `feature_importances_`. Where two features hold the same information, each makes up for the
+    other, and both seem unimportant. The permutations come from the forest's seed: the same
+    forest gives the same importances on every backend.
+
+    Parameters
+    ----------
+    forest : RandomForest*, ExtraTrees* or Bagging*, fitted, with bags
+        Not a bag that was loaded from a file, which does not know how its rows were drawn.
+    X, y : as for `fit`, the data that the forest was fitted to; `BinnedData` too
+    groups : lists of features, by number or name, default=None
+        The features of a group are permuted together, by the same order: the importance of what
+        they hold between them, such as the columns of a one-hot encoding. There is then one
+        importance for each group in place of each feature.
+
+    Returns
+    -------
+    Bunch
+        importances : float64 ndarray of shape (n_features, n_estimators)
+            Of classes the decrease of the tree's accuracy (of several outputs, the share of
+            rows whose outputs are all right), of numbers the increase of its mean squared
+            error. NaN for trees whose bag has all rows.
+        importances_mean, importances_std : float64 ndarray of shape (n_features,), over the
+            trees
+        importances_error : float64 ndarray of shape (n_features,), standard errors of the means
+
+    Raises
+    ------
+    TypeError
+        Another kind of estimator.
+    ValueError
+        One that has no bags or does not know them; other data than it was fitted to.
+
+    References
+    ----------
+    L. Breiman, "Random forests", Machine Learning 45, 2001, section 10.
+
+    Examples
+    --------
+    >>> from gpuforest import RandomForestClassifier, oob_permutation_importance
+    >>> X, y = [[i % 2, i % 3] for i in range(60)], [i % 2 for i in range(60)]
+    >>> forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    >>> found = oob_permutation_importance(forest, X, y)
+    >>> int(found.importances_mean.argmax())
+    0
+    """
+    numbers = None if groups is None else [_numbers_of(forest, group) for group in groups]
+
+    def work(matrix: BinnedMatrix, checked: CheckedTarget, backend: Backend) -> np.ndarray:
+        grown, score = forest.forest_, forest._tree_score(checked)
+        with progress.stage("permuting"):
+            return permutation_decreases(grown, matrix, forest._sampling_, score, backend, numbers)
+
+    return _over_trees(_with_bags(forest, X, y, work, "oob_permutation_importance"))
+
+
+def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
+    """How much the splits of each feature decrease the impurity of the rows out of bag.
+
+    `feature_importances_` are computed from the rows that splits were chosen by. So a feature
+    that says nothing seems to have some importance, and the more values it has, the more: there
+    are more splits to choose from. The rows out of bag had no part in the choice. By them a
+    feature that says nothing has an importance of 0 on average, above and below by chance. One
+    walk of the rows down the trees is enough, so this takes a fraction of what permutations take.
+
+    Parameters
+    ----------
+    forest, X, y : as of `oob_permutation_importance`
+
+    Returns
+    -------
+    Bunch
+        importances : float64 ndarray of shape (n_features, n_estimators)
+            Decreases of Gini's impurity, of numbers of the variance, summed over each tree's
+            splits and divided by its rows out of bag, whatever the criterion. They do not add up
+            to one. NaN for trees whose bag has all rows.
+        importances_mean, importances_std, importances_error : as there
+        measure : str, the label of the axis in `plot_importances`
+
+    Raises
+    ------
+    TypeError, ValueError : as there
+
+    References
+    ----------
+    Z. Zhou and G. Hooker, "Unbiased measurement of feature importance in tree-based methods", ACM
+    TKDD 15, 2021 (arXiv 1903.05179); X. Li, Y. Wang, S. Basu, K. Kumbier and B. Yu, "A debiased
+    MDI feature importance measure for random forests", NeurIPS 2019 (arXiv 1906.10845).
+
+    Examples
+    --------
+    >>> from gpuforest import RandomForestClassifier, oob_impurity_importance
+    >>> X, y = [[i % 2, i % 3] for i in range(60)], [i % 2 for i in range(60)]
+    >>> forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    >>> found = oob_impurity_importance(forest, X, y)
+    >>> int(found.importances_mean.argmax())
+    0
+    """
+
+    def work(matrix: BinnedMatrix, checked: CheckedTarget, backend: Backend) -> np.ndarray:
+        codes = forest._encode_target(checked, forest._sampling_, backend)[1]
+        with progress.stage("walking"):
+            return unbiased_importances(forest.forest_, matrix, codes, forest._sampling_, backend)
+
+    found = _over_trees(_with_bags(forest, X, y, work, "oob_impurity_importance"))
+    found.measure = "decrease of impurity out of bag"
+    return found
+
+
+def _with_bags(
+    forest: Any,
+    X: Any,
+    y: Any,
+    work: Callable[[BinnedMatrix, CheckedTarget, Backend], np.ndarray],
+    name: str,
+) -> np.ndarray:
+    """The result of `work` for the data that a forest was fitted to."""
+    _check_bags(forest, name)
+
+    def on(backend: Backend) -> np.ndarray:
+        n_rows, edges = forest._sampling_.n_rows, forest.forest_.edges
+        binned = isinstance(X, BinnedData)
+        table = X if binned else check_table(forest, X, backend)
+        if table.shape[0] != n_rows:
+            raise ValueError(
+                f"X has {table.shape[0]} rows, but the forest was fitted to {n_rows}: "
+                "pass the data that it was fitted to"
+            )
+        if binned and not same_edges(X.edges, edges):
+            raise ValueError("X has other bins than the data that the forest was fitted to")
+        checked = forest._check_target(target_and_weight(X, y, None)[0], n_rows, backend)
+        _check_same_target(forest, checked, backend)
+        return work(bin_matrix(table, edges, backend), checked, backend)
+
+    return run_on_backend(on, **forest._chosen(X))
+
+
+def _over_trees(found: np.ndarray) -> Bunch:
+    """Importances f64[F, T], and their means, spreads and errors over the trees that have any."""
+    known = found[:, ~np.isnan(found[0])]
+    if not known.size:
+        raise ValueError("every bag has all rows, none is out of bag: lower max_samples")
+    std = known.std(axis=1)
+    return Bunch(
+        importances=found,
+        importances_mean=known.mean(axis=1),
+        importances_std=std,
+        importances_error=std / np.sqrt(known.shape[1]),
+    )
+
+
+def _numbers_of(forest: Any, group: Sequence[int | str]) -> list[int]:
+    """The numbers of features given by number or name."""
+    check_is_fitted(forest)
+    n, names = forest.n_features_in_, list(getattr(forest, "feature_names_in_", ()))
+    unknown = [f for f in group if f not in (names if isinstance(f, str) else range(n))]
+    if unknown or isinstance(group, str):
+        wrong = unknown[0] if unknown else group
+        raise ValueError(
+            f"groups has {wrong!r}, which is no feature: pass lists of numbers "
+            f"below {n}, or of names of the frame that the forest was fitted to"
+        )
+    return [names.index(f) if isinstance(f, str) else int(f) for f in group]
+
+
+def _check_bags(forest: Any, name: str) -> None:
+    if not isinstance(forest, ForestClassifier | ForestRegressor):
+        raise TypeError(
+            f"{name} takes a fitted RandomForest*, ExtraTrees* or Bagging* of gpuforest, not a "
+            f"{type(forest).__name__}"
+        )
+    check_is_fitted(forest)
+    if not hasattr(forest, "_sampling_"):
+        raise ValueError(UNKNOWN_BAGS)
+    if not forest._sampling_.n_draws:
+        raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
+
+
+def _check_same_target(forest: Any, checked: CheckedTarget, backend: Backend) -> None:
+    """Refuse other classes, whose codes would mean other labels, and numbers of another scale."""
+    if checked.classes is None:
+        own = forest.forest_.coding
+        coding = forest._encode_target(checked, forest._sampling_, backend)[0]
+        if coding.scale != own.scale or not np.array_equal(coding.centre, own.centre):
+            raise ValueError(
+                "y has other values than in training: pass what the forest was fitted to"
+            )
+        return
+    own, other = forest.classes_, checked.classes
+    own = own if isinstance(own, list) else [own]
+    if len(own) != len(other) or not all(map(np.array_equal, own, other)):
+        raise ValueError("y has other classes than in training: pass what the forest was fitted to")
+
+
+OUT_OF_BAG = {
+    "oob_impurity": oob_impurity_importance,
+    "oob_permutation": oob_permutation_importance,
+}
+
+
+@params.parameters(params.BORUTA, params.OF_BORUTA)
+class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Selects all features that say something about the target.
+
+    In each round a forest sees the features and their shadows, which hold the same values in a
+    random order. A feature that is more important than every shadow scores a hit. After each
+    round features with more hits than chance gives are confirmed, and those with fewer are
+    rejected and leave. Values are binned once; shadows are permuted bin codes.
+
+    Attributes
+    ----------
+    support_ : bool ndarray of shape (n_features,), the confirmed features
+    support_weak_ : bool ndarray of shape (n_features,), those that are neither confirmed nor
+        rejected after `max_iter` rounds: tentative
+    ranking_ : int64 ndarray of shape (n_features,)
+        1: confirmed, 2: tentative, from 3 on: rejected, by their mean importance
+    n_features_ : int, confirmed features
+    n_iter_ : int, rounds
+    importance_history_ : float64 ndarray of shape (n_iter_, n_features)
+        Importances in each round; NaN for features that had left.
+    shadow_max_ : float64 ndarray of shape (n_iter_,), the largest importance of a shadow
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
+
+    Notes
+    -----
+    `transform` keeps the confirmed features. Features that hold the same information are all
+    confirmed. What is confirmed is related to the target in these rows, which may be by chance: a
+    feature is compared with features that are not related, not with other rows.
+
+    References
+    ----------
+    M. B. Kursa and W. R. Rudnicki, "Feature selection with the Boruta package", Journal of
+    Statistical Software 36(11), 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpuforest import BorutaSelector, RandomForestClassifier
+    >>> X = np.random.default_rng(0).normal(size=(300, 6))
+    >>> forest = RandomForestClassifier(50, max_depth=5)
+    >>> BorutaSelector(forest, random_state=0).fit(X, X[:, 1] + X[:, 4] > 0).get_support(True)
+    array([1, 4])
+    """
+
+    def fit(self, X: Any, y: Any = None) -> BorutaSelector:
+        """Find the features that say something.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features), or BinnedData
+            Numbers, categories and missing values, as for the forest's `fit`.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Only `BinnedData` may bring their own.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            An estimator that is no forest of gpuforest.
+        ValueError
+            A parameter out of its range; what the forest refuses; importances by rows out of bag
+            of a forest without bags.
+        """
+        self._validate_params()
+        forest = self._checked_forest()
+        y, _ = target_and_weight(X, y, None)
+        seed = draw_seed(self.random_state)
+        data = _binned(forest, X, y, seed)
+        if data.shape[0] < 2:
+            raise ValueError(
+                f"Found array with {data.shape[0]} sample(s) (shape={data.shape}) while a minimum "
+                "of 2 is required by BorutaSelector."
+            )
+        with replacing(self) as fitted:
+            fitted._select(forest, data, y, seed)
+        return self
+
+    def _select(self, forest: Any, data: BinnedData, y: Any, seed: int) -> None:
+        """Set what a fit finds."""
+        self.n_features_in_ = data.shape[1]
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, object)
+        confirmed, rejected = self._run(forest, data, y, seed)
+        self.support_, self.support_weak_ = confirmed, ~(confirmed | rejected)
+        self.n_features_, self.n_iter_ = int(confirmed.sum()), len(self.shadow_max_)
+        self.ranking_ = np.where(confirmed, 1, 2)
+        if rejected.any():
+            means = np.nanmean(self.importance_history_[:, rejected], axis=0)
+            self.ranking_[rejected] = 2 + rankdata(-means, method="min")
+
+    def _run(
+        self, forest: Any, data: BinnedData, y: Any, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Play rounds until all features are decided: the confirmed and the rejected, bool[F]."""
+        n, at_most = data.shape[1], int(self.max_iter)
+        confirmed, rejected, hits = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, np.int64)
+        history: list[np.ndarray] = []
+        best: list[float] = []
+        with progress.stage("boruta"):
+            while len(best) < at_most and not (confirmed | rejected).all():
+                found, shadow = self._round(forest, data, y, ~rejected, len(best), seed)
+                # a feature that no tree uses has 0, which may be more than five poor shadows have
+                hits += np.nan_to_num(found, nan=-np.inf) > max(shadow, 0.0)
+                history.append(found)
+                best.append(shadow)
+                more, less = decided(hits, len(best), self.alpha)
+                undecided = ~(confirmed | rejected)
+                confirmed |= more & undecided
+                rejected |= less & undecided
+                progress.report(len(best), at_most)
+        self.importance_history_, self.shadow_max_ = np.array(history), np.array(best)
+        return confirmed, rejected
+
+    def _checked_forest(self) -> Any:
+        forest = self.estimator
+        if not isinstance(forest, ForestClassifier | ForestRegressor):
+            kind = type(forest)
+            raise TypeError(
+                "BorutaSelector takes a RandomForest*, ExtraTrees* or Bagging* of gpuforest as "
+                f"estimator, not a {kind.__name__} of {kind.__module__.partition('.')[0]}"
+            )
+        if self.importance in OUT_OF_BAG and not forest.bootstrap:
+            raise ValueError(
+                f"importance={self.importance!r} needs rows out of bag: set bootstrap=True of the "
+                "estimator, or importance='impurity'"
+            )
+        return forest
+
+    def _round(
+        self, forest: Any, data: BinnedData, y: Any, left: np.ndarray, number: int, seed: int
+    ) -> tuple[np.ndarray, float]:
+        """The importances f64[F] of the features left, NaN of others, and the largest importance
+        of their shadows."""
+        key, features = round_key(seed, number), np.flatnonzero(left)
+        codes, edges, sources = with_shadows(data.by_feature, data.edges, features, key)
+        data = replace(data, by_feature=codes, edges=edges, feature_names=None)
+        grown = clone(forest).set_params(random_state=int(hashing.hash_at(key, 0)[0] % 2**32))
+        if getattr(forest, "monotonic_cst", None) is not None:
+            grown.set_params(monotonic_cst=np.asarray(forest.monotonic_cst)[sources])
+        grown.fit(data, y)
+        if self.importance in OUT_OF_BAG:
+            found = OUT_OF_BAG[self.importance](grown, data, y).importances_mean
+        else:
+            found = grown.feature_importances_
+        importances = np.full(len(left), np.nan)
+        importances[features] = found[: len(features)]
+        return importances, float(found[len(features) :].max())
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
+    """X as the forest would bin it, and its names; X and y are checked as in the forest's fit."""
+    if isinstance(X, BinnedData):
+        return X
+    forest = clone(forest)
+    forest._validate_params()
+
+    def work(backend: Backend) -> BinnedData:
+        matrix = forest._prepared(FitData(X, y, None, seed, None), backend)[0].matrix
+        codes = to_host(matrix.codes)[:, : matrix.edges.n_features]
+        names = getattr(forest, "feature_names_in_", None)
+        return BinnedData(
+            by_feature=np.ascontiguousarray(codes.T),
+            edges=matrix.edges,
+            y=None,
+            sample_weight=None,
+            feature_names=None if names is None else names.tolist(),
+            max_bins=forest.max_bins,
+            categorical_features=forest.categorical_features,
+            min_category_frequency=forest.min_category_frequency,
+            seed=seed,
+            dtype=np.dtype(np.float32),
+        )
+
+    found: BinnedData = run_on_backend(work, **forest._chosen(X))
+    return found

@@ -1,0 +1,239 @@
+"""Interventional SHAP values, with a background data set (Lundberg et al. 2020).
+
+A feature that is not known has the value of a row z of the background, and results are sums over
+all z. So for a row x with the features S known, the tree predicts what it does for the mixed row
+that has x's values of S, and z's of the others.
+
+On the path to a leaf, let A be the features by whose splits x goes the path's way, but not z; let
+B be those by which z does, but not x. If any other feature leads both away, no mixed row reaches
+the leaf. Otherwise those do that have all of A from x and all of B from z. With a features in A and
+b in B, the SHAP values of the leaf for this z are
+
+    value * (a - 1)! b! / (a + b)!      for each feature of A
+    -value * a! (b - 1)! / (a + b)!     for each feature of B
+    0                                   for all others
+
+Each bit of a word stands for a row of the background, so that one row x goes down a tree together
+with 64 of these. Which of them go left at a node is found when the first x comes there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2, U8s, U64s
+from gpuforest.engine.records import Trees
+from gpuforest.explain.shap_kernels import (
+    BIN_BITS,
+    CHILD,
+    CHILD_BITS,
+    FEATURE,
+    LEAF,
+    LEAF_BITS,
+    MISSING,
+)
+from gpuforest.kernels.shared.goes_left.numba import has_code
+from gpuforest.kernels.shared.hashing.numba import U
+
+BLOCK = 64  # rows of the background
+NONE, ONE, ALL = U(0), U(1), U(2**64 - 1)
+EXPONENT, BIAS = 52, 1023  # of a float64
+
+
+class Work(NamedTuple):
+    """Scratch of a thread. A level is a node of the path from the root.
+
+    left : u64[nodes of a tree], which rows of the block go left there
+    is_known : u8[nodes of a tree], whether `left` has it
+    in_a, in_b : u64[F], with which rows a feature is in A, and in B
+    a, b : i64[64], how many features are in A, and in B
+    sums_a, sums_b : f64[levels * 64], over the leaves below each level
+    node : i64[levels]
+    side : u8[levels], how many children of the node are done
+    x_left : u8[levels], whether x goes left
+    alive : u64[levels], with which rows mixed rows reach the node
+    below : u64[levels], and the child
+    old_a, old_b : u64[levels], `in_a` and `in_b` of the node's feature on the path above
+    new_a, new_b : u64[levels], what the edge to the child adds to these
+    """
+
+    left: U64s
+    is_known: U8s
+    in_a: U64s
+    in_b: U64s
+    a: I64s
+    b: I64s
+    sums_a: F64s
+    sums_b: F64s
+    node: I64s
+    side: U8s
+    x_left: U8s
+    alive: U64s
+    below: U64s
+    old_a: U64s
+    old_b: U64s
+    new_a: U64s
+    new_b: U64s
+
+
+def new_work(n_features: int, depth: int, n_nodes: int) -> Work:
+    """Scratch for trees of this depth, and so many nodes."""
+    levels, words = depth + 1, [np.zeros(depth + 1, np.uint64) for _ in range(6)]
+    return Work(
+        np.empty(n_nodes, np.uint64),
+        np.empty(n_nodes, np.uint8),
+        np.zeros(n_features, np.uint64),
+        np.zeros(n_features, np.uint64),
+        np.zeros(BLOCK, np.int64),
+        np.zeros(BLOCK, np.int64),
+        np.empty(levels * BLOCK),
+        np.empty(levels * BLOCK),
+        np.empty(levels, np.int64),
+        np.empty(levels, np.uint8),
+        np.empty(levels, np.uint8),
+        *words,
+    )
+
+
+@device
+def lowest(word):
+    """The number of the lowest bit that is set, i64; of a word that is not 0."""
+    return (np.float64(word & (~word + ONE)).view(np.int64) >> EXPONENT) - BIAS
+
+
+@device
+def sent_left(trees, v, code):
+    """Whether a code goes left at a node, 1 or 0."""
+    word = trees.nodes[v]
+    if code == trees.missing:
+        return (word >> MISSING) & ONE
+    if word & BIN_BITS == BIN_BITS:
+        return U(has_code(trees.sets, trees.set_at[v], np.int64(code)))
+    return U(U(code) <= word & BIN_BITS)
+
+
+@device
+def enter(trees, v, i, h, alive, codes, background, first, n, work):
+    """Prepare the node v at level h, which x, row i, reaches with some of the n rows of a block."""
+    f, at = np.int64(trees.nodes[v] >> FEATURE), v - work.node[0]
+    if work.is_known[at] == 0:
+        left = NONE
+        for z in range(n):
+            left |= sent_left(trees, v, background[f, first + z]) << U(z)
+        work.left[at], work.is_known[at] = left, 1
+    work.node[h], work.side[h], work.alive[h] = v, 0, alive
+    work.x_left[h] = sent_left(trees, v, codes[f, i])
+    work.old_a[h], work.old_b[h] = work.in_a[f], work.in_b[f]
+    while alive != NONE:
+        z = lowest(alive)
+        work.sums_a[h * BLOCK + z] = work.sums_b[h * BLOCK + z] = 0.0
+        alive &= alive - ONE
+
+
+@device
+def go_down(f, h, s, work):
+    """Take the edge to child s of the node at level h. Returns with which rows mixed rows do."""
+    z_goes = work.left[work.node[h] - work.node[0]]
+    if s == 1:
+        z_goes = ~z_goes
+    x_goes = ALL if (work.x_left[h] == 1) == (s == 0) else NONE
+    a, b = work.old_a[h], work.old_b[h]
+    is_new = ~(a | b)
+    alive = work.alive[h] & ((a & x_goes) | (b & z_goes) | (is_new & (x_goes | z_goes)))
+    new_a, new_b = alive & is_new & x_goes & ~z_goes, alive & is_new & z_goes & ~x_goes
+    work.below[h], work.new_a[h], work.new_b[h] = alive, new_a, new_b
+    work.in_a[f], work.in_b[f] = a | new_a, b | new_b
+    while new_a != NONE:
+        work.a[lowest(new_a)] += 1
+        new_a &= new_a - ONE
+    while new_b != NONE:
+        work.b[lowest(new_b)] += 1
+        new_b &= new_b - ONE
+    return alive
+
+
+@device
+def take_leaf(value, weights, h, alive, work):
+    """Write the sums of a leaf as those of level h."""
+    while alive != NONE:
+        z = lowest(alive)
+        a, b = work.a[z], work.b[z]
+        work.sums_a[h * BLOCK + z] = weights[a, b] * value
+        work.sums_b[h * BLOCK + z] = weights[b, a] * value
+        alive &= alive - ONE
+
+
+@device
+def go_up(f, h, i, c, out, work):
+    """Add what is below the edge from level h."""
+    at, below = h * BLOCK, (h + 1) * BLOCK
+    alive, new_a, new_b = work.below[h], work.new_a[h], work.new_b[h]
+    while alive != NONE:
+        z = lowest(alive)
+        work.sums_a[at + z] += work.sums_a[below + z]
+        work.sums_b[at + z] += work.sums_b[below + z]
+        alive &= alive - ONE
+    own = 0.0
+    while new_a != NONE:
+        z = lowest(new_a)
+        own += work.sums_a[below + z]
+        work.a[z] -= 1
+        new_a &= new_a - ONE
+    out[i, f, c] += own
+    own = 0.0
+    while new_b != NONE:
+        z = lowest(new_b)
+        own += work.sums_b[below + z]
+        work.b[z] -= 1
+        new_b &= new_b - ONE
+    out[i, f, c] -= own
+    work.in_a[f], work.in_b[f] = work.old_a[h], work.old_b[h]
+
+
+@device
+def walk(trees, t, values, c, weights, codes, background, first, n, i, out, work):
+    """Add what a tree and the n rows of a block give row i, for output c."""
+    nodes, root = trees.nodes, trees.offsets[t]
+    if nodes[root] >= LEAF:
+        return
+    h, work.node[0] = 0, root
+    enter(trees, root, i, 0, ALL >> U(BLOCK - n), codes, background, first, n, work)
+    while True:
+        word, s = nodes[work.node[h]], np.int64(work.side[h])
+        if s == 2:
+            if h == 0:
+                return
+            h -= 1
+            go_up(np.int64(nodes[work.node[h]] >> FEATURE), h, i, c, out, work)
+            continue
+        f, child = np.int64(word >> FEATURE), root + np.int64((word >> CHILD) & CHILD_BITS) + s
+        work.side[h] += 1
+        alive = go_down(f, h, s, work)
+        if alive != NONE and nodes[child] < LEAF:
+            h += 1
+            enter(trees, child, i, h, alive, codes, background, first, n, work)
+            continue
+        if alive != NONE:
+            take_leaf(values[np.int64(nodes[child] & LEAF_BITS), c], weights, h + 1, alive, work)
+        go_up(f, h, i, c, out, work)
+
+
+@kernel(code="uint16")
+def background_values(
+    trees: Trees, values: F64s2, columns: I64s2, weights: F64s2, codes: Codes2, background: Codes2,
+    out: F64s3, begin: I64, end: I64, work: Work,
+):  # fmt: skip
+    """Add the values of the rows begin .. end - 1 to `out` f64[N, F, K].
+
+    codes, background : u16[F, N] and u16[F, Z]
+    """
+    Z = background.shape[1]
+    for t in range(len(trees.offsets) - 1):
+        for first in range(0, Z, BLOCK):
+            for v in range(trees.offsets[t + 1] - trees.offsets[t]):
+                work.is_known[v] = 0
+            n = min(BLOCK, Z - first)
+            for i in range(begin, end):
+                for c in range(columns[t, 0], columns[t, 1]):
+                    walk(trees, t, values, c, weights, codes, background, first, n, i, out, work)
