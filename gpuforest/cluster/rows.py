@@ -108,14 +108,9 @@ class SharedRows(Backend):
     # sums over all rows
 
     def totals(
-        self,
-        training: Training,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array]:  # fmt: skip
         slots = training, rows, weights, begin, end
         if sums is None:
             sums = self.summed(self.inner.totals(*slots)[0])

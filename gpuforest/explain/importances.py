@@ -11,7 +11,6 @@ from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
 from gpuforest.engine.nodes import FEATURE_SHIFT, unpack
 from gpuforest.explain.gains import gains_by_errors, gains_by_levels
-from gpuforest.splits.oblique.terms import all_terms
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -61,7 +60,7 @@ def tree_gains(
     largest = float(backend.asnumpy(xp.max(gains)))
     bits = 62 - most.bit_length() - math.frexp(largest)[1]
     whole = xp.astype(xp.floor(gains * math.ldexp(1.0, min(bits, 1000)) + 0.5), xp.int64)
-    if forest.oblique:
+    if forest.coordinates is not None:
         splits, whole, tree = map(backend.asnumpy, (splits, whole, tree))
         return shared_gains(forest, forest.tree_offsets[first] + splits, whole, tree, last - first)
     order = xp.argsort(keys, stable=True)
@@ -76,7 +75,7 @@ def shared_gains(
 ) -> np.ndarray:
     """The gains i64[n] of splits by combinations, shared among the features by their weights: for
     each tree and feature i64[n_trees, F]. What a division leaves over is the first feature's."""
-    at, feature, weight = all_terms(forest, splits)
+    at, feature, weight = forest.terms(splits)
     total = np.zeros(len(splits), np.int64)
     np.add.at(total, at, weight)
     share = gains[at] // total[at] * weight

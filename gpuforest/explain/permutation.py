@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.common import hashing
 from gpuforest.common.progress import report
 from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import is_leaf, unpack
+from gpuforest.engine.nodes import is_leaf
 from gpuforest.engine.sampling import Sampling, draw_bags
-from gpuforest.splits.oblique.terms import all_terms
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -90,11 +88,9 @@ def _of_tree(
 def split_features(forest: Forest, tree: int) -> list[int]:
     """The features that a tree splits on, ascending."""
     nodes = forest.nodes[forest.tree_offsets[tree] : forest.tree_offsets[tree + 1]]
-    if forest.oblique:
-        split = forest.tree_offsets[tree] + np.flatnonzero(~is_leaf(nodes))
-        return sorted(set(all_terms(forest, split)[1].tolist()))
-    found: list[int] = np.unique(unpack(host, nodes[~is_leaf(nodes)])[0]).tolist()
-    return found
+    split = forest.tree_offsets[tree] + np.flatnonzero(~is_leaf(nodes))
+    features: list[int] = np.unique(forest.terms(split)[1]).tolist()
+    return features
 
 
 def random_order(seed: int, tree: int, n: int) -> np.ndarray:

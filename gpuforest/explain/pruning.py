@@ -29,7 +29,7 @@ from gpuforest.common.dtypes import NODE, OFFSET
 from gpuforest.engine.assembly import in_order
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
-from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack, words_of
+from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
 from gpuforest.explain.gains import gains_by_errors, gains_by_levels
 
 
@@ -75,7 +75,7 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     nodes, leaf_sums = in_order(nodes[there], tables, forest.coding)
     sets = forest.sets
     if len(sets):
-        n_words = words_of(xp, forest.nodes, forest.edges.set_words, forest.oblique)
+        n_words = np.diff(forest.set_at, append=len(sets))
         sets = sets[np.repeat(split, n_words)]
     found = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
     if forest.node_values is None or forest.node_errors is None:

@@ -19,7 +19,6 @@ from gpuforest.engine.memory import walked_at_once
 from gpuforest.engine.nodes import is_leaf, unpack
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.explain.views import some_trees
-from gpuforest.splits.oblique.terms import all_terms
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -132,11 +131,7 @@ def gains_by_features(forest: Forest, first: int, last: int, gains: np.ndarray) 
     split = np.flatnonzero(~is_leaf(forest.nodes[begin : forest.tree_offsets[last]]))
     tree = np.searchsorted(forest.tree_offsets, begin + split, side="right") - 1 - first
     found = np.zeros((last - first, F))
-    if not forest.oblique:
-        feature = unpack(np, forest.nodes[begin + split])[0]
-        np.add.at(found, (tree, feature), gains[split])
-        return found
-    at, feature, weight = all_terms(forest, begin + split)
+    at, feature, weight = forest.terms(begin + split)
     total = np.bincount(at, weight, minlength=len(split))
     np.add.at(found, (tree[at], feature), gains[split][at] * weight / total[at])
     return found

@@ -16,11 +16,10 @@ from gpuforest.boosting.model import node_gains
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import combined, is_leaf, leaf_rows, unpack
+from gpuforest.engine.nodes import is_leaf, leaf_rows, unpack
 from gpuforest.explain.monotonic import bounded_means
 from gpuforest.explain.node_impurity import node_impurity
 from gpuforest.explain.paths import decision_paths
-from gpuforest.splits.oblique.terms import all_terms
 
 TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leaves
 
@@ -132,8 +131,7 @@ class TreeView:
         features, of which `feature` is the first, see `export_text` and `tree_nodes`"""
         feature, bin, _, _ = self._parts
         found = self.forest.edges.threshold(np.maximum(feature, 0), bin)
-        if self.forest.oblique:
-            found[combined(self._forest.nodes) > 0] = np.nan
+        found[self._forest.n_summed(self._forest.nodes) > 0] = np.nan
         return np.where(feature < 0, float(TREE_UNDEFINED), found)
 
     @cached_property
@@ -191,11 +189,9 @@ class TreeView:
         split = np.flatnonzero(self.feature >= 0)
         left, right = self.children_left[split], self.children_right[split]
         gains = total[split] - total[left] - total[right]
-        found = np.bincount(self.feature[split], gains, minlength=self.n_features)
-        if self.forest.oblique:
-            at, feature, weight = all_terms(self._forest, split)
-            share = weight / np.bincount(at, weight)[at]
-            found = np.bincount(feature, gains[at] * share, minlength=self.n_features)
+        at, feature, weight = self._forest.terms(split)
+        share = weight / np.bincount(at, weight)[at]
+        found = np.bincount(feature, gains[at] * share, minlength=self.n_features)
         scale = found.sum() if normalize else self.weighted_n_node_samples[0]
         return np.asarray(found / (scale or 1.0))
 
