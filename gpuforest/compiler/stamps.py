@@ -21,7 +21,7 @@ MODULES = [
     "kernels.encode.numba", "kernels.traverse.numba", "kernels.partition.numba",
     "kernels.histogram.numba", "kernels.totals.numba", "kernels.bag.numba",
     "kernels.boosted_tree.numba", "kernels.gradients.numba", "kernels.project.numba",
-    "kernels.quantiles.numba", "kernels.shap.numba", "kernels.shap_background.numba",
+    "explain.quantile_kernels", "explain.shap_kernels", "explain.background_kernels",
 ]  # fmt: skip
 COMPILER = "compiler.compile"
 NO_PART = {"compiler.code", "common.parallel"}  # imported by what compiles, but change no code

@@ -37,7 +37,9 @@ EVERY = {f"{module}." for module in stamps.MODULES}
 GROWING = {f"kernels.{n}." for n in ("grow_subtrees", "level", "best_split")}
 GROWING |= {"splits.absolute.", "splits.multiway."}
 WALKING = {
-    f"kernels.{n}." for n in ("traverse", "partition", "shap", "shap_background", "grow_subtrees")
+    *(f"kernels.{n}." for n in ("traverse", "partition", "grow_subtrees")),
+    "explain.shap_kernels.",
+    "explain.background_kernels.",
 }
 # they take records of the engine, which know criteria
 RECORDS = {*GROWING, *WALKING, *(f"kernels.{n}." for n in ("histogram", "totals", "project"))}
