@@ -15,7 +15,6 @@ from gpuforest.common.errors import need
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import (
-    FEATURE_SHIFT,
     combined,
     has_set,
     is_leaf,

@@ -34,7 +34,7 @@ from gpuforest.common.dtypes import NODE, OFFSET
 from gpuforest.engine.assembly import in_order
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
-from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack, words_of
+from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
 from gpuforest.explain.importances import split_gains
 from gpuforest.explain.node_values import bounded_means, clip_leaves, node_impurity
 from gpuforest.explain.paths import decision_paths, split_nodes, upward
