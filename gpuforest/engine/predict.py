@@ -13,11 +13,11 @@ import numpy as np
 from gpuforest.common.dtypes import VALUE
 from gpuforest.common.progress import report
 from gpuforest.engine.binning import encode_blocks, on_host
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.forest import Forest
 
 Array = Any
 
