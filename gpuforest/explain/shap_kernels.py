@@ -94,11 +94,11 @@ def new_work(n_features: int, depth: int, count: int) -> Work:
     """Scratch for trees of this depth, and so many points."""
     Q, levels = padded(count), depth + 1
     path, values, edges = levels * ROWS * Q, n_features * ROWS * Q, 6 * levels * Q
-    sizes = (path, path, values, edges, edges, Q, Q, Q)
     return Work(
-        *map(np.empty, sizes), np.ones(n_features), np.empty(levels), np.empty(2 * levels),
-        np.empty(levels, np.int64), np.empty(levels, np.uint8), np.empty(levels * ROWS, np.uint8),
-        np.ones(n_features * ROWS, np.uint8),
+        np.empty(path), np.empty(path), np.empty(values), np.empty(edges), np.empty(edges),
+        np.empty(Q), np.empty(Q), np.empty(Q), np.ones(n_features), np.empty(levels),
+        np.empty(2 * levels), np.empty(levels, np.int64), np.empty(levels, np.uint8),
+        np.empty(levels * ROWS, np.uint8), np.ones(n_features * ROWS, np.uint8),
     )  # fmt: skip
 
 
