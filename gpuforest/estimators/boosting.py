@@ -87,7 +87,6 @@ class HistGradientBoosting(BaseTrees):
     n_iter_no_change: int
     tol: float
     quantile: float | None = None
-    class_weight: Any = None
     min_category_frequency = 1  # each category is one by itself
     _takes_infinities = True  # see data/validation.py
 
@@ -343,9 +342,10 @@ class HistGradientBoosting(BaseTrees):
     ) -> np.ndarray | None:
         """Weights of rows, by those that were passed and those of their classes."""
         weight = None if weights is None else weights[0]
-        if self.class_weight is None or classes is None:
+        by_class = getattr(self, "class_weight", None)
+        if by_class is None or classes is None:
             return weight
-        by_class = class_weights_of(self.class_weight, y, classes)[y]
+        by_class = class_weights_of(by_class, y, classes)[y]
         return np.asarray(by_class if weight is None else weight * by_class)
 
     @property
