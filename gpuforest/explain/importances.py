@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import array_api_compat.numpy as xp
 import numpy as np
@@ -44,6 +45,17 @@ def impurity_importances(forest: Forest, criterion: Criterion) -> np.ndarray:
         each = gains.sum(axis=1, keepdims=True)
         total += (gains / np.maximum(each, 1) * weights[first:last, None]).sum(axis=0)
     return np.divide(total, total.sum() or 1.0, out=total)
+
+
+def importance_spread(estimator: Any) -> np.ndarray | None:
+    """Standard deviations f64[F] of the impurity importances over the trees; None: there is one
+    tree, or the trees share one task."""
+    forest = estimator.forest_
+    if forest.baseline is not None or forest.n_trees == 1:
+        return None
+    groups = (tree_gains(forest, estimator._criterion, *g) for g in tree_groups(forest))
+    gains = np.concatenate([*groups])
+    return np.asarray((gains / np.maximum(gains.sum(axis=1, keepdims=True), 1)).std(axis=0))
 
 
 def tree_gains(forest: Forest, criterion: Criterion, first: int, last: int) -> np.ndarray:
