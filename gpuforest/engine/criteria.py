@@ -273,7 +273,9 @@ OF_NUMBERS = Criterion(
     Loss("mean squared error", _squared_error),
     spread=_squared_error, drop=_squares_drop, scale_power=2,
 )  # fmt: skip
-OTHERS = [
+ALL = [
+    OF_COUNTS,
+    OF_LOGS,
     replace(OF_LOGS, name="log_loss"),
     replace(
         OF_LOGS, name="gain_ratio", by_ratio=True, several=None, label="entropy", sklearn="entropy"
@@ -293,7 +295,7 @@ OTHERS = [
         centred=False, scale_power=1,
     ),
 ]  # fmt: skip
-CRITERIA = {c.name: c for c in (OF_COUNTS, OF_LOGS, *OTHERS)}
+CRITERIA = {c.name: c for c in ALL}
 
 
 class CriterionNames(Set[str]):
