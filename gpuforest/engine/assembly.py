@@ -15,15 +15,15 @@ import numpy as np
 from gpuforest.common.dtypes import OFFSET
 from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import cut_evenly, parallel_map
+from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, leaf_rows, pack_splits, words_of
 from gpuforest.engine.records import Frontier, Subtrees, Training
+from gpuforest.engine.target import TargetCoding
 from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.binning import BinEdges
-    from gpuforest.engine.target import TargetCoding
 
 Array = Any
 
@@ -240,10 +240,10 @@ def _place(
 
 
 def _sets_in_order(
-    nodes: np.ndarray, set_at: np.ndarray, sets: np.ndarray, edges: BinEdges, oblique: bool
+    nodes: np.ndarray, set_at: np.ndarray, sets: np.ndarray, edges: BinEdges, combines: bool
 ) -> np.ndarray:
     """The sets u64[...] in the order of the nodes u64[M]; set_at i64[M] is where they are now."""
-    words = words_of(host, nodes, edges.set_words, oblique)
+    words = words_of(host, nodes, edges.set_words, combines)
     split = np.flatnonzero(words)
     words = words[split]
     upto = np.cumsum(words)

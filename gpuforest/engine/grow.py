@@ -44,11 +44,8 @@ def grow(
     training: Training, begin: int, n_trees: int, prune: Prune | None = None
 ) -> list[WaveTrees]:
     """Grow the trees begin .. n_trees - 1 of the seed, as many at once as memory allows, and return
-    them wave by wave; `merged` makes a forest of them.
-
-    prune : a function that prunes the trees of a wave as soon as they have grown, so that
-        unpruned trees of only one wave are in memory
-    """
+    them wave by wave; `merged` makes a forest of them. `prune` does so with the trees of a wave as
+    soon as they have grown, so that unpruned trees of only one wave are in memory."""
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown all of them
         return []
@@ -106,7 +103,9 @@ def advance(
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
         wide = wide.with_room(xp)
-    splits = training.kind.search(training, wide)
+    splits = backend.level(training, wide)
+    if splits is None:
+        splits = training.kind.search(training, wide)
     if rules.min_gain > -math.inf:
         gain = splits.score - rules.criterion.side_score(xp, wide.sums)
         feature = xp.where(gain >= rules.min_gain, splits.feature, -1)
