@@ -18,7 +18,6 @@ import numpy as np
 from gpuforest.backends.base import Backend, RowSampling
 from gpuforest.backends.boosters import Booster, NumbaBooster
 from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
-from gpuforest.backends.numba_oblique import project_slots, sums_of
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
@@ -184,14 +183,9 @@ class NumbaBackend(NumpyBackend):
         return [slice(r, min(r + size, n_rows)) for r in range(0, n_rows, size)]
 
     def totals(
-        self,
-        training: Training,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array]:  # fmt: skip
         y, S = training.target.y, len(begin)
         if sums is None:
             sums = new = np.zeros((S, training.n_channels), np.int64)
@@ -273,7 +267,7 @@ class NumbaBackend(NumpyBackend):
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        return project_slots(self, training, slots, features, weights)
+        return training.kind.project_compiled(training, slots, features, weights)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """So many that all threads have work to the end: whole trees, if many grow.
@@ -337,7 +331,7 @@ class NumbaBackend(NumpyBackend):
 
         def part(rows: slice) -> None:
             columns, words = in_words(codes[rows])
-            apply(trees, columns, words, out[rows], new_group(), sums_of(forest, columns))
+            apply(trees, columns, words, out[rows], new_group(), forest.sums(columns))
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -359,7 +353,7 @@ class NumbaBackend(NumpyBackend):
             columns, words = in_words(codes[rows])
             accumulate(
                 walked, values, columns, left_out, sums, words, begin, column, new_group(),
-                sums_of(forest, columns),
+                forest.sums(columns),
             )  # fmt: skip
             if not len(begin):
                 total[rows] = sums.T

@@ -98,14 +98,9 @@ class NumbaCudaBackend(Backend):
         return encode(self.asarray(X), values, offsets, edges.missing_code, self)
 
     def totals(
-        self,
-        training: Training,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array]:  # fmt: skip
         y = training.target.y
         if sums is None:
             sums = totals(y, rows, weights, begin, end, training.n_channels, self)
@@ -141,8 +136,8 @@ class NumbaCudaBackend(Backend):
     def coordinates(self, forest: Forest) -> Array:
         """The coordinates i32[F, B] that combinations of features add up; none if there are no
         combinations."""
-        some = forest.edges.coordinates if forest.oblique else np.zeros((0, 0), np.int32)
-        return self.asarray(some)
+        none = np.zeros((0, 0), np.int32)
+        return self.asarray(none if forest.coordinates is None else forest.coordinates)
 
 
 def as_numba(argument: Any) -> Any:

@@ -55,14 +55,9 @@ class NumpyBackend(Backend):
         return encode(X, edges.values, edges.offsets, edges.missing_code)
 
     def totals(
-        self,
-        training: Training,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array]:  # fmt: skip
         y = training.target.y
         if sums is None:
             sums = totals(y, rows, weights, begin, end, training.n_channels)
@@ -91,16 +86,16 @@ class NumpyBackend(Backend):
         return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        trees = forest.walked()
-        if forest.oblique:
-            return apply_sums(trees, codes, forest.edges.coordinates)
-        return apply(trees, codes)
+        trees, coordinates = forest.walked(), forest.coordinates
+        if coordinates is None:
+            return apply(trees, codes)
+        return apply_sums(trees, codes, coordinates)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own = forest.walked(trees)
-        if forest.oblique:
-            leaves = apply_sums(own, codes, forest.edges.coordinates)
-            return add_leaves(own, forest.values, leaves, skip, total)
-        return accumulate(own, forest.values, codes, skip, total)
+        some, coordinates = forest.walked(trees), forest.coordinates
+        if coordinates is None:
+            return accumulate(some, forest.values, codes, skip, total)
+        leaves = apply_sums(some, codes, coordinates)
+        return add_leaves(some, forest.values, leaves, skip, total)
