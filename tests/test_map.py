@@ -67,7 +67,7 @@ def test_few_files_name_a_kind_of_split(kind):
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_files_of_an_operation(name):
     files = {path.replace("OPERATION", name) for path in listed("A backend operation")}
-    found = with_text(rf"^ *def {name}\(") - {"cluster/rows.py"}  # sums what a backend finds
+    found = with_text(rf"^ *def {name}\(") - {"tools/dask/rows.py"}  # sums what a backend finds
     assert found == {path for path in files if path.endswith(".py")}
     assert all((PACKAGE / path).is_file() for path in files)
 
@@ -277,3 +277,119 @@ def test_a_kind_of_split_that_follows_the_list(copied):
     edit(copied / settings, r"^    splitter: str", r"    toy: bool = False\n\g<0>")
     edit(copied / settings, r"^    return Rules\($", r"\g<0>\n        toy=settings.toy,")
     run_copy(copied, USE_KIND)
+
+
+# each file's new text, and the text before which it comes; None: at the end
+OPERATION_FILES = {
+    "backends/base.py": (
+        "    def waves(",
+        """    def double(self, values: Array) -> Array:
+        \"\"\"Twice the values i64[N].\"\"\"
+        raise NotImplementedError
+
+""",
+    ),
+    "kernels/double/numpy.py": (None, "def double(values):\n    return 2 * values\n"),
+    "backends/numpy.py": (
+        "    def encode(",
+        """    def double(self, values):
+        from gpuforest.kernels.double.numpy import double
+
+        return double(values)
+
+""",
+    ),
+    "kernels/double/numba.py": (
+        None,
+        """from gpuforest.compiler.decorators import kernel
+from gpuforest.compiler.types import I64s
+
+
+@kernel
+def double(values: I64s, twice: I64s):
+    for i in range(len(values)):
+        twice[i] = 2 * values[i]
+""",
+    ),
+    "backends/numba.py": (
+        "    def encode(",
+        """    def double(self, values):
+        from gpuforest.kernels.double.numba import double
+
+        twice = np.empty_like(values)
+        double(values, twice)
+        return twice
+
+""",
+    ),
+    "kernels/double/cuda.cu": (
+        None,
+        """#include "shared/cuda.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+twice_values(const i64* values, i64 N, i64* twice) {
+  for (i64 i = thread_number(); i < N; i += thread_count()) twice[i] = 2 * values[i];
+}
+""",
+    ),
+    "backends/cuda/levels.py": (
+        "    def encode(",
+        """    def double(self, values):
+        (N,), twice = values.shape, self.empty(values.shape, self.xp.int64)
+        self.launch("double", "twice_values", (self.blocks(N, THREADS),), (values, N, twice))
+        return twice
+
+""",
+    ),
+    "kernels/double/numba_cuda.py": (
+        None,
+        """from gpuforest.kernels.shared.numba_cuda import cuda
+
+
+@cuda.jit
+def twice_values(values, twice):
+    for i in range(cuda.grid(1), len(values), cuda.gridsize(1)):
+        twice[i] = 2 * values[i]
+""",
+    ),
+    "backends/numba_cuda.py": (
+        "    def encode(",
+        """    def double(self, values):
+        from gpuforest.kernels.double.numba_cuda import twice_values
+
+        twice = self.xp.empty_like(values)
+        self.launch(twice_values, len(values), values, twice)
+        return twice
+
+""",
+    ),
+}
+USE_OPERATION = """
+import numpy as np
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numba_cuda import NumbaCudaBackend
+from gpuforest.backends.numpy import NumpyBackend
+from emulated import EmulatedBackend
+
+values = np.arange(1000)
+for make in (NumpyBackend, NumbaBackend, EmulatedBackend, NumbaCudaBackend):
+    assert (make().double(values) == 2 * values).all()
+"""
+
+
+@pytest.mark.deep
+def test_an_operation_that_follows_the_list(copied, monkeypatch):
+    """Twice the values, on four backends: on an emulated device, and in Numba's simulator."""
+    pytest.importorskip("numba_cuda")
+    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
+    files = {path.replace("OPERATION", "double") for path in listed("A backend operation")}
+    assert files == set(OPERATION_FILES)
+    assert len(files) <= 9
+    (copied / "kernels/double").mkdir()
+    for file, (before, text) in OPERATION_FILES.items():
+        if before is None:
+            (copied / file).write_text(text)
+        else:
+            edit(copied / file, rf"^{re.escape(before)}", (text + before).replace("\\", r"\\"))
+    support = str(ROOT / "tests/support")
+    run_copy(copied, f"import sys; sys.path.append({support!r}){USE_OPERATION}")
