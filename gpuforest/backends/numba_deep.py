@@ -10,7 +10,8 @@ import numpy as np
 from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.engine.frontier import Frontier, Subtrees
 from gpuforest.engine.training import Training
-from gpuforest.kernels.grow_subtrees.scratch import Scratch, Sets, new_scratch, new_sets
+from gpuforest.kernels.grow_subtrees.scratch import Scratch, new_scratch
+from gpuforest.splits.sets.numba import Sets, new_sets
 
 Array = Any
 
@@ -40,8 +41,9 @@ def grow_parts(training: Training, frontier: Frontier, kept: Kept | None = None)
         # somewhat more, because another tree may need it
         more = most + most // 32, total + total // 32
         scratch = new_scratch(data, *more, rules.n_tried, width, n_codes)
-        edges, n_words = training.matrix.edges, training.node_words
-        sets = new_sets(scratch, edges, data.n_channels, width, n_words, n_codes)
+        kinds, n_words = training.matrix.edges.kinds, training.node_words
+        n_nodes = len(scratch.nodes)
+        sets = new_sets(kinds, data.n_channels, width, n_words, n_codes, n_nodes)
         return scratch, sets, kind.cpu_scratch(training, scratch, data)
 
     def part(s: slice) -> tuple[Array, ...]:

@@ -12,8 +12,8 @@ from gpuforest.common.parallel import parallel_map
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.frontier import Frontier
 from gpuforest.engine.training import Training
-from gpuforest.kernels.project.numba import project
-from gpuforest.kernels.traverse.oblique import NO_SUMS, Sums, new_sums
+from gpuforest.splits.oblique.numba import project
+from gpuforest.splits.oblique.walk import NO_SUMS, Sums, new_sums
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend

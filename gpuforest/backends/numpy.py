@@ -22,10 +22,9 @@ from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
-from gpuforest.kernels.project.numpy import project
 from gpuforest.kernels.totals.numpy import differs, totals
-from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 from gpuforest.kernels.traverse.numpy import accumulate, apply
+from gpuforest.splits.oblique.numpy import project
 
 Array = Any
 
@@ -90,16 +89,15 @@ class NumpyBackend(Backend):
         return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        trees = forest.walked()
-        if forest.oblique:
-            return apply_sums(trees, codes, forest.edges.coordinates)
-        return apply(trees, codes)
+        return apply(forest.walked(), codes, coordinates_of(forest))
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        own = forest.walked(trees)
-        if forest.oblique:
-            leaves = apply_sums(own, codes, forest.edges.coordinates)
-            return add_leaves(own, forest.values, leaves, skip, total)
-        return accumulate(own, forest.values, codes, skip, total)
+        walked = forest.walked(trees)
+        return accumulate(walked, forest.values, codes, skip, total, coordinates_of(forest))
+
+
+def coordinates_of(forest: Forest) -> Array | None:
+    """What combinations of features add up; None if the forest has none."""
+    return forest.edges.coordinates if forest.oblique else None

@@ -18,7 +18,7 @@ if "silent" in sys.argv:
     logging.getLogger("gpuforest").setLevel(logging.ERROR)
 print(len(NumbaBackend().column_edges(np.arange(12.0).reshape(4, 3), None, None, 2)))
 assert "numba" not in sys.modules
-from gpuforest.compiler.link import linker
+from gpuforest.compiler.compile import linker
 assert linker() is None or "llvmlite" not in sys.modules
 """
 SMALL = """

@@ -250,8 +250,8 @@ def test_kernels_compile(operation, name):
 @pytest.mark.usefixtures("nvvm")
 def test_products_that_go_into_sums_would_be_joined():
     """That is what the test above can see, and why the scores' products are told apart."""
+    from gpuforest.kernels.shared.numba import times
     from gpuforest.kernels.shared.scoring import numba_cuda  # noqa: F401
-    from gpuforest.kernels.shared.scoring.numba import times
 
     def plain(x):
         x[0] = x[1] * x[2] + x[3]

@@ -13,7 +13,7 @@ from gpuforest.backends import registry
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.frontier import Data, Frontier
-from gpuforest.kernels.project.numpy import project
+from gpuforest.splits.oblique.numpy import project
 
 
 def test_the_worked_example():

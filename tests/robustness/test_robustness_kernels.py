@@ -15,8 +15,8 @@ import pytest
 
 import gpuforest
 from gpuforest.compiler import code, objects, processors
+from gpuforest.compiler.compile import linker
 from gpuforest.compiler.decorators import Kernel
-from gpuforest.compiler.link import linker
 from gpuforest.kernels.bag.numba import in_bag
 
 SCRIPT = """

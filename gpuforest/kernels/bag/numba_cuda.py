@@ -7,7 +7,7 @@ import numpy as np
 from gpuforest.common.dtypes import WEIGHT
 from gpuforest.kernels.bag.numba import mulhi
 from gpuforest.kernels.encode.numba_cuda import below
-from gpuforest.kernels.shared.hashing.numba import U, hash_at
+from gpuforest.kernels.shared.numba import U, hash_at
 from gpuforest.kernels.shared.numba_cuda import cuda
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
 from gpuforest.compiler.decorators import rare
 from gpuforest.engine.frontier import Splits
-from gpuforest.kernels.best_split.limits import (
+from gpuforest.kernels.best_split.cuts import (
     feature_of,
     left_of,
     limits_of,
@@ -18,11 +18,10 @@ from gpuforest.kernels.best_split.limits import (
     random_of_bins,
     slot_at,
 )
-from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.shared.numba import class_sides, grown, has_labels, moment_score, score_sides
 from gpuforest.kernels.shared.numba_cuda import cuda
 from gpuforest.kernels.shared.records import NO_BIN, Cuts, Split
 from gpuforest.kernels.shared.scoring import numba_cuda  # noqa: F401 rounds the products in `scan`
-from gpuforest.kernels.shared.scoring.numba import class_sides, grown, moment_score, score_sides
 
 
 @rare

@@ -8,10 +8,10 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.engine.nodes import SET_BIN
-from gpuforest.kernels.best_split.set_order import merge_sort
 from gpuforest.kernels.boosted_tree.records import CATEGORY_ROWS, MIN_HESSIAN
 from gpuforest.kernels.boosted_tree.sums import fill, subtract
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U
+from gpuforest.splits.sets.numba import merge_sort
 
 ONE = U(1)
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device
-from gpuforest.compiler.pairs import add_pair
+from gpuforest.compiler.intrinsics import add_pair
 from gpuforest.kernels.boosted_tree.records import BLOCK
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U
 
 ONE = U(1)
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.dtypes import STAT
-from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.shared.numba import has_labels
 from gpuforest.kernels.shared.numba_cuda import cuda
 from gpuforest.kernels.totals.numba_cuda import slot_and_position
 

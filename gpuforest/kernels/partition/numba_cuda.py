@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.kernels.shared.goes_left.numba import goes_left
+from gpuforest.kernels.shared.numba import goes_left
 from gpuforest.kernels.shared.numba_cuda import cuda
 from gpuforest.kernels.shared.records import NO_BIN, Split
 from gpuforest.kernels.totals.numba_cuda import slot_and_position

@@ -33,10 +33,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.prefetch import prefetch
+from gpuforest.compiler.intrinsics import prefetch
 from gpuforest.compiler.types import I64, F64s, F64s2, F64s3, I64s, I64s2, I64s3, U64s
 from gpuforest.kernels.quantiles.members import COUNT, INVERTED, LINEAR, LOWER, MEAN, Members
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U
 
 WORD, IN_WORD, ONE, NONE = U(6), U(63), U(1), U(0)
 ROW = np.int64(2**COUNT - 1)

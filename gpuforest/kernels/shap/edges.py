@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuforest.compiler.decorators import device
-from gpuforest.compiler.lanes import LANES, four_of, load, store
+from gpuforest.compiler.intrinsics import LANES, four_of, load, store
 from gpuforest.compiler.types import F64s, I64s, U8s
 from gpuforest.engine.nodes import (
     BIN_MASK,
@@ -16,8 +16,7 @@ from gpuforest.engine.nodes import (
     LEAF_WORD,
     MISSING_SHIFT,
 )
-from gpuforest.kernels.shared.goes_left.numba import has_code
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U, has_code
 
 U8 = np.uint8
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)

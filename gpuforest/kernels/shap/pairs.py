@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuforest.compiler.decorators import device
-from gpuforest.compiler.lanes import LANES, four_of, load, store, total
+from gpuforest.compiler.intrinsics import LANES, four_of, load, store, total
 from gpuforest.compiler.types import F64s, I64s
 from gpuforest.kernels.shap.edges import APART, ROWS, padded
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U
 
 
 class Pairs(NamedTuple):

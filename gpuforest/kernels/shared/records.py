@@ -99,21 +99,6 @@ class Split(NamedTuple):
     left: Any
 
 
-class SetCut(NamedTuple):
-    """A split of categories in their order.
-
-    score : float
-    at : int, position of the last category that goes left
-    heavier : bool, whether the left side is the heavier one
-    left : Bin, as in `Split`
-    """
-
-    score: Any
-    at: Any
-    heavier: Any
-    left: Any
-
-
 class Cuts(NamedTuple):
     """The best cut of each of k features in each of S slots.
 

@@ -7,7 +7,7 @@ import numpy as np
 from gpuforest.common.dtypes import STAT
 from gpuforest.compiler.decorators import device
 from gpuforest.kernels.encode.numba_cuda import below
-from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.shared.numba import has_labels
 from gpuforest.kernels.shared.numba_cuda import cuda
 
 

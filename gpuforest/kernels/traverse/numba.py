@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.prefetch import prefetch
+from gpuforest.compiler.intrinsics import prefetch
 from gpuforest.compiler.types import (
     Bools2,
     Codes2,
@@ -35,8 +35,8 @@ from gpuforest.engine.nodes import (
     LEAF_WORD,
     MISSING_SHIFT,
 )
-from gpuforest.kernels.shared.hashing.numba import LOW_32, U
-from gpuforest.kernels.traverse.oblique import Sums, fill_columns, walk_sums
+from gpuforest.kernels.shared.numba import LOW_32, U
+from gpuforest.splits.oblique.walk import Sums, fill_columns, walk_sums
 
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
 WORD = np.uint32  # of vectors with a code each

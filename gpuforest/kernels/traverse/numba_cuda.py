@@ -6,8 +6,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device
 from gpuforest.engine.nodes import OBLIQUE_BIN, SET_BIN
-from gpuforest.kernels.shared.goes_left.numba import goes_left
-from gpuforest.kernels.shared.hashing.numba import LOW_32, U32
+from gpuforest.kernels.shared.numba import LOW_32, U32, goes_left
 from gpuforest.kernels.shared.numba_cuda import cuda
 from gpuforest.kernels.shared.records import NO_BIN, Split
 from gpuforest.kernels.traverse.numba import (

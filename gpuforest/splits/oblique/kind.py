@@ -28,8 +28,8 @@ from gpuforest.engine.frontier import Frontier, Splits, draw_features
 from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
 from gpuforest.engine.target import Target
 from gpuforest.kernels.grow_subtrees.numba import grow_combined
-from gpuforest.kernels.grow_subtrees.oblique import new_oblique
 from gpuforest.splits.base import Kind
+from gpuforest.splits.oblique.numba import new_oblique
 from gpuforest.splits.oblique.terms import (
     ALL_LEFT,
     DRAWS,

@@ -6,7 +6,7 @@ Numba has no option against it. A product of this function is rounded by itself.
 
 from numba.core import config
 
-from gpuforest.compiler.times import times
+from gpuforest.compiler.intrinsics import times
 from gpuforest.kernels.shared.numba_cuda import cuda
 
 if not config.ENABLE_CUDASIM:  # the simulator runs plain Python

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuforest.compiler.decorators import device
-from gpuforest.compiler.prefetch import prefetch
+from gpuforest.compiler.intrinsics import prefetch
 from gpuforest.compiler.types import Bools, I32s, I32s2, U8s, U16s, U32s, U64s
 from gpuforest.engine.nodes import CHILD_MASK
-from gpuforest.kernels.shared.goes_left.numba import has_code
-from gpuforest.kernels.shared.hashing.numba import LOW_32, U
+from gpuforest.kernels.shared.numba import LOW_32, U, has_code
 from gpuforest.splits.oblique.terms import (
     BY_SET,
     COUNT_AT,
