@@ -14,7 +14,7 @@ from gpuforest.backends.base import Backend
 
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
-DOCUMENTS += sorted((ROOT / "docs").glob("*.md"))
+DOCUMENTS += sorted((ROOT / "docs").rglob("*.md"))
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -77,10 +77,20 @@ def test_python_examples_run(document, tmp_path, monkeypatch):
         exec(compile(example, document.name, "exec"), names)  # later ones may build on earlier
 
 
+def anchors(page: str) -> set[str]:
+    """The anchors that a page's headings get."""
+    headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document):
-    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text()):
-        assert link.startswith("https://") or (document.parent / link).exists(), link
+    for link in re.findall(r"\]\(([^)]+)\)", document.read_text()):
+        path, _, anchor = link.partition("#")
+        target = document.parent / path if path else document
+        assert link.startswith("https://") or target.exists(), link
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target.read_text()), link
 
 
 def test_readme_shows_python_and_names_every_backend():

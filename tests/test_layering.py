@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # or beside it
 LAYERS = [
     {"common"},
-    {"compiler", "engine.criteria", "engine.frontier", "engine.nodes", "impurity"},
+    {"compiler", "engine.criteria", "engine.nodes", "impurity"},
     {"engine", "kernels", "splits", "compiler.source"},
     {"boosting"},
     {"backends"},
@@ -148,7 +148,7 @@ def test_implementations_take_the_arguments_of_the_specification_in_its_order():
     compared = 0
     for reference in PACKAGE.glob("kernels/*/numpy.py"):
         operation = reference.parent.name
-        for path in (reference.with_name("numba.py"), reference.with_name("numba_cuda.py")):
+        for path in (reference.with_name("numba.py"),):
             others = functions(path) if path.exists() else {}
             for name, arguments in functions(reference).items():
                 if name not in others or name.startswith("_"):

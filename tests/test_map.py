@@ -54,13 +54,14 @@ def test_files_of_a_criterion():
     assert with_text(r"\bMISCLASSIFICATION\b") == set(listed("A criterion"))
 
 
-def test_files_of_a_kind_of_split():
-    files = listed("A kind of split")
-    found = with_text(r"\b(SET_BIN|has_set)\b")
-    found -= {path for path in found if path.startswith(("splits/oblique/", "splits/multiway/"))}
-    assert all(path.startswith(tuple(files)) for path in found), found
-    marked = found | with_text(r"\b(sets|has_code)\b")
-    assert all(any(path.startswith(file) for path in marked) for file in files)
+# files outside splits/ that name a kind of split; others ask the kind, or the forest
+NAMED = {"oblique": 34, "multiway": 14, "median": 32, "has_set": 8}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_few_files_name_a_kind_of_split(kind):
+    named = {path for path in with_text(rf"(?i)\b{kind}") if not path.startswith("splits/")}
+    assert len(named) <= NAMED[kind], sorted(named)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -175,3 +176,104 @@ def test_an_estimator_that_follows_the_list(copied):
         for pattern, replacement in changes or []:
             edit(copied / file, pattern, replacement)
     assert name in run_copy(copied, USE_ESTIMATOR)
+
+
+USE_CRITERION = """
+import numpy as np
+import gpuforest
+
+X = np.random.default_rng(0).normal(size=(200, 4))
+y = (X[:, 0] * X[:, 1] > 0) + (X[:, 2] > 1)
+toy, gini = (
+    gpuforest.RandomForestClassifier(3, criterion=name, random_state=0, backend=BACKEND).fit(X, y)
+    for name in ("toy", "gini")
+)
+assert (toy.forest_.nodes == gini.forest_.nodes).all()
+assert np.allclose(toy[0].tree_.impurity, 2 * gini[0].tree_.impurity)
+toy.save("model")
+assert gpuforest.load("model").criterion == "toy"
+"""
+TOY_CRITERION = r"""
+        replace(
+            OF_COUNTS,
+            name="toy",
+            number=NUMBER,
+            score=lambda xp, sums, n: 2 * _class_squares(xp, sums, n),
+            impurity=lambda shares: 2 * gini(shares),
+            several=None,
+            sklearn="gini",
+        ),"""
+
+
+def test_a_criterion_that_follows_the_list(copied):
+    """NumPy's kernels need the first file alone; it is twice the Gini impurity."""
+    table = copied / listed("A criterion")[0]
+    edit(table, r"^        OF_LOGS,$", rf"\g<0>{TOY_CRITERION.replace('NUMBER', 'None')}")
+    run_copy(copied, f"BACKEND = 'numpy'{USE_CRITERION}")
+
+
+@pytest.mark.deep
+def test_a_compiled_criterion_that_follows_the_list(copied):
+    """Half of what its definition says, whose splits are the same."""
+    table, *compiled, names = (copied / file for file in listed("A criterion"))
+    edit(table, r"^        OF_LOGS,$", rf"\g<0>{TOY_CRITERION.replace('NUMBER', 'TOY')}")
+    edit(table, r"^ABSOLUTE_ERROR = 6$", r"\g<0>\nTOY = 7")
+    edit(names, r'^CRITERIA = \("GINI", ', r'\g<0>"TOY", ')
+    for file in compiled:
+        if file.suffix == ".py":
+            edit(file, r"criterion == GINI", "criterion in (GINI, TOY)")
+            edit(file, r"(engine\.criteria import .*)GINI", r"\1GINI, TOY")
+        else:
+            edit(file, r"CRITERION == GINI", r"CRITERION == GINI || CRITERION == TOY")
+    run_copy(copied, f"BACKEND = 'numba'{USE_CRITERION}")
+
+
+USE_KIND = """
+import numpy as np
+import gpuforest
+
+X = np.random.default_rng(0).normal(size=(100, 3))
+forest = gpuforest.RandomForestClassifier(3, toy=True, random_state=0, backend="numpy")
+importances = forest.fit(X, X[:, 1] > 0).feature_importances_
+assert importances[1] == 0 and (importances[[0, 2]] > 0).all()
+forest.save("model")
+assert (gpuforest.load("model").predict(X) == forest.predict(X)).all()
+"""
+TOY_KIND = '''"""A toy: cuts of every other feature."""
+
+from gpuforest.splits.base import Kind
+
+
+class Toy(Kind):
+    """The features with odd numbers are not tried."""
+
+    name = "toy"
+
+    def best(self, training, slots, features, need):
+        odd = features % 2 == 1
+        return super().best(training, slots, training.backend.xp.where(odd, -1, features), need)
+'''
+
+
+def test_a_kind_of_split_that_follows_the_list(copied):
+    files = listed("A kind of split")
+    new, kinds, records, table, settings = files[:5]
+    assert len(files) <= 8
+    (copied / new.replace("NAME", "toy")).mkdir()
+    (copied / new.replace("NAME", "toy") / "kind.py").write_text(TOY_KIND)
+    edit(copied / kinds, r"^(from .*\n)+", r"\g<0>from gpuforest.splits.toy.kind import Toy\n")
+    edit(
+        copied / kinds,
+        r'^    """The kind of split of these rules,.*$',
+        r"\g<0>\n    if rules.toy:\n        return Toy()",
+    )
+    edit(copied / records, r"^    multiway: bool = False", r"    toy: bool = False\n\g<0>")
+    edit(
+        copied / table,
+        r'^    "max_features": Parameter\($',
+        '    "toy": Parameter(False, "bool", ["boolean"], "A toy."),\n\\g<0>',
+    )
+    edit(copied / table, r'^GROWTH = "', r"\g<0>toy ")
+    edit(copied / settings, r"^    splitter: str", r"    toy: bool = False\n\g<0>")
+    edit(copied / settings, r"^    return Rules\($", r"\g<0>\n        toy=settings.toy,")
+    run_copy(copied, USE_KIND)

@@ -16,9 +16,9 @@ from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.hashing import hash_at
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import draw_features
 from gpuforest.engine.nodes import unpack
 from gpuforest.engine.predict import apply
+from gpuforest.splits.base import draw_features
 from gpuforest.splits.kinds import kind_for
 
 PLAY_TENNIS = SHARED / "data" / "play_tennis.arff"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +19,10 @@ from gpuforest.engine.assembly import distinct_rows
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Rules, Splits, Subtrees
 from gpuforest.engine.memory import Fit, WorkingMemory
+from gpuforest.engine.records import Frontier, Rules, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
-from gpuforest.engine.slots import Sorted, children, roots, sort_out
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
+from gpuforest.engine.slots import children, roots, sort_out
 
 Array = Any
 
@@ -195,7 +192,9 @@ class Backend(ABC):
         """The root slots of trees, from what `in_bag` returned and the roots' keys u64[T]."""
         return roots(training, rows, weights, offsets, keys)
 
-    def sort_out(self, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
+    def sort_out(
+        self, slots: Frontier, rules: Rules, deep_rows: int
+    ) -> tuple[Array, Frontier, Frontier]:
         """Sort the slots by kind; deep ones have at most `deep_rows` rows."""
         return sort_out(self, slots, rules, deep_rows)
 

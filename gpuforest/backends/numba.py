@@ -17,17 +17,15 @@ import numpy as np
 from gpuforest.backends.boosters import Booster, NumbaBooster
 from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numba_deep import Kept, grow_parts
-from gpuforest.backends.numba_oblique import project_slots, sums_of
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.binning import BinEdges, new_codes, value_dtype
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.memory import Fit, WorkingMemory
+from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
-from gpuforest.engine.training import Training
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.cuts import scan_arrays
 from gpuforest.kernels.best_split.numba import HIST_BYTES, best_split, level
@@ -38,6 +36,8 @@ from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.partition.numba import partition
 from gpuforest.kernels.totals.numba import differs, totals
 from gpuforest.kernels.traverse.numba import accumulate, apply, new_group
+from gpuforest.splits.oblique.numba import project_slots
+from gpuforest.splits.oblique.walk import sums_of
 from gpuforest.splits.sets.numba import new_sets
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class NumbaBackend(NumpyBackend):
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        return project_slots(self, training, slots, features, weights)
+        return project_slots(training, slots, features, weights)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """So many that all threads have work to the end: whole trees, if many grow.

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.parallel import cut_evenly, parallel_map
-from gpuforest.engine.frontier import Frontier, Subtrees
-from gpuforest.engine.training import Training
+from gpuforest.engine.records import Frontier, Subtrees, Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch, new_scratch
 from gpuforest.splits.sets.numba import Sets, new_sets
 

@@ -14,9 +14,8 @@ from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.engine.memory import Fit, WorkingMemory
-from gpuforest.engine.training import Training
+from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.kernels.bag.numpy import bag
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode

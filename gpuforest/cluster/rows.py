@@ -19,11 +19,10 @@ from gpuforest.cluster.communicator import Communicator
 from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.binning import BinEdges, BinnedMatrix, new_codes
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits, Subtrees
 from gpuforest.engine.grow import Prune, grow
+from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.target import Target
-from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -16,15 +16,14 @@ from gpuforest.common.dtypes import OFFSET
 from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Subtrees
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, leaf_rows, pack_splits, words_of
+from gpuforest.engine.records import Subtrees, Training
 from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.engine.binning import BinEdges
     from gpuforest.engine.target import TargetCoding
-    from gpuforest.engine.training import Training
 
 Array = Any
 
@@ -42,7 +41,7 @@ class Level:
     feature, bin, missing_left : i32[W], i32[W], bool[W], the splits of the wide slots; a feature
         of -1 means that the split was refused and the slot is a leaf. Slots 2 i and 2 i + 1 of the
         next level are below the i-th wide slot
-    sets : u64[W, ...], the sets of splits by categories, see frontier.Splits
+    sets : u64[W, ...], the sets of splits by categories, see records.Splits
     """
 
     kind: Array

@@ -14,8 +14,8 @@ import numpy as np
 from gpuforest.common.errors import need
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest_check import check_forest
-from gpuforest.engine.frontier import Trees
 from gpuforest.engine.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
+from gpuforest.engine.records import Trees
 from gpuforest.engine.target import TargetCoding
 from gpuforest.splits.oblique.terms import walking_records
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +24,9 @@ from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
 from gpuforest.engine.assembly import Level, WaveTrees, as_wave, grown_wave, merged
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits, bounds_below
+from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.engine.sampling import WaveRequest, tree_features, tree_weights
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
+from gpuforest.engine.slots import bounds_below
 
 Array = Any
 Prune = Callable[[Forest], Forest]
@@ -86,7 +84,7 @@ def advance(
     """Split the slots of one depth: their level, and the frontier of the next depth. The deep
     slots are appended to `handed_over`."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
-    kind, _, wide, deep = backend.sort_out(frontier, rules, deep_rows)
+    kind, wide, deep = backend.sort_out(frontier, rules, deep_rows)
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
         wide = wide.with_room(xp)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gpuforest.engine.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
-from gpuforest.engine.frontier import Rules
+from gpuforest.engine.records import Rules
 from gpuforest.engine.sampling import Sampling, WaveRequest
 from gpuforest.splits.base import NUMERIC, Kind
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
+from gpuforest.engine.records import Training
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.engine.target import Target
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -7,31 +7,16 @@ results are equal to these.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gpuforest.common.hashing import hash_at
-from gpuforest.engine.frontier import Frontier, Rules, Splits
+from gpuforest.engine.records import Frontier, Rules, Splits, Training
 from gpuforest.kernels.shared.constants import DEEP, LEAF, NONE, WIDE
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.training import Training
 
 Array = Any
-
-
-class Sorted(NamedTuple):
-    """What becomes of the S slots of one depth.
-
-    kind : i8[S], NONE, LEAF, DEEP or WIDE
-    wide_slots : i64[W], the numbers of the wide slots
-    wide, deep : the slots of these kinds
-    """
-
-    kind: Array
-    wide_slots: Array
-    wide: Frontier
-    deep: Frontier
 
 
 def true_positions(xp: Any, upto: Array, n: int) -> Array:
@@ -53,8 +38,11 @@ def exclusive(xp: Any, mask: Array) -> Array:
     return xp.cumulative_sum(count) - count
 
 
-def sort_out(backend: Backend, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
-    """Sort the slots by kind. Nothing else in a level waits for the device."""
+def sort_out(
+    backend: Backend, slots: Frontier, rules: Rules, deep_rows: int
+) -> tuple[Array, Frontier, Frontier]:
+    """The kind of each slot, i8[S] of NONE, LEAF, DEEP and WIDE, and the wide and the deep slots.
+    Nothing else in a level waits for the device."""
     xp, n_rows, stored = backend.xp, slots.n_rows, slots.n_stored
     deep = xp.asarray(DEEP, dtype=xp.int8, device=backend.device)
     kind = xp.where(n_rows <= deep_rows, deep, WIDE)
@@ -65,13 +53,8 @@ def sort_out(backend: Backend, slots: Frontier, rules: Rules, deep_rows: int) ->
     held = xp.sum(xp.where(masks, stored[None, :], 0), axis=1)
     numbers = backend.asnumpy(xp.concat([upto[:, -1], held]))
     n_wide, n_deep, rows_wide, rows_deep = numbers.tolist()
-    wide_slots = true_positions(xp, upto[0, :], n_wide)
-    return Sorted(
-        kind,
-        wide_slots,
-        slots.take(xp, wide_slots, rows_wide),
-        slots.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep),
-    )
+    wide = slots.take(xp, true_positions(xp, upto[0, :], n_wide), rows_wide)
+    return kind, wide, slots.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep)
 
 
 def roots(training: Training, rows: Array, weights: Array, offsets: Array, keys: Array) -> Frontier:
@@ -128,6 +111,23 @@ def children(
         n_held=wide.n_held,
         allowed=wide.allowed,
     )
+
+
+def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
+    """Bounds f64[2 S, 2] of the two sides of each slot's split.
+
+    A split by a feature of sign -1 or 1 (`sign` i8[S]) divides the slot's bounds at the middle of
+    the means (or medians) f64[2 S] of its two sides.
+    """
+    assert slots.bounds is not None
+    middle, (least, most) = (means[0::2] + means[1::2]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
+    sides = [
+        xp.stack(
+            [xp.where(sign == -way, middle, least), xp.where(sign == way, middle, most)], axis=1
+        )
+        for way in (1, -1)
+    ]
+    return xp.reshape(xp.stack(sides, axis=1), (-1, 2))
 
 
 def all_equal(training: Training, sums: Array, rows: Array, begin: Array, end: Array) -> Array:

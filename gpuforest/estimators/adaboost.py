@@ -25,9 +25,9 @@ from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest, joined
 from gpuforest.engine.grow import grow
 from gpuforest.engine.nodes import leaf_rows
+from gpuforest.engine.records import Training
 from gpuforest.engine.reweighting import Round, boost, r2, samme
 from gpuforest.engine.target import CheckedTarget, integer_weights
-from gpuforest.engine.training import Training
 from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of

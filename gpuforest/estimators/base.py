@@ -26,9 +26,9 @@ from gpuforest.engine.binning import bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
+from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
-from gpuforest.engine.training import Training
 from gpuforest.estimators import explaining
 from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
 from gpuforest.estimators.fits import as_it_is, check_same, recorded, replacing
@@ -260,7 +260,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return CRITERIA[self.criterion_].of_outputs(self.forest_.coding.n_outputs)
 
     def _signs(self) -> np.ndarray:
-        """The signs of monotonic constraints, see `frontier.Rules`."""
+        """The signs of monotonic constraints, see `records.Rules`."""
         wanted = self._settings(self.n_features_in_).monotonic_cst
         return signs_of(wanted, self.n_features_in_, self.forest_.coding)
 

@@ -14,8 +14,8 @@ from gpuforest.boosting.memory import BoostedFit
 from gpuforest.boosting.rounds import words_of
 from gpuforest.boosting.stopping import validation_rows
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import Rules
 from gpuforest.engine.memory import Fit
+from gpuforest.engine.records import Rules
 from gpuforest.engine.sampling import Sampling
 from gpuforest.estimators.settings import UNLIMITED
 

@@ -25,9 +25,9 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.engine.target import CheckedTarget
-from gpuforest.engine.training import Training
 from gpuforest.estimators import proximities, unbiased, uncertainty
 from gpuforest.estimators.base import BaseTrees, FitData
 from gpuforest.estimators.class_weights import row_weights_of

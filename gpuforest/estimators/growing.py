@@ -18,8 +18,8 @@ from gpuforest.engine.assembly import WaveTrees, merged
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import Prune, grow
+from gpuforest.engine.records import Training
 from gpuforest.engine.target import CheckedTarget
-from gpuforest.engine.training import Training
 from gpuforest.estimators.settings import Settings
 from gpuforest.explain.monotonic import clip_leaves
 from gpuforest.explain.node_medians import with_medians

@@ -24,9 +24,9 @@ from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.binning import BinEdges, bin_matrix, draw_rows
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import tree_features
 from gpuforest.engine.target import CheckedTarget, Target
-from gpuforest.engine.training import Training
 from gpuforest.estimators import params
 from gpuforest.estimators.base import FitData
 from gpuforest.estimators.ensembles import BaseForest, estimators_samples_

@@ -20,8 +20,8 @@ from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import WEIGHT
 from gpuforest.engine.binning import FEW_VALUES, MANY_BINS
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import Rules
 from gpuforest.engine.memory import SHARED_WEIGHT, Fit, MemoryEstimate, estimate, within
+from gpuforest.engine.records import Rules
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators import boosting_settings

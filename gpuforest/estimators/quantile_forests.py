@@ -17,9 +17,9 @@ from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_numbers, check_table
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.engine.target import CheckedTarget
-from gpuforest.engine.training import Training
 from gpuforest.estimators import params
 from gpuforest.estimators.ensembles import ForestRegressor
 from gpuforest.estimators.fits import as_it_is

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import Rules
+from gpuforest.engine.records import Rules
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import CheckedTarget, TargetCoding, integer_weights
 from gpuforest.estimators.class_weights import check_some_weight, row_weights_of, weigh_draws

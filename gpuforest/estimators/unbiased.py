@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.common import progress
-from gpuforest.engine.training import Training
+from gpuforest.engine.records import Training
 from gpuforest.explain.unbiased import unbiased_importances
 
 

@@ -23,7 +23,7 @@ def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Fore
 
     Parameters
     ----------
-    signs : i8[F], see `frontier.Rules`
+    signs : i8[F], see `records.Rules`
     """
     if forest.node_values is not None:
         values = np.concatenate(

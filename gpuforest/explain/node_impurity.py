@@ -15,7 +15,7 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
-from gpuforest.engine.training import Training
+from gpuforest.engine.records import Training
 
 Array = Any
 

@@ -15,8 +15,8 @@ import numpy as np
 from gpuforest.common.parallel import parallel_map
 from gpuforest.data.arrays import to_host
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import tree_weights
-from gpuforest.engine.training import Training
 from gpuforest.explain.paths import parents_of
 from gpuforest.explain.views import one_tree
 from gpuforest.splits.absolute.medians import halves

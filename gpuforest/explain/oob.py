@@ -10,8 +10,8 @@ import numpy as np
 
 from gpuforest.common.parallel import parallel_map
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import Sampling, draw_bags
-from gpuforest.engine.training import Training
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend

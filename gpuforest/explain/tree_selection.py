@@ -63,7 +63,7 @@ def try_rows(
 
     Parameters
     ----------
-    signs : i8[F], or i8[0] without monotonic constraints, see `frontier.Rules`
+    signs : i8[F], or i8[0] without monotonic constraints, see `records.Rules`
     leaves : i64[n], the leaf that each row reaches
     y : i64[n, n_outputs] of classes their numbers, others are errors anywhere; or f64[n, K]
     weights : f64[n]

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpuforest.engine.frontier import Frontier, Splits, draw_features
+from gpuforest.common.hashing import permute
+from gpuforest.engine.records import Data, Frontier, Rules, Splits, Training
 from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
     from gpuforest.engine.binning import BinnedMatrix
-    from gpuforest.engine.frontier import Data, Rules
     from gpuforest.engine.memory import Fit
     from gpuforest.engine.sampling import Sampling
-    from gpuforest.engine.training import Training
     from gpuforest.kernels.grow_subtrees.scratch import Scratch
 
 Array = Any
@@ -147,3 +146,18 @@ class Kind:
 
 
 NUMERIC = Kind()
+
+
+def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:
+    """Elements first .. first + k - 1 of each slot's random order of the features.
+
+    It takes keys u64[S] and returns i32[S, k], -1 past the end of the order. If k >= n_features,
+    the order is 0, 1, 2, ...
+    """
+    S, device = keys.shape[0], keys.device
+    position = xp.arange(first, first + k, dtype=xp.uint64, device=device)[None, :]
+    if k >= n_features:
+        return xp.broadcast_to(xp.astype(position, xp.int32), (S, k))
+    inside = position < n_features
+    drawn = permute(xp, keys[:, None], xp.where(inside, position, 0), n_features)
+    return xp.where(inside, xp.astype(drawn, xp.int32), -1)

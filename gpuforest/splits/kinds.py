@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
+from gpuforest.engine.criteria import Criterion
+from gpuforest.engine.records import Rules
 from gpuforest.splits.absolute.kind import Absolute
 from gpuforest.splits.base import NUMERIC, Kind
 from gpuforest.splits.multiway.kind import Multiway
 from gpuforest.splits.oblique.kind import Oblique
 from gpuforest.splits.sets.kind import Sets
-
-if TYPE_CHECKING:
-    from gpuforest.engine.criteria import Criterion
-    from gpuforest.engine.frontier import Rules
 
 
 def kind_of(rules: Rules, has_categories: bool) -> Kind:

@@ -14,8 +14,8 @@ from gpuforest.backends.cuda import launch as cuda_targets
 from gpuforest.backends.cuda.launch import targets_of
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.engine.records import Training
 from gpuforest.engine.target import Target, encode_classes
-from gpuforest.engine.training import Training
 
 
 def task_of(n_features, n_classes, *, n_tried=None, max_bins=255, n=800):

@@ -10,9 +10,9 @@ from laws import column
 
 from gpuforest.backends.base import Backend
 from gpuforest.common import hashing
+from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import Sampling, draw_bags, tree_features, tree_weights
 from gpuforest.engine.target import Target, TargetCoding
-from gpuforest.engine.training import Training
 
 
 def test_without_draws_every_row_counts_once(engine: Backend):

@@ -15,7 +15,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.cuda.levels import CudaLevels
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import Frontier, Rules, Splits
+from gpuforest.engine.records import Frontier, Rules, Splits
 from gpuforest.engine.slots import DEEP, LEAF, NONE, WIDE, all_equal
 
 MANY = st.sampled_from([1, 2, 7, 256, 257, 2048, 2049, 9000])
@@ -68,14 +68,13 @@ def assert_same(a: Frontier, b: Frontier) -> None:
 def test_each_slot_has_a_kind():
     rng, rules = np.random.default_rng(0), Rules(CRITERIA["gini"], 1, 4, 5, 1, -np.inf)
     own = some_slots(rng, 200, 2)
-    found = EmulatedBackend().sort_out(own, rules, 6)
+    kind, _, deep = EmulatedBackend().sort_out(own, rules, 6)
     must_end = own.constant | (own.n_rows < 5) | (own.depth >= 4)
     expected = np.where(must_end, LEAF, np.where(own.n_rows <= 6, DEEP, WIDE))
     expected[own.n_rows == 0] = NONE
-    assert np.array_equal(found.kind, expected)
-    assert np.array_equal(found.wide_slots, np.flatnonzero(expected == WIDE))
-    assert np.array_equal(found.deep.key, own.key[expected == DEEP])
-    assert found.deep.n_held == own.n_rows[expected == DEEP].sum()
+    assert np.array_equal(kind, expected)
+    assert np.array_equal(deep.key, own.key[expected == DEEP])
+    assert deep.n_held == own.n_rows[expected == DEEP].sum()
 
 
 @needs_kernels
@@ -87,17 +86,14 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles
         own = replace(own, begin=5000 * own.begin, end=5000 * own.end)
     rules = Rules(CRITERIA["gini"], 1, max_depth, int(rng.integers(2, 6)), 1, -np.inf)
     backend = EmulatedBackend()
-    expected, found = (
-        f(backend, own, rules, deep_rows) for f in (Backend.sort_out, CudaLevels.sort_out)
-    )
-    for name in ("kind", "wide_slots"):
-        x, y = getattr(expected, name), getattr(found, name)
-        assert np.array_equal(x, y), name
-        assert x.dtype == y.dtype, name
-    assert_same(expected.wide, found.wide)
-    assert_same(expected.deep, found.deep)
+    expected = Backend.sort_out(backend, own, rules, deep_rows)
+    kind, wide, deep = CudaLevels.sort_out(backend, own, rules, deep_rows)
+    assert np.array_equal(expected[0], kind)
+    assert kind.dtype == np.int8
+    assert_same(expected[1], wide)
+    assert_same(expected[2], deep)
     # what it says of tiles is what they are found to be without it
-    (tiles, most), wide = backend.slot_tiles(found.wide), expected.wide
+    (tiles, most), wide = backend.slot_tiles(wide), expected[1]
     other, other_most = backend.tiles_of(wide.begin, wide.end, wide.n_held)
     assert (tiles.size, tiles.S, most) == (other.size, other.S, other_most)
     assert np.array_equal(tiles.first, other.first)

@@ -10,9 +10,10 @@ from laws import column, one_slot, split_of
 
 from gpuforest.common import hashing
 from gpuforest.common.hashing import CUT, hash_at
-from gpuforest.engine.frontier import Frontier, draw_features
 from gpuforest.engine.nodes import unpack
 from gpuforest.engine.predict import predict
+from gpuforest.engine.records import Frontier
+from gpuforest.splits.base import draw_features
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification", "squared_error"])

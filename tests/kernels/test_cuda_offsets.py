@@ -11,7 +11,7 @@ from far_rows import far_rows, far_training
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import Rules
+from gpuforest.engine.records import Rules
 from gpuforest.engine.target import Target
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))

@@ -12,7 +12,7 @@ from laws import frontier_of, seeds
 from gpuforest.backends import registry
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.frontier import Data, Frontier
+from gpuforest.engine.records import Data, Frontier
 from gpuforest.splits.oblique.numpy import project
 
 

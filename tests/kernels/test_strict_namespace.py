@@ -19,8 +19,8 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.hashing import permute, tree_keys
 from gpuforest.engine import binning
 from gpuforest.engine.criteria import CRITERIA, xlogx
-from gpuforest.engine.frontier import Splits, Subtrees
 from gpuforest.engine.predict import apply, predict
+from gpuforest.engine.records import Splits, Subtrees
 from gpuforest.engine.sampling import Sampling, draw_bags, tree_weights
 from gpuforest.engine.target import Target, encode_classes
 

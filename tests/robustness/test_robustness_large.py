@@ -30,8 +30,8 @@ from gpuforest.engine.binning import (
     rows_below,
 )
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import Rules, Trees
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits, unpack
+from gpuforest.engine.records import Rules, Trees
 from gpuforest.engine.target import Target
 from gpuforest.kernels.encode import numba as encode_numba
 from gpuforest.kernels.encode import numpy as encode_numpy

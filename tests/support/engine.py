@@ -15,8 +15,8 @@ from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Rules
 from gpuforest.engine.grow import grow
+from gpuforest.engine.records import Rules, Training
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import (
     Target,
@@ -25,7 +25,6 @@ from gpuforest.engine.target import (
     encode_moments,
     encode_several,
 )
-from gpuforest.engine.training import Training
 from gpuforest.explain.oob import OutOfBag
 
 UNLIMITED = 10**9

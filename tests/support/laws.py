@@ -8,8 +8,8 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Splits
 from gpuforest.engine.nodes import unpack
+from gpuforest.engine.records import Frontier, Splits
 
 # the reference, wide levels alone on one thread and on two, and the deep phase
 GROWERS: dict[str, Backend] = {

@@ -9,41 +9,30 @@ checks that kernels were launched with arguments of the types that test_numba_cu
 import time
 import warnings
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 from engine import Task, later_rows, out_of_bag_means, places, same_forest, table
-from numba_cuda_types import FIRST, KERNELS, described, signatures
+from numba_cuda_types import KERNELS, described, signatures
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends import get_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numba_cuda import NumbaCudaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.compiler.types import record_of
-from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
 from gpuforest.engine.predict import apply, predict
-from gpuforest.kernels.bag.numba_cuda import bag
-from gpuforest.kernels.best_split.numba_cuda import best_split
-from gpuforest.kernels.encode.numba_cuda import encode
-from gpuforest.kernels.histogram.numba_cuda import histogram
-from gpuforest.kernels.partition.numba_cuda import partition
-from gpuforest.kernels.totals.numba_cuda import differs, totals
 
 CLASSES = ("gini", "entropy", "misclassification")
 MOMENTS = ("squared_error", "poisson")
 REFERENCE = NumpyBackend()
 WEIGHTS = np.arange(40, dtype=np.int32) % 3
-LAUNCHED = defaultdict(set)  # types of arguments, by the kernel's operation and name
+LAUNCHED = defaultdict(set)  # types of arguments, by the kernel's name
 
 
 class Recorded(NumbaCudaBackend):
     """Keeps the types of all arguments of kernels."""
 
     def launch(self, kernel, n, *arguments):
-        operation = kernel.py_func.__module__.split(".")[-2]
-        LAUNCHED[operation, kernel.py_func.__name__].add(tuple(map(described, arguments)))
+        LAUNCHED[kernel.py_func.__name__].add(tuple(map(described, arguments)))
         super().launch(kernel, n, *arguments)
 
 
@@ -91,81 +80,6 @@ def categorical_tasks():
     yield task_of(X=few, categorical=(0, 1), random=True, min_rows_leaf=2)
     most = np.stack([places(rng, 40, 300), few[:, 2]], axis=1)
     yield task_of(X=most, categorical=(0,), n_trees=1, max_depth=2)
-
-
-def check_worked_examples(backend):
-    def on(*values):
-        return [backend.asarray(np.array(v, t)) for v, t in values]
-
-    def same(found, *expected):
-        found = found if isinstance(found, tuple) else (found,)
-        for a, b in zip(found, expected, strict=True):
-            assert np.array_equal(backend.asnumpy(a), b), (a, b)
-
-    def record(kind, **fields):
-        """A record of the backend's arrays, which are empty but for the given fields."""
-        spec = record_of(kind)
-        for name, form in zip(spec.names, spec.fields, strict=True):
-            empty = np.empty((0,) * form.ndim, FIRST.get(form.dtype, form.dtype))
-            fields.setdefault(name, backend.asarray(empty) if form.ndim else 0)
-        return kind(**fields)
-
-    i4, i8, u1 = np.int32, np.int64, np.uint8
-    X, edges, offsets = on(
-        ([[1.0], [1.5], [2.0], [9.0], [np.nan]], float), ([1.5, 2.5], float), ([0, 2], i8)
-    )
-    same(encode(X, edges, offsets, 3, backend), [[0], [0], [1], [2], [3]])
-    keys, cumulative = on(([7, 8], np.uint64), ([2, 2, 3], i8))
-    drawn = backend.asnumpy(bag(keys, 3, 3000, cumulative, backend))
-    assert np.array_equal(
-        drawn, REFERENCE.bag(backend.asnumpy(keys), 3, 3000, backend.asnumpy(cumulative))
-    )
-    assert drawn[:, 1].max() == 0
-    assert abs(drawn[:, 0] - 2000).max() < 150
-    y, rows, begin, end = on(([[0], [1], [1]], i4), ([0, 1, 2], i4), ([0], i8), ([3], i8))
-    (weights,) = on(([1, 1, 2], i4))
-    same(totals(y, rows, weights, begin, end, 2, backend), [[1, 3]])
-    moments, values = on(([[4], [4], [5]], i8), ([[4]], i8))
-    same(differs(moments, rows, begin, end, values, backend), [True])
-    same(differs(moments, rows, begin, end - 1, values, backend), [False])
-    y, codes, weights, features = on(
-        ([[0], [0], [1]], i4), ([[0], [2], [2]], u1), ([1, 1, 3], i4), ([[0]], i4)
-    )
-    need, n_rows, n_bins, sums = on(([1], i8), ([6], i8), ([5], i4), ([[3, 3]], i8))
-    data = Data(codes, y, n_bins, n_codes=3, n_channels=2)
-    slots = Frontier.of_rows(rows, weights, begin, end)
-    same(histogram(data, slots, features, False, backend), [[[[1, 0], [0, 0], [1, 3]]]])
-    (key,) = on(([0], np.uint64))
-    slot = record(Frontier, begin=begin, n_rows=n_rows, sums=sums, key=key, n_held=3)
-    data = replace(data, n_codes=6)
-    rules = Rules(CRITERIA["gini"], 1, 9, 2, 1, -np.inf)
-    for bins, cut, score, left in (
-        ({0: (3, 0), 1: (0, 2), 4: (0, 1)}, 0, 6.0, (3, 0)),
-        ({0: (3, 0), 4: (0, 3)}, 1, 6.0, (3, 0)),
-    ):
-        (hist,) = on(([[[bins.get(b, (0, 0)) for b in range(6)]]], i8))
-        found = best_split(data, slot, hist, features, need, rules, backend)
-        same(tuple(vars(found).values())[:-1], [score], [0], [cut], [False], [left], [1])
-    codes, rows, weights = on(
-        ([[1], [0], [0], [1], [0], [0], [0], [1], [1], [0]], u1),
-        ([3, 5, 8, 9, 0, 7, 1, 4] + [-1] * 8, i4),
-        (list(range(8)) + [-1] * 8, i4),
-    )
-    begin, end, feature, cut, side = on(
-        ([0, 6], i8), ([4, 8], i8), ([0, 0], i4), ([0, 0], i4), ([False, False], bool)
-    )
-    (no_sets,) = on((np.empty((2, 0)), np.uint64))
-    data = record(Data, codes=codes, n_codes=3, n_channels=2)
-    slots = Frontier.of_rows(rows, weights, begin, end)
-    splits = record(Splits, feature=feature, bin=cut, missing_left=side, sets=no_sets)
-    moved = partition(data, slots, splits, backend)
-    half = [5, 9, 3, 8, -1, -1, 1, 4], [1, 3, 0, 2, -1, -1, 6, 7]
-    same(
-        moved,
-        [3, 5, 8, 9, 0, 7, 1, 4, *half[0]],
-        [*range(8), *half[1]],
-        [2, 2],
-    )
 
 
 def check_forests(backend):

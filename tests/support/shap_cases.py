@@ -19,9 +19,9 @@ from gpuforest import (
 )
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.validation import check_table
-from gpuforest.engine.frontier import Trees
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.engine.predict import predict
+from gpuforest.engine.records import Trees
 
 
 def numbers(n=60, F=5, seed=0):

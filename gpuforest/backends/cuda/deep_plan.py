@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpuforest.engine.training import Training
+from gpuforest.engine.records import Training
 from gpuforest.kernels.grow_subtrees.structs import Layout, Open
 from gpuforest.kernels.shared.constants import DEEP_WARPS, FEW_ROWS, NODE_SUMS
 from gpuforest.kernels.shared.structs import dtype_of

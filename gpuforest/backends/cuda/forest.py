@@ -23,9 +23,8 @@ from gpuforest.common import hashing
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.binning import take_rows, value_dtype
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.frontier import Frontier, Subtrees
+from gpuforest.engine.records import Frontier, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
-from gpuforest.engine.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Roots
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (

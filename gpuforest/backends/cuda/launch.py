@@ -15,8 +15,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.compiler.source import parameters
 from gpuforest.compiler.types import is_record
 from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.frontier import Frontier
-from gpuforest.engine.training import Training
+from gpuforest.engine.records import Frontier, Training
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import GROUP_FEATURES, LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles

@@ -26,9 +26,7 @@ from gpuforest.compiler.types import new_arrays
 from gpuforest.engine.assembly import distinct_sorted
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.criteria import xlogx
-from gpuforest.engine.frontier import PER_SLOT, Frontier, Rules, Splits
-from gpuforest.engine.slots import Sorted
-from gpuforest.engine.training import Training
+from gpuforest.engine.records import PER_SLOT, Frontier, Rules, Splits, Training
 from gpuforest.kernels.grow_subtrees.structs import Combining
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
@@ -255,7 +253,9 @@ class CudaLevels(CudaLaunches):
             self.compare_rows(training, roots, roots, None, 0, mean, compare)
         return roots
 
-    def sort_out(self, slots: Frontier, rules: Rules, deep_rows: int) -> Sorted:
+    def sort_out(
+        self, slots: Frontier, rules: Rules, deep_rows: int
+    ) -> tuple[Array, Frontier, Frontier]:
         S, xp = slots.n_slots, self.xp
         # few forests have bounds, multiway splits or a least weight
         if not S or slots.per_slot != PER_SLOT or rules.min_weight_leaf > 1:
@@ -274,12 +274,12 @@ class CudaLevels(CudaLaunches):
             self.new_slots(n, C, slots.rows, slots.weights, n_held, slots.allowed)
             for n, n_held in ((n_wide, rows_wide), (n_deep, rows_deep))
         )
-        wide_slots, first = self.empty(n_wide, xp.int64), self.empty(n_wide + 1, xp.int64)
-        arguments = slots, kinds, C, tile, wide, deep, wide_slots, first
+        first = self.empty(n_wide + 1, xp.int64)
+        arguments = slots, kinds, C, tile, wide, deep, first
         grid = n_spans, 1 + -(-min(span, S) // THREADS)
         self.launch("slots", "take_slots", grid, arguments)
         self.known_tiles[wide] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide
-        return Sorted(kind, wide_slots, wide, deep)
+        return kind, wide, deep
 
     def new_slots(
         self,

@@ -6,8 +6,8 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, I32s, I32s2, I64s, I64s2, I64s3
-from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
 from gpuforest.engine.nodes import SET_BIN
+from gpuforest.engine.records import Data, Frontier, Rules, Splits
 from gpuforest.kernels.best_split.cuts import (
     Scan,
     best_of_bins,

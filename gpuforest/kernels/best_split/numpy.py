@@ -8,7 +8,7 @@ import numpy as np
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
 from gpuforest.common.hashing import CUT, hash_at
 from gpuforest.engine.criteria import Criterion
-from gpuforest.engine.frontier import Data, Frontier, Rules, Splits
+from gpuforest.engine.records import Data, Frontier, Rules, Splits
 
 
 def best_split(

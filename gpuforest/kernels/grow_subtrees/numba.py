@@ -17,7 +17,7 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import Bool, I64s
-from gpuforest.engine.frontier import Data, Frontier, Rules
+from gpuforest.engine.records import Data, Frontier, Rules
 from gpuforest.kernels.best_split.cuts import feature_of, weight_of
 from gpuforest.kernels.grow_subtrees.cuts import clear, cut_or_set, fill_batch, most_sorted
 from gpuforest.kernels.grow_subtrees.rows import (

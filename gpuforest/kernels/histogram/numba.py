@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import Bool, I32s2, I64s2, I64s3
-from gpuforest.engine.frontier import Data, Frontier
+from gpuforest.engine.records import Data, Frontier
 from gpuforest.kernels.shared.numba import U, has_labels
 
 

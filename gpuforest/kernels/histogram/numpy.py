@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuforest.common.dtypes import LABEL, STAT
-from gpuforest.engine.frontier import Data, Frontier
+from gpuforest.engine.records import Data, Frontier
 from gpuforest.kernels.totals.numpy import slots_and_rows
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuforest.compiler.types import hints_of, spec_of
 from gpuforest.engine.criteria import SQUARED_ERROR
-from gpuforest.engine.frontier import Frontier, Rules, Splits
+from gpuforest.engine.records import Frontier, Rules, Splits
 
 Array = Any
 

@@ -115,13 +115,12 @@ __device__ __forceinline__ void copy_slot(const Frontier& from, i64 s, const Fro
   for (i64 c = 0; c < C; c++) to.sums[i * C + c] = from.sums[s * C + c];
 }
 
-// The fields of the wide and of the deep slots, of C channels, and the numbers of the wide ones;
+// The fields of the wide and of the deep slots, of C channels;
 // `rank` becomes each slot's number among all of its kind. blockIdx.x counts the spans of slots.
 // The first block of a span numbers the tiles of `size` rows of its wide slots, first i64[n_wide + 1],
 // see `sums_before`; the others have a thread for each slot.
 extern "C" __global__ void __launch_bounds__(THREADS)
-take_slots(Frontier slots, Kinds kinds, i64 C, i64 size, Frontier wide, Frontier deep, i64* wide_slots,
-           i64* first) {
+take_slots(Frontier slots, Kinds kinds, i64 C, i64 size, Frontier wide, Frontier deep, i64* first) {
   __shared__ i64 shared[THREADS / 32];
   i64 low = blockIdx.x * kinds.span, high = low + kinds.span < kinds.S ? low + kinds.span : kinds.S;
   i64 wide_before = before_block(kinds.counts, shared);
@@ -133,10 +132,7 @@ take_slots(Frontier slots, Kinds kinds, i64 C, i64 size, Frontier wide, Frontier
     i64 number = kinds.rank[s] + (own == DEEP ? deep_before : wide_before);
     kinds.rank[s] = number;
     if (own == DEEP) copy_slot(slots, s, deep, number, C);
-    if (own == WIDE) {
-      wide_slots[number] = s;
-      copy_slot(slots, s, wide, number, C);
-    }
+    if (own == WIDE) copy_slot(slots, s, wide, number, C);
     return;
   }
   i64 before = before_block(kinds.tiles + (size / LEAST_TILE - 1) * gridDim.x, shared);

@@ -3,8 +3,8 @@
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.engine.frontier import Trees
 from gpuforest.engine.nodes import LEAF_MASK, combined, unpack
+from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.numpy import goes_left
 from gpuforest.kernels.shared.records import Split
 from gpuforest.splits.oblique.numpy import sums_go_left

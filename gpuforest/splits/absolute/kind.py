@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
-from gpuforest.engine.frontier import Frontier, Splits
+from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.kernels.shared.records import Cuts
 from gpuforest.splits.absolute.medians import slot_medians
 from gpuforest.splits.absolute.numba import absolute_arrays, absolute_split
@@ -19,7 +19,6 @@ from gpuforest.splits.base import Kind
 
 if TYPE_CHECKING:
     from gpuforest.engine.memory import Fit
-    from gpuforest.engine.training import Training
 
 Array = Any
 

@@ -15,8 +15,8 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.compiler.types import F64, I64, U64, Bool, I64s, Type, dtype_of, new_arrays
-from gpuforest.engine.frontier import Data, Frontier, Rules
 from gpuforest.engine.nodes import SET_BIN
+from gpuforest.engine.records import Data, Frontier, Rules
 from gpuforest.kernels.best_split.cuts import feature_of, limits_of, weight_of
 from gpuforest.kernels.grow_subtrees.cuts import (
     POSITION,

@@ -24,11 +24,11 @@ from gpuforest.backends.registry import has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
-from gpuforest.engine.frontier import Frontier, Splits, draw_features
 from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
+from gpuforest.engine.records import Data, Frontier, Rules, Splits, Training
 from gpuforest.engine.target import Target
 from gpuforest.kernels.grow_subtrees.numba import grow_combined
-from gpuforest.splits.base import Kind
+from gpuforest.splits.base import Kind, draw_features
 from gpuforest.splits.oblique.numba import new_oblique
 from gpuforest.splits.oblique.terms import (
     ALL_LEFT,
@@ -44,10 +44,8 @@ from gpuforest.splits.oblique.terms import (
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.frontier import Data, Rules
     from gpuforest.engine.memory import Fit
     from gpuforest.engine.sampling import Sampling
-    from gpuforest.engine.training import Training
     from gpuforest.kernels.grow_subtrees.scratch import Scratch
 
 Array = Any

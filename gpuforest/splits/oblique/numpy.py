@@ -3,8 +3,8 @@
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.engine.frontier import Data, Frontier, Trees
 from gpuforest.engine.nodes import MOST_COMBINED, combined, unpack
+from gpuforest.engine.records import Data, Frontier, Trees
 from gpuforest.kernels.totals.numpy import slots_and_rows
 from gpuforest.splits.oblique.terms import unpack as unpack_terms
 

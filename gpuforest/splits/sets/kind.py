@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.engine.frontier import Frontier, Splits
+from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.splits.base import Kind
 from gpuforest.splits.sets.order import as_sets, in_order
-
-if TYPE_CHECKING:
-    from gpuforest.engine.training import Training
 
 Array = Any
 

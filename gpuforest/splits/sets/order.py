@@ -29,13 +29,11 @@ This is O(nodes) work in any array-API namespace; sets.py is the compiled versio
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuforest.common.hashing import CUT, hash_at
 from gpuforest.engine.nodes import SET_BIN
-
-if TYPE_CHECKING:
-    from gpuforest.engine.frontier import Rules, Splits
+from gpuforest.engine.records import Rules, Splits
 
 Array = Any
 

@@ -8,8 +8,8 @@ import pytest
 from in_numba import kernel
 
 from gpuforest.backends.numba import in_words
-from gpuforest.engine.frontier import Data, Frontier, Splits, Trees
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
+from gpuforest.engine.records import Data, Frontier, Splits, Trees
 from gpuforest.kernels.grow_subtrees.cuts import left_totals, sum_left
 from gpuforest.kernels.grow_subtrees.rows import split_rows
 from gpuforest.kernels.grow_subtrees.scratch import Order

@@ -1,15 +1,20 @@
-"""Slots and splits: cut, taken and joined, what must be a leaf, features in a random order."""
+"""The records of growing: slots and splits cut, taken and joined, features in a random order, and
+what a training knows of its parts."""
 
 from dataclasses import replace
 
 import array_api_compat.numpy as xp
 import numpy as np
 import pytest
+from engine import Task
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.frontier import Frontier, Rules, Splits, bounds_below, draw_features
+from gpuforest.engine.records import Frontier, Rules, Splits
+from gpuforest.engine.slots import bounds_below
+from gpuforest.splits.base import draw_features
 
 RULES = Rules(CRITERIA["gini"], 2, 5, 2, 1, -np.inf)
 
@@ -169,3 +174,17 @@ def test_what_rules_ask_of_the_kernels():
     assert not RULES.limited
     assert replace(RULES, min_weight_leaf=2).limited
     assert replace(RULES, signs=np.array([1], np.int8)).limited
+
+
+def test_what_a_training_knows_of_its_parts():
+    X = np.stack([np.arange(70.0), np.arange(70) % 3], axis=1)
+    task = Task(X, np.arange(70) % 3, categorical=(0,))
+    training = task.training(NumpyBackend())
+    assert (training.n_features, training.n_channels, training.hist_channels) == (2, 3, 3)
+    # 70 categories, one bin for others and a spare one, and missing
+    assert (training.n_codes, training.n_words) == (73, 2)
+    counted = replace(task, min_rows_leaf=2).training(NumpyBackend())
+    assert counted.hist_channels == 4
+    other = NumpyBackend()
+    moved = vars(training.on(other))
+    assert moved == vars(training) | {"backend": other}

@@ -1,18 +1,15 @@
-"""The records of growing: rules, open nodes of all trees, their splits, and grown subtrees.
-
-Each is declared once: compiler/types.py and kernels/shared/structs.py say how its fields reach
-kernels.
-"""
+"""The records of growing: rules, a training, the open nodes of all trees, their splits, and grown
+subtrees. Each is declared once: compiler/types.py and kernels/shared/structs.py say how its fields
+reach kernels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from gpuforest.common.hashing import permute
 from gpuforest.compiler.types import (
     F64,
     I64,
@@ -25,6 +22,14 @@ from gpuforest.compiler.types import (
     new_arrays,
 )
 from gpuforest.engine.criteria import Criterion
+
+if TYPE_CHECKING:  # these are made of the records here
+    from gpuforest.backends.base import Backend
+    from gpuforest.engine.binning import BinnedMatrix
+    from gpuforest.engine.sampling import Sampling
+    from gpuforest.engine.target import Target
+    from gpuforest.splits.base import Kind
+    from gpuforest.splits.oblique.terms import Combining
 
 Array = Any
 
@@ -77,6 +82,79 @@ class Data:
     n_bins: I32s  # i32[F], bins of each feature, without the one for missing values
     n_codes: I64  # B; the last code, B - 1, is that of missing values
     n_channels: I64  # C
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What trees grow from, however many grow. It is made once, and every stage takes it."""
+
+    matrix: BinnedMatrix  # the codes of all rows, and the bin edges
+    target: Target  # the targets of all rows, as integers
+    sampling: Sampling  # the rules by which bags are drawn
+    rules: Rules  # the rules by which trees grow
+    seed: int  # determines every random draw
+    backend: Backend  # runs the kernels
+
+    def on(self, backend: Backend) -> Training:
+        """The same training on another backend."""
+        return replace(self, backend=backend)
+
+    @property
+    def n_features(self) -> int:
+        """F, the number of features."""
+        return self.matrix.n_features
+
+    @property
+    def n_codes(self) -> int:
+        """B, the most bins of any feature, plus one for missing values."""
+        return self.matrix.edges.n_codes
+
+    @property
+    def n_channels(self) -> int:
+        """C, the number of channels."""
+        return self.target.coding.n_channels
+
+    @property
+    def n_words(self) -> int:
+        """W, the 64-bit words of a split set; 0 if no feature is categorical."""
+        return self.matrix.edges.most_words
+
+    @cached_property
+    def kind(self) -> Kind:
+        """The kind of split, which is chosen once."""
+        from gpuforest.splits.kinds import kind_of
+
+        return kind_of(self.rules, self.n_words > 0)
+
+    @cached_property
+    def combining(self) -> Combining:
+        """What combinations of features are drawn from."""
+        from gpuforest.splits.oblique.terms import Combining
+
+        rules, edges = self.rules, self.matrix.edges
+        return Combining.of(edges, rules.combined, rules.heaviest, self.backend.asarray)
+
+    @property
+    def data(self) -> Data:
+        """The rows as kernels read them that take codes [N, F]."""
+        matrix = self.matrix
+        return Data(matrix.codes, self.target.y, matrix.n_bins, self.n_codes, self.n_channels)
+
+    @property
+    def columns(self) -> Data:
+        """The rows with codes [F, N], one feature after another; codes that lie otherwise are
+        copied."""
+        return replace(self.data, codes=np.ascontiguousarray(self.matrix.codes.T))
+
+    @property
+    def node_words(self) -> int:
+        """The most words that a node stores, of a set or of a combination."""
+        return self.kind.node_words(self)
+
+    @property
+    def hist_channels(self) -> int:
+        """Channels of a histogram: C, or C + 1 if it counts rows."""
+        return self.n_channels + self.rules.count_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,38 +244,6 @@ class Frontier:
 
 SOMETIMES = ("bounds",)
 PER_SLOT = ("tree", "key", "n_rows", "begin", "end", "sums", "constant", "depth")
-
-
-def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:
-    """Elements first .. first + k - 1 of each slot's random order of the features.
-
-    It takes keys u64[S] and returns i32[S, k], -1 past the end of the order. If k >= n_features,
-    the order is 0, 1, 2, ...
-    """
-    S, device = keys.shape[0], keys.device
-    position = xp.arange(first, first + k, dtype=xp.uint64, device=device)[None, :]
-    if k >= n_features:
-        return xp.broadcast_to(xp.astype(position, xp.int32), (S, k))
-    inside = position < n_features
-    drawn = permute(xp, keys[:, None], xp.where(inside, position, 0), n_features)
-    return xp.where(inside, xp.astype(drawn, xp.int32), -1)
-
-
-def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
-    """Bounds f64[2 S, 2] of the two sides of each slot's split.
-
-    A split by a feature of sign -1 or 1 (`sign` i8[S]) divides the slot's bounds at the middle of
-    the means (or medians) f64[2 S] of its two sides.
-    """
-    assert slots.bounds is not None
-    middle, (least, most) = (means[0::2] + means[1::2]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
-    sides = [
-        xp.stack(
-            [xp.where(sign == -way, middle, least), xp.where(sign == way, middle, most)], axis=1
-        )
-        for way in (1, -1)
-    ]
-    return xp.reshape(xp.stack(sides, axis=1), (-1, 2))
 
 
 @dataclass(frozen=True, eq=False)
