@@ -10,8 +10,7 @@ from gpuforest.compiler.decorators import device, rare
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.boosted_tree.records import CATEGORY_ROWS, MIN_HESSIAN
 from gpuforest.kernels.boosted_tree.sums import fill, subtract
-from gpuforest.kernels.shared.numba import U
-from gpuforest.splits.sets.numba import merge_sort
+from gpuforest.kernels.shared.numba import U, merge_sort
 
 ONE = U(1)
 

@@ -39,6 +39,7 @@ XLOGX_SCALE = criteria.XLOGX_SCALE
 XLOGX_TABLE = criteria.xlogx(xp, np.arange(XLOGX_TABLE_SIZE, dtype=np.int64))
 WAYS_PER_FEATURE = 4  # partitions of a node's rows that highest_score may try for each feature
 EXACT_SQUARES = 2**26  # float64 holds the squares of weights up to this
+SHORT = 24  # the most keys that are sorted by insertion
 NOT_WHOLE = -np.inf  # below every score
 
 
@@ -106,6 +107,39 @@ def goes_left(code, split, missing, sets, first):
     if sets is not None and split.bin == SET_BIN and code != missing:
         return has_code(sets, first, code)
     return split.missing_left if code == missing else code <= split.bin
+
+
+@device
+def insertion_sort(keys, codes, low, high):
+    """Sort the positions low .. high - 1 by key; equal keys keep their order."""
+    for i in range(low + 1, high):
+        key, code, j = keys[i], codes[i], i
+        while j > low and keys[j - 1] > key:
+            keys[j], codes[j] = keys[j - 1], codes[j - 1]
+            j -= 1
+        keys[j], codes[j] = key, code
+
+
+@rare
+def merge_sort(keys, codes, spare_keys, spare_codes, m):
+    """As insertion_sort, for m codes: short runs are sorted and merged."""
+    for low in range(0, m, SHORT):
+        insertion_sort(keys, codes, low, min(low + SHORT, m))
+    width = SHORT
+    while width < m:
+        for low in range(0, m, 2 * width):
+            middle, high = min(low + width, m), min(low + 2 * width, m)
+            i, j = low, middle
+            for at in range(low, high):
+                if j >= high or (i < middle and keys[i] <= keys[j]):
+                    spare_keys[at], spare_codes[at] = keys[i], codes[i]
+                    i += 1
+                else:
+                    spare_keys[at], spare_codes[at] = keys[j], codes[j]
+                    j += 1
+        for at in range(m):
+            keys[at], codes[at] = spare_keys[at], spare_codes[at]
+        width *= 2
 
 
 @device

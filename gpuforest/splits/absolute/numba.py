@@ -17,9 +17,8 @@ from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.compiler.types import F64s, I32s2, I64s2, new_arrays
 from gpuforest.engine.records import Data, Frontier, Rules
 from gpuforest.kernels.best_split.cuts import draw_cut, limits_of, slot_at
-from gpuforest.kernels.shared.numba import U
+from gpuforest.kernels.shared.numba import U, merge_sort
 from gpuforest.kernels.shared.records import Cuts
-from gpuforest.splits.sets.numba import merge_sort
 
 Array = Any
 

@@ -18,9 +18,12 @@ from gpuforest.kernels.best_split.cuts import (
 )
 from gpuforest.kernels.shared.numba import (
     CUT,
+    SHORT,
     U,
     free_side,
     hash_at,
+    insertion_sort,
+    merge_sort,
     needs_some,
     node_score,
     pair_side,
@@ -31,7 +34,7 @@ from gpuforest.splits.sets.order import ITERATIONS, MOST_TRIED
 Array = Any
 
 POSITION, CODE_BITS = 32, 0xFFFFFFFF  # a position is packed so many bits above a code
-SHORT, MANY = 24, 512  # the most keys that are sorted by insertion, and in buckets
+MANY = 512  # the most keys that are sorted in buckets
 U11 = U(11)
 
 
@@ -78,39 +81,6 @@ def new_sets(
         np.empty(n_nodes, np.int64),
         np.empty(n_nodes // 2 * n_words, np.uint64),
     )
-
-
-@device
-def insertion_sort(keys, codes, low, high):
-    """Sort the positions low .. high - 1 by key; equal keys keep their order."""
-    for i in range(low + 1, high):
-        key, code, j = keys[i], codes[i], i
-        while j > low and keys[j - 1] > key:
-            keys[j], codes[j] = keys[j - 1], codes[j - 1]
-            j -= 1
-        keys[j], codes[j] = key, code
-
-
-@rare
-def merge_sort(keys, codes, spare_keys, spare_codes, m):
-    """As insertion_sort, for m codes: short runs are sorted and merged."""
-    for low in range(0, m, SHORT):
-        insertion_sort(keys, codes, low, min(low + SHORT, m))
-    width = SHORT
-    while width < m:
-        for low in range(0, m, 2 * width):
-            middle, high = min(low + width, m), min(low + 2 * width, m)
-            i, j = low, middle
-            for at in range(low, high):
-                if j >= high or (i < middle and keys[i] <= keys[j]):
-                    spare_keys[at], spare_codes[at] = keys[i], codes[i]
-                    i += 1
-                else:
-                    spare_keys[at], spare_codes[at] = keys[j], codes[j]
-                    j += 1
-        for at in range(m):
-            keys[at], codes[at] = spare_keys[at], spare_codes[at]
-        width *= 2
 
 
 @device
