@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from gpuforest.export.model_file import load
     from gpuforest.export.model_tables import category_codes
     from gpuforest.export.python import export_python
-    from gpuforest.export.rules import export_rules
     from gpuforest.export.sklearn import from_sklearn
-    from gpuforest.export.text import export_text
+    from gpuforest.export.text import export_rules, export_text
     from gpuforest.export.walker import tree_nodes
 
     __version__: str
@@ -110,7 +109,7 @@ _homes = {
     "export_c": "export.c",
     "export_graphviz": "export.graphviz",
     "export_python": "export.python",
-    "export_rules": "export.rules",
+    "export_rules": "export.text",
     "export_text": "export.text",
     "tree_nodes": "export.walker",
     "from_sklearn": "export.sklearn",

@@ -45,7 +45,7 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
     together = min(n_trees, DEEP_ROWS / R)
     if alone:
         together = max(1.0, together)
-    own = 8 * C * fit.scratch_rows(together)
+    own = 8 * C * fit.leaf_rows(together, growing=True)
     # nodes with the threads' copies, and the sums of leaves twice
     unordered: float = n_trees * leaves * 2 * 8 * 4 + 2 * own * n_trees / together
     if fit.is_pure:

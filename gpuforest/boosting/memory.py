@@ -7,6 +7,7 @@ will have where `max_leaf_nodes` does not say.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuforest.engine.memory import MIB, Fit, MemoryEstimate, binning_bytes, smaller, truncated_tree
@@ -28,39 +29,28 @@ WHOLE_BYTES = 48  # of a row's gradient where it is not computed by blocks
 
 @dataclass(frozen=True)
 class BoostedFit:
-    """What is known about a fit of boosting before it begins.
+    """What is known about a fit of boosting before it begins."""
 
-    table : the fit as binning sees it
-    n_train, n_validation : rows that trees grow from, and rows that early stopping judges by
-    n_raw : K; n_words : of the stats of a row
-    n_rounds, max_leaves, max_depth, min_rows : int
-    target_bytes : of a row, with its weight
-    copied : bytes of the training and validation rows, if these are copied
-    stops : there is early stopping
-    keeps_rows : the training rows are needed to the end
-    by_order : leaves look for quantiles
-    """
-
-    table: Fit
-    n_train: int
-    n_validation: int
-    n_raw: int
-    n_words: int
+    table: Fit  # the fit as binning sees it
+    n_train: int  # rows that trees grow from
+    n_validation: int  # rows that early stopping judges by
+    n_raw: int  # K
+    n_words: int  # of the stats of a row
     n_rounds: int
     max_leaves: int
     max_depth: int
     min_rows: int
-    target_bytes: int
-    copied: int
-    stops: bool
-    keeps_rows: bool
-    by_order: bool
+    target_bytes: int  # of a row, with its weight
+    copied: int  # bytes of the training and validation rows, if these are copied
+    stops: bool  # there is early stopping
+    keeps_rows: bool  # the training rows are needed to the end
+    by_order: bool  # leaves look for quantiles
 
     @property
     def leaves(self) -> int:
         """Of a tree."""
-        found, _ = truncated_tree(max(1.0, self.n_train / self.min_rows), self.max_depth)
-        return max(1, min(found, self.max_leaves))
+        most = truncated_tree(max(1.0, self.n_train / self.min_rows), self.max_depth)[0]
+        return max(1, min(most, self.max_leaves))
 
     @property
     def histogram_bytes(self) -> int:
@@ -104,7 +94,7 @@ def estimate(fit: BoostedFit, backend: Backend, memory: int) -> MemoryEstimate:
     grown = trees * (TREE_BYTES + fit.leaves * GROWN_BYTES)
     forest = trees * fit.leaves * (2 * 8 + 24 + 8 * K)
     data = fit.table.n_features * fit.table.code_bytes * (N + V)
-    binning = binning_bytes(fit.table, backend.bytes_for(fit.table, 1).edges)
+    binning = binning_bytes(fit.table, backend)
     kept = fit.copied if fit.keeps_rows else fit.copied * V // (N + V)
     return MemoryEstimate(
         codes=data,
@@ -118,24 +108,11 @@ def estimate(fit: BoostedFit, backend: Backend, memory: int) -> MemoryEstimate:
 
 def within(fit: BoostedFit, backend: Backend, limit: int | None) -> tuple[Backend, int]:
     """The backend, with fewer threads where the limit needs it, and the bytes that histograms of
-    open nodes may take.
-
-    Raises
-    ------
-    ValueError : the fit takes more than the limit even so
-    """
+    open nodes may take."""
     if limit is None:
         return backend, HISTOGRAM_BYTES
-    least = estimate(fit, backend, 0)
-    for changed in smaller(backend):
-        found = estimate(fit, changed, 0)
-        if found.total <= limit:
-            pools = fit.pools(changed.n_threads) * LEAST_POOL * fit.histogram_bytes
-            after_binning = found.codes + found.target + found.bags + found.growing + found.forest
-            return changed, limit - after_binning + pools
-        least = min(least, found, key=lambda one: one.total)
-    raise ValueError(
-        f"memory_limit={limit} bytes is too little: this fit takes about {least.total} bytes even "
-        f"with the fewest histograms, {least.codes} of them for the binned features; lower "
-        "max_iter, max_leaf_nodes or max_bins, or raise the limit"
-    )
+    how = "the fewest histograms", "max_iter, max_leaf_nodes or max_bins"
+    changed, least = smaller(partial(estimate, fit, memory=0), backend, limit, *how)
+    pools = fit.pools(changed.n_threads) * LEAST_POOL * fit.histogram_bytes
+    after_binning = least.codes + least.target + least.bags + least.growing + least.forest
+    return changed, limit - after_binning + pools

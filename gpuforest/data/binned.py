@@ -146,13 +146,13 @@ class BinnedData:
         1.0
         """
         from gpuforest.data.blocks import Blocks
-        from gpuforest.data.passes import Binning, binned_blocks
+        from gpuforest.data.passes import Reader, binned_blocks
 
         if not isinstance(blocks, Blocks):
             blocks = Blocks(blocks, target, sample_weight, drop)
         seed = draw_seed(random_state)
-        binning = Binning(max_bins, categorical_features, min_category_frequency, seed)
-        return binned_blocks(blocks, binning, path, n_jobs, memory_limit, verbose)
+        reader = Reader(max_bins, categorical_features, min_category_frequency, seed)
+        return binned_blocks(blocks, reader, path, n_jobs, memory_limit, verbose)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BinnedData:

@@ -45,19 +45,12 @@ class Tally:
     order: tuple[Any, ...] | None
 
     @classmethod
-    def of(
-        cls,
-        codes: np.ndarray,
-        values: list[Any],
-        order: tuple[Any, ...] | None,
-        weights: np.ndarray | None,
-    ) -> Tally:
-        """That of codes int[N], positions in `values`, where -1 means missing; and of the rows'
-        weights f64[N], or None: all are one."""
+    def of(cls, factor: Factor, weights: np.ndarray | None) -> Tally:
+        """That of a column, whose rows have weights f64[N], or None: all are one."""
+        codes, values, order = factor
 
         def each(of_rows: np.ndarray | None) -> np.ndarray:
-            found = np.bincount(codes + 1, of_rows, len(values) + 1)[1:]
-            return found.astype(np.float64)
+            return np.bincount(codes + 1, of_rows, len(values) + 1)[1:].astype(np.float64)
 
         if weights is None:
             return cls(values, rows := each(None), rows, True, order)
@@ -116,13 +109,6 @@ class Tally:
         return {value: i for i, value in enumerate(self.order)}.__getitem__
 
 
-def total(tallies: Sequence[Tally]) -> Tally:
-    """That of all columns, one below the other; a column without values says nothing about the
-    order."""
-    some = [tally for tally in tallies if tally.values] or tallies[:1]
-    return sum(some[1:], some[0])
-
-
 def _warn_of_identifiers(different: int, n: int, name: str) -> None:
     if different > max(ALWAYS_KEPT, IDENTIFIER * n):
         warnings.warn(
@@ -148,37 +134,44 @@ class CategoryReader:
     `wanted` is what a user passes as `categorical_features`, and is ignored where the categories of
     a fitted forest are known; `fewest` is of `Tally.categories`, `weights` [N] or None what the
     user passes. `features` are the categorical ones, `categories` those of the features that were
-    read.
+    read. With `only_counts` columns are not encoded: `tallies` count their values.
     """
 
     def __init__(
         self,
-        wanted: Any,
+        wanted: Any = None,
         known: dict[int, tuple[Any, ...]] | None = None,
         fewest: int = 1,
         weights: Any = None,
+        only_counts: bool = False,
+        features: frozenset[int] | None = None,
     ) -> None:
         self.wanted, self.fewest, self.weights = wanted, fewest, weights
-        self.is_learning = known is None
+        self.is_learning, self.only_counts = known is None, only_counts
         self.categories = {} if known is None else known
-        self.features = frozenset(self.categories)
+        self.tallies: dict[int, Tally] = {}
+        self.is_choosing = known is None and features is None
+        self.features = features or frozenset(self.categories)
 
     def choose(self, n_features: int, frame: Any = None) -> None:
         """Decide in a fit which features are categorical, of a frame of narwhals or an array."""
-        if self.is_learning:
+        if self.is_choosing:
             names = None if frame is None else list(frame.columns)
             if isinstance(self.wanted, str) and self.wanted == "from_dtype":
-                self.features = frozenset([] if frame is None else columns_of_categories(frame))
+                features = [] if frame is None else columns_of_categories(frame)
             else:
-                self.features = frozenset(chosen_features(self.wanted, n_features, names))
+                features = chosen_features(self.wanted, n_features, names)
+            self.features = frozenset(features)
 
     def codes(self, feature: int, column: Any, name: str) -> np.ndarray:
         """Category codes f32[N] of a column (an array [N], or a series of narwhals) that messages
         call by its `name`."""
         factor = factorize(column, name)
         if self.is_learning:
-            weights = _numbers(self.weights, len(factor.codes))
-            tally = Tally.of(factor.codes, factor.values, factor.order, weights)
+            tally = Tally.of(factor, _numbers(self.weights, len(factor.codes)))
+            if self.only_counts:
+                self.tallies[feature] = tally
+                return np.zeros(len(factor.codes), np.float32)
             self.categories[feature] = tally.categories(name, self.fewest)
         return find(factor, self.categories[feature], name)
 

@@ -1,13 +1,20 @@
-"""The two passes that make binned data of blocks: one learns the edges, one encodes."""
+"""What a fit must know of all rows before it encodes the first one, and the two passes over blocks
+that make binned data: one learns it, one encodes.
+
+Summaries of blocks add up to that of the table, in any order and on any machine: the sample is
+those rows whose numbers have the lowest hashes (`binning.row_hashes`).
+"""
 
 from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_host_backend
@@ -16,89 +23,214 @@ from gpuforest.common.arguments import thread_count
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData, Folder, Labels
 from gpuforest.data.blocks import Block, Blocks, named
-from gpuforest.data.categories import factorize
-from gpuforest.data.summary import Reader, Summary
-from gpuforest.data.validation import check_weights
-from gpuforest.engine.binning import BinEdges, encode_blocks
+from gpuforest.data.categories import CategoryReader, Tally, factorize
+from gpuforest.data.tables import is_frame
+from gpuforest.data.validation import check_weights, read_table
+from gpuforest.engine.binning import (
+    LOOK_ROWS,
+    SAMPLE_ROWS,
+    BinEdges,
+    encode_blocks,
+    fit_edges,
+    lowest,
+    most_bins,
+    row_hashes,
+    value_dtype,
+)
+
+Array = Any
+
+NO_LIMIT = 2**64 - 1  # of hashes
 
 
-@dataclass(frozen=True)
-class Binning:
-    """How a table is binned; as of the estimators, but `seed` for their `random_state`."""
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some rows of a table: their numbers i64[n], ascending, and their values f32 or f64 [n, F]."""
 
-    max_bins: int | str
-    categorical_features: Any
-    min_category_frequency: int
+    rows: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, table: Array, rows: np.ndarray, begin: int) -> Sample:
+        """Some rows of a block that begins with the table's row `begin`."""
+        values = table[rows]
+        values = values.toarray() if issparse(values) else values
+        return cls(begin + rows, np.asarray(values, value_dtype(table)))
+
+    def take(self, some: Any) -> Sample:
+        return Sample(self.rows[some], self.values[some])
+
+    def __add__(self, other: Sample) -> Sample:
+        rows = np.concatenate([self.rows, other.rows])
+        values = np.concatenate([self.values, other.values])
+        return Sample(rows, values).take(np.argsort(rows, kind="stable"))
+
+    def of_lowest_hashes(self, seed: int) -> Sample:
+        if len(self.rows) <= SAMPLE_ROWS:
+            return self
+        return self.take(lowest(row_hashes(seed, self.rows), SAMPLE_ROWS))
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A summary of some rows."""
+
+    n_rows: int
+    look: Sample  # the first rows of positive weight, LOOK_ROWS and one: see `binning.most_bins`
+    sample: Sample  # rows of positive weight of low hashes of `seed`, at most twice SAMPLE_ROWS
+    tallies: dict[int, Tally]  # of each categorical feature
     seed: int
+    limit: int = NO_LIMIT  # rows of a higher hash are not in the sample
 
-    def reader(self) -> Reader:
-        return Reader(self.categorical_features, self.min_category_frequency)
+    def __add__(self, other: Summary) -> Summary:
+        """That of both. Samples of twice the size need no cut yet, so that few cuts are made."""
+        look, sample = self.look + other.look, self.sample + other.sample
+        limit = min(self.limit, other.limit)
+        if len(sample.rows) > 2 * SAMPLE_ROWS:
+            sample = sample.of_lowest_hashes(self.seed)
+            limit = int(row_hashes(self.seed, sample.rows).max())
+        return replace(
+            self,
+            n_rows=self.n_rows + other.n_rows,
+            look=look.take(slice(LOOK_ROWS + 1)),
+            sample=sample,
+            tallies={f: tally + other.tallies[f] for f, tally in self.tallies.items()},
+            limit=limit,
+        )
 
-    def learned(self, reader: Reader, summary: Summary, rows: Rows, backend: Backend) -> BinnedData:
+    def edges(
+        self,
+        max_bins: int | str,
+        weights: np.ndarray | None,
+        categories: dict[int, tuple[Any, ...]],
+        backend: Backend,
+    ) -> BinEdges:
+        """The edges that `binning.fit_edges` chooses from all rows, whose integer weights are
+        i32[N] or None."""
+        sample = self.sample.of_lowest_hashes(self.seed)
+        return fit_edges(
+            sample.values,
+            max_bins=most_bins(self.look.values, max_bins, None, categories, backend),
+            weights=None if weights is None else weights[sample.rows],
+            seed=self.seed,
+            sample_rows=len(sample.rows),
+            backend=backend,
+            categories=categories,
+        )
+
+
+@dataclass(eq=False)
+class Reader(BaseEstimator):  # type: ignore[misc]
+    """Reads the blocks of a table, which all have the columns of the first one. The parameters are
+    those of the estimators, but `seed` stands for their `random_state`."""
+
+    max_bins: int | str = "auto"
+    categorical_features: Any = "from_dtype"
+    min_category_frequency: int = 1
+    seed: int = 0
+    features: frozenset[int] | None = None  # the categorical ones, once a block was read
+    names: list[Any] | None = None  # of the columns
+
+    def summary(
+        self, X: Any, weight: np.ndarray | None, begin: int, backend: Backend, limit: int = NO_LIMIT
+    ) -> Summary:
+        """That of a block whose first row is the table's row `begin`; `limit`: see `Summary`."""
+        is_first = self.features is None
+        if not is_first and is_frame(X) == (self.names is None):
+            raise ValueError("some blocks are frames with column names, and others are arrays")
+        wanted, features = self.categorical_features, self.features
+        counter = CategoryReader(wanted, weights=weight, only_counts=True, features=features)
+        table, names = read_table(self, X, backend, counter, reset=is_first)
+        if is_first:
+            self.features, self.names = counter.features, names
+        n, seed = table.shape[0], self.seed
+        rows = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
+        look = Sample.of(table, rows[: LOOK_ROWS + 1], begin)
+        rows = rows[row_hashes(seed, begin + rows) <= np.uint64(limit)]
+        if len(rows) > SAMPLE_ROWS:
+            rows = rows[lowest(row_hashes(seed, begin + rows), SAMPLE_ROWS)]
+        return Summary(n, look, Sample.of(table, rows, begin), counter.tallies, seed, limit)
+
+    def read(self, X: Any, categories: dict[int, tuple[Any, ...]], backend: Backend) -> Array:
+        """A block as numbers [n, F]."""
+        return read_table(self, X, backend, CategoryReader(known=categories), reset=False)[0]
+
+    def categories(self, tallies: dict[int, Tally]) -> dict[int, tuple[Any, ...]]:
+        """The categories of the whole table, from its tallies."""
+        return {
+            f: tally.categories(
+                f"column {f if self.names is None else repr(self.names[f])}",
+                self.min_category_frequency,
+            )
+            for f, tally in tallies.items()
+        }
+
+    def learned(self, summary: Summary, rows: Rows, backend: Backend) -> BinnedData:
         """The data of all rows without their codes, after the first pass."""
         y, weights = rows.target(), rows.checked_weights()
-        categories = reader.categories(summary.tallies)
+        categories = self.categories(summary.tallies)
         integers = None if weights is None else weights[1]
         edges = summary.edges(self.max_bins, integers, categories, backend)
-        names = getattr(reader, "feature_names_in_", None)  # of strings only
+        names = getattr(self, "feature_names_in_", None)  # of strings only
         return BinnedData(
             by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
             edges=edges,
             y=y,
             sample_weight=None if weights is None else weights[0],
             feature_names=None if names is None else names.tolist(),
+            max_bins=self.max_bins,
+            categorical_features=self.categorical_features,
+            min_category_frequency=self.min_category_frequency,
+            seed=self.seed,
             dtype=np.dtype(summary.sample.values.dtype),
-            **vars(self),
         )
 
 
 def binned_blocks(
     source: Blocks,
-    binning: Binning,
+    reader: Reader,
     path: str | os.PathLike[str] | None,
     n_jobs: int | None,
     memory_limit: int | None,
     verbose: int,
 ) -> BinnedData:
     """See `BinnedData.from_blocks`."""
-    backend, reader, rows = get_host_backend(thread_count(n_jobs)), binning.reader(), Rows()
+    backend, rows = get_host_backend(thread_count(n_jobs)), Rows()
     folder = None if path is None else Folder(path)  # refused before any work is lost
     with progress.printing(verbose), folder or nullcontext():
         with progress.stage("learning bins"):
-            summary = summarised(source, reader, rows, binning.seed, backend)
-            data = binning.learned(reader, summary, rows, backend)
-        edges = data.edges
-        shape = edges.n_features, summary.n_rows
-        n_bytes = shape[0] * shape[1] * np.dtype(edges.code_dtype).itemsize
+            summary = summarised(source, reader, rows, backend)
+            data = reader.learned(summary, rows, backend)
+        shape, dtype = (data.edges.n_features, summary.n_rows), data.edges.code_dtype
+        n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
         if folder is None and memory_limit is not None and n_bytes > memory_limit:
             raise ValueError(
                 f"the codes of {shape[1]:,} rows take {n_bytes / 1e6:,.0f} MB, more than "
                 f"memory_limit={memory_limit}: pass path, a folder on a disk"
             )
         with progress.stage("binning"):
-            new = np.empty if folder is None else folder.codes
-            codes = new(shape, edges.code_dtype)
-            write_codes(source, reader, edges, codes, backend)
+            codes = (np.empty if folder is None else folder.codes)(shape, dtype)
+            write_codes(source, reader, data.edges, codes, backend)
         data = data.with_codes(codes)
         return data if folder is None else folder.finish(data)
 
 
-def summarised(source: Blocks, reader: Reader, rows: Rows, seed: int, backend: Backend) -> Summary:
+def summarised(source: Blocks, reader: Reader, rows: Rows, backend: Backend) -> Summary:
     """The summary of all blocks; `rows` collects what the blocks have beside X."""
-    found: Summary | None = None
+    summary: Summary | None = None
     for block in source:
         if not len(block.X):
             continue
         with named(block.name):
-            begin = 0 if found is None else found.n_rows
-            weight = rows.add(block)
-            limit = {} if found is None else {"limit": found.limit}
-            own = reader.summary(block.X, weight, begin, seed, backend, **limit)
-            found = own if found is None else found + own
-        progress.report(found.n_rows, max(source.n_rows, found.n_rows))
-    if found is None:
+            weight = rows.add(Rows(block))
+            if summary is None:
+                summary = reader.summary(block.X, weight, 0, backend)
+            else:
+                summary += reader.summary(block.X, weight, summary.n_rows, backend, summary.limit)
+        progress.report(summary.n_rows, max(source.n_rows, summary.n_rows))
+    if summary is None:
         raise ValueError("the blocks have no rows")
-    return found
+    return summary
 
 
 def write_codes(
@@ -122,57 +254,55 @@ def write_codes(
 
 
 class Rows:
-    """Collects y and weights of blocks."""
+    """y and weights of a block, and of those that are added to it. An error if they do not fit X or
+    earlier blocks, targets are missing or weights negative."""
 
-    def __init__(self) -> None:
-        self._n_rows = 0
+    def __init__(self, block: Block | None = None) -> None:
+        self.n_rows = 0 if block is None else len(block.X)
         self._targets: list[np.ndarray] = []
         self._weights: list[np.ndarray] = []
         self._codes: dict[Any, int] = {}  # of labels
         self._label_type: Any = None
-
-    def add(self, block: Block) -> np.ndarray | None:
-        """The weights of a block, once its y and weights are kept; an error if they do not fit X or
-        earlier blocks, targets are missing or weights negative."""
-        n = len(block.X)
-        for values, kept, name in (
-            (block.y, self._targets, "y"),
-            (block.weight, self._weights, "sample_weight"),
-        ):
-            if self._n_rows and (values is None) == bool(kept):
-                raise ValueError(f"some blocks have {name}, and others have not")
-            if values is not None and len(values) != n:
-                raise ValueError(f"X has {n} rows, {name} has {len(values)}")
-        self._n_rows += n
+        if block is None or not self.n_rows:
+            return
+        for values, name in ((block.y, "y"), (block.weight, "sample_weight")):
+            if values is not None and len(values) != self.n_rows:
+                raise ValueError(f"X has {self.n_rows} rows, {name} has {len(values)}")
         if block.y is not None:
             self._targets.append(self._numbers(block.y))
-        if block.weight is None:
-            return None
-        weight = np.asarray(to_host(block.weight, "sample_weight"))
-        if weight.dtype.kind not in "biuf" or (weight != 0).any():  # else all are zero, by block
-            weight = check_weights_of(weight, n)
-        self._weights.append(weight.astype(np.float64))
-        return self._weights[-1]
+        if block.weight is not None:
+            weight = np.asarray(to_host(block.weight, "sample_weight"))
+            if weight.dtype.kind not in "biuf" or (weight != 0).any():  # else this block has none
+                checked = check_weights(weight, self.n_rows)
+                assert checked is not None
+                weight = checked[0]
+            self._weights.append(weight.astype(np.float64))
 
-    def extend(self, other: Rows) -> None:
-        """Add the rows that another collected; an error if only one of them has y or weights, or
-        labels."""
+    @property
+    def n_counted(self) -> int:
+        """Rows of positive weight."""
+        counts = [int(np.count_nonzero(weight)) for weight in self._weights]
+        return sum(counts) if counts else self.n_rows
+
+    def add(self, other: Rows) -> np.ndarray | None:
+        """Add the rows of a later block, and return its weights."""
         for own, others, name in (
             (self._targets, other._targets, "y"),
             (self._weights, other._weights, "sample_weight"),
         ):
-            if self._n_rows and bool(own) != bool(others):
+            if self.n_rows and bool(own) != bool(others):
                 raise ValueError(f"some blocks have {name}, and others have not")
         if self._targets and (self._label_type is None) != (other._label_type is None):
             raise ValueError("y holds labels in some blocks, and numbers in others")
-        self._n_rows, self._label_type = self._n_rows + other._n_rows, other._label_type
+        self.n_rows, self._label_type = self.n_rows + other.n_rows, other._label_type
         self._weights += other._weights
         table = [self._codes.setdefault(label, len(self._codes)) for label in other._codes]
         moved = np.array(table, np.int32)
         self._targets += [moved[codes] for codes in other._targets] if table else other._targets
+        return other._weights[0] if other._weights else None
 
     def _numbers(self, y: Any) -> np.ndarray:
-        """A block's targets, or codes of its labels."""
+        """The targets, or codes of the labels."""
         column = y if hasattr(y, "implementation") else np.asarray(to_host(y, "y"))
         if not isinstance(column, np.ndarray) and (
             column.dtype.is_numeric() or column.dtype.is_boolean()
@@ -180,20 +310,17 @@ class Rows:
             if column.null_count():
                 raise ValueError(f"y is missing in {column.null_count()} rows")
             column = column.to_numpy()
-        is_labels = not isinstance(column, np.ndarray) or column.dtype.kind not in "biuf"
-        if self._targets and is_labels != (self._label_type is not None):
-            raise ValueError("y holds labels in some blocks, and numbers in others")
-        if not is_labels:
+        if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
             if column.dtype.kind == "f" and not np.isfinite(column).all():
                 raise ValueError("y contains NaN or infinity: every row needs a finite target")
-            return np.asarray(column)
+            return column
         is_text = isinstance(column, np.ndarray) and column.dtype.kind == "U"
         self._label_type = np.str_ if is_text else object
         factor = factorize(column, "y")
         if (factor.codes < 0).any():
             raise ValueError("y contains NaN or None: every row needs a label")
-        table = [self._codes.setdefault(value, len(self._codes)) for value in factor.values]
-        return np.asarray(np.array(table, np.int32)[factor.codes])
+        self._codes = {value: code for code, value in enumerate(factor.values)}
+        return factor.codes.astype(np.int32)
 
     def target(self) -> Any:
         """y [N], `Labels`, or None."""
@@ -219,9 +346,3 @@ class Rows:
         weights = np.concatenate(self._weights)
         self._weights.clear()
         return check_weights(weights, len(weights))
-
-
-def check_weights_of(weight: np.ndarray, n_rows: int) -> np.ndarray:
-    found = check_weights(weight, n_rows)
-    assert found is not None
-    return found[0]

@@ -1,24 +1,17 @@
-"""An estimate of the memory that a fit will take, and a way to stay within a limit.
+"""An estimate of the memory that a fit will take beside X and y, and a way to stay within a limit.
 
-An estimate, not a bound: how many nodes a tree has depends on the data. It is taken to have as
-many leaves as labels that have nothing to do with the features would need, in the shape of a
-random binary search tree: of n leaves, 2**j P(Poisson(ln n) >= j) nodes lie j levels below the
-root. In forests of trees of 40,000 rows, cut off 6 to 20 levels below their roots, there were 1.0
-to 1.1 times as many nodes as that of data like HIGGS, 0.6 to 1.0 times in regression.
-
-The estimate counts what a fit takes beside X and y, the interpreter and the compiled kernels.
-A backend estimates its own working memory, see `Backend.bytes_for`.
+An estimate, not a bound: how many nodes a tree has depends on the data. A tree is taken to have as
+many leaves as labels need that have nothing to do with the features, see `truncated_tree`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from gpuforest.engine.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
 from gpuforest.engine.records import Rules
@@ -31,29 +24,20 @@ if TYPE_CHECKING:
 MIB = 2**20
 LARGE = 32 * MIB  # bytes of an array that goes back to the system as soon as it is free
 ROUNDING = 1e-12  # of sums of probabilities
-# Of the pure leaves of a class the part with each weight: 0.6, 0.24, ... of 1, 2, .... Of 1,000
-# classes there were 3.2, 3.8, 5.1 weights a class where this gives 3.3, 4.0, 5.8
-NEXT_WEIGHT, MOST_WEIGHTS = 0.4, 30
-SHARED_WEIGHT = 16  # pure leaves of a lower weight share their sums while they grow
 # Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
 # and of a tree whose links are Python's numbers
 CHOOSING, LINKS = 70, 350
-# Bytes for a row of AdaBoost besides integer weights: its weight as a number, and whether it has
-# some; and after a tree has grown its leaf there, its error and what changes its weight
+CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
+# Bytes for a row of AdaBoost besides integer weights, and after a tree has grown
 WEIGHING, JUDGING = 9, 24
 WALKED = 32  # bytes of a row and a tree that are walked for unbiased importances
-CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
 
 
 class WorkingMemory(NamedTuple):
-    """Bytes that a backend takes temporarily, beside data, bags and grown trees.
+    """Bytes that a backend takes temporarily, beside data, bags and grown trees."""
 
-    edges : while it chooses the bin edges
-    wave : while it grows a wave of trees, or prunes them
-    """
-
-    edges: int
-    wave: float
+    edges: int  # while it chooses the bin edges
+    wave: float  # while it grows a wave of trees, or prunes them
 
 
 @dataclass(frozen=True)
@@ -88,18 +72,7 @@ class MemoryEstimate:
 
 @dataclass(frozen=True)
 class Fit:
-    """What is known about a fit before it begins.
-
-    n_channels : C
-    target_bytes, code_bytes, value_bytes : of a row's coded target, of a code, of a value of X
-    copied : X is made row-major, float32 or float64, block by block
-    kind : the kind of split
-    scores_bytes : of a row's out-of-bag prediction; 0: none is made
-    most_leaves : of a tree, after pruning; infinite: not known, or not pruned
-    prunes, links : trees are pruned, and that by `ccp_alpha`
-    reweighted : trees grow one after another, each from other weights of the rows
-    walks : rows out of bag walk down the trees for unbiased importances
-    """
+    """What is known about a fit before it begins."""
 
     n_rows: int
     n_features: int
@@ -107,20 +80,20 @@ class Fit:
     n_channels: int
     is_classes: bool
     max_bins: int
-    target_bytes: int
-    value_bytes: int
-    copied: bool
-    scores_bytes: int
+    target_bytes: int  # of a row
+    value_bytes: int  # of a value of X
+    copied: bool  # X is made row-major, float32 or float64, block by block
+    scores_bytes: int  # of a row's out-of-bag prediction; 0: none is made
     sampling: Sampling
     rules: Rules
     kind: Kind = NUMERIC
-    most_leaves: float = math.inf
+    most_leaves: float = math.inf  # of a tree after pruning, if they are known
     prunes: bool = False
-    links: bool = False
-    reweighted: bool = False
-    walks: bool = False
+    links: bool = False  # trees are pruned by `ccp_alpha`
+    reweighted: bool = False  # trees grow one after another, each from other weights of the rows
+    walks: bool = False  # rows out of bag walk down the trees for unbiased importances
 
-    @property
+    @cached_property
     def code_bytes(self) -> int:
         return 1 if self.max_bins < 256 else 2
 
@@ -129,20 +102,20 @@ class Fit:
         """B."""
         return min(self.max_bins, self.n_rows) + 1
 
-    @property
+    @cached_property
     def sample_rows(self) -> int:
         """The most rows that bin edges are chosen from."""
         return min(self.n_rows, SAMPLE_ROWS)
 
-    @property
+    @cached_property
     def bag_rows(self) -> int:
-        """R, of a bag as large as they are in the mean."""
+        """The expected number of distinct rows in a bag."""
         drawn, N = self.sampling.n_draws, self.n_rows
         if not drawn or self.sampling.distinct:
             return self.sampling.bag_rows
         return math.ceil(-N * math.expm1(-drawn / N))
 
-    @property
+    @cached_property
     def leaves(self) -> tuple[int, int]:
         """The numbers of a tree's leaves: all, and those at `max_depth`."""
         R, rules = self.bag_rows, self.rules
@@ -158,43 +131,24 @@ class Fit:
             most = min(most, self.sampling.bag_weight / rules.min_weight_leaf)
         return truncated_tree(most, rules.max_depth)
 
-    @property
+    @cached_property
     def is_pure(self) -> bool:
         """Whether leaves above `max_depth` are of one class; their sums then are few."""
         rules = self.rules
         return self.is_classes and rules.min_rows_leaf == 1 and rules.min_rows_split == 2
 
-    @property
-    def many_weights(self) -> bool:
-        """Whether hardly two rows add the same to a sum."""
-        drawn, weights = self.sampling, self.sampling.weights
-        if self.reweighted:
-            return not drawn.n_draws
-        if weights is None or (drawn.n_draws and not drawn.distinct):
-            return False
-        return len(np.unique(weights[:1000])) > SHARED_WEIGHT
-
-    def leaf_rows(self, n_trees: float) -> float:
-        """Rows of the leaf table of so many whole trees: pure leaves of a class and a weight
-        share one."""
-        leaves, deepest = self.leaves
-        if not self.is_pure or self.many_weights:
+    def leaf_rows(self, n_trees: float, growing: bool = False) -> float:
+        """Rows of the leaf table of so many whole trees, or of growing ones: pure leaves of a class
+        and a weight share one, if the weights are counts of draws."""
+        (leaves, deepest), drawn = self.leaves, self.sampling
+        weighted = drawn.weights is not None and (drawn.distinct or not drawn.n_draws)
+        in_scratch = growing and (drawn.factors is not None or drawn.balance)
+        if not self.is_pure or self.reweighted or weighted or in_scratch:
             return leaves * n_trees
         # balanced weights are others in every tree
-        times, together = (n_trees, 1.0) if self.sampling.balance else (1.0, n_trees)
-        each, weights = leaves * together / self.n_channels, 0.0
-        for w in range(MOST_WEIGHTS):
-            weights -= math.expm1(-each * (1 - NEXT_WEIGHT) * NEXT_WEIGHT**w)
+        times, together = (n_trees, 1.0) if drawn.balance else (1.0, n_trees)
+        weights = 1 + math.log1p(leaves * together / self.n_channels)
         return min(leaves * n_trees, deepest * n_trees + times * weights * self.n_channels)
-
-    def scratch_rows(self, n_trees: float) -> float:
-        """Rows of the leaf table of so many trees while they grow."""
-        drawn = self.sampling
-        own = None if drawn.n_draws and not drawn.distinct else drawn.weights
-        heavy = any(w is not None and w.max() >= SHARED_WEIGHT for w in (own, drawn.factors))
-        if heavy or drawn.balance or self.reweighted:
-            return self.leaves[0] * n_trees
-        return self.leaf_rows(n_trees)
 
     def level_bytes(self, n_trees: int) -> float:
         """Bytes that a wave holds for its nodes until its trees are put together."""
@@ -225,12 +179,11 @@ def walked_at_once(n_rows: int, budget: int) -> int:
 
 
 def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
-    """Leaves of a random binary search tree of so many, cut off at `max_depth`, and those there.
+    """Leaves of a random binary search tree of n leaves, cut off at `max_depth`, and those there:
+    2**j P(Poisson(ln n) >= j) nodes lie j levels below the root.
 
-    Example
-    -------
-    Of 1,000 leaves, P(Poisson(ln 1000) >= 3) = 0.968: so many of the 8 nodes three levels
-    below the root exist.
+    Trees of 40,000 rows, cut off 6 to 20 levels below their roots, had 1.0 to 1.1 times as many
+    nodes on data like HIGGS, and 0.6 to 1.0 times as many in regression.
     """
     if leaves < 2:
         return 1, 1
@@ -249,14 +202,14 @@ def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
 def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     """The memory that `fit` takes on this backend, as it is set up."""
     N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
-    kept = min(fit.leaves[0], fit.most_leaves)
+    n_leaves = min(fit.leaves[0], fit.most_leaves)
     at_once = 1 if fit.reweighted else T
     wanted = WaveRequest(fit.sampling, C, at_once, bounded=len(fit.rules.signs) > 0)
     n_workers, worker, size = backend.waves(wanted)
     n_waves, at_once = -(-T // size), min(at_once, size * n_workers)
-    nodes = 8 * (2 + fit.kind.split_words(fit)[0]) * kept
+    nodes = 8 * (2 + fit.kind.split_words(fit)[0]) * n_leaves
     # rows of the leaf tables, of a wave
-    rows = min(fit.leaf_rows(size), kept * size)
+    rows = min(fit.leaf_rows(size), n_leaves * size)
     growing = n_workers * worker.bytes_for(fit, size).wave + MIB  # threads, Python's objects
     if n_waves > 1 and backend.on_host:
         # what the waves made is copied, and sums are looked up by keys. What grew is free then,
@@ -273,15 +226,66 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     return MemoryEstimate(
         codes=N * fit.n_features * fit.code_bytes,
         target=N * (fit.target_bytes + WEIGHING * fit.reweighted),
-        binning=binning_bytes(fit, backend.bytes_for(fit, size).edges),
+        binning=binning_bytes(fit, backend),
         bags=at_once * (4 * N + 8 * R),
         growing=math.ceil(max(growing, *after)),
         forest=math.ceil(T * nodes + 8 * C * n_waves * rows),
     )
 
 
-def smaller(backend: Backend) -> Iterator[Backend]:
-    """The backend with less and less working memory, then with fewer threads."""
+def binning_bytes(fit: Fit, backend: Backend) -> int:
+    """Bytes while edges are chosen, or a block of X is copied and encoded."""
+    F = fit.n_features
+    block = min(fit.n_rows, BLOCK_ROWS, max(1, BLOCK_VALUES // F)) * F
+    edges = backend.bytes_for(fit, 1).edges + 8 * F * min(fit.max_bins, fit.sample_rows)
+    return max(edges, block * (fit.code_bytes + fit.value_bytes * fit.copied))
+
+
+def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
+    """The backend, with less working memory and fewer threads where the limit needs it."""
+    if limit is None:
+        return backend
+    least = estimate(fit, backend)
+    if least.total <= limit:
+        return backend
+    room = max(0, limit - least.codes - least.target - least.forest)
+
+    def of(changed: Backend) -> MemoryEstimate:
+        changed.room = room
+        return estimate(fit, changed)
+
+    how = "one tree at a time", "max_depth, n_estimators, max_samples or max_bins"
+    return smaller(of, backend, limit, *how)[0]
+
+
+def smaller(
+    estimate_on: Callable[[Backend], MemoryEstimate],
+    backend: Backend,
+    limit: int,
+    how: str,
+    what: str,
+) -> tuple[Backend, MemoryEstimate]:
+    """The backend with less working memory, or fewer threads too, so that an estimate is within the
+    limit; and this estimate.
+
+    Raises
+    ------
+    ValueError : none is, even in the way `how`; it says `what` to lower
+    """
+    estimates = []
+    for changed in _smaller(backend):
+        estimates.append(estimate_on(changed))
+        if estimates[-1].total <= limit:
+            return changed, estimates[-1]
+    least = min(estimates, key=lambda one: one.total)
+    raise ValueError(
+        f"memory_limit={limit} bytes is too little: this fit takes about {least.total} bytes even "
+        f"with {how}, {least.codes} of them for the binned features and {least.forest} for the "
+        f"forest; lower {what}, or raise the limit"
+    )
+
+
+def _smaller(backend: Backend) -> Iterator[Backend]:
     threads = backend.n_threads
     while threads:
         budget = backend.memory_budget
@@ -291,35 +295,3 @@ def smaller(backend: Backend) -> Iterator[Backend]:
             yield changed
             budget //= 4
         threads //= 2
-
-
-def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
-    """The backend, with fewer threads and less working memory where the limit needs it.
-
-    Raises
-    ------
-    ValueError : the fit takes more than the limit even so
-    """
-    least = found = estimate(fit, backend)
-    if limit is None or found.total <= limit:
-        return backend
-    room = max(0, limit - least.codes - least.target - least.forest)
-    for changed in smaller(backend):
-        changed.room = room
-        found = estimate(fit, changed)
-        if found.total <= limit:
-            return changed
-        least = min(least, found, key=lambda one: one.total)
-    raise ValueError(
-        f"memory_limit={limit} bytes is too little: this fit takes about {least.total} bytes even "
-        f"one tree at a time, {least.codes} of them for the binned features and {least.forest} for "
-        "the forest; lower max_depth, n_estimators, max_samples or max_bins, or raise the limit"
-    )
-
-
-def binning_bytes(fit: Fit, edges: int) -> int:
-    """Bytes while edges are chosen, or a block of X is copied and encoded."""
-    F = fit.n_features
-    block = min(fit.n_rows, BLOCK_ROWS, max(1, BLOCK_VALUES // F)) * F
-    edges += 8 * F * min(fit.max_bins, fit.sample_rows)
-    return max(edges, block * (fit.code_bytes + fit.value_bytes * fit.copied))

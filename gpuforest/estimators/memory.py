@@ -20,7 +20,7 @@ from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import WEIGHT
 from gpuforest.engine.binning import FEW_VALUES, MANY_BINS
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.memory import SHARED_WEIGHT, Fit, MemoryEstimate, estimate, within
+from gpuforest.engine.memory import Fit, MemoryEstimate, estimate, within
 from gpuforest.engine.records import Rules
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import TargetCoding
@@ -101,7 +101,7 @@ def estimate_memory(
     sampling = sampling_of(settings, n_samples, None)
     if settings.class_weight is not None:
         # the weights are not known, only that their sums are other and larger than counts
-        heavy = replace(sampling, factors=np.full(1, SHARED_WEIGHT, WEIGHT))
+        heavy = replace(sampling, factors=np.ones(1, WEIGHT))
         balanced = settings.class_weight == "balanced_subsample" and settings.bootstrap
         sampling = replace(sampling, balance=1) if balanced else heavy
     rules = rules_of(settings, n_features, sampling, coding)

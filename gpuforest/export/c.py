@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
 from gpuforest.export.container import replaced
-from gpuforest.export.model_tables import Tables, rounded, tables_of
+from gpuforest.export.model_tables import Tables, rounded
 
 LN2 = LN2_HIGH + LN2_LOW
 WIDTH = 96  # of the lines of tables
@@ -251,7 +251,7 @@ def export_c(
         raise ValueError(f'dtype={dtype!r} is unknown: pass "float64" or "float32"')
     if not is_free(name):
         raise ValueError(f"name={name!r} is no name of a function in C: pass another")
-    source = "".join(_parts(tables_of(estimator, "C", feature_names), type(estimator), dtype, name))
+    source = "".join(_parts(Tables(estimator, "C", feature_names), type(estimator), dtype, name))
     if path is not None:
         with replaced(Path(path)) as file:
             file.write_text(source, encoding="ascii", newline="\n")

@@ -14,13 +14,14 @@ import numpy as np
 
 from gpuforest.common.text import one_line
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import combined, has_set, unpack
-from gpuforest.splits.oblique.terms import ALL_LEFT, in_units, terms_of
+from gpuforest.engine.nodes import unpack
+from gpuforest.splits.oblique.terms import ALL_LEFT, in_units
+from gpuforest.splits.stored import Sum, goes_on, set_of, sum_of
 
 Number = Callable[[float], str]  # how a number is written
+Branches = tuple[tuple["Condition", int], ...]  # conditions, and the nodes that they lead to
 
 
-@dataclass(frozen=True, kw_only=True)
 class Condition(ABC):
     """A condition on the value of one feature. None and NaN are missing values.
 
@@ -31,28 +32,20 @@ class Condition(ABC):
 
     feature: int
     name: str
-    missing: bool = False
+    missing: bool
 
     @property
     def key(self) -> Any:
         """What conditions that merge have in common."""
         return self.feature
 
-    def python(self) -> str:
-        """The condition as a Python expression of a row, the dict x; see `source`."""
-        return self.source(f"x[{self.name!r}]")
-
-    def holds(self, value: Any) -> bool:
-        """Whether a value of the feature meets the condition."""
-        return self.missing if is_missing(value) else self._holds(value)
-
     def words(self, number: Number = repr) -> str:
         """The condition in words, on one line."""
         return " or ".join(self.alternatives(number))
 
     @abstractmethod
-    def _holds(self, value: Any) -> bool:
-        """Whether a value that is not missing meets the condition."""
+    def holds(self, value: Any) -> bool:
+        """Whether a value of the feature meets the condition."""
 
     @abstractmethod
     def plain(self) -> Self:
@@ -68,33 +61,62 @@ class Condition(ABC):
         """The words, at each "or" apart."""
 
     @abstractmethod
-    def source(self, value: str) -> str:
-        """The condition as a Python expression, in which missing values are NaN.
-
-        value : str, an expression for the feature's value; `is_missing` is a known function
-        """
+    def source(self) -> str:
+        """The condition as a Python expression of a row, the dict x, in which missing values are
+        NaN; `is_missing` is a known function."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Range(Condition):
-    """low < value <= high.
+    """low < value <= high; of a sum of several features if there are `terms`.
 
-    No number lies in it where low = high: the condition is then that the value is missing.
+    No number lies in it where low = high: the condition is then that the value is missing. A sum
+    adds coordinates of bins (see splits/oblique), so that a row within a bin's width of `low` or
+    `high`, which are in the units of the data, may lie on the other side. `source` is exact.
+
+    feature : int, of a sum the first one; name : of a sum its words, such as "a + b - 2 c"
+    terms : of each feature of a sum its number, name, weight, edges and coordinates of bins
+    least, most : the limits of the sum of coordinates
     """
 
+    feature: int
+    name: str
+    missing: bool = False
     low: float = -inf
     high: float = inf
+    terms: tuple[tuple[int, str, int, tuple[float, ...], tuple[int, ...]], ...] = ()
+    least: int = -ALL_LEFT
+    most: int = ALL_LEFT
 
-    def _holds(self, value: Any) -> bool:
-        return bool(self.low < value <= self.high)
+    @property
+    def key(self) -> Any:
+        return tuple(term[:3] for term in self.terms) or self.feature
+
+    def holds(self, value: Any) -> bool:
+        """As for all conditions; of a sum, whether the values of all features by number do."""
+        if not self.terms:
+            return self.missing if is_missing(value) else bool(self.low < value <= self.high)
+        if any(is_missing(value[term[0]]) for term in self.terms):
+            return self.missing
+        total = sum(
+            weight * coordinates[bisect_left(edges, value[f])]
+            for f, _, weight, edges, coordinates in self.terms
+        )
+        return self.least < total <= self.most
 
     def plain(self) -> Range:
         empty = self.low >= self.high or (self.low == -inf and self.high == inf)
         return self if empty else replace(self, missing=False)
 
     def __and__(self, other: Range) -> Range:
-        low, high = max(self.low, other.low), min(self.high, other.high)
-        return replace(self, low=low, high=high, missing=self.missing and other.missing)
+        return replace(
+            self,
+            low=max(self.low, other.low),
+            high=min(self.high, other.high),
+            missing=self.missing and other.missing,
+            least=max(self.least, other.least),
+            most=min(self.most, other.most),
+        )
 
     def alternatives(self, number: Number = repr) -> list[str]:
         name, missing = one_line(self.name), ["missing"] if self.missing else []
@@ -108,67 +130,18 @@ class Range(Condition):
             return [f"{name} > {number(self.low)}", *missing]
         return [f"{number(self.low)} < {name} <= {number(self.high)}", *missing]
 
-    def source(self, value: str) -> str:
+    def source(self) -> str:
+        if self.terms:
+            terms = tuple(term[1:3] for term in self.terms)
+            return f"total_within(x, {terms!r}, {self.least}, {self.most}, {self.missing})"
+        value = f"x[{self.name!r}]"
         if self.low >= self.high:
             return f"is_missing({value})" if self.missing else "False"
         if self.low == -inf and self.high == inf:
             return "True" if self.missing else f"not is_missing({value})"
         low = "" if self.low == -inf else f"{self.low!r} < "
-        high = "" if self.high == inf else f" <= {self.high!r}"
-        found = f"{low}{value}{high}" if high else f"{value} > {self.low!r}"
-        return f"{found} or is_missing({value})" if self.missing else found
-
-
-@dataclass(frozen=True, kw_only=True)
-class SumRange(Range):
-    """low < a sum of several features <= high, where the numbers are in the units of the data.
-
-    The engine adds coordinates of bins (see combinations.py), so that a row within a bin's width
-    of the limit may lie on its other side. `source` is exact.
-
-    feature : int, the first of them; name : the sum in words, such as "a + b - 2 c"
-    terms : of each feature its number, name, weight, edges and coordinates of bins
-    least, most : the limits of the sum of coordinates, None where there is none
-    """
-
-    terms: tuple[tuple[int, str, int, tuple[float, ...], tuple[int, ...]], ...]
-    least: int | None = None
-    most: int | None = None
-
-    @property
-    def key(self) -> Any:
-        return tuple(term[:3] for term in self.terms)
-
-    def python(self) -> str:
-        return self.source("x")
-
-    def holds(self, value: Any) -> bool:
-        """Whether the values of all features, by number, meet the condition."""
-        total = 0
-        for feature, _, weight, edges, coordinates in self.terms:
-            if is_missing(value[feature]):
-                return self.missing
-            total += weight * coordinates[bisect_left(edges, value[feature])]
-        return (self.least is None or total > self.least) and (
-            self.most is None or total <= self.most
-        )
-
-    def __and__(self, other: Range) -> SumRange:
-        assert isinstance(other, SumRange)
-        least = [limit for limit in (self.least, other.least) if limit is not None]
-        most = [limit for limit in (self.most, other.most) if limit is not None]
-        return replace(
-            self,
-            low=max(self.low, other.low),
-            high=min(self.high, other.high),
-            missing=self.missing and other.missing,
-            least=max(least, default=None),
-            most=min(most, default=None),
-        )
-
-    def source(self, value: str) -> str:
-        terms = tuple(term[1:3] for term in self.terms)
-        return f"total_within({value}, {terms!r}, {self.least}, {self.most}, {self.missing})"
+        text = f"{value} > {self.low!r}" if self.high == inf else f"{low}{value} <= {self.high!r}"
+        return f"{text} or is_missing({value})" if self.missing else text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,23 +153,24 @@ class OneOf(Condition):
     others : whether a category that is not known meets it
     """
 
+    feature: int
+    name: str
+    missing: bool = False
     values: tuple[Any, ...]
     known: tuple[Any, ...]
     others: bool = False
 
-    def _holds(self, value: Any) -> bool:
+    def holds(self, value: Any) -> bool:
+        if is_missing(value):
+            return self.missing
         return value in self.values or (self.others and value not in self.known)
 
     def plain(self) -> OneOf:
         return replace(self, missing=False, others=False) if self.values else self
 
     def __invert__(self) -> OneOf:
-        return replace(
-            self,
-            values=tuple(v for v in self.known if v not in self.values),
-            others=not self.others,
-            missing=not self.missing,
-        )
+        values = tuple(v for v in self.known if v not in self.values)
+        return replace(self, values=values, others=not self.others, missing=not self.missing)
 
     def __and__(self, other: OneOf) -> OneOf:
         return replace(
@@ -208,58 +182,41 @@ class OneOf(Condition):
 
     def alternatives(self, number: Number = repr) -> list[str]:
         names = [one_line(v) for v in self.values]
-        found = [f"in {{{', '.join(names)}}}" if len(names) > 1 else f"is {n}" for n in names[:1]]
+        words = [f"in {{{', '.join(names)}}}" if len(names) > 1 else f"is {n}" for n in names[:1]]
         for flag, word in ((self.others, "other"), (self.missing, "missing")):
-            found += [word if found else f"is {word}"] if flag else []
-        return [f"{one_line(self.name)} {found[0] if found else 'is nothing'}", *found[1:]]
+            words += [word if words else f"is {word}"] if flag else []
+        return [f"{one_line(self.name)} {words[0] if words else 'is nothing'}", *words[1:]]
 
-    def source(self, value: str) -> str:
+    def source(self) -> str:
+        value = f"x[{self.name!r}]"
         if not self.others:
-            found = f"{value} in {self.values!r}"
-            return f"{found} or is_missing({value})" if self.missing else found
+            text = f"{value} in {self.values!r}"
+            return f"{text} or is_missing({value})" if self.missing else text
         refused = tuple(v for v in self.known if v not in self.values)
-        found = f"{value} not in {refused!r}"  # which NaN, a missing value, is not either
-        return found if self.missing else f"{found} and not is_missing({value})"
-
-
-@dataclass(frozen=True)
-class Branch:
-    """A way out of a split: what rows must meet, and the number of the node it leads to."""
-
-    condition: Condition
-    child: int
+        text = f"{value} not in {refused!r}"  # which NaN, a missing value, is not either
+        return text if self.missing else f"{text} and not is_missing({value})"
 
 
 class TreeSplits:
     """The splits of one tree, by the numbers of their nodes.
 
-    tree : int, the tree's number
     feature_names : names of all features; None: feature_0, feature_1, ...
     """
 
     def __init__(self, forest: Forest, tree: int, feature_names: Sequence[str] | None = None):
         if not 0 <= tree < forest.n_trees:
             raise ValueError(f"tree {tree} does not exist: choose one of 0 to {forest.n_trees - 1}")
-        n_features = forest.edges.n_features
-        if feature_names is None:
-            feature_names = [f"feature_{i}" for i in range(n_features)]
-        if len(feature_names) != n_features:
-            raise ValueError(
-                f"feature_names has {len(feature_names)} names, the forest {n_features} features: "
-                "pass a name for each"
-            )
-        self.names = [str(name) for name in feature_names]
-        nodes = forest.nodes[forest.tree_offsets[tree] : forest.tree_offsets[tree + 1]]
+        self.names = names_of(forest, feature_names, "forest")
+        self._forest, self._first = forest, int(forest.tree_offsets[tree])
+        nodes = forest.nodes[self._first : forest.tree_offsets[tree + 1]]
         self._feature, bin, self._missing_left, self._child = unpack(xp, nodes)
         self._threshold = forest.edges.threshold(np.maximum(self._feature, 0), bin)
-        self._forest, self._first, self._has_set = forest, forest.tree_offsets[tree], has_set(nodes)
-        self._combined = combined(nodes) if forest.oblique else np.zeros(len(nodes), np.int64)
 
     def leaf_row(self, node: int) -> int:
         """The row of the leaf table that a leaf points at."""
         return int(self._child[node])
 
-    def branches(self, node: int) -> tuple[Branch, ...]:
+    def branches(self, node: int) -> Branches:
         """The ways out of a node: every value meets the condition of exactly one.
 
         A leaf has none. This is where a kind of split is read from its node; what shows trees
@@ -267,75 +224,85 @@ class TreeSplits:
         """
         if self._feature[node] < 0:
             return ()
-        if self._has_set[node]:
-            return self._ways(node)
         feature, left = int(self._feature[node]), int(self._child[node])
-        threshold, missing_left = float(self._threshold[node]), bool(self._missing_left[node])
-        if self._combined[node]:
-            return self._sums(node, left, missing_left)
-        side = Range(feature=feature, name=self.names[feature])
-        return (
-            Branch(replace(side, high=threshold, missing=missing_left), left),
-            Branch(replace(side, low=threshold, missing=not missing_left), left + 1),
-        )
+        at, missing_left = self._first + node, bool(self._missing_left[node])
+        if (codes := set_of(self._forest, at)) is not None:
+            return self._ways(node, codes)
+        terms = sum_of(self._forest, at)
+        if terms is None:
+            side = Range(feature=feature, name=self.names[feature])
+            high, least, most = float(self._threshold[node]), side.least, side.most
+        else:
+            side, high = self._sum(terms)
+            least = most = terms[2]
+        low = replace(side, high=high, most=most, missing=missing_left)
+        rest = replace(side, low=high, least=least, missing=not missing_left)
+        return (low, left), (rest, left + 1)
 
-    def _sums(self, node: int, left: int, missing_left: bool) -> tuple[Branch, ...]:
-        """The two ways out of a split by a combination of features."""
-        forest, edges = self._forest, self._forest.edges
-        features, weights, threshold = terms_of(forest, int(self._first) + node)
-        terms = []
+    def _sum(self, terms: Sum) -> tuple[Range, float]:
+        """All numbers as a sum of features may have, and the most that goes left."""
+        features, weights, threshold = terms
+        edges, parts = self._forest.edges, []
         for f, weight in zip(features, weights, strict=True):
-            own = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
-            coordinates = edges.coordinates[f, : edges.n_bins[f]]
-            each = tuple(own.tolist()), tuple(coordinates.tolist())
-            terms.append((f, self.names[f], weight, *each))
-        words, limit = in_units(
-            edges, features, weights, threshold, [one_line(t[1]) for t in terms]
-        )
-        whole = SumRange(feature=features[0], name=words, terms=tuple(terms))
-        if threshold == ALL_LEFT:
-            low = replace(whole, missing=missing_left)
-            none = replace(whole, low=inf, least=ALL_LEFT, missing=not missing_left)
-            return Branch(low, left), Branch(none, left + 1)
-        low = replace(whole, high=limit, most=threshold, missing=missing_left)
-        high = replace(whole, low=limit, least=threshold, missing=not missing_left)
-        return Branch(low, left), Branch(high, left + 1)
+            ends = edges.values[edges.offsets[f] : edges.offsets[f + 1]].tolist()
+            coordinates = edges.coordinates[f, : edges.n_bins[f]].tolist()
+            parts.append((f, self.names[f], weight, tuple(ends), tuple(coordinates)))
+        names = [one_line(part[1]) for part in parts]
+        words, limit = in_units(edges, features, weights, threshold, names)
+        whole = Range(feature=features[0], name=words, terms=tuple(parts))
+        return whole, inf if threshold == ALL_LEFT else limit
 
-    def _ways(self, node: int) -> tuple[Branch, ...]:
+    def _ways(self, node: int, codes: np.ndarray | None) -> Branches:
         """The ways out of a split by a set, or of a chain of them."""
-        feature, found = int(self._feature[node]), []
-        rest = ~replace(self._set(node), values=(), others=False, missing=False)
-        while True:
-            inside, left = self._set(node), int(self._child[node])
-            found.append(Branch(rest & inside, left))
-            rest, node = rest & ~inside, left + 1
-            goes_on = self._forest.multiway and self._has_set[node]
-            if not (goes_on and self._feature[node] == feature):
-                return (*found, Branch(rest, node))
-
-    def _set(self, node: int) -> OneOf:
-        """The condition for rows that go left at a split by a set."""
-        feature, forest = int(self._feature[node]), self._forest
+        forest, branches = self._forest, []
+        feature = int(self._feature[node])
         known = forest.edges.categories[feature]
-        first = forest.set_at[self._first + node]
-        words = forest.sets[first : first + forest.edges.set_words[feature]]
-        goes = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little").astype(bool)
-        return OneOf(
-            feature=feature,
-            name=self.names[feature],
-            missing=bool(self._missing_left[node]),
-            values=tuple(v for v, is_in in zip(known, goes, strict=False) if is_in),
-            known=known,
-            others=bool(goes[len(known)]),
+        rest = OneOf(
+            feature=feature, name=self.names[feature], values=known, known=known,
+            others=True, missing=True,
+        )  # fmt: skip
+        while codes is not None:
+            inside = replace(
+                rest,
+                values=tuple(v for v, goes in zip(known, codes, strict=False) if goes),
+                others=bool(codes[len(known)]),
+                missing=bool(self._missing_left[node]),
+            )
+            left = int(self._child[node])
+            branches.append((rest & inside, left))
+            link, node = self._first + node, left + 1
+            rest, right = rest & ~inside, self._first + node
+            codes = set_of(forest, right) if goes_on(forest, link, right) else None
+        return (*branches, (rest, node))
+
+
+def names_of(forest: Forest, names: Sequence[str] | None, what: str) -> list[str]:
+    """Names of all features; `what` has them, for the message of a wrong number."""
+    n_features = forest.edges.n_features
+    if names is None:
+        names = [f"feature_{i}" for i in range(n_features)]
+    if len(names) != n_features:
+        raise ValueError(
+            f"feature_names has {len(names)} names, the {what} {n_features} features: pass a name "
+            "for each"
+        )
+    return [str(name) for name in names]
+
+
+def refuse_twice(names: Sequence[str], why: str) -> None:
+    """Refuse features of one name; `why` names must differ."""
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise ValueError(
+            f"two features are called {twice[0]!r}, and {why}: pass feature_names that differ"
         )
 
 
 def narrowed(path: tuple[Condition, ...], condition: Condition) -> tuple[Condition, ...]:
     """A path's conditions, one a feature or combination, and one more: merged with its own."""
-    found = {c.key: c for c in path}
-    known = found.get(condition.key)
-    found[condition.key] = condition if known is None else known & condition
-    return tuple(found.values())
+    by_key = {c.key: c for c in path}
+    before = by_key.get(condition.key)
+    by_key[condition.key] = condition if before is None else before & condition
+    return tuple(by_key.values())
 
 
 def all_of(conditions: Sequence[Condition], number: Number = repr) -> str:

@@ -20,7 +20,7 @@ import re
 import secrets
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,8 +36,8 @@ MAX_ENTRIES = 2**12  # bytes of it that describe the arrays, of which there are 
 DTYPES = {"U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4"}
 DTYPES |= {"F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 
-# arrays that a file may hold: the dtypes and the number of dimensions of each
-Layout = dict[str, tuple[tuple[str, ...], int]]
+# arrays that a file may hold: the dtypes of each, a letter for each dimension, a check of values
+Layout = dict[str, tuple[tuple[str, ...], str, Callable[[Any], Any] | None]]
 
 
 def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
@@ -152,9 +152,9 @@ def _check_layout(entries: dict[str, Any], n_bytes: int, layout: Layout) -> None
         need(name in layout, f"an unknown array {name!r:.80}")
         need(entry.keys() == {"dtype", "shape", "data_offsets"}, f"{name} is not described")
         dtype, shape, span = entry["dtype"], entry["shape"], entry["data_offsets"]
-        dtypes, n_dims = layout[name]
+        dtypes, letters, _ = layout[name]
         need(dtype in dtypes, f"{name} of another dtype")
-        need(_are_sizes(shape) and len(shape) == n_dims, f"{name} of another shape")
+        need(_are_sizes(shape) and len(shape) == len(letters), f"{name} of another shape")
         need(_are_sizes(span) and len(span) == 2, f"{name} from nowhere to nowhere")
         need(
             math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize == span[1] - span[0],

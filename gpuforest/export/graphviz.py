@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from colorsys import hls_to_rgb
-from dataclasses import dataclass
 from typing import Any, TextIO
 
 import numpy as np
@@ -13,8 +12,8 @@ import numpy as np
 from gpuforest.common.text import one_line
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.export.walker import (
-    BoostedNode,
     Node,
+    check_not_negative,
     leaf_labels,
     tree_nodes,
     tree_title,
@@ -28,33 +27,21 @@ LIGHTNESS, SATURATION, FIRST_HUE = 0.6, 0.75, 25 / 360
 RGB = tuple[float, float, float]  # each in 0 .. 1
 
 
-@dataclass(frozen=True)
 class Show:
-    """The options of a drawn node's text, see `export_graphviz`."""
+    """What a drawn node's text shows of a fitted estimator's tree, see `export_graphviz`."""
 
-    criterion: str
-    is_classes: bool
-    n_classes: list[int]
-    impurity: bool
-    node_ids: bool
-    proportion: bool
-    precision: int
-    title: str = ""
-
-    @classmethod
-    def of(
-        cls, estimator: Any, tree: int, class_names: Sequence[Any] | None, **options: Any
-    ) -> Show:
-        """The options for a fitted estimator's tree; options : the fields from `impurity` on"""
+    def __init__(
+        self, estimator: Any, tree: int, class_names: Sequence[Any] | None, *,
+        impurity: bool, node_ids: bool, proportion: bool, precision: int,
+    ) -> None:  # fmt: skip
         forest, classes = estimator.forest_, leaf_labels(estimator.forest_)
-        if forest.baseline is not None:
-            options["title"] = tree_title(forest, tree, class_names)
-        return cls(
-            criterion=CRITERIA[estimator.criterion_].label or estimator.criterion_,
-            is_classes=bool(classes),
-            n_classes=[len(own) for own in classes] or [1] * estimator.n_outputs_,
-            **options,
-        )
+        boosted = forest.baseline is not None
+        self.title = tree_title(forest, tree, class_names) if boosted else ""
+        self.criterion = CRITERIA[estimator.criterion_].label or estimator.criterion_
+        self.is_classes = bool(classes)
+        self.n_classes = [len(labels) for labels in classes] or [1] * estimator.n_outputs_
+        self.impurity, self.node_ids = impurity, node_ids
+        self.proportion, self.precision = proportion, precision
 
     def number(self, value: float) -> str:
         """A number of at most so many digits after the point."""
@@ -118,16 +105,17 @@ def export_graphviz(
     """
     check_not_negative(max_depth=max_depth, precision=precision)
     nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
-    drawn = {"impurity": impurity, "node_ids": node_ids, "proportion": proportion}
-    show = Show.of(estimator, tree, class_names, precision=precision, **drawn)
+    options = {"impurity": impurity, "node_ids": node_ids, "proportion": proportion}
+    show = Show(estimator, tree, class_names, precision=precision, **options)
     colours = node_colours(nodes, show.is_classes) if filled else {}
-    text = "".join(
-        [
-            *_head(filled, rounded),
-            *_statements(nodes, np.inf if max_depth is None else max_depth, show, colours),
-            "}\n",
-        ]
-    )
+    deepest = np.inf if max_depth is None else max_depth
+    styles = ", ".join(["filled"] * filled + ["rounded"] * rounded)
+    style = f'style="{styles}", ' if styles else ""
+    head = f"""digraph Tree {{
+node [shape=box, {style}color="black", fontname="{FONT}"] ;
+edge [fontname="{FONT}"] ;
+"""
+    text = head + "".join(_statements(nodes, deepest, show, colours)) + "}\n"
     if out_file is None:
         return text
     if isinstance(out_file, str | os.PathLike):
@@ -138,21 +126,6 @@ def export_graphviz(
     return None
 
 
-def check_not_negative(**given: int | None) -> None:
-    """Raise a ValueError that names the first number below 0; None is none."""
-    for name, value in given.items():
-        if value is not None and value < 0:
-            raise ValueError(f"{name}={value} is negative: pass 0 or more")
-
-
-def _head(filled: bool, rounded: bool) -> Iterator[str]:
-    styles = ", ".join(["filled"] * filled + ["rounded"] * rounded)
-    style = f'style="{styles}", ' if styles else ""
-    yield "digraph Tree {\n"
-    yield f'node [shape=box, {style}color="black", fontname="{FONT}"] ;\n'
-    yield f'edge [fontname="{FONT}"] ;\n'
-
-
 def _statements(
     nodes: dict[int, Node], max_depth: float, show: Show, colours: dict[int, str]
 ) -> Iterator[str]:
@@ -161,10 +134,9 @@ def _statements(
         if node.depth > max_depth + 1:
             continue
         fill = f', fillcolor="{colours[node.number]}"' if colours else ""
-        if node.depth > max_depth:
-            yield f"{node.number} [label={_quoted([ELLIPSIS])}] ;\n"
-        else:
-            yield f"{node.number} [label={_quoted(node_lines(node, nodes[0], show))}{fill}] ;\n"
+        hidden = node.depth > max_depth
+        lines = [ELLIPSIS] if hidden else node_lines(node, nodes[0], show)
+        yield f"{node.number} [label={_quoted(lines)}{'' if hidden else fill}] ;\n"
         if node.parent is not None:
             edge = _edge(nodes[node.parent], node, show)
             yield f"{node.parent} -> {node.number}{edge} ;\n"
@@ -174,8 +146,7 @@ def _edge(parent: Node, child: Node, show: Show) -> str:
     """The label of an edge: True or False for two edges below the root, the condition for more."""
     index = parent.children.index(child.number)
     if len(parent.branches) > 2:
-        condition = parent.branches[index].condition
-        return f" [label={_quoted([condition.words(show.number)])}]"
+        return f" [label={_quoted([parent.branches[index].words(show.number)])}]"
     if parent.parent is not None:
         return ""
     angle, said = ((45, "True"), (-45, "False"))[index]
@@ -188,22 +159,22 @@ def node_lines(node: Node, root: Node, show: Show) -> list[str]:
     lines = [show.title] if show.title and node is root else []
     lines += [f"node #{node.number}"] if show.node_ids else []
     if node.branches:
-        first = node.branches[0].condition
+        first = node.branches[0]
         lines.append(first.words(number) if len(node.branches) == 2 else one_line(first.name))
     name, measured = show.criterion, node.impurity
-    if isinstance(node, BoostedNode):
+    if node.adds_to:
         name, measured = "gain", node.gain
     if show.impurity and measured is not None:
         lines.append(f"{name} = {number(measured)}")
     share = f"{number(100 * node.n_samples / root.n_samples)}%"
     lines.append(f"samples = {share if show.proportion else node.n_samples}")
     scale = node.n_samples if show.is_classes and not show.proportion else 1
-    rows = [
-        [number(float(v) * scale) for v in own[:n]]
-        for own, n in zip(node.value, show.n_classes, strict=True)
+    values = [
+        [number(float(v) * scale) for v in of_output[:n]]
+        for of_output, n in zip(node.value, show.n_classes, strict=True)
     ]
-    values = [f"[{', '.join(own)}]" if show.is_classes else own[0] for own in rows]
-    lines.append(f"value = {values[0] if len(values) == 1 else '[' + ', '.join(values) + ']'}")
+    texts = [f"[{', '.join(each)}]" if show.is_classes else each[0] for each in values]
+    lines.append(f"value = {texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}")
     return [*lines, f"class = {written(node.prediction)}"] if show.is_classes else lines
 
 

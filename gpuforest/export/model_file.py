@@ -1,29 +1,8 @@
-"""Model files: a fitted estimator as plain arrays (safetensors) and a JSON header.
+"""Model files: a fitted estimator as plain arrays (safetensors, see `ARRAYS`) and a JSON header.
 
-    is_leaf        u8[M / 8]    bits: which of all nodes are leaves
-    splits         u64[...]     the packed nodes that are splits
-    leaves         int[...]     each leaf's row of the leaf table; absent: one after another
-    tree_offsets   i64[T + 1]
-    leaf_weights   int[V]       of regression; like leaves and leaf_sums in the smallest integers
-    leaf_sums      int[V, C]    class sums, or moments
-    leaf_impurity  f64[V]       of a regression tree
-    leaf_values    f64[V, ...]  see `Forest`; or leaf_means f64[V]: see `_with_means`
-    node_values    f64[M, K]    node_errors f64[M]: of trees grown by absolute error
-    tree_weights   f64[T]       tree_errors f64[T]: of AdaBoost, what each tree counts, and its
-                                error in training
-    unbiased_importances  f64[F], where a fit was asked for them
-    edge_values    f64[E]       edge_offsets i64[F + 1], edge_kinds u8[F]
-    centre         f64[K]       of regression
-    classes        [C]          where they are numbers; strings are in the header
-    baseline       f64[K]       units f64[T, 2]: of gradient boosting, see boosting/model.py
-    train_score    f64[n]       validation_score f64[n]: of gradient boosting
-    draw_weights   i32[N]       the weights by which training rows were drawn, if they had any
-    row_codes      u8/u16[N, F] row_targets f64[N, K]: of quantile forests
-    scores         f64[K, n]    score_offsets f64[K]: see `conformal.Calibration`
-
-The categories of features are in the header: {"3": ["a", "b"]}. So are curves of errors,
-{column: [...]}, the command line's facts about the training data, {"target": "price",
-"decimal": ","}, and those of every fit, {"rows": 100, "version": "0.1.0"}.
+The header has the categories of features, {"3": ["a", "b"]}, curves of errors, {column: [...]},
+the command line's facts about the training data, {"target": "price", "decimal": ","}, and those of
+every fit, {"rows": 100, "version": "0.1.0"}; see `HEADER`.
 
 Nothing in a file is ever executed, and nothing is believed: a file is checked as a whole
 before an estimator is made of it, so that prediction cannot read out of bounds.
@@ -65,58 +44,89 @@ from gpuforest.explain.quantile_forest import TrainingRows
 from gpuforest.export.container import Layout, parse_object, read, write
 
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
-OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
-OF_BOOSTING = ("baseline", "units", "train_score", "validation_score")
-F64_1 = (
-    *("leaf_impurity", "leaf_means", "node_errors", "tree_weights", "tree_errors"),
-    *("edge_values", "unbiased_importances", "centre", "score_offsets"),
-    *("baseline", "train_score", "validation_score"),
-)
-F64_2 = ("leaf_values", "node_values", "units", "row_targets", "scores")
+# every array that a file may hold: its dtypes; its dimensions (T trees, V rows of the leaf table,
+# F features, K outputs, N training rows, "." others); and which values are right, where the checks
+# of a forest do not say so. Leaves, weights and sums are in the smallest integers
 ARRAYS: Layout = {
-    **dict.fromkeys(F64_1, (("F64",), 1)),
-    **dict.fromkeys(F64_2, (("F64",), 2)),
-    **dict.fromkeys(("leaves", "leaf_weights"), (INTEGERS, 1)),
-    **dict.fromkeys(("tree_offsets", "edge_offsets"), (("I64",), 1)),
-    **dict.fromkeys(("is_leaf", "edge_kinds"), (("U8",), 1)),
-    **dict.fromkeys(("splits", "sets"), (("U64",), 1)),
-    "leaf_sums": (INTEGERS, 2),
-    "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), 1),
-    "draw_weights": (("I32",), 1),
-    "row_codes": (("U8", "U16"), 2),
+    "is_leaf": (("U8",), ".", None),  # bits: which of all nodes are leaves
+    "splits": (("U64",), ".", None),  # the packed nodes that are splits
+    "leaves": (INTEGERS, ".", None),  # each leaf's row of the leaf table; absent: one by one
+    "tree_offsets": (("I64",), ".", None),
+    "sets": (("U64",), ".", None),
+    "leaf_weights": (INTEGERS, ".", None),  # of regression
+    "leaf_sums": (INTEGERS, "..", None),  # class sums, or moments
+    "leaf_impurity": (("F64",), ".", None),  # of a regression tree
+    "leaf_values": (("F64",), "..", None),  # see `Forest`
+    "leaf_means": (("F64",), "V", lambda means: np.isfinite(means).all()),  # see `_with_means`
+    "node_values": (("F64",), "..", None),  # of trees grown by absolute error
+    "node_errors": (("F64",), ".", None),
+    "tree_weights": (("F64",), ".", None),  # of AdaBoost, what each tree counts
+    "tree_errors": (("F64",), "T", lambda errors: ((errors >= 0) & (errors <= 1)).all()),
+    "unbiased_importances": (("F64",), "F", lambda values: not np.isinf(values).any()),
+    "edge_values": (("F64",), ".", None),
+    "edge_offsets": (("I64",), ".", None),
+    "edge_kinds": (("U8",), ".", None),
+    "centre": (("F64",), ".", None),  # of regression
+    "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), ".", None),  # strings: in the header
+    "baseline": (("F64",), ".", None),  # of gradient boosting, see boosting/model.py
+    "units": (("F64",), "..", None),
+    "train_score": (("F64",), ".", None),  # infinite: a loss beyond float64; NaN: a user's score
+    "validation_score": (("F64",), ".", None),
+    # the weights by which training rows were drawn, if they had any
+    "draw_weights": (("I32",), "N", lambda weights: (weights >= 0).all()),
+    "row_codes": (("U8", "U16"), "NF", None),  # of quantile forests
+    "row_targets": (("F64",), "NK", lambda targets: np.isfinite(targets).all()),
+    # see `conformal.Calibration`
+    "scores": (
+        ("F64",),
+        "K.",
+        lambda scores: (
+            scores.size and (scores >= 0).all() and (scores[:, 1:] >= scores[:, :-1]).all()
+        ),
+    ),
+    "score_offsets": (("F64",), "K", lambda at: (at >= 0).all() and np.isfinite(at).all()),
 }
+OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
+SCORES = ("train_score", "validation_score")
 # curves of errors are attributes, without the "_" at their end; their first column ascends
-CURVES: dict[str, dict[str, type]] = {
-    "oob_curve": {"n_estimators": int, "error": float},
-    "oob_max_features": {"max_features": int, "error": float},
-    "pruning_curve": {"ccp_alphas": float, "n_leaves": int, "errors": float, "std_errors": float},
-}
+CURVES: dict[str, dict[str, list[type]]] = {
+    "oob_curve": {"n_estimators": [int], "error": [float]},
+    "oob_max_features": {"max_features": [int], "error": [float]},
+    "pruning_curve": {
+        "ccp_alphas": [float], "n_leaves": [int], "errors": [float], "std_errors": [float]
+    },
+}  # fmt: skip
 ERRORS = ("error", "errors", "std_errors")  # NaN where there are no rows, as out of few trees' bags
-# facts about the training data that the command line knows, and about every fit
-SOURCE: dict[str, type] = {
-    **dict.fromkeys(("target", "decimal", "thousands", "units", "date_format"), str),
-    **dict.fromkeys(("missing", "dates"), list),
+TRAINING = {"rows": int, "version": str}  # facts about every fit
+# the forms of what a header holds: a type, a list of one form, or a dict, in which names that end
+# with "?" may be absent
+HEADER: dict[str, Any] = {
+    **dict.fromkeys(("estimator", "criterion", "classes_dtype?", "combine?"), str),
+    **dict.fromkeys(("scale", "oob_score?", "ccp_alpha?", "offset?"), float),
+    **{name: [str] for name in ("feature_names?", "classes?")},
+    **dict.fromkeys(("votes?", "oblique?"), bool),
+    **{f"{name}?": columns for name, columns in CURVES.items()},
+    "seed": int,
+    "parameters": dict,
+    "outputs?": list,
+    "categories?": dict,
+    "draws?": {"n_rows": int, "n_draws": int},
+    "training?": TRAINING,
+    # facts about the training data that the command line knows
+    "source?": {
+        **dict.fromkeys(("target?", "decimal?", "thousands?", "units?", "date_format?"), str),
+        **{name: [str] for name in ("missing?", "dates?")},
+    },
+    # "stops" says whether rounds end early. Where the scores are those of a function, which no
+    # file holds, its name is there as well
+    "boosting?": {"loss": str, "quantile": float, "l2": float, "stops": bool, "scored_by?": str},
 }
-TRAINING: dict[str, type] = {"rows": int, "version": str}
 # attributes of estimators by their name in the header
 KEPT = {**{name: f"{name}_" for name in (*CURVES, "source")}, "training": "_training_"}
-HEADER = {
-    **dict.fromkeys(("estimator", "criterion", "classes_dtype", "combine"), str),
-    **dict.fromkeys(("scale", "oob_score", "ccp_alpha", "offset"), float),
-    **dict.fromkeys(("feature_names", "classes", "outputs"), list),
-    **dict.fromkeys(("parameters", "categories", "boosting", "draws", *KEPT), dict),
-    **dict.fromkeys(("votes", "oblique"), bool),
-    "seed": int,
-}
-NEEDED = {
+NEEDED = (
     *("is_leaf", "splits", "tree_offsets", "leaf_sums", "centre"),
     *("edge_values", "edge_offsets", "edge_kinds"),
-    *("estimator", "parameters", "seed", "criterion", "scale"),
-}
-# the boosting of a header: "stops" says whether rounds end early. Where the scores are those of a
-# function, which no file holds, its name is there as well
-BOOSTING = {"loss": str, "quantile": float, "l2": float, "stops": bool}
-SCORED_BY = "scored_by"
+)
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in each item
 
@@ -148,7 +158,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         arrays["classes"] = forest.coding.classes
     if forest.baseline is not None:
         arrays |= {"baseline": forest.coding.baseline, "units": forest.coding.units}
-        scores = {name: getattr(estimator, f"{name}_") for name in OF_BOOSTING[2:]}
+        scores = {name: getattr(estimator, f"{name}_") for name in SCORES}
         arrays |= {name: values for name, values in scores.items() if len(values)}
     optional = {name: getattr(forest, name) for name in OPTIONAL}
     arrays |= {name: array for name, array in optional.items() if array is not None}
@@ -185,9 +195,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         text, arrays = read(path, ARRAYS)
         header = parse_object(text)
-        _check_names(header, arrays)
+        for name in NEEDED:
+            need(name in arrays, f"no array {name!r}")
+        _check_form("header", header, HEADER)
         forest = _forest(header, arrays)
         check_forest(forest)
+        _check_arrays(header, arrays, forest)
         if "leaf_means" in arrays:
             forest = _with_means(forest, arrays["leaf_means"])
         estimator = _estimator(header, arrays, forest)
@@ -202,15 +215,33 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ModelFormatError(f"{path}: {damaged(f'{error!r:.200}')}") from error
 
 
-def _check_names(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Check that a file has all that it must have, nothing unknown, and the right types."""
-    for kind, names, in_file in (("array", ARRAYS, arrays), ("header key", HEADER, header)):
-        for name in names.keys() & NEEDED:
-            need(name in in_file, f"no {kind} {name!r}")
-        for name in in_file:
-            need(name in names, f"an unknown {kind} {name!r:.80}")
-    for name, value in header.items():
-        need(type(value) is HEADER[name], f"{name} of another type")
+def _check_form(name: str, value: Any, form: Any) -> None:
+    """Check that a value of a header has its form, see `HEADER`."""
+    kind = form if isinstance(form, type) else type(form)
+    need(type(value) is kind, f"{name} of another type")
+    if isinstance(form, list):
+        for each in value:
+            _check_form(name, each, form[0])
+    elif isinstance(form, dict):
+        for key in form:
+            need(key.endswith("?") or key in value, f"no header key {key!r}")
+        forms = {key.removesuffix("?"): each for key, each in form.items()}
+        for key, each in value.items():
+            need(key in forms, f"an unknown header key {key!r:.80}")
+            _check_form(key, each, forms[key])
+
+
+def _check_arrays(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Forest) -> None:
+    """Check shapes and values of the arrays that are no part of the forest."""
+    sizes = {
+        "T": forest.n_trees, "V": len(forest.leaf_sums), "F": forest.edges.n_features,
+        "K": forest.coding.n_outputs, "N": header.get("draws", {"n_rows": -1})["n_rows"],
+    }  # fmt: skip
+    for name, array in arrays.items():
+        _, letters, is_right = ARRAYS[name]
+        for letter, n in zip(letters, array.shape, strict=True):
+            need(sizes.get(letter, n) == n, f"{name} that does not fit")
+        need(is_right is None or bool(is_right(array)), f"{name} out of range")
 
 
 def _plain(value: Any) -> Any:
@@ -277,91 +308,63 @@ def _check_class(estimator: Any) -> None:
 
 def _header(estimator: Any) -> dict[str, Any]:
     _check_class(estimator)
+    forest, coding = estimator.forest_, estimator.forest_.coding
     header = {
         "estimator": type(estimator).__name__,
         "parameters": _parameters(estimator),
         "seed": estimator.seed_,
         "criterion": estimator.criterion_,
-        "scale": estimator.forest_.coding.scale,
+        "scale": coding.scale,
     }
     if hasattr(estimator, "feature_names_in_"):
         header["feature_names"] = estimator.feature_names_in_.tolist()
-    if hasattr(estimator, "oob_score_"):
-        header["oob_score"] = estimator.oob_score_
-    if hasattr(estimator, "offset_"):
-        header["offset"] = estimator.offset_
-    if categories := estimator.forest_.edges.categories:
+    for name in ("oob_score", "offset"):
+        if hasattr(estimator, f"{name}_"):
+            header[name] = getattr(estimator, f"{name}_")
+    if categories := forest.edges.categories:
         header["categories"] = {str(f): list(values) for f, values in categories.items()}
     if hasattr(estimator, "pruning_curve_"):
         header["ccp_alpha"] = estimator.ccp_alpha_
-    header |= _kept_of(estimator)
-    coding, combine = estimator.forest_.coding, estimator.forest_.combine
+    for name, attribute in KEPT.items():
+        facts = getattr(estimator, attribute, None)
+        if facts is not None and name in CURVES:
+            header[name] = {column: facts[column].tolist() for column in CURVES[name]}
+        elif facts is not None:  # old pickles have more facts about the training
+            header[name] = {k: facts[k] for k in (TRAINING if name == "training" else facts)}
     # a file without it means votes where this parameter says so, which may be newer than the trees
     votes = header["parameters"].get("voting") == "hard"
-    header |= {} if combine == "mean" and not votes else {"combine": combine}
-    if estimator.forest_.oblique:
+    header |= {} if forest.combine == "mean" and not votes else {"combine": forest.combine}
+    if forest.oblique:
         header["oblique"] = True
     if coding.several:
         header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
     elif coding.classes is not None and (kind := _kind_of(coding.classes)) in ("object", "str"):
         header["classes"], header["classes_dtype"] = coding.classes.tolist(), kind
-    if estimator.forest_.baseline is not None:
+    if forest.baseline is not None:
         boosting = {"loss": coding.loss.name, "quantile": coding.loss.quantile, "l2": coding.l2}
         header["boosting"] = boosting | {"stops": bool(estimator.do_early_stopping_)}
         if (scorer := scorer_name(estimator)) is not None:
-            header["boosting"][SCORED_BY] = scorer
+            header["boosting"]["scored_by"] = scorer
     sampling = getattr(estimator, "_sampling_", None)
     if _keeps_draws(estimator) and sampling is not None and not sampling.distinct:
         header["draws"] = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
     return header
 
 
-def _kept_of(estimator: Any) -> dict[str, dict[str, Any]]:
-    """The curves that a fitted estimator has, by name, its source and what is known of its fit."""
-    attributes = {name: getattr(estimator, attribute, None) for name, attribute in KEPT.items()}
-    kept: dict[str, dict[str, Any]] = {}
-    for name, facts in attributes.items():
-        if facts is not None and name in CURVES:
-            kept[name] = {column: facts[column].tolist() for column in CURVES[name]}
-        elif facts is not None:  # old pickles have more facts about the training
-            kept[name] = {k: facts[k] for k in (TRAINING if name == "training" else facts)}
-    return kept
-
-
-def _read_kept(name: str, written: dict[str, Any]) -> Any:
-    """A curve, the source or the facts of the fit as its attribute."""
-    if name in CURVES:
-        return _read_curve(name, written)
-    if name == "training":
-        need(written.keys() == TRAINING.keys(), "other facts of the fit")
-        need(all(type(written[fact]) is kind for fact, kind in TRAINING.items()), "odd facts")
-        need(0 <= written["rows"] < 2**63, "a number out of range")
-        return written
-    need(written.keys() <= SOURCE.keys(), "a source of something else")
-    for key, value in written.items():
-        need(type(value) is SOURCE[key], "a source of another kind")
-        need(all(type(word) is str for word in value), "a source that is no text")
-    return written
-
-
-def _read_curve(name: str, written: dict[str, Any]) -> Bunch:
-    """A curve as its attribute."""
-    columns = CURVES[name]
-    need(written.keys() == columns.keys(), "a curve of something else")
-    lengths = set()
-    for column, kind in columns.items():
-        values = written[column]
-        need(type(values) is list and len(values) > 0, "a curve without points")
-        need(all(type(value) is kind for value in values), "a curve of other numbers")
-        most = 2**31 if kind is int else inf
+def _read_curve(name: str, columns: dict[str, list[Any]]) -> Bunch:
+    """A curve of a header as its attribute."""
+    lengths = {len(values) for values in columns.values()}
+    need(len(lengths) == 1 and 0 not in lengths, "a curve of uneven columns, or without points")
+    arrays = {}
+    for column, (kind,) in CURVES[name].items():
+        values = columns[column]
         numbers = [value for value in values if value == value or column not in ERRORS]
+        most = 2**31 if kind is int else inf
         need(all(0 <= value < most for value in numbers), "a number out of range")
-        lengths.add(len(values))
-    need(len(lengths) == 1, "a curve of uneven columns")
-    first = written[next(iter(columns))]
+        arrays[column] = np.array(values, np.int64 if kind is int else np.float64)
+    first = columns[next(iter(arrays))]
     need(all(a <= b for a, b in pairwise(first)), "a curve that goes back")
-    kinds = {int: np.int64, float: np.float64}
-    return Bunch(**{c: np.array(written[c], kinds[kind]) for c, kind in columns.items()})
+    return Bunch(**arrays)
 
 
 def _kind_of(classes: np.ndarray) -> str:
@@ -382,28 +385,22 @@ def _read_classes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.n
         return arrays.get("classes")
     labels, kind = header["classes"], header["classes_dtype"]
     need("classes" not in arrays and kind in ("object", "str"), "classes in two places")
-    need(all(isinstance(label, str) for label in labels), "classes of no strings")
     fits = "boosting" in header or len(labels) == arrays["leaf_sums"].shape[1]
     need(fits, "classes that do not fit the leaf table")
-    need(kind == "object" or len(labels) * max(map(len, labels)) <= MAX_LABELS, "a label too long")
-    return np.array(labels, dtype=object if kind == "object" else np.str_)
+    return _labels(kind, labels)
 
 
-def _read_outputs(described: list[Any]) -> tuple[np.ndarray, ...]:
-    """Class labels of several outputs, each described by its dtype and a list."""
-    outputs = []
-    for entry in described:
-        need(type(entry) is list and len(entry) == 2, "outputs of no kind")
-        kind, labels = entry
-        need(type(labels) is list, "outputs of no kind")
-        need(kind in ("object", "str") or np.dtype(kind).kind in "biuf", "outputs of no kind")
-        if kind in ("object", "str"):
-            need(all(isinstance(label, str) for label in labels), "classes of no strings")
-            need(len(labels) * max(map(len, labels), default=0) <= MAX_LABELS, "a label too long")
-        else:
-            need(all(type(label) in (bool, int, float) for label in labels), "no labels")
-        outputs.append(np.array(labels, dtype=kind))
-    return tuple(outputs)
+def _labels(kind: Any, labels: Any) -> np.ndarray:
+    """Class labels of one output, from the name of their dtype and a list."""
+    need(type(kind) is str and type(labels) is list, "outputs of no kind")
+    if kind not in ("object", "str"):
+        need(np.dtype(kind).kind in "biuf", "outputs of no kind")
+        need(all(type(label) in (bool, int, float) for label in labels), "no labels")
+        return np.array(labels, dtype=kind)
+    need(all(isinstance(label, str) for label in labels), "classes of no strings")
+    longest = max(map(len, labels), default=0)
+    need(kind == "object" or len(labels) * longest <= MAX_LABELS, "a label too long")
+    return np.array(labels, dtype=kind)
 
 
 def _smallest(sums: np.ndarray) -> np.ndarray:
@@ -441,9 +438,7 @@ def _unpacked(arrays: dict[str, np.ndarray], n_nodes: int) -> tuple[np.ndarray, 
     nodes = np.empty(n_nodes, np.uint64)
     nodes[~leaf], nodes[leaf] = splits, rows.astype(np.uint64) + np.uint64(LEAF_WORD)
     if "leaf_weights" in arrays:
-        weights = arrays["leaf_weights"]
-        need(weights.shape == sums.shape[:1], "leaf weights that do not fit")
-        return nodes, np.column_stack([_as_int64(weights), _as_int64(sums)])
+        return nodes, np.column_stack([_as_int64(arrays["leaf_weights"]), _as_int64(sums)])
     return nodes, _as_int64(sums)
 
 
@@ -489,8 +484,8 @@ def _coding(
 ) -> TargetCoding:
     if "boosting" in header:
         return _boosted_coding(header["boosting"], arrays, classes)
-    need(not any(name in arrays for name in OF_BOOSTING), "boosting without its header")
-    outputs = _read_outputs(header.get("outputs", []))
+    need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
+    outputs = tuple(_labels(*described) for described in header.get("outputs", []))
     return TargetCoding(classes, arrays["centre"], header["scale"], outputs)
 
 
@@ -498,8 +493,6 @@ def _with_means(forest: Forest, means: np.ndarray) -> Forest:
     """The forest with its leaf values as earlier files hold them: means of the second channel."""
     need(forest.leaf_values is None, "values and means of leaves")
     need(forest.leaf_sums.shape[1] == 2, "means of leaves beside several outputs or classes")
-    need(means.shape == (len(forest.leaf_sums),), "means of leaves that do not fit")
-    need(bool(np.isfinite(means).all()), "a mean of a leaf that is no finite number")
     return replace(forest, leaf_values=forest.coding.with_means(forest.leaf_sums, means))
 
 
@@ -507,9 +500,6 @@ def _boosted_coding(
     header: dict[str, Any], arrays: dict[str, np.ndarray], classes: np.ndarray | None
 ) -> BoostedCoding:
     """The coding of a file; that its arrays fit the trees is not checked yet."""
-    need(header.keys() - {SCORED_BY} == BOOSTING.keys(), "boosting of something else")
-    types = BOOSTING | {SCORED_BY: str}
-    need(all(type(v) is types[name] for name, v in header.items()), "boosting of other types")
     need(("baseline" in arrays) and ("units" in arrays), "boosting without its arrays")
     name, quantile = header["loss"], header["quantile"]
     need(name in NUMBERS or name == "log_loss", f"an unknown loss {name!r:.80}")
@@ -532,7 +522,11 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
     need(is_classes == (task == "classification"), "classes and estimator disagree")
     need(("boosting" in header) == hasattr(estimator, "max_iter"), "boosting amiss")
     if "boosting" in header:
-        _set_scores(estimator, header, arrays)
+        for score in SCORES:
+            setattr(estimator, f"{score}_", arrays.get(score, np.zeros(0)))
+        if "scored_by" in header["boosting"]:
+            estimator.scored_by_ = header["boosting"]["scored_by"]
+        estimator.do_early_stopping_ = header["boosting"]["stops"]
     else:
         split = estimator._settings(forest.edges.n_features).categorical_split
         forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
@@ -542,21 +536,20 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
     estimator.n_features_in_ = forest.edges.n_features
     if (names := header.get("feature_names")) is not None:
         need(len(names) == forest.edges.n_features, "feature names that do not fit")
-        need(all(isinstance(n, str) for n in names), "feature names that are no strings")
         need(len({*names}) == len(names), "a feature name that comes twice")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if "oob_score" in header:
         estimator.oob_score_ = header["oob_score"]
     if (importances := arrays.get("unbiased_importances")) is not None:
         need("unbiased_importances" in header["parameters"], "importances of no forest")
-        need(importances.shape == (forest.edges.n_features,), "importances that do not fit")
-        need(not np.isinf(importances).any(), "an importance that is no number")
         estimator._unbiased_importances_ = importances
     need(("offset" in header) == (name == "IsolationForest"), "an offset amiss")
     if "offset" in header:
         estimator.offset_ = header["offset"]
     for name in header.keys() & KEPT.keys():
-        setattr(estimator, KEPT[name], _read_kept(name, header[name]))
+        facts = header[name]
+        setattr(estimator, KEPT[name], _read_curve(name, facts) if name in CURVES else facts)
+    need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
     criterion = CRITERIA[header["criterion"]]
     need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
     estimator._keep(forest)
@@ -570,16 +563,6 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
     return estimator
 
 
-def _set_scores(estimator: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Set the attributes of a boosted fit that the trees do not have."""
-    for name in ("train_score", "validation_score"):
-        # infinite ones are losses beyond float64, and a user's scorer may give NaN
-        setattr(estimator, f"{name}_", arrays.get(name, np.zeros(0)))
-    if SCORED_BY in header["boosting"]:
-        estimator.scored_by_ = header["boosting"][SCORED_BY]
-    estimator.do_early_stopping_ = header["boosting"]["stops"]
-
-
 def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> None:
     """Set the weights and errors of the trees of AdaBoost."""
     boosted = hasattr(estimator, "_keep_rounds")
@@ -589,8 +572,6 @@ def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> No
         return
     need(forest.combine == estimator._combine(), "trees that combine in another way")
     need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
-    need(errors.shape == (forest.n_trees,), "errors of trees that do not fit")
-    need(bool(((errors >= 0) & (errors <= 1)).all()), "an error of a tree out of range")
     estimator._keep_rounds(forest.tree_weights, errors)
 
 
@@ -619,47 +600,27 @@ def _set_rows(
     estimator: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Forest
 ) -> None:
     """Give an estimator what a file keeps of training rows, which must fit the forest."""
-    wants_rows, draws = isinstance(estimator, QuantileForest), {"draws", "draw_weights"}
+    draws = {"draws", "draw_weights"}
     need(_keeps_draws(estimator) or not draws & {*header, *arrays}, "draws amiss")
     need("draws" in header or "draw_weights" not in arrays, "weights without draws")
     if "draws" in header:
         estimator._sampling_ = _sampling(header["draws"], arrays.get("draw_weights"))
-    need({"row_codes", "row_targets"} <= arrays.keys() or not wants_rows, "training rows amiss")
-    need(wants_rows or not {"row_codes", "row_targets"} & arrays.keys(), "rows of another model")
-    if wants_rows:
+    of_rows = {"row_codes", "row_targets"} & arrays.keys()
+    need(len(of_rows) == 2 * isinstance(estimator, QuantileForest), "training rows amiss")
+    if of_rows:
         need("draws" in header, "training rows without draws")
-        estimator._rows_ = _rows(arrays, estimator._sampling_, forest)
+        codes, edges = arrays["row_codes"], forest.edges
+        need(codes.dtype == edges.code_dtype, "codes of another type")
+        need(bool((codes <= edges.missing_code).all()), "a code out of range")
+        estimator._rows_ = TrainingRows(codes, arrays["row_targets"], estimator._sampling_)
     need(("scores" in arrays) == ("score_offsets" in arrays), "scores amiss")
     if "scores" in arrays:
-        estimator._calibration_ = _calibration(arrays, forest)
+        estimator._calibration_ = Calibration(arrays["scores"], arrays["score_offsets"])
 
 
-def _sampling(draws: dict[str, Any], weights: np.ndarray | None) -> Sampling:
-    need(draws.keys() == {"n_rows", "n_draws"}, "draws of something else")
-    need(all(type(n) is int for n in draws.values()), "draws that are no numbers")
+def _sampling(draws: dict[str, int], weights: np.ndarray | None) -> Sampling:
     need(0 < draws["n_rows"] <= MAX_ROWS, "a number of rows out of range")
     need(0 <= draws["n_draws"] <= MAX_TOTAL_WEIGHT, "a number of draws out of range")
     if weights is not None:
-        need(weights.shape == (draws["n_rows"],), "weights that do not fit")
-        need(bool((weights >= 0).all()), "a negative weight")
         need(0 < weights.sum(dtype=np.int64) <= MAX_TOTAL_WEIGHT, "weights out of range")
     return Sampling(draws["n_rows"], draws["n_draws"], weights)
-
-
-def _rows(arrays: dict[str, np.ndarray], sampling: Sampling, forest: Forest) -> TrainingRows:
-    codes, y, edges = arrays["row_codes"], arrays["row_targets"], forest.edges
-    need(codes.shape == (sampling.n_rows, edges.n_features), "codes that do not fit")
-    need(codes.dtype == edges.code_dtype, "codes of another type")
-    need(bool((codes <= edges.missing_code).all()), "a code out of range")
-    need(y.shape == (sampling.n_rows, forest.coding.n_outputs), "targets that do not fit")
-    need(bool(np.isfinite(y).all()), "a target that is no finite number")
-    return TrainingRows(codes, y, sampling)
-
-
-def _calibration(arrays: dict[str, np.ndarray], forest: Forest) -> Calibration:
-    scores, offset = arrays["scores"], arrays["score_offsets"]
-    need(len(scores) == forest.coding.n_outputs and scores.shape[1] > 0, "scores that do not fit")
-    need(offset.shape == (len(scores),), "offsets that do not fit")
-    need(bool((scores >= 0).all() and (scores[:, 1:] >= scores[:, :-1]).all()), "scores amiss")
-    need(bool((offset >= 0).all() and np.isfinite(offset).all()), "an offset amiss")
-    return Calibration(scores, offset)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,20 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_table
-from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import combined, has_set, is_leaf, leaf_rows, unpack
+from gpuforest.engine.nodes import is_leaf, leaf_rows, unpack
 from gpuforest.estimators.adaboost import AdaBoostClassifier
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.isolation import IsolationForest
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.tasks import Classifier, Regressor
-from gpuforest.splits.oblique.terms import terms_of
+from gpuforest.export.conditions import names_of
+from gpuforest.splits.stored import sets_of, sums_of
 
 OF_TEXT = ("C", "ONNX")  # what holds classes as text
 
 
-@dataclass(frozen=True, eq=False)
 class Tables:
     """A model's trees, and what becomes of their leaves. Nodes are those of all trees, M in all.
 
@@ -45,46 +43,57 @@ class Tables:
     left : i64[M], the node to the left, of all nodes; the one to the right is the next
     sets : for splits by categories, the codes that go left, ascending; a split by which only
         missing values go left is one by the threshold -1
+    sums : for splits by sums of features, which C alone has: features, weights, and the most that
+        goes left; their coordinates are those of `edges`
     leaf : i64[M], the row of `values` of leaves; 0 for splits
     values : f64[V, W], distinct rows
     baseline : f64[K] or None, what the sums begin with
     divisor : float or None, what they are divided by
     link : "identity", "logistic", "softmax", "exp", "votes" of AdaBoost, or "isolation": minus two
-        to the power of minus sum / `length`
+        to the power of minus sum / `length`, the mean length of a path
     classes : the labels of each output; (): it predicts numbers
     n_sums : K, numbers that leaves add up to
-    sums : for splits by sums of features, which C alone has: features, weights, and the most that
-        goes left
-    edges : of bins, whose coordinates are added up
-    length : the mean length of a path, of isolation forests
     """
 
-    names: list[str]
-    categories: dict[int, tuple[Any, ...]]
-    offsets: np.ndarray
-    feature: np.ndarray
-    threshold: np.ndarray
-    missing_left: np.ndarray
-    left: np.ndarray
-    sets: dict[int, np.ndarray]
-    leaf: np.ndarray
-    values: np.ndarray
-    baseline: np.ndarray | None
-    divisor: float | None
-    link: str
-    classes: tuple[np.ndarray, ...]
-    n_sums: int
-    sums: dict[int, tuple[list[int], list[int], int]]
-    edges: BinEdges
-    length: float
-
-    @property
-    def n_trees(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def n_features(self) -> int:
-        return len(self.names)
+    def __init__(
+        self, estimator: Any, form: str, feature_names: Sequence[str] | None = None
+    ) -> None:
+        """The tables of a fitted estimator; `form` is what is written, for messages."""
+        forest = _forest_of(estimator, form)
+        if feature_names is None:
+            feature_names = getattr(estimator, "feature_names_in_", None)
+        self.names = names_of(forest, feature_names, "model")
+        self.edges, self.offsets = forest.edges, forest.tree_offsets
+        self.categories = forest.edges.categories
+        self.feature, bin, self.missing_left, child = unpack(np, forest.nodes)
+        first = np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        leaves = is_leaf(forest.nodes)
+        self.left = np.where(leaves, 0, first + child)
+        sets, self.sums = sets_of(forest), sums_of(forest)
+        if self.sums and form != "C":
+            raise ValueError(
+                f"splits by sums of features are not written as {form}: use export_c, train with "
+                "feature_combinations=None, or use gpuforest.load where the model runs"
+            )
+        self.sets = {node: codes for node, codes in sets.items() if len(codes)}
+        threshold = forest.edges.threshold(np.maximum(self.feature, 0), bin)
+        threshold[[node for node, codes in sets.items() if not len(codes)]] = -1.0
+        self.threshold = np.where(leaves, 0.0, threshold)
+        self.values, self.leaf = _values(forest, leaves)
+        self.length = estimator._length if isinstance(estimator, IsolationForest) else 1.0
+        if not self.length:  # trees of one row: no path is longer than others
+            self.values, self.length = np.ones_like(self.values), 1.0
+        coding: Any = forest.coding
+        classes = coding.several or (() if coding.classes is None else (coding.classes,))
+        if form in OF_TEXT:
+            _refuse_surrogates([label for labels in classes for label in labels.tolist()], form)
+        self.classes: tuple[np.ndarray, ...] = tuple(classes)
+        self.baseline, self.link = forest.baseline, _link(estimator)
+        self.divisor = None if forest.combine == "sum" else float(forest.n_trees)
+        if forest.tree_weights is not None:
+            self.divisor = math.fsum(forest.tree_weights)
+        self.n_trees, self.n_features = forest.n_trees, len(self.names)
+        self.n_sums = coding.n_values if self.each_adds_one else self.values.shape[1]
 
     @property
     def each_adds_one(self) -> bool:
@@ -95,11 +104,6 @@ class Tables:
     def n_values(self) -> int:
         """Numbers in a prediction: probabilities of all classes of all outputs, or means."""
         return sum(len(c) for c in self.classes) or self.n_sums
-
-    @property
-    def has_strings(self) -> bool:
-        """Whether a feature has strings as categories."""
-        return any(map(is_text, self.categories.values()))
 
     def rounded(self, dtype: Any) -> np.ndarray:
         """Thresholds of a dtype: the largest numbers not above them, so that each number of
@@ -118,58 +122,6 @@ def rounded(thresholds: np.ndarray, dtype: Any) -> np.ndarray:
 def is_text(categories: tuple[Any, ...]) -> bool:
     """Whether the categories of a feature are strings."""
     return any(isinstance(category, str) for category in categories)
-
-
-def tables_of(estimator: Any, form: str, feature_names: Sequence[str] | None = None) -> Tables:
-    """The tables of a fitted estimator.
-
-    form : str, what is written, for error messages
-    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
-    """
-    forest = _forest_of(estimator, form)
-    F = forest.edges.n_features
-    if feature_names is None:
-        feature_names = getattr(estimator, "feature_names_in_", [f"feature_{i}" for i in range(F)])
-    if len(feature_names) != F:
-        raise ValueError(
-            f"feature_names has {len(feature_names)} names, the model {F} features: pass a name "
-            "for each"
-        )
-    feature, bin, missing_left, child = unpack(np, forest.nodes)
-    first = np.repeat(forest.tree_offsets[:-1], np.diff(forest.tree_offsets))
-    threshold = forest.edges.threshold(np.maximum(feature, 0), bin)
-    leaves = is_leaf(forest.nodes)
-    by_sum = combined(forest.nodes) > 0 if forest.oblique else np.zeros(len(leaves), bool)
-    values, leaf = _values(forest, leaves)
-    length = estimator._length if isinstance(estimator, IsolationForest) else 1.0
-    if not length:  # trees of one row: no path is longer than others
-        values, length = np.ones_like(values), 1.0
-    sets = _sets(forest, feature)
-    threshold[[node for node, codes in sets.items() if not len(codes)]] = -1.0
-    coding: Any = forest.coding
-    classes = coding.several or (() if coding.classes is None else (coding.classes,))
-    if form in OF_TEXT:
-        _refuse_surrogates([label for labels in classes for label in labels.tolist()], form)
-    return Tables(
-        names=[str(name) for name in feature_names],
-        categories=forest.edges.categories,
-        offsets=forest.tree_offsets,
-        feature=feature,
-        threshold=np.where(leaves, 0.0, threshold),
-        missing_left=missing_left,
-        left=np.where(leaves, 0, first + child),
-        sets={node: codes for node, codes in sets.items() if len(codes)},
-        leaf=leaf,
-        values=values,
-        baseline=forest.baseline,
-        divisor=_divisor(forest),
-        link=_link(estimator),
-        classes=tuple(classes),
-        n_sums=coding.n_values if forest.baseline is not None else values.shape[1],
-        sums={n: terms_of(forest, n) for n in np.flatnonzero(by_sum).tolist()},
-        edges=forest.edges,
-        length=length,
-    )
 
 
 def _refuse_surrogates(labels: list[Any], form: str) -> None:
@@ -250,11 +202,6 @@ def _forest_of(estimator: Any, form: str) -> Forest:
             f"a {name} predicts a weighted median of its trees, which {form} lacks: use a "
             "RandomForestRegressor, or gpuforest.load where the model runs"
         )
-    if forest.oblique and form != "C":
-        raise ValueError(
-            f"splits by sums of features are not written as {form}: use export_c, train with "
-            "feature_combinations=None, or use gpuforest.load where the model runs"
-        )
     return forest
 
 
@@ -272,14 +219,6 @@ def _values(forest: Forest, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return np.ascontiguousarray(distinct), np.where(leaves, which.reshape(-1)[row], 0)
 
 
-def _divisor(forest: Forest) -> float | None:
-    """What `Forest.combined` divides sums by."""
-    if forest.combine == "sum":
-        return None
-    weights = forest.tree_weights
-    return float(forest.n_trees) if weights is None else math.fsum(weights)
-
-
 def _link(estimator: Any) -> str:
     """How sums become predictions."""
     if isinstance(estimator, AdaBoostClassifier):
@@ -292,14 +231,3 @@ def _link(estimator: Any) -> str:
     if loss.is_classes:
         return "softmax" if loss.n_raw > 1 else "logistic"
     return "exp" if loss.is_log else "identity"
-
-
-def _sets(forest: Forest, feature: np.ndarray) -> dict[int, np.ndarray]:
-    """The codes i64[n] that go left at each split by categories."""
-    found = {}
-    for node in np.flatnonzero(has_set(forest.nodes)).tolist():
-        first, own = int(forest.set_at[node]), int(feature[node])
-        words = forest.sets[first : first + forest.edges.set_words[own]]
-        bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
-        found[node] = np.flatnonzero(bits[: forest.edges.n_bins[own]])
-    return found

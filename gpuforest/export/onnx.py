@@ -10,16 +10,16 @@ after tree:
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from gpuforest.export.conditions import refuse_twice
 from gpuforest.export.container import replaced
-from gpuforest.export.model_tables import Tables, is_text, tables_of
+from gpuforest.export.model_tables import Tables, is_text
 
 ML = "ai.onnx.ml"
 OPSETS = {3: {"": 13, ML: 3}, 5: {"": 13, ML: 5}}
@@ -28,6 +28,12 @@ PREFIX = "gpuforest_"
 LEQ, MEMBER = 0, 6  # of nodes_modes, in version 5
 MOST_WHOLE = 2**24  # whole numbers up to here are float32 numbers
 SKL2ONNX_VERSION = 3  # of ai.onnx.ml: skl2onnx has no newer one
+DTYPES_THERE: dict[str, Any] = {  # its types of tensors
+    "FloatTensorType": np.float32,
+    "DoubleTensorType": np.float64,
+    "Int64TensorType": np.int64,
+    "BooleanTensorType": np.bool_,
+}
 NOT_OURS = ("decision_leaf", "decision_path", "nocl", "output_class_labels", "raw_scores")
 
 
@@ -38,13 +44,6 @@ def require_onnx() -> Any:
     except ImportError as error:
         raise ImportError("ONNX needs the package onnx: pip install 'gpuforest[onnx]'") from error
     return onnx
-
-
-@dataclass(frozen=True, eq=False)
-class Tensor:
-    """An attribute that is a tensor, where an array would be a list."""
-
-    values: np.ndarray
 
 
 class Graph:
@@ -66,7 +65,7 @@ class Graph:
 
     def node(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """Add a node; the name of what it gives. Attributes are numbers, lists of strings,
-        `Tensor`s, or arrays for lists of numbers."""
+        tensors of onnx, or arrays for lists of numbers."""
         return self.split(1, kind, *inputs, domain=domain, **attributes)[0]
 
     def split(
@@ -85,23 +84,32 @@ class Graph:
     def _attribute(self, name: str, value: Any) -> Any:
         """onnx's own helper looks at each number of a list, which takes long for a forest."""
         kinds = self.onnx.AttributeProto
-        if isinstance(value, Tensor):
-            tensor = self.onnx.numpy_helper.from_array(value.values, name)
-            return kinds(name=name, type=kinds.TENSOR, t=tensor)
         if not isinstance(value, np.ndarray):
             return self.onnx.helper.make_attribute(name, value)
         if value.dtype.kind == "f":
             return kinds(name=name, type=kinds.FLOATS, floats=value.tolist())
         return kinds(name=name, type=kinds.INTS, ints=value.tolist())
 
+    def tensor(self, values: Any) -> Any:
+        """An attribute that is a tensor, where an array would be a list."""
+        return self.onnx.numpy_helper.from_array(np.asarray(values))
 
-class Result(NamedTuple):
-    """What a graph gives: its name in the model, and in the graph."""
+    def cast(self, value: str, dtype: Any) -> str:
+        """Numbers in another dtype."""
+        kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return self.node("Cast", value, to=kind)
 
-    name: str
-    value: str
-    dtype: np.dtype[Any]
-    shape: tuple[str | int, ...]
+    def info(self, name: str, dtype: np.dtype[Any], *shape: Any) -> Any:
+        """The description of an input or an output of the model; objects are strings."""
+        helper = self.onnx.helper
+        is_text = dtype.kind == "O"
+        kind = self.onnx.TensorProto.STRING if is_text else helper.np_dtype_to_tensor_dtype(dtype)
+        return helper.make_tensor_value_info(name, kind, list(shape))
+
+    def give(self, value: str, name: str) -> None:
+        """Give a value under the name of an output."""
+        node = self.onnx.helper.make_node("Identity", [value], [name], self.prefix + name)
+        self.nodes.append(node)
 
 
 def to_onnx(
@@ -157,19 +165,20 @@ def to_onnx(
         raise ValueError(f'dtype={dtype!r} is unknown: pass "float32" or "float64"')
     if ml_version not in (None, *OPSETS):
         raise ValueError(f"ml_version={ml_version!r} is unknown: pass 3, 5 or None")
-    tables = tables_of(estimator, "ONNX", feature_names)
+    tables = Tables(estimator, "ONNX", feature_names)
     if ml_version is None:
         ml_version = 5 if tables.categories else 3
     graph = Graph(PREFIX)
     inputs, x = _inputs(graph, tables, np.dtype(dtype))
-    results = add_model(graph, tables, x, np.dtype(dtype), ml_version)
-    outputs = [_described(graph, result) for result in results]
-    taken = {info.name for info in inputs} & {info.name for info in outputs}
-    if taken:
-        raise ValueError(
-            f"a feature has the name of the output {taken.pop()!r}: pass other feature_names"
-        )
-    model = _model(graph, inputs, outputs, type(estimator).__name__, ml_version)
+    outputs = add_model(graph, tables, x, np.dtype(dtype), ml_version)
+    for value, info in outputs:
+        graph.give(value, info.name)
+        if any(info.name == feature.name for feature in inputs):
+            raise ValueError(
+                f"a feature has the name of the output {info.name!r}: pass other feature_names"
+            )
+    infos = [info for _, info in outputs]
+    model = _model(graph, inputs, infos, type(estimator).__name__, ml_version)
     if path is not None:
         with replaced(Path(path)) as file:
             file.write_bytes(model.SerializeToString())
@@ -178,22 +187,23 @@ def to_onnx(
 
 def add_model(
     graph: Graph, tables: Tables, x: str, dtype: np.dtype[Any], ml_version: int
-) -> list[Result]:
-    """Add the nodes of a model to a graph; what it gives.
+) -> list[tuple[str, Any]]:
+    """Add the nodes of a model, which takes codes and numbers x [N, F] of the dtype, to a graph;
+    the values that it gives and onnx's descriptions of the outputs."""
 
-    x : the name of the codes and numbers [N, F], of the dtype
-    """
-    index = _add_trees(graph, tables, x, dtype, ml_version)
-    sums = _sums(graph, tables, index)
+    def rounded(value: str) -> str:
+        return value if dtype == np.float64 else graph.cast(value, dtype)
+
+    sums = _sums(graph, tables, _add_trees(graph, tables, x, dtype, ml_version))
     predictions = _linked(graph, tables, sums)
     if not tables.classes and tables.n_values == 1:
         flat = graph.node("Reshape", predictions, graph.constant(np.array([-1])))
         name = "score_samples" if tables.link == "isolation" else "prediction"
-        return [Result(name, _cast(graph, flat, dtype), dtype, ("rows",))]
+        return [(rounded(flat), graph.info(name, dtype, "rows"))]
     if not tables.classes:
-        shape = "rows", tables.n_values
-        return [Result("prediction", _cast(graph, predictions, dtype), dtype, shape)]
-    outputs: list[Result] = []
+        info = graph.info("prediction", dtype, "rows", tables.n_values)
+        return [(rounded(predictions), info)]
+    outputs: list[tuple[str, Any]] = []
     parts, n = [(sums, predictions)], len(tables.classes)
     if n > 1:
         sizes = graph.constant(np.array([len(c) for c in tables.classes], np.int64))
@@ -201,10 +211,10 @@ def add_model(
     for i, (classes, (decided, shares)) in enumerate(zip(tables.classes, parts, strict=True)):
         ending = f"_{i}" if n > 1 else ""
         label, kind = _labels(graph, tables, decided, classes)
-        outputs.append(Result("label" + ending, label, kind, ("rows",)))
-        shape = "rows", max(len(classes), 2 if tables.link == "logistic" else 1)
-        shares = _cast(graph, shares, dtype)
-        outputs.append(Result("probabilities" + ending, shares, dtype, shape))
+        outputs.append((label, graph.info("label" + ending, kind, "rows")))
+        width = max(len(classes), 2 if tables.link == "logistic" else 1)
+        info = graph.info("probabilities" + ending, dtype, "rows", width)
+        outputs.append((rounded(shares), info))
     return outputs
 
 
@@ -221,13 +231,15 @@ def _add_trees(graph: Graph, tables: Tables, x: str, dtype: np.dtype[Any], ml_ve
             f"the model has {len(tables.values):,} different leaves, more than float32 can count "
             '(16,777,216): pass dtype="float64" and ml_version=5'
         )
-    attributes = _version_5(tables, dtype) if ml_version == 5 else _version_3(tables, dtype)
+    attributes = (_version_5 if ml_version == 5 else _version_3)(graph.tensor, tables, dtype)
     kind = "TreeEnsemble" if ml_version == 5 else "TreeEnsembleRegressor"
     rows = graph.node(kind, x, domain=ML, n_targets=tables.n_trees, **attributes)
-    return graph.node("Cast", rows, to=graph.onnx.TensorProto.INT64)
+    return graph.cast(rows, np.int64)
 
 
-def _version_5(tables: Tables, dtype: np.dtype[Any]) -> dict[str, Any]:
+def _version_5(
+    tensor: Callable[[Any], Any], tables: Tables, dtype: np.dtype[Any]
+) -> dict[str, Any]:
     """The attributes of TreeEnsemble, in which splits and leaves have numbers of their own. A tree
     of one leaf is a split with that leaf on both sides."""
     leaf = tables.feature < 0
@@ -244,28 +256,30 @@ def _version_5(tables: Tables, dtype: np.dtype[Any]) -> dict[str, Any]:
         if node in tables.sets:
             modes[at] = MEMBER
             members += [*tables.sets[node].tolist(), np.nan]
-    more = {"membership_values": Tensor(np.array(members, dtype))} if members else {}
+    more = {"membership_values": tensor(np.array(members, dtype))} if members else {}
     threshold = np.where(np.isin(split, [*tables.sets]), 0.0, tables.rounded(dtype.type)[split])
     tree = np.repeat(np.arange(tables.n_trees), np.diff(tables.offsets))
     return {
         "aggregate_function": 1,
         "post_transform": 0,
         "tree_roots": root,
-        "nodes_modes": Tensor(modes),
+        "nodes_modes": tensor(modes),
         "nodes_featureids": np.maximum(tables.feature[split], 0),
-        "nodes_splits": Tensor(threshold.astype(dtype)),
+        "nodes_splits": tensor(threshold.astype(dtype)),
         "nodes_truenodeids": number[left],
         "nodes_trueleafs": leaf[left].astype(np.int64),
         "nodes_falsenodeids": number[right],
         "nodes_falseleafs": leaf[right].astype(np.int64),
         "nodes_missing_value_tracks_true": tables.missing_left[split].astype(np.int64),
         "leaf_targetids": tree[leaf],
-        "leaf_weights": Tensor(tables.leaf[leaf].astype(dtype)),
+        "leaf_weights": tensor(tables.leaf[leaf].astype(dtype)),
         **more,
     }
 
 
-def _version_3(tables: Tables, dtype: np.dtype[Any]) -> dict[str, Any]:
+def _version_3(
+    tensor: Callable[[Any], Any], tables: Tables, dtype: np.dtype[Any]
+) -> dict[str, Any]:
     """The attributes of TreeEnsembleRegressor. Its results are float32 numbers always."""
     leaf, sizes = tables.feature < 0, np.diff(tables.offsets)
     tree = np.repeat(np.arange(tables.n_trees), sizes)
@@ -288,7 +302,7 @@ def _version_3(tables: Tables, dtype: np.dtype[Any]) -> dict[str, Any]:
     numbers = {"nodes_values": threshold, "target_weights": tables.leaf[leaf].astype(dtype)}
     if dtype == np.float32:
         return attributes | numbers
-    return attributes | {f"{key}_as_tensor": Tensor(array) for key, array in numbers.items()}
+    return attributes | {f"{key}_as_tensor": tensor(array) for key, array in numbers.items()}
 
 
 def _sums(graph: Graph, tables: Tables, index: str) -> str:
@@ -353,7 +367,7 @@ def _labels(
     if tables.link == "logistic":
         above = graph.node("Greater", decided, graph.constant(np.float64(0)))
         flat = graph.node("Reshape", above, graph.constant(np.array([-1])))
-        best = graph.node("Cast", flat, to=graph.onnx.TensorProto.INT64)
+        best = graph.cast(flat, np.int64)
     else:
         best = graph.node("ArgMax", decided, axis=1, keepdims=0)  # the first among equals
     return graph.node("Gather", graph.constant(labels), best, axis=0), labels.dtype
@@ -375,37 +389,26 @@ def _classes(classes: np.ndarray) -> np.ndarray:
 
 def _inputs(graph: Graph, tables: Tables, dtype: np.dtype[Any]) -> tuple[list[Any], str]:
     """What a model takes, as onnx's descriptions, and the codes and numbers [N, F] of it."""
-    info = graph.onnx.helper.make_tensor_value_info
-    kind = graph.onnx.helper.np_dtype_to_tensor_dtype(dtype)
-    if not tables.has_strings:
-        inputs, parts = [info("X", kind, ["rows", tables.n_features])], ["X"]
-        if not tables.categories:
+    known, n = tables.categories, tables.n_features
+    if not any(map(is_text, known.values())):
+        inputs, columns = [graph.info("X", dtype, "rows", n)], ["X"]
+        if not known:
             return inputs, "X"
-        if tables.n_features > 1:
-            ones = graph.constant(np.ones(tables.n_features, np.int64))
-            parts = graph.split(tables.n_features, "Split", "X", ones, axis=1)
-        return inputs, _joined(graph, tables, parts, dtype)
-    names = tables.names
-    if twice := {name for i, name in enumerate(names) if name in names[:i]}:
-        raise ValueError(
-            f"two features are called {twice.pop()!r}, and each is an input: pass "
-            "feature_names that differ"
-        )
-    inputs = []
-    for f, name in enumerate(names):
-        own = graph.onnx.TensorProto.STRING if is_text(tables.categories.get(f, ())) else kind
-        inputs.append(info(name, own, ["rows", 1]))
-    return inputs, _joined(graph, tables, names, dtype)
-
-
-def _joined(graph: Graph, tables: Tables, columns: list[str], dtype: np.dtype[Any]) -> str:
-    """The codes and numbers [N, F] of columns [N, 1]."""
-    known = tables.categories
+        if n > 1:
+            ones = graph.constant(np.ones(n, np.int64))
+            columns = graph.split(n, "Split", "X", ones, axis=1)
+    else:
+        columns, text = tables.names, np.dtype(object)
+        refuse_twice(columns, "each is an input")
+        kinds = [text if is_text(known.get(f, ())) else dtype for f in range(n)]
+        inputs = [
+            graph.info(name, kind, "rows", 1) for name, kind in zip(columns, kinds, strict=True)
+        ]
     parts = [
         _codes(graph, column, known[f], dtype) if f in known else column
         for f, column in enumerate(columns)
     ]
-    return graph.node("Concat", *parts, axis=1)
+    return inputs, graph.node("Concat", *parts, axis=1)
 
 
 def _codes(graph: Graph, column: str, categories: tuple[Any, ...], dtype: np.dtype[Any]) -> str:
@@ -417,34 +420,16 @@ def _codes(graph: Graph, column: str, categories: tuple[Any, ...], dtype: np.dty
         known.append(missing)
         values.append(np.nan)
     if not text:  # categories are numbers of 64 bits
-        column = graph.node("Cast", column, to=graph.onnx.TensorProto.DOUBLE)
-    found = graph.node(
+        column = graph.cast(column, np.float64)
+    codes = graph.node(
         "LabelEncoder",
         column,
         domain=ML,
-        keys_tensor=Tensor(np.array(known, object if text else np.float64)),
-        values_tensor=Tensor(np.array(values)),
-        default_tensor=Tensor(np.array([float(len(categories))])),
+        keys_tensor=graph.tensor(np.array(known, object if text else np.float64)),
+        values_tensor=graph.tensor(values),
+        default_tensor=graph.tensor([float(len(categories))]),
     )
-    return _cast(graph, found, dtype)
-
-
-def _cast(graph: Graph, value: str, dtype: np.dtype[Any]) -> str:
-    """Numbers f64 in a dtype."""
-    if dtype == np.float64:
-        return value
-    return graph.node("Cast", value, to=graph.onnx.helper.np_dtype_to_tensor_dtype(dtype))
-
-
-def _described(graph: Graph, result: Result) -> Any:
-    """A result as an output of the model."""
-    helper, kinds = graph.onnx.helper, graph.onnx.TensorProto
-    name = f"{graph.prefix}{result.name}"
-    graph.nodes.append(helper.make_node("Identity", [result.value], [result.name], name))
-    kind = (
-        kinds.STRING if result.dtype.kind == "O" else helper.np_dtype_to_tensor_dtype(result.dtype)
-    )
-    return helper.make_tensor_value_info(result.name, kind, list(result.shape))
+    return codes if dtype == np.float64 else graph.cast(codes, dtype)
 
 
 def _model(graph: Graph, inputs: list[Any], outputs: list[Any], name: str, ml_version: int) -> Any:
@@ -474,44 +459,28 @@ def convert_in_pipeline(scope: Any, operator: Any, container: Any) -> None:
             f"the option {unknown[0]!r} is not for gpuforest's estimators: convert "
             "estimator.to_sklearn()"
         )
-    tables = tables_of(estimator, "ONNX")
+    tables = Tables(estimator, "ONNX")
     if len(tables.classes) > 1 or tables.categories:
         what = "categories" if tables.categories else "several outputs"
         raise ValueError(
             f"skl2onnx does not convert {what} of gpuforest's estimators: use estimator.to_onnx()"
         )
     graph = Graph(scope.get_unique_operator_name("gpuforest") + "_")
-    results = add_model(graph, tables, *_numbers(graph, operator.inputs[0]), SKL2ONNX_VERSION)
-    for result, output in zip(results, operator.outputs, strict=True):
-        _give(graph, result, output)
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    x = operator.inputs[0].full_name
+    kind = type(operator.inputs[0].type).__name__
+    if kind == "FloatTensorType":
+        dtype = np.dtype(np.float32)
+    elif kind != "DoubleTensorType":
+        x = graph.cast(x, dtype)
+    results = add_model(graph, tables, x, dtype, SKL2ONNX_VERSION)
+    for (value, info), output in zip(results, operator.outputs, strict=True):
+        # the type and the shape that a pipeline has for it
+        if wanted := DTYPES_THERE.get(type(output.type).__name__):
+            value = graph.cast(value, wanted)
+        if info.name == "prediction" and len(info.type.tensor_type.shape.dim) == 1:
+            value = graph.node("Reshape", value, graph.constant(np.array([-1, 1])))
+        graph.give(value, output.full_name)
     container.nodes.extend(graph.nodes)
     container.initializers.extend(graph.constants)
     container.node_domain_version_pair_sets |= set(OPSETS[SKL2ONNX_VERSION].items())
-
-
-def _numbers(graph: Graph, variable: Any) -> tuple[str, np.dtype[Any]]:
-    """What a pipeline gives, as float32 numbers or float64 ones, which whole numbers become."""
-    kinds, name = graph.onnx.TensorProto, variable.full_name
-    match type(variable.type).__name__:
-        case "FloatTensorType":
-            return name, np.dtype(np.float32)
-        case "DoubleTensorType":
-            return name, np.dtype(np.float64)
-    return graph.node("Cast", name, to=kinds.DOUBLE), np.dtype(np.float64)
-
-
-def _give(graph: Graph, result: Result, output: Any) -> None:
-    """Give a result under the name, of the type and shape, that a pipeline has for it."""
-    kinds, value = graph.onnx.TensorProto, result.value
-    wanted = {
-        "FloatTensorType": kinds.FLOAT,
-        "DoubleTensorType": kinds.DOUBLE,
-        "Int64TensorType": kinds.INT64,
-        "BooleanTensorType": kinds.BOOL,
-    }.get(type(output.type).__name__)
-    if wanted is not None:
-        value = graph.node("Cast", value, to=wanted)
-    if result.name == "prediction" and len(result.shape) == 1:
-        value = graph.node("Reshape", value, graph.constant(np.array([-1, 1])))
-    named = graph.onnx.helper.make_node("Identity", [value], [output.full_name])
-    graph.nodes.append(named)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
 from gpuforest.engine.forest import Forest
 from gpuforest.explain.paths import subtree_sizes
-from gpuforest.export.conditions import Branch, SumRange, TreeSplits
+from gpuforest.export.conditions import Branches, Condition, Range, TreeSplits, refuse_twice
 from gpuforest.export.walker import class_labels, opened, tree_nodes, tree_title, walk
 
 INDENT = "    "
@@ -28,7 +28,7 @@ def total_within(x, terms, least, most, missing):
             return missing
         ends, coordinates = BINS[name]
         total += weight * coordinates[bisect_left(ends, x[name])]
-    return (least is None or total > least) and (most is None or total <= most)
+    return least < total <= most
 
 
 '''
@@ -143,12 +143,7 @@ def export_python(
     'b'
     """
     forest, splits = opened(estimator, tree or 0, feature_names)
-    twice = [n for i, n in enumerate(splits.names) if n in splits.names[:i]]
-    if twice:
-        raise ValueError(
-            f"two features are called {twice[0]!r}, and values are looked up by name: pass "
-            "feature_names that differ"
-        )
+    refuse_twice(splits.names, "values are looked up by name")
     if tree is not None:
         title = "" if forest.baseline is None else f"# {tree_title(forest, tree)}\n"
         head = _sums_source(splits) + HEAD % ("adds" if title else "predicts")
@@ -164,13 +159,10 @@ def export_python(
 
 def _sums_source(splits: TreeSplits) -> str:
     """The function that adds up combinations of features, and its tables; "" without any."""
-    ways = (branch.condition for step in walk(splits) for branch in step.branches)
-    terms = [term for way in ways if isinstance(way, SumRange) for term in way.terms]
-    if not terms:
-        return ""
-    tables = {name: (edges, coordinates) for _, name, _, edges, coordinates in terms}
+    ways = [way for *_, branches in walk(splits) for way, _ in branches if isinstance(way, Range)]
+    tables = {name: tuple(table) for way in ways for _, name, _, *table in way.terms}
     rows = "".join(f"{INDENT}{name!r}: {table!r},\n" for name, table in sorted(tables.items()))
-    return SUMS.format(rows=rows)
+    return SUMS.format(rows=rows) if rows else ""
 
 
 def _body(estimator: Any, tree: int, names: list[str]) -> Iterator[str]:
@@ -183,19 +175,19 @@ def _body(estimator: Any, tree: int, names: list[str]) -> Iterator[str]:
     sizes = subtree_sizes(estimator.forest_, tree).tolist()
     nodes, levels = tree_nodes(estimator, tree, feature_names=names), {0: 1}
 
-    def by_size(branches: Iterable[Branch]) -> list[Branch]:
-        return sorted(branches, key=lambda branch: sizes[branch.child])
+    def by_size(branches: Branches) -> list[tuple[Condition, int]]:
+        return sorted(branches, key=lambda branch: sizes[branch[1]])
 
     _, splits = opened(estimator, tree, names)
-    for number, _, parent, way, branches in walk(splits, order=by_size):
+    for number, _, parent, condition, branches in walk(splits, order=by_size):
         level = levels[number]
-        if way is not None and parent is not None and level > levels[parent]:
-            yield f"{INDENT * (level - 1)}if {way.condition.python()}:\n"
+        if condition is not None and parent is not None and level > levels[parent]:
+            yield f"{INDENT * (level - 1)}if {condition.source()}:\n"
         if not branches:
             yield f"{INDENT * level}return {_literal(nodes[number].prediction)}\n"
             continue
-        *smaller, largest = by_size(branches)
-        levels |= {largest.child: level} | {branch.child: level + 1 for branch in smaller}
+        *smaller, (_, largest) = by_size(branches)
+        levels |= {largest: level} | {child: level + 1 for _, child in smaller}
 
 
 def _literal(prediction: Any) -> str:

@@ -6,10 +6,11 @@ reach the same leaves, missing values among them.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from importlib import import_module
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import array_api_compat.numpy as xp
 import numpy as np
@@ -90,14 +91,6 @@ def _seed_there(seed: int, tree: int) -> int:
     return int(hashing.tree_keys(np, seed, tree, tree + 1)[0]) % 2**31
 
 
-class Leaves(NamedTuple):
-    """The facts about its leaves that scikit-learn's tree holds."""
-
-    weight: np.ndarray  # f64[v]
-    impurity: np.ndarray  # f64[v]
-    value: np.ndarray  # f64[v, n_outputs, C], the classes' shares, or the mean
-
-
 def to_sklearn(estimator: Any) -> Any:
     """A fitted estimator of ours as the fitted one of scikit-learn of the same name.
 
@@ -127,7 +120,7 @@ def to_sklearn(estimator: Any) -> Any:
     forest = estimator.forest_
     _refuse_unlike(forest)
     source = SOURCES[HOMES[name]]
-    found = _with_known(getattr(import_module(source), name), estimator)
+    found = with_known(getattr(import_module(source), name), estimator)
     criterion = CRITERIA[CRITERIA[estimator.criterion_].sklearn or estimator.criterion_]
     found.set_params(criterion=criterion.name)
     if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
@@ -150,7 +143,7 @@ def to_sklearn(estimator: Any) -> Any:
 
 def _set_bags(found: Any, estimator: Any) -> None:
     """Set the seeds from which scikit-learn draws bags again, and the out-of-bag attributes."""
-    _copy(estimator, found, "oob_score_", "oob_decision_function_", "oob_prediction_")
+    copy_to(estimator, found, "oob_score_", "oob_decision_function_", "oob_prediction_")
     sampling, seed = getattr(estimator, "_sampling_", None), estimator.seed_
     bootstrap = getattr(estimator, "bootstrap", False)
     for t, tree in enumerate(found.estimators_):
@@ -162,7 +155,7 @@ def _set_bags(found: Any, estimator: Any) -> None:
         found._n_samples_bootstrap = sampling.n_draws or None
 
 
-def _with_known(kind: Any, estimator: Any) -> Any:
+def with_known(kind: Any, estimator: Any) -> Any:
     """An estimator of a class, with the parameters of another that it knows."""
     names = kind._get_param_names()
     params = {k: v for k, v in estimator.get_params(deep=False).items() if k in names}
@@ -171,7 +164,7 @@ def _with_known(kind: Any, estimator: Any) -> Any:
     return kind(**params)
 
 
-def _copy(estimator: Any, other: Any, *names: str) -> None:
+def copy_to(estimator: Any, other: Any, *names: str) -> None:
     """Give another estimator the attributes that this one has."""
     for name in names:
         if hasattr(estimator, name):
@@ -181,7 +174,7 @@ def _copy(estimator: Any, other: Any, *names: str) -> None:
 def _set_fitted(found: Any, estimator: Any, classes: np.ndarray | None) -> None:
     """The attributes that scikit-learn's fit sets, but for the trees."""
     found.n_features_in_, found.n_outputs_ = estimator.n_features_in_, estimator.n_outputs_
-    _copy(estimator, found, "feature_names_in_")
+    copy_to(estimator, found, "feature_names_in_")
     if classes is not None:
         several = isinstance(classes, list)
         found.classes_ = classes
@@ -203,7 +196,7 @@ def _sklearn_member(forest: Any, view: TreeView) -> Any:
 
 def _refuse_unlike(forest: Forest) -> None:
     """Refuse splits that scikit-learn's trees do not have."""
-    from gpuforest.explain.sklearn_tree import unlike_sklearn
+    from gpuforest.explain.sklearn_tree import unlike_sklearn  # it is slow to import
 
     if why_not := unlike_sklearn(forest):
         raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
@@ -241,18 +234,18 @@ def adaboost_to_sklearn(estimator: Any) -> Any:
         )
     trees = [tree.to_sklearn() for tree in estimator.estimators_]
     ensembles = import_module("sklearn.ensemble._weight_boosting")
-    found = _with_known(getattr(ensembles, type(estimator).__name__), estimator)
+    found = with_known(getattr(ensembles, type(estimator).__name__), estimator)
     found.estimator = None if estimator.estimator is None else _unfitted(estimator.estimator)
     found.estimator_, found.estimators_ = _unfitted(estimator.estimator_), trees
-    _copy(estimator, found, "estimator_weights_", "estimator_errors_", "n_features_in_")
-    _copy(estimator, found, "feature_names_in_", "classes_", "n_classes_")
+    copy_to(estimator, found, "estimator_weights_", "estimator_errors_", "n_features_in_")
+    copy_to(estimator, found, "feature_names_in_", "classes_", "n_classes_")
     return found
 
 
 def _unfitted(tree: Any) -> Any:
     """scikit-learn's tree with the parameters that both know."""
     name = type(tree).__name__
-    found = _with_known(getattr(import_module(SOURCES[HOMES[name]]), name), tree)
+    found = with_known(getattr(import_module(SOURCES[HOMES[name]]), name), tree)
     return found.set_params(criterion=CRITERIA[tree.criterion].sklearn or tree.criterion)
 
 
@@ -278,25 +271,20 @@ def isolation_to_sklearn(estimator: Any) -> Any:
     check_is_fitted(estimator)
     forest = estimator.forest_
     _refuse_unlike(forest)
-    found = _with_known(import_module("sklearn.ensemble._iforest").IsolationForest, estimator)
-    _copy(estimator, found, "n_features_in_", "feature_names_in_", "max_samples_", "offset_")
+    found = with_known(import_module("sklearn.ensemble._iforest").IsolationForest, estimator)
+    copy_to(estimator, found, "n_features_in_", "feature_names_in_", "max_samples_", "offset_")
     n_trees, features = forest.n_trees, np.arange(estimator.n_features_in_)
-    kind = import_module("sklearn.tree._classes").ExtraTreeRegressor
-    found.estimator_ = kind(max_features=1)
-    found.estimators_ = [_isolation_member(kind(max_features=1), forest, t) for t in range(n_trees)]
+    found.estimator_ = import_module("sklearn.tree._classes").ExtraTreeRegressor(max_features=1)
+    found.estimators_ = [copy(found.estimator_) for _ in range(n_trees)]
+    for t, member in enumerate(found.estimators_):
+        member.n_features_in_, member.n_outputs_ = forest.edges.n_features, 1
+        member.tree_ = _tree(TreeView(forest, t, CRITERIA["squared_error"]))
     found.estimators_features_ = [features.copy() for _ in range(n_trees)]
     found._max_features, found._max_samples = len(features), found.max_samples_
     found._seeds, found._n_samples, found._sample_weight = [BAG_UNKNOWN] * n_trees, 0, None
     trees = [member.tree_ for member in found.estimators_]
     found._average_path_length_per_tree = [average_path_length(t.n_node_samples) for t in trees]
     found._decision_path_lengths = [tree.compute_node_depths() for tree in trees]
-    return found
-
-
-def _isolation_member(found: Any, forest: Any, t: int) -> Any:
-    """A tree as scikit-learn's."""
-    found.n_features_in_, found.n_outputs_ = forest.edges.n_features, 1
-    found.tree_ = _tree(TreeView(forest, t, CRITERIA["squared_error"]))
     return found
 
 
@@ -339,7 +327,7 @@ def from_sklearn(model: Any) -> Any:
             f"criterion={model.criterion!r} is none of gpuforest's: train the model with one of "
             + ", ".join(CRITERIA)
         )
-    found = _with_known(getattr(estimators, name), model)
+    found = with_known(getattr(estimators, name), model)
     forest = _forest(model)
     _set_fitted(found, model, None)
     found._keep(forest)
@@ -351,32 +339,48 @@ def _forest(model: Any) -> Forest:
     """The trees of a fitted model."""
     trees = [each.tree_ for each in getattr(model, "estimators_", [model])]
     criterion = CRITERIA[model.criterion]
-    positions, edges = [_positions(tree) for tree in trees], _edges(trees)
-    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, positions, strict=True)])
-    leaves = [_leaves(*pair) for pair in zip(trees, positions, strict=True)]
-    if min(at.weight.min() for at in leaves) <= 0:
+    nodes, offsets, edges, orders = packed_trees(trees)
+    weight, impurity, value = (
+        of_leaves(trees, orders, name) for name in ("weighted_n_node_samples", "impurity", "value")
+    )
+    if min(each.min() for each in weight) <= 0:
         raise ValueError("the model has leaves without weight: train it with weights above 0")
     spread = None
     if hasattr(model, "classes_"):
-        coding, sums = _classes(leaves, model.classes_)
+        coding, sums = _classes(weight, value, model.classes_)
     else:
-        coding, sums = _moments(leaves, criterion)
+        coding, sums = _moments(weight, value, criterion)
         # scikit-learn's may lie below zero by rounding
-        spread = np.maximum(np.concatenate([at.impurity for at in leaves]), 0.0)
+        spread = np.maximum(np.concatenate(impurity), 0.0)
     nodes, sums = in_order(nodes, [sums], coding)
-    offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
-    forest = Forest(nodes, offsets, sums, edges, coding, _seed(model), spread)
+    forest = Forest(nodes, offsets, sums, edges, coding, seed_of(model), spread)
     if criterion.medians:
-        forest = _with_medians(forest, trees, positions, criterion)
+        forest = _with_medians(forest, trees, orders, criterion)
     check_forest(forest)
     return forest
 
 
+def packed_trees(
+    trees: list[Any],
+) -> tuple[np.ndarray, np.ndarray, BinEdges, list[np.ndarray]]:
+    """Packed nodes of trees, where leaves point at row 0, the offsets of trees, the edges, and of
+    each tree its nodes there in the order of nodes.py."""
+    positions, edges = [_positions(tree) for tree in trees], _edges(trees)
+    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, positions, strict=True)])
+    offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
+    return nodes, offsets, edges, [np.argsort(position) for position in positions]
+
+
+def of_leaves(trees: list[Any], orders: list[np.ndarray], name: str) -> list[np.ndarray]:
+    """An attribute of the leaves of each tree, in the order of ours."""
+    pairs = zip(trees, orders, strict=True)
+    return [getattr(tree, name)[order[tree.children_left[order] < 0]] for tree, order in pairs]
+
+
 def _with_medians(
-    forest: Forest, trees: list[Any], positions: list[np.ndarray], criterion: Criterion
+    forest: Forest, trees: list[Any], orders: list[np.ndarray], criterion: Criterion
 ) -> Forest:
     """The forest with what scikit-learn's trees know of all nodes, not of the leaves alone."""
-    orders = [np.argsort(position) for position in positions]
     value, impurity = (
         np.concatenate([getattr(t, n)[o] for t, o in zip(trees, orders, strict=True)])
         for n in ("value", "impurity")
@@ -388,7 +392,7 @@ def _with_medians(
     return replace(forest, leaf_impurity=None, node_values=values, node_errors=errors)
 
 
-def _seed(model: Any) -> int:
+def seed_of(model: Any) -> int:
     """The seed where the model had one; its trees are none that a seed of ours grows."""
     seed = model.random_state
     return int(seed) if isinstance(seed, Integral) else 0
@@ -452,42 +456,38 @@ def _nodes(tree: Any, position: np.ndarray, edges: BinEdges) -> np.ndarray:
     return nodes
 
 
-def _leaves(tree: Any, position: np.ndarray) -> Leaves:
-    """The leaves of scikit-learn's tree in the order of ours."""
-    order = np.argsort(position)
-    at = order[tree.children_left[order] < 0]
-    return Leaves(tree.weighted_n_node_samples[at], tree.impurity[at], tree.value[at])
-
-
-def _class_sums(leaves: Leaves) -> np.ndarray:
+def _class_sums(weight: np.ndarray, value: np.ndarray) -> np.ndarray:
     """Channel sums i64[v, C] of a tree's leaves."""
-    weight = leaves.weight[:, None]
-    sums = leaves.value[:, 0] * weight
+    sums = value[:, 0] * weight[:, None]
     whole = np.round(sums)
-    if (np.abs(sums - whole) <= 2.0**-50 * weight).all():  # but for rounding
+    if (np.abs(sums - whole) <= 2.0**-50 * weight[:, None]).all():  # but for rounding
         sums = whole
     return integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
 
 
-def _classes(leaves: list[Leaves], classes: Any) -> tuple[TargetCoding, np.ndarray]:
+def _classes(
+    weight: list[np.ndarray], value: list[np.ndarray], classes: Any
+) -> tuple[TargetCoding, np.ndarray]:
     """Coding and channel sums i64[V, C] of the leaves of all trees."""
     if not isinstance(classes, list):
         coding = TargetCoding(np.asarray(classes), np.zeros(1), 1.0)
-        return coding, np.concatenate([_class_sums(at) for at in leaves])
-    weight = np.concatenate([integer_weights(at.weight) for at in leaves]).astype(np.int64)
-    value = np.concatenate([at.value for at in leaves])
-    parts = [value[:, k, : len(labels)] for k, labels in enumerate(classes)]
-    sums = np.round(np.concatenate(parts, axis=1) * weight[:, None]).astype(np.int64)
+        return coding, np.concatenate(list(map(_class_sums, weight, value)))
+    weights = np.concatenate(list(map(integer_weights, weight))).astype(np.int64)
+    shares = np.concatenate(value)
+    parts = [shares[:, k, : len(labels)] for k, labels in enumerate(classes)]
+    sums = np.round(np.concatenate(parts, axis=1) * weights[:, None]).astype(np.int64)
     several = tuple(np.asarray(labels) for labels in classes)
     coding = TargetCoding(None, np.zeros(sums.shape[1]), 1.0, several)
-    return coding, np.column_stack([weight, sums])
+    return coding, np.column_stack([weights, sums])
 
 
-def _moments(leaves: list[Leaves], criterion: Criterion) -> tuple[TargetCoding, np.ndarray]:
+def _moments(
+    weight: list[np.ndarray], value: list[np.ndarray], criterion: Criterion
+) -> tuple[TargetCoding, np.ndarray]:
     """Coding and channel sums i64[V, 1 + K] of the leaves of all trees."""
-    weights = [integer_weights(at.weight).astype(np.int64) for at in leaves]
-    total, weight = max(int(w.sum()) for w in weights), np.concatenate(weights)
-    mean = np.concatenate([at.value[:, :, 0] for at in leaves])
+    whole = [integer_weights(each).astype(np.int64) for each in weight]
+    total, weights = max(int(w.sum()) for w in whole), np.concatenate(whole)
+    mean = np.concatenate(value)[:, :, 0]
     coding, _ = encode_moments(mean, total, centred=criterion.centred)
-    moments = np.round((mean - coding.centre) * coding.scale * weight[:, None])
-    return coding, np.column_stack([weight, moments.astype(np.int64)])
+    moments = np.round((mean - coding.centre) * coding.scale * weights[:, None])
+    return coding, np.column_stack([weights, moments.astype(np.int64)])

@@ -6,7 +6,6 @@ scikit-learn has no public way to make a fitted model, so its private attributes
 from __future__ import annotations
 
 from importlib import import_module
-from numbers import Integral
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest import estimators
 from gpuforest.boosting.losses import NUMBERS, Loss
 from gpuforest.boosting.model import BoostedCoding
-from gpuforest.common.dtypes import NODE, OFFSET
+from gpuforest.common.dtypes import NODE
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import is_leaf, unpack
 from gpuforest.explain.sklearn_tree import need_numbers
-from gpuforest.export.sklearn import _copy, _edges, _nodes, _positions, _with_known
+from gpuforest.export.sklearn import copy_to, of_leaves, packed_trees, seed_of, with_known
 
 HOME = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting"
 PARTS = "sklearn.ensemble._hist_gradient_boosting."
@@ -38,8 +37,7 @@ def to_sklearn(estimator: Any) -> Any:
 
     Raw predictions are equal to the last bit, and so are classes; probabilities, and predictions of
     the losses "poisson" and "gamma", are equal but for the rounding of exponentials. It has the
-    parameters that both know; of the loss "huber", which scikit-learn lacks, it has
-    "squared_error".
+    parameters that both know; of a loss that scikit-learn lacks it has "squared_error".
 
     Parameters
     ----------
@@ -58,15 +56,15 @@ def to_sklearn(estimator: Any) -> Any:
     if forest.edges.categories:
         raise ValueError(CATEGORIES)
     kind = getattr(import_module(HOME), type(estimator).__name__)
-    found = _with_known(kind, estimator)
-    if found.loss == "huber":
+    found = with_known(kind, estimator)
+    coding = forest.coding
+    if coding.loss.has_delta:
         found.set_params(loss="squared_error", quantile=None)
-    _copy(estimator, found, "n_features_in_", "feature_names_in_", "classes_")
-    _copy(estimator, found, "n_trees_per_iteration_", "do_early_stopping_")
-    _copy(estimator, found, "train_score_", "validation_score_")
+    copy_to(estimator, found, "n_features_in_", "feature_names_in_", "classes_")
+    copy_to(estimator, found, "n_trees_per_iteration_", "do_early_stopping_")
+    copy_to(estimator, found, "train_score_", "validation_score_")
     if hasattr(found, "classes_"):
         found._label_encoder = LabelEncoder().fit(found.classes_)
-    coding = forest.coding
     found._loss = found._get_loss(sample_weight=None)
     found._baseline_prediction = coding.baseline.reshape(1, -1).copy()
     found.is_categorical_ = found._preprocessor = found._is_categorical_remapped = None
@@ -164,8 +162,8 @@ def from_sklearn(model: Any) -> Any:
     if model.loss not in (*NUMBERS, "log_loss"):
         raise ValueError(f"loss={model.loss!r} is none of gpuforest's")
     kind = getattr(estimators, type(model).__name__)
-    found = _with_known(kind, model)
-    _copy(model, found, "n_features_in_", "feature_names_in_")
+    found = with_known(kind, model)
+    copy_to(model, found, "n_features_in_", "feature_names_in_")
     found._keep(_forest(model))
     found.do_early_stopping_ = model.do_early_stopping_
     found.train_score_ = np.asarray(model.train_score_, np.float64)
@@ -177,39 +175,23 @@ def _forest(model: Any) -> Forest:
     """The trees of a fitted model."""
     trees = [_tree(own.nodes, model.n_features_in_) for row in model._predictors for own in row]
     K = model.n_trees_per_iteration_
-    positions, edges = [_positions(tree) for tree in trees], _edges(trees)
-    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, positions, strict=True)])
+    nodes, offsets, edges, orders = packed_trees(trees)
     leaf = is_leaf(nodes)
     nodes[leaf] += np.arange(leaf.sum()).astype(NODE)
-    counts, values = [], []
-    for tree, position in zip(trees, positions, strict=True):
-        order = np.argsort(position)
-        at = order[tree.children_left[order] < 0]  # leaves in our order
-        counts.append(tree.count[at])
-        values.append(tree.value[at])
+    counts, values = of_leaves(trees, orders, "count"), of_leaves(trees, orders, "value")
     sums, units = _sums(model, counts, values)
-    each = np.array([len(v) for v in values])
-    column = np.repeat(np.arange(len(trees)) % K, each)
+    column = np.repeat(np.arange(len(trees)) % K, [len(v) for v in values])
     leaf_values = np.zeros((len(column), K))
     leaf_values[np.arange(len(column)), column] = np.concatenate(values)
     classes = getattr(model, "classes_", None)
-    loss = Loss.of(
-        model.loss, getattr(model, "quantile", None), 0 if classes is None else len(classes)
-    )
+    n_classes = 0 if classes is None else len(classes)
+    loss = Loss.of(model.loss, getattr(model, "quantile", None), n_classes)
     coding = BoostedCoding(
         classes, np.zeros(1), 1.0, loss=loss, l2=float(model.l2_regularization), units=units,
         baseline=np.asarray(model._baseline_prediction, np.float64).ravel(),
     )  # fmt: skip
-    seed = model.random_state
     forest = Forest(
-        nodes=nodes,
-        tree_offsets=np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET),
-        leaf_sums=sums,
-        edges=edges,
-        coding=coding,
-        seed=int(seed) if isinstance(seed, Integral) else 0,
-        leaf_values=leaf_values,
-        combine="sum",
+        nodes, offsets, sums, edges, coding, seed_of(model), leaf_values=leaf_values, combine="sum"
     )
     check_forest(forest)
     return forest

@@ -1,4 +1,4 @@
-"""A tree as indented text."""
+"""A tree as indented text, and as decision rules in words."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ import numpy as np
 from gpuforest.engine.forest import Forest
 from gpuforest.explain.paths import subtree_sizes
 from gpuforest.explain.views import BoostedView
-from gpuforest.export.conditions import TreeSplits
-from gpuforest.export.walker import opened, tree_title, walk
+from gpuforest.export.conditions import Number, TreeSplits, all_of
+from gpuforest.export.walker import (
+    Node,
+    check_not_negative,
+    leaf_labels,
+    opened,
+    tree_nodes,
+    tree_title,
+    walk,
+    written,
+)
 
 INDENT = "|   "
 
@@ -64,12 +73,8 @@ def tree_lines(
     feature_names: Sequence[str] | None = None,
     max_depth: int | None = None,
 ) -> Iterator[str]:
-    """The lines of `export_text` one by one; a ValueError comes before the first.
-
-    feature_names : names of all features; None: feature_0, feature_1, ...
-    """
-    if max_depth is not None and max_depth < 0:
-        raise ValueError(f"max_depth={max_depth} is negative: pass 0 or more, or None")
+    """The lines of `export_text` one by one; a ValueError comes before the first."""
+    check_not_negative(max_depth=max_depth)
     splits = TreeSplits(forest, tree, feature_names)
     return _lines(forest, tree, splits, np.inf if max_depth is None else max_depth)
 
@@ -79,41 +84,120 @@ def _lines(forest: Forest, tree: int, splits: TreeSplits, max_depth: float) -> I
     if forest.baseline is not None:
         boosted = BoostedView.of(forest, tree)
         yield tree_title(forest, tree)
-    for node, depth, _, way, branches in walk(splits, max_depth):
-        if way is not None:
-            yield INDENT * (depth - 1) + way.condition.words()
+    for node, depth, _, condition, branches in walk(splits, max_depth):
+        if condition is not None:
+            yield INDENT * (depth - 1) + condition.words()
         if branches and depth == max_depth:
             yield INDENT * depth + f"... {sizes[node] - 1} more nodes"
         elif not branches:
             row = splits.leaf_row(node)
-            text = leaf_text(forest, row) if boosted is None else step_text(boosted, node)
+            text = _leaf_text(forest, row) if boosted is None else _step_text(boosted, node)
             yield INDENT * depth + text
 
 
-def leaf_text(forest: Forest, leaf: int) -> str:
+def _step_text(boosted: BoostedView, leaf: int) -> str:
+    """What a leaf of a boosted model adds, and what that follows from."""
+    g, h = (float(sums[leaf]) for sums in (boosted.gradients, boosted.hessians))
+    rows = f"rows: {boosted.n_samples[leaf]}, gradients: {g:.6g}, hessians: {h:.6g}"
+    return f"value: {float(boosted.value[leaf])!r} ({rows})"
+
+
+def _leaf_text(forest: Forest, leaf: int) -> str:
     """A row of the leaf table: the class and the weights of all that occur, or the value."""
-    sums, values, classes = forest.leaf_sums[leaf], forest.values[leaf], forest.coding.classes
-    if forest.coding.several:
-        parts = forest.coding.split(sums[None]), forest.coding.several
-        outputs = [
-            _shares(labels, part[0], int(np.argmax(part)))
-            for part, labels in zip(*parts, strict=True)
-        ]
-        return "classes: " + "; ".join(outputs)
-    if classes is None:
+    sums, values, coding = forest.leaf_sums[leaf], forest.values[leaf], forest.coding
+    if coding.several:
+        parts = [part[0] for part in coding.split(sums[None])]
+        outputs = zip(coding.several, parts, parts, strict=True)
+        return "classes: " + "; ".join(_shares(*output) for output in outputs)
+    if coding.classes is None:
         shown = values.tolist() if len(values) > 1 else float(values[0])
         return f"value: {shown!r} (weight: {sums[0]})"
-    return f"class: {_shares(classes, sums, int(np.argmax(values)))}"
+    return f"class: {_shares(coding.classes, sums, values)}"
 
 
-def step_text(tree: BoostedView, leaf: int) -> str:
-    """What a leaf of a boosted model adds, and what that follows from."""
-    g, h = (f"{float(sums[leaf]):.6g}" for sums in (tree.gradients, tree.hessians))
-    n = tree.n_samples[leaf]
-    return f"value: {float(tree.value[leaf])!r} (rows: {n}, gradients: {g}, hessians: {h})"
-
-
-def _shares(classes: np.ndarray, sums: np.ndarray, first: int) -> str:
-    """The class predicted, and the weights of all that occur."""
+def _shares(classes: np.ndarray, sums: np.ndarray, values: np.ndarray) -> str:
+    """The class of the highest value, and the weights of all that occur."""
     weights = ", ".join(f"{classes[i]}: {sums[i]}" for i in np.flatnonzero(sums))
-    return f"{classes[first]} ({weights})"
+    return f"{classes[int(np.argmax(values))]} ({weights})"
+
+
+def export_rules(
+    estimator: Any,
+    tree: int = 0,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None,
+    per: str = "leaf",
+    decimals: int | None = None,
+    plain: bool = False,
+) -> str:
+    """A tree as rules: one line a leaf, or a class, with one condition a feature.
+
+    Every row meets the conditions of exactly one leaf; a side that rows without a value take
+    says "or missing". The rules of a boosted model say what a leaf adds, and to what.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of gpuforest
+    tree : int, the number of one of its trees
+    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
+    class_names : names of all classes in the order of `classes_`, of several outputs a list of
+        names for each; None: the classes themselves
+    per : {"leaf", "class"}, what a line is for; that of a class joins its leaves by "or"
+    decimals : int >= 0, digits after the point; None: numbers that read back the same
+    plain : bool, whether rules are as in textbooks, without a word on where missing values and
+        categories go that training did not see
+
+    Returns
+    -------
+    str, lines that end in a newline
+
+    Raises
+    ------
+    ValueError : no such tree, a wrong number of names, per="class" of a tree for numbers
+    TypeError : no estimator of gpuforest
+
+    Examples
+    --------
+    >>> from gpuforest import DecisionTreeClassifier, export_rules
+    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+    >>> print(export_rules(tree, feature_names=["x"]), end="")
+    if x <= 1.5 or missing then a
+    if x > 1.5 then b
+    """
+    if per not in ("leaf", "class"):
+        raise ValueError(f'per={per!r} is unknown: pass "leaf" or "class"')
+    check_not_negative(decimals=decimals)
+    nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
+    leaves = [node for node in nodes.values() if node.is_leaf]
+    number: Number = repr if decimals is None else lambda value: f"{value:.{decimals}f}"
+    groups = [[leaf] for leaf in leaves]
+    if per == "class":
+        if not leaf_labels(estimator.forest_):
+            raise ValueError(
+                'per="class" is for classes, and this tree predicts numbers: pass per="leaf"'
+            )
+        groups = _by_class(leaves)
+    return "".join(_line(group, number, plain) + "\n" for group in groups)
+
+
+def _by_class(leaves: list[Node]) -> list[list[Node]]:
+    """The leaves of each class, or combination of classes, in the order of `classes_`."""
+    groups: dict[tuple[int, ...], list[Node]] = {}
+    for leaf in leaves:
+        groups.setdefault(tuple(leaf.value.argmax(axis=1).tolist()), []).append(leaf)
+    return [groups[codes] for codes in sorted(groups)]
+
+
+def _line(leaves: list[Node], number: Number, plain: bool) -> str:
+    """The rule for leaves of one prediction."""
+    first = leaves[0]
+    said = written(first.prediction, number)
+    if first.adds_to:
+        said = f"add {said} to {first.adds_to}"
+    conditions = [[c.plain() if plain else c for c in leaf.conditions] for leaf in leaves]
+    ways = [all_of(each, number) for each in conditions]
+    if ways == [""]:  # the root is a leaf
+        return f"always {said}"
+    joined = ways[0] if len(ways) == 1 else " or ".join(f"({way})" for way in ways)
+    return f"if {joined} then {said}"

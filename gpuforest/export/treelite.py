@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.export.model_tables import Tables, tables_of
+from gpuforest.export.model_tables import Tables
 
 LINKS = {"softmax": "softmax", "logistic": "sigmoid", "exp": "exponential"}
 
@@ -45,7 +45,7 @@ def to_treelite(estimator: Any) -> Any:
         raise ImportError(
             "to_treelite needs the package treelite: pip install 'gpuforest[treelite]'"
         ) from error
-    tables = tables_of(estimator, "a treelite model")
+    tables = Tables(estimator, "a treelite model")
     if tables.link == "votes":
         raise ValueError(
             "the trees of AdaBoost do not count alike, and treelite's do: use to_onnx, or a forest"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,38 +14,27 @@ from gpuforest.common.text import one_line
 from gpuforest.engine.forest import Forest
 from gpuforest.explain.views import BoostedView, TreeView
 from gpuforest.export import conditions
-from gpuforest.export.conditions import Branch, Condition, Number, TreeSplits
-
-
-class Step(NamedTuple):
-    """A node at which the walk arrives.
-
-    parent, way : the node above and the branch that leads here; None at the root
-    branches : the ways out; () at a leaf
-    """
-
-    number: int
-    depth: int
-    parent: int | None
-    way: Branch | None
-    branches: tuple[Branch, ...]
+from gpuforest.export.conditions import Branches, Condition, Number, TreeSplits
 
 
 def walk(
     splits: TreeSplits,
     max_depth: float = inf,
-    order: Callable[[Iterable[Branch]], Iterable[Branch]] = tuple,
-) -> Iterator[Step]:
+    order: Callable[[Branches], Sequence[tuple[Condition, int]]] = tuple,
+) -> Iterator[tuple[int, int, int | None, Condition | None, Branches]]:
     """Walk over the nodes of a tree down to `max_depth`: each before all below it, those below its
-    first branch first. `order` sorts the branches of a node."""
-    pending: list[tuple[int, int | None, Branch | None]] = [(0, None, None)]
+    first branch first. `order` sorts the branches of a node.
+
+    Each node comes with its depth, the node above it and the condition that leads here (None at
+    the root), and the ways out of it.
+    """
+    pending: list[tuple[int, int, int | None, Condition | None]] = [(0, 0, None, None)]
     while pending:
-        depth, parent, way = pending.pop()
-        number = 0 if way is None else way.child
+        number, depth, parent, condition = pending.pop()
         branches = splits.branches(number)
-        yield Step(number, depth, parent, way, branches)
+        yield number, depth, parent, condition, branches
         if depth < max_depth:
-            pending += [(depth + 1, number, b) for b in reversed([*order(branches)])]
+            pending += [(n, depth + 1, number, c) for c, n in reversed([*order(branches)])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +47,21 @@ class Node:
     children : numbers of the nodes below it; none: a leaf
     rule : str, what leads here from the parent, in words; "": the root
     n_samples : int, the weight of its rows, which is their count where weights count rows
-    impurity : float, as of `tree_`; None: of a boosted model, see `BoostedNode`
     value : f64[n_outputs, max_n_classes], shares of the classes, or means
     prediction : the class or the number for a row that ends here; of several outputs a tuple
     conditions : what leads here from the root, one condition a feature
     branches : the conditions that lead to the children; every row meets exactly one
+    impurity : float, as of `tree_`; None: of a boosted model
+
+    The leaves of a boosted model add to the raw prediction. `value` and `prediction` are what a
+    leaf adds, with the learning rate; above leaves they are the mean of those below, weighted by
+    hessians. `n_samples` counts rows. The following are None of other models.
+
+    gain : float, the difference of G^2 / (H + l2_regularization) that the split makes, where G and
+        H are the sums of gradients and hessians; None: a leaf
+    gradients, hessians : float, their sums over the node's rows
+    round : int, the round that grew the tree; the first one is 1
+    adds_to : str, what leaves add to, in words, such as "the log odds of b"
     """
 
     number: int
@@ -71,11 +70,16 @@ class Node:
     children: tuple[int, ...]
     rule: str
     n_samples: int
-    impurity: float | None
     value: np.ndarray
     prediction: Any
     conditions: tuple[Condition, ...] = field(repr=False)
-    branches: tuple[Branch, ...] = field(repr=False)
+    branches: tuple[Condition, ...] = field(repr=False)
+    impurity: float | None = None
+    gain: float | None = None
+    gradients: float | None = None
+    hessians: float | None = None
+    round: int | None = None
+    adds_to: str | None = None
 
     @property
     def is_leaf(self) -> bool:
@@ -85,27 +89,6 @@ class Node:
     def path(self) -> str:
         """The conditions that lead here from the root, in words; "": the root."""
         return conditions.all_of(self.conditions)
-
-
-@dataclass(frozen=True, eq=False)
-class BoostedNode(Node):
-    """A node of a tree of a boosted model, whose leaves add to the raw prediction.
-
-    `value` and `prediction` are what a leaf adds, with the learning rate; above leaves they are
-    the mean of those below, weighted by hessians. `n_samples` counts rows.
-
-    gain : float, the difference of G^2 / (H + l2_regularization) that the split makes, where G and
-        H are the sums of gradients and hessians; None: a leaf
-    gradients, hessians : float, their sums over the node's rows
-    round : int, the round that grew the tree; the first one is 1
-    adds_to : str, what leaves add to, in words, such as "the log odds of b"
-    """
-
-    gain: float | None
-    gradients: float
-    hessians: float
-    round: int
-    adds_to: str
 
 
 def tree_nodes(
@@ -127,8 +110,7 @@ def tree_nodes(
 
     Returns
     -------
-    dict, the nodes by number, each before all below it, those below its first branch first; of a
-    boosted model they are `BoostedNode`
+    dict, the nodes by number, each before all below it, those below its first branch first
 
     Raises
     ------
@@ -155,70 +137,49 @@ def nodes_of(
 ) -> dict[int, Node]:
     """`tree_nodes`, of the upper levels of a tree alone."""
     forest, splits = opened(estimator, tree, feature_names)
-    make = _plain if forest.baseline is None else _boosted
-    node_of = make(estimator, forest, tree, class_names)
+    columns = _columns(estimator, forest, tree, class_names)
     nodes: dict[int, Node] = {}
-    for number, depth, parent, way, branches in walk(splits, max_depth):
+    for number, depth, parent, condition, branches in walk(splits, max_depth):
         path = () if parent is None else nodes[parent].conditions
-        nodes[number] = node_of(
+        facts = {name: column[number] for name, column in columns.items()}
+        if not branches:
+            facts.pop("gain", None)
+        nodes[number] = Node(
             number=number,
             depth=depth,
             parent=parent,
-            children=tuple(branch.child for branch in branches),
-            rule="" if way is None else way.condition.words(),
-            conditions=path if way is None else conditions.narrowed(path, way.condition),
-            branches=branches,
+            children=tuple(child for _, child in branches),
+            rule="" if condition is None else condition.words(),
+            conditions=path if condition is None else conditions.narrowed(path, condition),
+            branches=tuple(way for way, _ in branches),
+            **facts,
         )
     return nodes
 
 
-def _plain(
+def _columns(
     estimator: Any, forest: Forest, tree: int, class_names: Sequence[Any] | None
-) -> Callable[..., Node]:
-    """What makes a node from its number and place, of a tree that predicts by itself."""
-    # a tree by itself has shares even where the forest counts votes
-    forest = replace(forest, combine="mean", tree_weights=None)
-    view = TreeView(forest, tree, estimator._criterion, signs=estimator._signs())
-    weights, impurity, value = view.n_node_samples, view.impurity, view.value
-    predictions = _predictions(value, class_labels(forest, class_names))
-
-    def node_of(number: int, **place: Any) -> Node:
-        return Node(
-            number=number,
-            n_samples=int(weights[number]),
-            impurity=float(impurity[number]),
-            value=value[number],
-            prediction=predictions[number],
-            **place,
-        )
-
-    return node_of
-
-
-def _boosted(
-    estimator: Any, forest: Forest, tree: int, class_names: Sequence[Any] | None
-) -> Callable[..., Node]:
-    """What makes a node from its number and place, of a tree of a boosted model."""
-    view, adds_to = BoostedView.of(forest, tree), raw_words(forest, tree, class_names)
-
-    def node_of(number: int, branches: tuple[Branch, ...], **place: Any) -> Node:
-        value = float(view.value[number])
-        return BoostedNode(
-            number=number,
-            n_samples=int(view.n_samples[number]),
-            impurity=None,
-            value=np.array([[value]]),
-            prediction=value,
-            gain=float(view.gain[number]) if branches else None,
-            gradients=float(view.gradients[number]),
-            hessians=float(view.hessians[number]),
-            round=view.round,
-            adds_to=adds_to,
-            branches=branches,
-            **place,
-        )
-
-    return node_of
+) -> dict[str, Sequence[Any]]:
+    """What is known of the nodes of a tree, by their numbers, under the names of `Node`."""
+    if forest.baseline is None:
+        # a tree by itself has shares even where the forest counts votes
+        forest = replace(forest, combine="mean", tree_weights=None)
+        view = TreeView(forest, tree, estimator._criterion, signs=estimator._signs())
+        return {
+            "n_samples": view.n_node_samples.tolist(),
+            "impurity": view.impurity.tolist(),
+            "value": list(view.value),
+            "prediction": _predictions(view.value, class_labels(forest, class_names)),
+        }
+    boosted, adds_to = BoostedView.of(forest, tree), raw_words(forest, tree, class_names)
+    names = "n_samples", "gradients", "hessians", "gain"
+    return {
+        **{name: getattr(boosted, name).tolist() for name in names},
+        "value": list(boosted.value[:, None, None]),
+        "prediction": boosted.value.tolist(),
+        "round": [boosted.round] * len(boosted.value),
+        "adds_to": [adds_to] * len(boosted.value),
+    }
 
 
 def opened(
@@ -236,6 +197,13 @@ def opened(
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", None)
     return forest, TreeSplits(forest, tree, feature_names)
+
+
+def check_not_negative(**options: int | None) -> None:
+    """Raise a ValueError that names the first option below 0; None is none."""
+    for name, value in options.items():
+        if value is not None and value < 0:
+            raise ValueError(f"{name}={value} is negative: pass 0 or more, or None")
 
 
 def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
@@ -294,7 +262,8 @@ def _predictions(value: np.ndarray, labels: list[list[Any]]) -> list[Any]:
     """The prediction of each node, from shares or means f64[m, n_outputs, max_n_classes]."""
     if labels:
         best = value.argmax(axis=2).T.tolist()  # the first among equals
-        columns = [[own[i] for i in numbers] for own, numbers in zip(labels, best, strict=True)]
+        pairs = zip(labels, best, strict=True)
+        columns = [[names[i] for i in of_output] for names, of_output in pairs]
     else:
         columns = value[:, :, 0].T.tolist()
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))

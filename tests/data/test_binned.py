@@ -23,7 +23,7 @@ from gpuforest import (
     RandomForestRegressor,
     RandomTreesEmbedding,
 )
-from gpuforest.data import binned, summary
+from gpuforest.data import binned, passes
 from gpuforest.engine.binning import bin_matrix
 
 N = 600
@@ -67,7 +67,7 @@ def test_a_frame_in_any_blocks(cuts, seed, with_weights):
 def test_a_sample_of_the_rows(monkeypatch, weights):
     # as if there were more than 200,000 rows; each of the values would be an edge otherwise
     monkeypatch.setitem(binned.fit_edges.__kwdefaults__, "sample_rows", 50)
-    monkeypatch.setattr(summary, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(passes, "SAMPLE_ROWS", 50)
     rows = (NUMBERS, TARGETS) if weights is None else (NUMBERS, TARGETS, weights)
     whole = ExtraTreesRegressor(3, random_state=4).fit(*rows).forest_
     assert whole.edges.n_bins[0] <= 50

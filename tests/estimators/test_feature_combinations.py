@@ -14,7 +14,7 @@ from gpuforest.common.errors import ModelFormatError
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.nodes import combined, is_leaf
 from gpuforest.explain.permutation import split_features
-from gpuforest.export.conditions import SumRange
+from gpuforest.export.conditions import Range
 from gpuforest.splits.kinds import kind_for
 from gpuforest.splits.oblique.terms import MOST_COMBINED, all_terms
 
@@ -118,8 +118,8 @@ def test_permutation_knows_every_feature_of_a_sum():
     forest = FOREST.fit(X, Y).forest_
     for t in range(forest.n_trees):
         nodes = gpuforest.tree_nodes(FOREST, t).values()
-        shown = [branch.condition for node in nodes for branch in node.branches]
-        sums = {term[0] for c in shown if isinstance(c, SumRange) for term in c.terms}
+        shown = [condition for node in nodes for condition in node.branches]
+        sums = {term[0] for c in shown if isinstance(c, Range) for term in c.terms}
         alone = {c.feature for c in shown}
         assert len(sums) > 1
         assert split_features(forest, t) == sorted(sums | alone)

@@ -8,14 +8,12 @@ import pytest
 
 from gpuforest import DecisionTreeClassifier
 from gpuforest.export.conditions import (
-    Branch,
     OneOf,
     Range,
     TreeSplits,
     all_of,
     is_missing,
     narrowed,
-    one_line,
 )
 
 KNOWN = ("sunny", "overcast", "rainy")
@@ -56,19 +54,15 @@ WEATHER = [*KNOWN, "fog", nan, None]
 
 
 @pytest.mark.parametrize(("words", "condition"), [*RANGES.items(), *CATEGORIES.items()])
-def test_words(words, condition):
+def test_words_and_code_say_what_the_condition_does(words, condition):
     assert condition.words() == words
+    values = NUMBERS if isinstance(condition, Range) else WEATHER
+    assert [evaluated(condition, v) for v in values] == [condition.holds(v) for v in values]
 
 
 def evaluated(condition, value):
     value = nan if value is None else value
-    return eval(condition.source("v"), {"v": value, "is_missing": is_missing})
-
-
-@pytest.mark.parametrize("condition", [*RANGES.values(), *CATEGORIES.values()], ids=str)
-def test_code_holds_where_the_condition_does(condition):
-    values = NUMBERS if isinstance(condition, Range) else WEATHER
-    assert [evaluated(condition, v) for v in values] == [condition.holds(v) for v in values]
+    return eval(condition.source(), {"x": {condition.name: value}, "is_missing": is_missing})
 
 
 def test_what_holds():
@@ -116,14 +110,10 @@ def test_alternatives_are_in_brackets_where_others_follow():
     assert all_of([]) == ""
 
 
-def test_numbers_may_be_rounded():
+def test_numbers_may_be_rounded_and_names_stay_on_one_line():
     assert of(low=1 / 3, high=2 / 3).words(lambda v: f"{v:.2f}") == "0.33 < x <= 0.67"
     assert of(low=1 / 3).words() == f"x > {1 / 3!r}"
-
-
-def test_names_stay_on_one_line():
     name = 'a "b"\n\tc\\'
-    assert one_line(name) == 'a "b"\\n\\tc\\'
     assert Range(feature=0, name=name, high=1.0).words() == 'a "b"\\n\\tc\\ <= 1.0'
     assert among("x\ny", 7, name=name).words() == 'a "b"\\n\\tc\\ in {x\\ny, 7}'
 
@@ -138,17 +128,8 @@ def test_categories_that_are_numbers_or_hold_quotes():
 def test_splits_of_a_tree():
     model = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 0, 1])
     splits = TreeSplits(model.forest_, 0, ["x"])
-    assert splits.branches(0) == (
-        Branch(of(high=1.5, missing=True), 1),
-        Branch(of(low=1.5), 2),
-    )
+    assert splits.branches(0) == ((of(high=1.5, missing=True), 1), (of(low=1.5), 2))
     assert splits.branches(1) == splits.branches(2) == ()
-
-
-def test_a_split_of_missing_values_alone():
-    model = DecisionTreeClassifier().fit([[1.0], [nan]], [0, 1])
-    left, right = TreeSplits(model.forest_, 0).branches(0)
-    assert (left.condition.words(), right.condition.words()) == (
-        "feature_0 is not missing",
-        "feature_0 is missing",
-    )
+    model = DecisionTreeClassifier().fit([[1.0], [nan]], [0, 1])  # of missing values alone
+    words = [way.words() for way, _ in TreeSplits(model.forest_, 0).branches(0)]
+    assert words == ["feature_0 is not missing", "feature_0 is missing"]

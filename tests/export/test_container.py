@@ -5,36 +5,12 @@ import os
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save
+from safetensors.numpy import save
 from saved import fitted
 
 import gpuforest
-from gpuforest import (
-    ModelFormatError,
-)
-from gpuforest.export import container, model_file
-
-
-def test_cut_files(tmp_path):
-    fitted()[0].save(tmp_path / "model")
-    whole = (tmp_path / "model").read_bytes()
-    for size in (*range(0, 64, 7), *range(64, len(whole), 211), len(whole) - 1):
-        (tmp_path / "cut").write_bytes(whole[:size])
-        with pytest.raises(ModelFormatError, match="cut"):
-            gpuforest.load(tmp_path / "cut")
-
-
-def test_flipped_bits(tmp_path):
-    fitted()[0].save(tmp_path / "model")
-    whole = (tmp_path / "model").read_bytes()
-    rng = np.random.default_rng(0)
-    positions = rng.integers(0, len(whole), 400)
-    for at, bit in zip(positions, rng.integers(0, 8, 400), strict=True):
-        damaged = bytearray(whole)
-        damaged[at] ^= 1 << bit
-        (tmp_path / "flipped").write_bytes(damaged)
-        with pytest.raises(ModelFormatError):
-            gpuforest.load(tmp_path / "flipped")
+from gpuforest import ModelFormatError
+from gpuforest.export import container
 
 
 def test_newer_version(tmp_path, monkeypatch):
@@ -43,15 +19,6 @@ def test_newer_version(tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(ModelFormatError, match=r"newer gpuforest .format version 2"):
         gpuforest.load(tmp_path / "model")
-
-
-def test_files_are_those_that_safetensors_writes(tmp_path):
-    fitted()[0].save(tmp_path / "model")
-    whole = (tmp_path / "model").read_bytes()
-    text, arrays = container.read(tmp_path / "model", model_file.ARRAYS)
-    assert arrays.keys() == load_file(tmp_path / "model").keys()
-    metadata = {"gpuforest": f"{container.VERSION} {container.checksum(text, arrays)} {text}"}
-    assert whole == save(arrays, metadata)
 
 
 def test_every_dtype_is_written_as_safetensors_does(tmp_path):

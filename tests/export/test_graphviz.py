@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from boosted_models import class_model
 from shown import FIT, IRIS, NAMES, SPECIES, parsed, single
 
 from gpuforest import (
@@ -17,14 +18,10 @@ from gpuforest import (
 )
 
 
-@pytest.fixture(params=FIT)
-def model(request):
-    return FIT[request.param]
-
-
+@pytest.mark.parametrize("kind", FIT)
 @pytest.mark.parametrize("filled", [False, True])
-def test_dot_has_all_nodes_and_edges(model, filled):
-    number = single(model)[1]
+def test_dot_has_all_nodes_and_edges(kind, filled):
+    model, number = FIT[kind], single(FIT[kind])[1]
     nodes = tree_nodes(model, number)
     labels, edges = parsed(export_graphviz(model, number, filled=filled, rounded=True))
     assert labels.keys() == nodes.keys()
@@ -51,10 +48,10 @@ def test_dot_of_the_textbook():
 
 
 def test_dot_goes_to_files(tmp_path):
-    tree = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
-    text, file = export_graphviz(tree, class_names=["ä", "b", "c"]), io.StringIO()
-    assert export_graphviz(tree, class_names=["ä", "b", "c"], out_file=tmp_path / "dot") is None
-    assert export_graphviz(tree, class_names=["ä", "b", "c"], out_file=file) is None
+    tree, file = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES), io.StringIO()
+    for out in (tmp_path / "dot", file):
+        assert export_graphviz(tree, class_names=["ä", "b", "c"], out_file=out) is None
+    text = export_graphviz(tree, class_names=["ä", "b", "c"])
     assert (tmp_path / "dot").read_text(encoding="utf-8") == file.getvalue() == text
 
 
@@ -72,6 +69,10 @@ def test_names_cannot_break_out():
     assert rules.count("\n") == tree.get_n_leaves()
     assert rules.splitlines()[0] == r'if c\nd <= 2.45 then x"];\n0 -> 9'
     assert export_text(tree, feature_names=names).splitlines()[0] == r"c\nd <= 2.45"
+    boosted = class_model(labels, IRIS.data)
+    dot = export_graphviz(boosted)
+    assert parsed(dot)[0].keys() == tree_nodes(boosted).keys()
+    assert r"raw prediction of x\"];\\n0 -> 9\n" in dot
 
 
 def test_colours_are_by_class_and_by_value():

@@ -205,7 +205,7 @@ def headers(model, which, value, what):
     """The text has other values, under a right checksum."""
     _, text, arrays = whole(model)
     header = json.loads(text)
-    key = sorted(HEADER)[which % len(HEADER)]
+    key = sorted(HEADER)[which % len(HEADER)].removesuffix("?")
     if what == "value":
         header[key] = value
     elif what == "parameter":

@@ -5,7 +5,7 @@ import pytest
 from exported import KINDS, NOT_TREELITE, X, categorical, edge_rows, model, unseen_frame
 
 import gpuforest as gf
-from gpuforest.export.model_tables import tables_of
+from gpuforest.export.model_tables import Tables
 
 
 def walked(tables, rows):
@@ -44,7 +44,7 @@ def sums_of(fitted, rows):
 def test_walks_end_at_the_models_sums(kind):
     fitted = model(kind)
     rows = edge_rows(fitted, np.float64)[::9]
-    assert np.array_equal(walked(tables_of(fitted, "this"), rows), sums_of(fitted, rows))
+    assert np.array_equal(walked(Tables(fitted, "this"), rows), sums_of(fitted, rows))
 
 
 @pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
@@ -57,11 +57,11 @@ def test_walks_by_category_codes(kind):
         for value, code in zip(frame.iloc[:, f], codes[:, f], strict=True):
             is_missing = value is None or value != value
             assert np.isnan(code) if is_missing else code == lookup.get(value, len(categories))
-    assert np.array_equal(walked(tables_of(fitted, "this"), codes), sums_of(fitted, frame))
+    assert np.array_equal(walked(Tables(fitted, "this"), codes), sums_of(fitted, frame))
 
 
 def test_rounded_thresholds_divide_the_numbers_of_a_dtype_alike():
-    tables = tables_of(model("numbers"), "this")
+    tables = Tables(model("numbers"), "this")
     rounded = tables.rounded(np.float32)
     assert rounded.dtype == np.float32
     assert (rounded <= tables.threshold).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from boosted_models import CITY, SHORT, class_model, leaves
 from boosted_models import FIT as BOOSTED
-from shown import FIT, SUM, X, grid, python_predictions, single
+from shown import FIT, OBLIQUE, SUM, SUMMED, X, grid, python_predictions, single
 
 from gpuforest import (
     DecisionTreeClassifier,
@@ -17,25 +17,20 @@ from gpuforest import (
 from gpuforest.explain.views import BoostedView
 
 
-@pytest.mark.parametrize("kind", FIT)
+@pytest.mark.parametrize("kind", [*FIT, *OBLIQUE])
 def test_the_python_function_predicts_the_same(kind):
-    model = FIT[kind]
+    model = OBLIQUE.get(kind) or FIT[kind]
     own, number = single(model)
     names = ["a", "it's", 'say "b"\n', "d\\"]
     source = export_python(model, number, feature_names=names)
-    rows = np.concatenate([X, grid()])
+    rows = np.concatenate([SUMMED if kind in OBLIQUE else X, grid()])
     rows = rows.astype(np.float32) if kind == "float32" else rows
     expected = own.predict(rows).tolist()
-    found = python_predictions(source, names, rows)
-    assert found == [tuple(row) if isinstance(row, list) else row for row in expected]
-    assert export_python(model, number).count("feature_") == source.count("x[")
-
-
-def test_the_python_function_takes_none_for_missing():
-    source = export_python(FIT["numbers"])
-    names = [f"feature_{i}" for i in range(4)]
-    rows = np.array([[None if np.isnan(v) else v for v in row] for row in X], object)
-    assert python_predictions(source, names, rows) == FIT["numbers"].predict(X).tolist()
+    expected = [tuple(row) if isinstance(row, list) else row for row in expected]
+    assert python_predictions(source, names, rows) == expected
+    assert kind in OBLIQUE or export_python(model, number).count("feature_") == source.count("x[")
+    rows = np.array([[None if np.isnan(v) else v for v in row] for row in rows], object)
+    assert python_predictions(source, names, rows) == expected  # None is a missing value too
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
@@ -75,23 +70,19 @@ def made(source):
 
 
 @pytest.mark.parametrize("kind", BOOSTED)
-def test_all_trees_predict_what_the_model_does(kind):
+def test_boosted_models_and_their_trees_predict_what_they_do(kind):
     model = BOOSTED[kind]
     rows, dicts = rows_of(kind)
-    found = made(export_python(model, None))
-    assert [found["predict"](row) for row in dicts] == model.predict(rows).tolist()
-    assert [found["raw_predict"](row) for row in dicts] == model._raw_predict(rows).tolist()
+    source = export_python(model, None)
+    assert set(re.findall("^import (.*)$", source, re.MULTILINE)) <= {"math"}
+    functions = made(source)
+    assert [functions["predict"](row) for row in dicts] == model.predict(rows).tolist()
+    assert [functions["raw_predict"](row) for row in dicts] == model._raw_predict(rows).tolist()
     if hasattr(model, "predict_proba"):
-        shares = [found["predict_proba"](row) for row in dicts]
+        shares = [functions["predict_proba"](row) for row in dicts]
         assert shares == model.predict_proba(rows).tolist()
     else:
-        assert "predict_proba" not in found
-
-
-@pytest.mark.parametrize("kind", BOOSTED)
-def test_one_tree_returns_what_it_adds(kind):
-    model = BOOSTED[kind]
-    rows, dicts = rows_of(kind)
+        assert "predict_proba" not in functions
     last = model.forest_.n_trees - 1
     predict = made(export_python(model, last))["predict"]
     added = BoostedView.of(model.forest_, last).value[leaves(model, rows)[:, last]]
@@ -121,18 +112,3 @@ def test_names_of_classes_and_features_cannot_break_out():
     first = r'# round 1 of 4: leaves add to the raw prediction of """\nimport os'
     assert one.splitlines()[0] == first
     assert len(python_predictions(one, names, X)) == 300
-
-
-def test_only_sums_are_one_function():
-    tree = DecisionTreeClassifier().fit([[0.0], [1.0]], ["a", "b"])
-    with pytest.raises(ValueError, match="the trees of a DecisionTreeClassifier are not one funct"):
-        export_python(tree, None)
-    with pytest.raises(ValueError, match="two features are called 'a'"):
-        export_python(BOOSTED["numbers"], None, feature_names=list("abca"))
-
-
-def test_nothing_is_imported_but_math():
-    for model in BOOSTED.values():
-        assert set(re.findall("^import (.*)$", export_python(model, None), re.MULTILINE)) <= {
-            "math"
-        }

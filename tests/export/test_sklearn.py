@@ -1,6 +1,7 @@
 """Models go to scikit-learn and come back: equal predictions, missing values among them."""
 
 import copy
+import importlib.util
 import pickle
 
 import numpy as np
@@ -38,6 +39,7 @@ NEW = table(RNG, 300, list("nnNnn"), np.float32)  # missing also where it was no
 LABELS = np.array(["a", "b", "c"])[(np.nan_to_num(X[:, 1]) + X[:, 0] > 0) + (X[:, 3] > 0) * 1]
 NUMBERS = np.nan_to_num(X[:, 1]) * X[:, 3] + X[:, 0]
 COUNTS = np.abs(NUMBERS * 3).round() + 1
+IRIS, DIABETES = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
 CASES = [
     ("DecisionTreeClassifier", "gini", LABELS),
     ("DecisionTreeClassifier", "entropy", LABELS),
@@ -186,13 +188,14 @@ def test_names_of_features_and_classes_travel():
     frame = pd.DataFrame(X, columns=list("vwxyz"))
     theirs = ensemble.RandomForestClassifier(3, random_state=5).fit(frame, LABELS)
     ours = from_sklearn(theirs)
-    assert ours.feature_names_in_.tolist() == list("vwxyz")
-    assert ours.classes_.tolist() == ["a", "b", "c"]
     assert (ours.n_classes_, ours.n_features_in_, ours.seed_) == (3, 5, 5)
-    assert same(predictions(ours, frame), predictions(theirs, frame))
-    back = ours.to_sklearn()
-    assert back.feature_names_in_.tolist() == list("vwxyz")
-    assert same(predictions(back, frame), predictions(theirs, frame))
+    isolation = IsolationForest(n_estimators=2, backend="numpy").fit(frame).to_sklearn()
+    for model in (ours, ours.to_sklearn(), isolation):
+        assert model.feature_names_in_.tolist() == list("vwxyz")
+        if model is not isolation:
+            assert model.classes_.tolist() == ["a", "b", "c"]
+            assert same(predictions(model, frame), predictions(theirs, frame))
+    assert isolation.fit(frame).n_features_in_ == 5  # it is an estimator like any other
 
 
 def test_misclassification_becomes_gini():
@@ -218,34 +221,64 @@ def test_scikit_learns_tools_take_what_comes():
     assert text.count("class:") == ours.get_n_leaves()
     assert tree.export_graphviz(theirs).count("samples = ") == ours.tree_.node_count
     assert tree.export_graphviz(theirs) == tree.export_graphviz(ours)
-    X, y = load_diabetes(return_X_y=True)
+    if importlib.util.find_spec("matplotlib"):
+        importlib.import_module("matplotlib").use("Agg")
+        assert len(tree.plot_tree(theirs)) >= ours.tree_.node_count
+    X, y = DIABETES
     forest = RandomForestRegressor(5, random_state=0, backend="numba").fit(X, y).to_sklearn()
     found = partial_dependence(forest, X, [2], method="recursion")
     rises = found["average"][0]
     assert rises[-1] > rises[0]
 
 
-def test_a_tree_is_drawn():
-    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    matplotlib.use("Agg")
-    ours = DecisionTreeClassifier(max_depth=2, backend="numpy").fit(X, LABELS)
-    assert len(tree.plot_tree(ours.to_sklearn())) >= ours.tree_.node_count
-
-
-def test_models_of_an_unknown_criterion_are_refused():
+def of_another_release():
     model = tree.DecisionTreeRegressor(max_depth=2).fit(np.nan_to_num(X), NUMBERS)
-    with pytest.raises(ValueError, match="criterion"):
-        from_sklearn(model.set_params(criterion="of another release"))
+    return model.set_params(criterion="new")
 
 
-def test_other_models_are_refused():
-    for model in (KNeighborsClassifier(), None, DecisionTreeClassifier()):
-        with pytest.raises(TypeError, match="from_sklearn takes a fitted"):
-            from_sklearn(model)
-    with pytest.raises(ValueError, match="not fitted"):
-        from_sklearn(tree.DecisionTreeClassifier())
-    with pytest.raises(ValueError, match="not fitted"):
-        DecisionTreeClassifier().to_sklearn()
+def of_others():
+    return AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(*IRIS)
+
+
+def categorical_isolation():
+    frame = pd.DataFrame({"a": pd.Categorical(["x", "y"] * 30), "b": np.arange(60.0)})
+    return IsolationForest(n_estimators=2, backend="numpy").fit(frame)
+
+
+TAKES = "from_sklearn takes a fitted"
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: from_sklearn(KNeighborsClassifier()), TypeError, TAKES),
+        (lambda: from_sklearn(None), TypeError, TAKES),
+        (lambda: from_sklearn(DecisionTreeClassifier()), TypeError, TAKES),
+        (lambda: from_sklearn(tree.DecisionTreeClassifier()), ValueError, "not fitted"),
+        (lambda: DecisionTreeClassifier().to_sklearn(), ValueError, "not fitted"),
+        (lambda: IsolationForest().to_sklearn(), ValueError, "not fitted"),
+        (
+            lambda: from_sklearn(of_another_release()),
+            ValueError,
+            "criterion='new' is none of gpuforest's",
+        ),
+        (
+            lambda: (
+                AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(*IRIS).to_sklearn()
+            ),
+            ValueError,
+            "an ensemble of LogisticRegression was fitted by scikit",
+        ),
+        (
+            lambda: categorical_isolation().to_sklearn(),
+            ValueError,
+            "no categorical features: train with numbers",
+        ),
+    ],
+)
+def test_what_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 def test_too_many_thresholds_are_refused():
@@ -259,7 +292,7 @@ def test_too_many_thresholds_are_refused():
         from_sklearn(tree.DecisionTreeRegressor().fit(values, values[:, 0]))
 
 
-SIZES, SPECIES = load_iris(return_X_y=True)
+SIZES, SPECIES = IRIS
 
 
 def converted_bags(model):
@@ -281,18 +314,15 @@ def test_bags_travel(params):
         assert np.array_equal(np.bincount(drawn, minlength=len(SIZES)), counts)
 
 
-def test_bags_of_weighted_rows_travel():
+def test_bags_of_weighted_rows_and_none_travel():
     weights = np.arange(len(SIZES)) % 4
     model = RandomForestClassifier(4, random_state=0, backend="numpy").fit(SIZES, SPECIES, weights)
     for counts in converted_bags(model)[1]:
         assert counts.sum() == sum(map(len, model.estimators_samples_[:1]))
         assert not counts[weights == 0].any()
-
-
-def test_without_bags_every_tree_has_all_rows_and_a_seed_of_its_own():
     model = ExtraTreesClassifier(5, random_state=0, backend="numpy").fit(SIZES, SPECIES)
     there, bags = converted_bags(model)
-    assert (np.array(bags) == 1).all()
+    assert (np.array(bags) == 1).all()  # every tree has all rows, and a seed of its own
     seeds = [tree.random_state for tree in there.estimators_]
     assert len(set(seeds)) == 5
     assert all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds)
@@ -322,9 +352,6 @@ def test_what_is_not_known_of_bags_is_not_made_up(tmp_path):
     assert len(copied.estimators_samples_[0]) == len(SIZES)
 
 
-IRIS, DIABETES = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -348,12 +375,6 @@ def test_predictions_are_the_same(model):
     stages = zip(theirs.staged_predict(X), model.staged_predict(X), strict=True)
     assert all(np.allclose(one, other, rtol=1e-12) for one, other in stages)
     theirs.fit(X, y)  # its parameters are such as it takes
-
-
-def test_other_estimators_are_there_already():
-    model = AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(*IRIS)
-    with pytest.raises(ValueError, match="an ensemble of LogisticRegression was fitted by scikit"):
-        model.to_sklearn()
 
 
 ROWS = RNG.normal(size=(400, 5)).astype(np.float32)
@@ -385,18 +406,3 @@ def test_scores_of_isolation_are_the_same(rows, params):
     ]
     with pytest.raises(ValueError, match="they are not kept in files"):
         theirs.estimators_samples_  # noqa: B018
-
-
-def test_names_of_isolation_forests_come_along():
-    frame = pd.DataFrame(ROWS, columns=list("abcde"))
-    theirs = IsolationForest(n_estimators=2, backend="numpy").fit(frame).to_sklearn()
-    assert theirs.feature_names_in_.tolist() == list("abcde")
-    assert theirs.fit(frame).n_features_in_ == 5  # it is an estimator like any other
-
-
-def test_isolation_forests_that_are_refused():
-    frame = pd.DataFrame({"a": pd.Categorical(["x", "y"] * 30), "b": np.arange(60.0)})
-    with pytest.raises(ValueError, match="no categorical features: train with numbers"):
-        IsolationForest(n_estimators=2, backend="numpy").fit(frame).to_sklearn()
-    with pytest.raises(ValueError, match="not fitted"):
-        IsolationForest().to_sklearn()

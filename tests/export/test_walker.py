@@ -6,7 +6,20 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from shown import FIT, IRIS, NAMES, SPECIES, grid, parsed, python_predictions, single
+from boosted_models import FIT as BOOSTED
+from boosted_models import class_model, data_of, leaves, number_model
+from shown import (
+    FIT,
+    IRIS,
+    NAMES,
+    OBLIQUE,
+    SPECIES,
+    SUMMED,
+    grid,
+    parsed,
+    python_predictions,
+    single,
+)
 from sklearn.tree import DecisionTreeClassifier as Sklearns
 
 from gpuforest import (
@@ -19,54 +32,103 @@ from gpuforest import (
     export_text,
     tree_nodes,
 )
-from gpuforest.export.conditions import Branch, OneOf, TreeSplits
+from gpuforest.explain.paths import subtree_sizes
+from gpuforest.explain.views import BoostedView
+from gpuforest.export.conditions import OneOf, TreeSplits
 from gpuforest.export.text import tree_lines
 
-
-@pytest.fixture(params=FIT)
-def model(request):
-    return FIT[request.param]
+MODELS = {**FIT, **{f"gradient {kind}": model for kind, model in BOOSTED.items()}, **OBLIQUE}
 
 
-def test_every_row_meets_one_leaf_and_it_is_its_own(model):
-    own, number = single(model)
-    nodes, rows = tree_nodes(model, number), grid()
-    leaves = [node for node in nodes.values() if node.is_leaf]
-    meets = np.array(
-        [[all(c.holds(row[c.feature]) for c in leaf.conditions) for leaf in leaves] for row in rows]
-    )
-    assert np.array_equal(meets.sum(axis=1), np.ones(len(rows)))
-    numbers = np.array([leaf.number for leaf in leaves])
-    assert np.array_equal(numbers[meets.argmax(axis=1)], own.apply(rows))
+def reached(kind):
+    """The nodes of a model's last tree, rows, and the leaf that each reaches there."""
+    model = MODELS[kind]
+    if kind.startswith("gradient "):
+        number, rows = model.forest_.n_trees - 1, data_of(kind.removeprefix("gradient "))
+        return tree_nodes(model, number), rows, leaves(model, rows)[:, number]
+    (own, number), rows = single(model), SUMMED[::-1] + 0.1 if kind in OBLIQUE else grid()
+    return tree_nodes(model, number), rows, own.apply(rows)
 
 
-def test_branches_are_exhaustive_and_exclude_each_other(model):
-    for node in tree_nodes(model, single(model)[1]).values():
-        for value in (*grid()[:50, 0], None):
-            held = sum(b.condition.holds(value) for b in node.branches)
-            assert held == (not node.is_leaf)
+def met(conditions, row):
+    return [c.holds(row if getattr(c, "terms", ()) else row[c.feature]) for c in conditions]
 
 
-def test_nodes_are_those_of_the_tree(request, model):
-    own, number = single(model)
-    nodes, tree = tree_nodes(model, number), own.tree_
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_row_meets_the_conditions_of_its_own_leaf_alone(kind):
+    nodes, rows, numbers = reached(kind)
+    ends = [node for node in nodes.values() if node.is_leaf]
+    for row, number in zip(np.asarray(rows, object), numbers, strict=True):
+        node = nodes[0]
+        while node.branches:  # of which one is met
+            ways = met(node.branches, row)
+            assert sum(ways) == 1
+            node = nodes[node.children[ways.index(True)]]
+        assert [end.number for end in ends if all(met(end.conditions, row))] == [number]
+        assert node.number == number
+    if kind in OBLIQUE:
+        assert sum(len(c.terms) > 1 for node in nodes.values() for c in node.branches) > 9
+
+
+@pytest.mark.parametrize("kind", FIT)
+def test_nodes_are_those_of_the_tree(kind):
+    own, number = single(FIT[kind])
+    nodes, tree = tree_nodes(FIT[kind], number), own.tree_
     assert sorted(nodes) == list(range(tree.node_count))
     for n, node in nodes.items():
-        assert node.number == n
-        assert node.children == tuple(
-            c for c in (tree.children_left[n], tree.children_right[n]) if c >= 0
-        )
+        children = tree.children_left[n], tree.children_right[n]
+        assert (node.number, node.children) == (n, tuple(c for c in children if c >= 0))
         assert node.is_leaf == (tree.feature[n] < 0)
-        assert node.n_samples == tree.n_node_samples[n]
-        assert node.impurity == tree.impurity[n]
-        if "votes" in request.node.name:  # votes are of the whole forest; a node has its shares
+        assert (node.n_samples, node.impurity) == (tree.n_node_samples[n], tree.impurity[n])
+        if "votes" in kind:  # votes are of the whole forest; a node has its shares
             assert np.array_equal(node.value.argmax(axis=1), tree.value[n].argmax(axis=1))
         else:
             assert np.array_equal(node.value, tree.value[n])
         for child in node.children:
             assert (nodes[child].parent, nodes[child].depth) == (n, node.depth + 1)
-    assert nodes[0].parent is None
-    assert (nodes[0].rule, nodes[0].path) == ("", "")
+    assert (nodes[0].parent, nodes[0].rule, nodes[0].path) == (None, "", "")
+
+
+@pytest.mark.parametrize("kind", BOOSTED)
+def test_boosted_nodes_are_those_of_the_arrays_and_of_the_text(kind):
+    model, number = BOOSTED[kind], BOOSTED[kind].forest_.n_trees - 1
+    nodes, tree = tree_nodes(model, number), BoostedView.of(model.forest_, number)
+    assert sorted(nodes) == list(range(len(tree.value)))
+    for n, node in nodes.items():
+        assert node.n_samples == tree.n_samples[n]
+        assert (node.gradients, node.hessians) == (tree.gradients[n], tree.hessians[n])
+        assert node.gain == (None if node.is_leaf else tree.gain[n])
+        assert node.prediction == tree.value[n] == node.value
+        assert (node.impurity, node.round) == (None, model.n_iter_)
+    first, *lines = export_text(model, number).splitlines()
+    assert first == f"round {model.n_iter_} of {model.n_iter_}: leaves add to {nodes[0].adds_to}"
+    assert [line.strip("| ") for line in lines if "value: " in line] == [
+        f"value: {n.prediction!r} (rows: {n.n_samples}, gradients: {n.gradients:.6g}, "
+        f"hessians: {n.hessians:.6g})"
+        for n in nodes.values()
+        if n.is_leaf
+    ]
+    ways = [line.strip("| ") for line in lines if "value: " not in line]
+    assert ways == [n.rule for n in nodes.values() if n.rule]
+
+
+def test_boosted_nodes_say_what_leaves_add_to():
+    log = "the log of the prediction"
+    for kind, said in {
+        "numbers": "the prediction", "counts": log, "positive": log,
+        "two classes": "the log odds of low",
+    }.items():  # fmt: skip
+        assert {node.adds_to for node in tree_nodes(BOOSTED[kind]).values()} == {said}
+    model = BOOSTED["three classes"]
+    for tree, label in enumerate([*model.classes_] * 2):
+        node = tree_nodes(model, tree)[0]
+        assert (node.round, node.adds_to) == (1 + tree // 3, f"the raw prediction of {label}")
+        for line in export_rules(model, tree, decimals=3).splitlines():
+            assert re.fullmatch(rf".* then add -?\d\.\d{{3}} to {node.adds_to}", line)
+    assert tree_nodes(model, 1, class_names=["a", "b", "c"])[0].adds_to.endswith(" of b")
+    alone = class_model(np.repeat("a", 300))  # which no row contradicts
+    assert tree_nodes(alone)[0].adds_to == "the log odds of another class"
+    assert export_rules(BOOSTED["one leaf"]).startswith("always add ")
 
 
 def test_a_node_says_what_it_is():
@@ -78,13 +140,41 @@ def test_a_node_says_what_it_is():
     assert repr(node).startswith("Node(number=3, depth=2, parent=2, children=(), rule='petal_wi")
 
 
-def test_text_is_that_of_the_forest():
-    forest = FIT["forest"]
-    names = ["a", "b", "c", "d"]
-    for tree, max_depth, given in ((2, None, names), (1, 2, None)):
-        lines = tree_lines(forest.forest_, tree, given, max_depth)
-        text = export_text(forest, tree, feature_names=given, max_depth=max_depth)
-        assert text.splitlines() == list(lines)
+def test_text_is_that_of_the_forest_and_may_end_above_the_leaves():
+    forest, names = FIT["forest"], list("abcd")
+    lines = tree_lines(forest.forest_, 2, names)
+    assert export_text(forest, 2, feature_names=names).splitlines() == list(lines)
+    for model, head in (
+        (forest, []),
+        (BOOSTED["numbers"], ["round 1 of 4: leaves add to the prediction"]),
+    ):
+        more = f"... {subtree_sizes(model.forest_, 0)[0] - 1} more nodes"
+        assert export_text(model, max_depth=0).splitlines() == [*head, more]
+
+
+def test_one_round_reads_well():
+    x = np.repeat([0.0, 1.0], 20)[:, None]
+    model = number_model(y=np.repeat([1.0, 3.0], 20), data=x, learning_rate=0.5)
+    assert export_text(model, feature_names=["x"]) == (
+        "round 1 of 4: leaves add to the prediction\n"
+        "x <= 0.5\n"
+        "|   value: -0.5 (rows: 20, gradients: 20, hessians: 20)\n"
+        "x > 0.5 or missing\n"
+        "|   value: 0.5 (rows: 20, gradients: -20, hessians: 20)\n"
+    )
+    assert export_rules(model, 1, feature_names=["x"]) == (
+        "if x <= 0.5 then add -0.25 to the prediction\n"
+        "if x > 0.5 or missing then add 0.25 to the prediction\n"
+    )
+    labels, edges = parsed(export_graphviz(model, feature_names=["x"], filled=True))
+    assert edges == [(0, 1), (0, 2)]
+    assert labels[0] == (
+        r"round 1 of 4: leaves add to the prediction\nx <= 0.5\ngain = 40\nsamples = 40\nvalue = 0"
+    )
+    assert labels[1] == r"samples = 20\nvalue = -0.5"
+    labels, _ = parsed(export_graphviz(model, impurity=False, proportion=True, node_ids=True))
+    assert labels[0].endswith(r"\nnode #0\nfeature_0 <= 0.5\nsamples = 100%\nvalue = 0")
+    assert labels[2] == r"node #2\nsamples = 50%\nvalue = 0.5"
 
 
 def test_rules_of_the_textbook():
@@ -98,31 +188,31 @@ def test_rules_of_the_textbook():
     lines = export_rules(tree, feature_names=["x"], decimals=1, per="class").splitlines()
     assert [line.rpartition(" then ")[2] for line in lines] == list(IRIS.target_names)
     assert lines[1] == "if (2.5 < x <= 4.5) or (4.5 < x <= 4.8) then versicolor"
-
-
-def test_rules_of_a_class_are_those_of_its_leaves():
-    tree = FIT["classes"]
-    leaves = [line.removeprefix("if ") for line in export_rules(tree).splitlines()]
-    for line in export_rules(tree, per="class").splitlines():
+    leaves = [line.removeprefix("if ") for line in export_rules(FIT["classes"]).splitlines()]
+    lines = export_rules(FIT["classes"], per="class").splitlines()
+    assert len(lines) == 3
+    for line in lines:  # of a class, the rules of its leaves
         ways, label = line.removeprefix("if ").rsplit(" then ", 1)
         own = [w.rpartition(" then ")[0] for w in leaves if w.endswith(f" then {label}")]
         assert ways == " or ".join(f"({way})" for way in own)
-    assert len(export_rules(tree, per="class").splitlines()) == 3
 
 
-def test_rules_of_numbers_and_of_several_outputs():
-    x = [[0.0], [1.0]]
-    assert export_rules(DecisionTreeRegressor().fit(x, [24.6, 1 / 3]), decimals=2) == (
-        "if feature_0 <= 0.50 then 24.60\nif feature_0 > 0.50 or missing then 0.33\n"
-    )
-    assert export_rules(DecisionTreeClassifier().fit(x, [["a", "c"], ["b", "c"]])) == (
-        "if feature_0 <= 0.5 then a, c\nif feature_0 > 0.5 or missing then b, c\n"
-    )
-    assert export_rules(DecisionTreeRegressor().fit(x, [[1, 2], [3, 4]])).splitlines()[1] == (
-        "if feature_0 > 0.5 or missing then 3.0, 4.0"
-    )
-    assert export_rules(FIT["one leaf"]) == export_rules(FIT["one leaf"], per="class")
-    assert export_rules(FIT["one leaf"]) == "always a\n"
+@pytest.mark.parametrize(
+    ("kind", "y", "options", "rules"),
+    [
+        (DecisionTreeRegressor, [24.6, 1 / 3], {"decimals": 2},
+         "if x <= 0.50 then 24.60\nif x > 0.50 or missing then 0.33\n"),
+        (DecisionTreeClassifier, [["a", "c"], ["b", "c"]], {},
+         "if x <= 0.5 then a, c\nif x > 0.5 or missing then b, c\n"),
+        (DecisionTreeRegressor, [[1, 2], [3, 4]], {},
+         "if x <= 0.5 then 1.0, 2.0\nif x > 0.5 or missing then 3.0, 4.0\n"),
+        (DecisionTreeClassifier, ["a", "a"], {}, "always a\n"),
+        (DecisionTreeClassifier, ["a", "a"], {"per": "class"}, "always a\n"),
+    ],
+)  # fmt: skip
+def test_rules_of_numbers_and_of_several_outputs(kind, y, options, rules):
+    tree = kind().fit([[0.0], [1.0]], y)
+    assert export_rules(tree, feature_names=["x"], **options) == rules
 
 
 def test_names_are_those_of_the_fit():
@@ -139,19 +229,13 @@ def three_ways(monkeypatch):
     """A tree of two splits in a row on one feature, read as one split of three branches."""
     tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["stay", "go", "stay"])
     assert tree_nodes(tree)[2].children == (3, 4)
-    known = ("sunny", "overcast", "rainy")
-
-    def branches(self, node):
-        if node != 0:
-            return ()
-        kind = {"feature": 0, "name": "outlook", "known": known}
-        return (
-            Branch(OneOf(values=("sunny",), missing=True, **kind), 1),
-            Branch(OneOf(values=("overcast",), **kind), 3),
-            Branch(OneOf(values=("rainy",), others=True, **kind), 4),
-        )
-
-    monkeypatch.setattr(TreeSplits, "branches", branches)
+    kind = {"feature": 0, "name": "outlook", "known": ("sunny", "overcast", "rainy")}
+    branches = (
+        (OneOf(values=("sunny",), missing=True, **kind), 1),
+        (OneOf(values=("overcast",), **kind), 3),
+        (OneOf(values=("rainy",), others=True, **kind), 4),
+    )
+    monkeypatch.setattr(TreeSplits, "branches", lambda self, node: () if node else branches)
     return tree
 
 
@@ -165,15 +249,12 @@ def test_nodes_may_have_more_than_two_branches(three_ways):
         "if outlook is overcast then go\n"
         "if (outlook is sunny or missing) or (outlook is rainy or other) then stay\n"
     )
-    assert export_text(three_ways).splitlines()[::2] == [
-        "outlook is sunny or missing",
-        "outlook is overcast",
-        "outlook is rainy or other",
-    ]
+    ways = ["outlook is sunny or missing", "outlook is overcast", "outlook is rainy or other"]
+    assert export_text(three_ways).splitlines()[::2] == ways
     assert list(tree_nodes(three_ways)) == [0, 1, 3, 4]
     weather = np.array([["sunny"], [None], [np.nan], ["overcast"], ["rainy"], ["fog"]], object)
-    found = python_predictions(export_python(three_ways), ["outlook"], weather)
-    assert found == ["stay", "stay", "stay", "go", "stay", "stay"]
+    answers = python_predictions(export_python(three_ways), ["outlook"], weather)
+    assert answers == ["stay", "stay", "stay", "go", "stay", "stay"]
     dot = export_graphviz(three_ways)
     labels, edges = parsed(dot)
     assert labels[0].startswith(r"outlook\ngini")
@@ -181,47 +262,69 @@ def test_nodes_may_have_more_than_two_branches(three_ways):
     assert '0 -> 3 [label="outlook is overcast"] ;' in dot
 
 
+def test_words_of_sums_hold_away_from_the_border():
+    """The words are rounded to bins; a row that is far from the border lies where they say."""
+    data = np.random.default_rng(0).normal(size=(3000, 2))
+    tree = DecisionTreeClassifier(
+        max_depth=1, feature_combinations=2, max_features=10, random_state=0
+    ).fit(data, data.sum(axis=1) > 0.5)
+    words = export_text(tree, feature_names=["a", "b"]).splitlines()[0]
+    left, right = words.split(" <= ")
+    first, second, other = left.replace("- ", "-").replace("+ ", "").split()
+    value = data[:, "ab".index(first)] + float(second) * data[:, "ab".index(other)]
+    limit = float(right.removesuffix(" or missing"))
+    far = abs(value - limit) > 0.15
+    assert np.array_equal((tree.apply(data) == 1)[far], value[far] <= limit)
+    assert far.mean() > 0.8
+    assert left in export_graphviz(tree, feature_names=["a", "b"])
+    assert left in export_rules(tree, feature_names=["a", "b"])
+
+
 EXPORTS = [export_text, export_rules, export_python, export_graphviz, tree_nodes]
+CLASSES, THREE = FIT["classes"], BOOSTED["three classes"]
 
 
 @pytest.mark.parametrize("export", EXPORTS)
 def test_trees_that_cannot_be_shown(export):
-    with pytest.raises(ValueError, match="tree 3 does not exist: choose one of 0 to 2"):
-        export(FIT["forest"], 3)
-    with pytest.raises(ValueError, match="feature_names has 1 names, the forest 4 features"):
-        export(FIT["forest"], feature_names=["a"])
-    with pytest.raises(ValueError, match="not fitted"):
-        export(DecisionTreeClassifier())
-    with pytest.raises(TypeError, match=r"a DecisionTreeClassifier has no trees of gpuforest's"):
-        export(Sklearns().fit(IRIS.data, IRIS.target))
+    for call, error, message in (
+        (lambda: export(FIT["forest"], 3), ValueError, "tree 3 does not exist: choose one of 0"),
+        (lambda: export(THREE, 12), ValueError, "tree 12 does not exist: choose one of 0 to 11"),
+        (lambda: export(FIT["forest"], feature_names=["a"]), ValueError,
+         "feature_names has 1 names, the forest 4 features"),
+        (lambda: export(DecisionTreeClassifier()), ValueError, "not fitted"),
+        (lambda: export(Sklearns().fit(IRIS.data, IRIS.target)), TypeError,
+         "a DecisionTreeClassifier has no trees of gpuforest's"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=message):
+            call()
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("export", "model", "options", "message"),
     [
-        (lambda: export_rules(FIT["classes"], per="row"), "per='row' is unknown"),
-        (lambda: export_rules(FIT["classes"], decimals=-1), "decimals=-1 is negative"),
-        (lambda: export_rules(FIT["numbers"], per="class"), 'pass per="leaf"'),
-        (lambda: export_rules(FIT["classes"], class_names=["a"]), "1 names, the tree 3 classes"),
-        (
-            lambda: tree_nodes(FIT["several classes"], class_names=[["a"], ["b", "c"]]),
-            "1, 2 names, the tree 3, 2 classes",
-        ),
-        (lambda: tree_nodes(FIT["numbers"], class_names=["a"]), "class_names are for classes"),
-        (lambda: export_graphviz(FIT["classes"], max_depth=-1), "max_depth=-1 is negative"),
-        (lambda: export_graphviz(FIT["classes"], precision=-1), "precision=-1 is negative"),
-        (
-            lambda: export_python(FIT["classes"], feature_names=list("abca")),
-            "two features are called 'a'",
-        ),
+        (export_rules, CLASSES, {"per": "row"}, "per='row' is unknown"),
+        (export_rules, CLASSES, {"decimals": -1}, "decimals=-1 is negative"),
+        (export_rules, FIT["numbers"], {"per": "class"}, 'pass per="leaf"'),
+        (export_rules, THREE, {"per": "class"}, 'per="class" is for classes, and this tree predic'),
+        (export_rules, CLASSES, {"class_names": ["a"]}, "1 names, the tree 3 classes"),
+        (tree_nodes, THREE, {"class_names": ["a"]}, "class_names has 1 names, the tree 3 classes"),
+        (tree_nodes, FIT["several classes"], {"class_names": [["a"], ["b", "c"]]},
+         "1, 2 names, the tree 3, 2 classes"),
+        (tree_nodes, FIT["numbers"], {"class_names": ["a"]}, "class_names are for classes"),
+        (export_graphviz, CLASSES, {"max_depth": -1}, "max_depth=-1 is negative"),
+        (export_graphviz, CLASSES, {"precision": -1}, "precision=-1 is negative"),
+        (export_python, CLASSES, {"feature_names": list("abca")}, "two features are called 'a'"),
+        (export_python, CLASSES, {"tree": None},
+         "the trees of a DecisionTreeClassifier are not one function"),
     ],
-)
-def test_what_is_refused(call, message):
+)  # fmt: skip
+def test_what_is_refused(export, model, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        call()
+        export(model, **options)
 
 
 @pytest.mark.parametrize("export", EXPORTS)
 def test_examples_run(export):
-    found = doctest.testmod(import_module(export.__module__))
-    assert (found.failed, found.attempted) == (0, len(re.findall(">>> ", export.__doc__)))
+    results = doctest.testmod(import_module(export.__module__))
+    examples = [e.__doc__ for e in EXPORTS if e.__module__ == export.__module__]
+    assert (results.failed, results.attempted) == (0, "".join(examples).count(">>> "))

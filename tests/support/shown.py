@@ -25,6 +25,14 @@ X = table(RNG, 300, list("cfnN"), np.float64)  # the last two have missing value
 SUM = np.where(np.isnan(X), 0.7, X).sum(axis=1) + RNG.normal(size=300)
 LABELS = np.array(["low", "mid", "high"])[np.digitize(SUM, np.quantile(SUM, [0.3, 0.7]))]
 TWO = np.stack([LABELS, np.where(X[:, 0] > 0, "on", "off")], axis=1)
+# few enough values are missing for sums of features
+SUMMED = np.where(RNG.random((500, 4)) < 0.1, np.nan, RNG.normal(size=(500, 4)))
+WHICH = (np.nan_to_num(SUMMED) @ [1, 1, -1, 0.5] > 0).astype(int)
+SUMS = {"feature_combinations": 2.5, "max_features": 8, "random_state": 0}
+OBLIQUE = {
+    weights: DecisionTreeClassifier(**SUMS, combination_weights=weights).fit(SUMMED, WHICH)
+    for weights in ("binary", "integer")
+}
 FIT = {
     "classes": DecisionTreeClassifier().fit(X, LABELS),
     "whole numbers as classes": DecisionTreeClassifier(max_depth=4).fit(X, SUM.astype(int)),

@@ -20,8 +20,7 @@ from gpuforest.export.c import export_c
 from gpuforest.export.container import replaced
 from gpuforest.export.graphviz import export_graphviz
 from gpuforest.export.python import export_python
-from gpuforest.export.rules import export_rules
-from gpuforest.export.text import tree_lines
+from gpuforest.export.text import export_rules, tree_lines
 from gpuforest.tools.cli import options, output
 
 TREE = "--tree N  tree N (default: 0, the first)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,7 @@ import numpy as np
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.data.arrays import to_host
 from gpuforest.data.blocks import Block, named
-from gpuforest.data.passes import Rows
-from gpuforest.data.summary import Reader, Summary
+from gpuforest.data.passes import Reader, Rows, Summary
 from gpuforest.engine.binning import BinEdges, bin_matrix
 
 
@@ -68,43 +66,28 @@ def _triple(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     return X, y, sample_weight
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What a partition says of itself before any of its values are read.
-
-    n_counted : rows of positive weight
-    """
-
-    n_rows: int
-    n_counted: int
-    rows: Rows  # y and weights
-
-
-def facts(triple: tuple[Any, Any, Any], name: str) -> Facts:
-    """Check y and weights of a partition, and take them along."""
-    X, y, weight = triple
-    rows = Rows()
+def rows_of(triple: tuple[Any, Any, Any], name: str) -> Rows:
+    """The checked y and weights of a partition."""
     with named(name):
-        own = rows.add(Block(name, X, y, weight)) if len(X) else None
-    return Facts(len(X), len(X) if own is None else int(np.count_nonzero(own)), rows)
+        return Rows(Block(name, *triple))
 
 
 def opened(triple: tuple[Any, Any, Any], name: str, reader: Reader) -> Reader:
     """The reader after the first partition that has rows: it knows the columns."""
     with named(name):
-        reader.summary(triple[0], None, 0, 0, get_host_backend())
+        reader.summary(triple[0], None, 0, get_host_backend())
     return reader
 
 
 def summarised(
-    triple: tuple[Any, Any, Any], name: str, reader: Reader, begin: int, seed: int, limit: int
+    triple: tuple[Any, Any, Any], name: str, reader: Reader, begin: int, limit: int
 ) -> Summary:
     """The summary of a partition whose first row has the number `begin`."""
     X, _, weight = triple
     if weight is not None:
         weight = np.asarray(to_host(weight, "sample_weight"), np.float64)
     with named(name):
-        return reader.summary(X, weight, begin, seed, get_host_backend(), limit)
+        return reader.summary(X, weight, begin, get_host_backend(), limit)
 
 
 def added(summaries: Sequence[Summary]) -> Summary:

@@ -19,8 +19,7 @@ from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import named
-from gpuforest.data.passes import Binning, Rows
-from gpuforest.data.summary import Reader, Summary
+from gpuforest.data.passes import Reader, Rows, Summary
 from gpuforest.engine.binning import SAMPLE_ROWS, hash_limit
 from gpuforest.engine.forest import Forest
 from gpuforest.estimators.shares import grow_share
@@ -225,17 +224,19 @@ def binned(client: Client, estimator: Any, triples: list[Any]) -> Codes:
     names = [f"partition {i}" for i in range(len(triples))]
     with progress.stage("reading partitions"):
         blocks = done_all(client, client.compute(triples))
-        asked = [client.submit(partitions.facts, b, n) for b, n in zip(blocks, names, strict=True)]
-        facts = client.gather(done_all(client, asked))
-    ends = np.cumsum([0, *(f.n_rows for f in facts)]).tolist()
+        each = [client.submit(partitions.rows_of, *b) for b in zip(blocks, names, strict=True)]
+        each = client.gather(done_all(client, each))
+    ends = np.cumsum([0, *(rows.n_rows for rows in each)]).tolist()
     found = [
-        Part(name, block, f, range(first, last))
-        for name, block, f, (first, last) in zip(names, blocks, facts, pairwise(ends), strict=True)
-        if f.n_rows
+        Part(name, block, rows, range(first, last))
+        for name, block, rows, (first, last) in zip(
+            names, blocks, each, pairwise(ends), strict=True
+        )
+        if rows.n_rows
     ]
     if not found:
         raise ValueError("the partitions have no rows")
-    binning = Binning(
+    reader = Reader(
         estimator.max_bins,
         estimator.categorical_features,
         estimator.min_category_frequency,
@@ -243,14 +244,12 @@ def binned(client: Client, estimator: Any, triples: list[Any]) -> Codes:
     )
     with progress.stage("learning bins"):
         first, rows = found[0], Rows()
-        reader = client.submit(
-            partitions.opened, first.block, first.name, binning.reader()
-        ).result()
-        summary = summary_of(client, found, reader, binning.seed)
+        reader = client.submit(partitions.opened, first.block, first.name, reader).result()
+        summary = summary_of(client, found, reader)
         for part in found:
             with named(part.name):
-                rows.extend(part.facts.rows)
-        data = binning.learned(reader, summary, rows, get_host_backend())
+                rows.add(part.collected)
+        data = reader.learned(summary, rows, get_host_backend())
     with progress.stage("binning"):
         codes = [
             client.submit(partitions.encoded, p.block, p.name, reader, data.edges) for p in found
@@ -264,18 +263,18 @@ class Part(NamedTuple):
 
     name: str
     block: Any
-    facts: partitions.Facts
-    rows: range
+    collected: Rows  # its y and weights
+    rows: range  # of the table
 
 
-def summary_of(client: Client, parts: list[Part], reader: Reader, seed: int) -> Summary:
+def summary_of(client: Client, parts: list[Part], reader: Reader) -> Summary:
     """The summary of all rows; workers add up those of partitions."""
-    n_counted = sum(part.facts.n_counted for part in parts)
+    n_counted = sum(part.collected.n_counted for part in parts)
     wanted = min(SAMPLE_ROWS, n_counted)
 
     def found(limit: int) -> Summary:
         each = [
-            client.submit(partitions.summarised, p.block, p.name, reader, p.rows.start, seed, limit)
+            client.submit(partitions.summarised, p.block, p.name, reader, p.rows.start, limit)
             for p in parts
         ]
         done_all(client, each)

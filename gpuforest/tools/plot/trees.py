@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.common.text import one_line
-from gpuforest.export.graphviz import ELLIPSIS, Show, check_not_negative, node_colours, node_lines
-from gpuforest.export.walker import Node, leaf_labels, tree_nodes
+from gpuforest.export.graphviz import ELLIPSIS, Show, node_colours, node_lines
+from gpuforest.export.walker import Node, check_not_negative, leaf_labels, tree_nodes
 from gpuforest.tools.plot.style import (
     FAINT,
     INK,
@@ -113,7 +113,7 @@ def plot_tree(
     check_not_negative(max_depth=max_depth, precision=precision)
     nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
     drawn = {"impurity": impurity, "node_ids": node_ids, "proportion": proportion}
-    show = Show.of(estimator, tree, class_names, precision=precision, **drawn)
+    show = Show(estimator, tree, class_names, precision=precision, **drawn)
     fills = dict.fromkeys(nodes, "white")
     if filled:
         n_colours = len(leaf_labels(estimator.forest_)[0]) if show.is_classes else 1
@@ -129,10 +129,9 @@ def plot_tree(
 
 def _brief(node: Node) -> Node:
     """The node with short conditions."""
-    conditions = (branch.condition.plain() for branch in node.branches)
-    briefer = [replace(c, name=shortened(c.name, MOST_NAME)) for c in conditions]
-    pairs = zip(node.branches, briefer, strict=True)
-    return replace(node, branches=tuple(replace(b, condition=c) for b, c in pairs))
+    ways: list[Any] = [condition.plain() for condition in node.branches]
+    briefer = (replace(way, name=shortened(way.name, MOST_NAME)) for way in ways)
+    return replace(node, branches=tuple(briefer))
 
 
 def _box(node: Node, nodes: dict[int, Node], show: Show, deepest: float) -> Box:
@@ -142,7 +141,7 @@ def _box(node: Node, nodes: dict[int, Node], show: Show, deepest: float) -> Box:
     if node.parent is not None:
         ways = nodes[node.parent].branches
         index = nodes[node.parent].children.index(node.number)
-        label = ("yes", "no")[index] if len(ways) == 2 else _value(ways[index].condition, show)
+        label = ("yes", "no")[index] if len(ways) == 2 else _value(ways[index], show)
     return Box.of("\n".join(map(_wrapped, lines)), _wrapped(label))
 
 

@@ -276,7 +276,7 @@ def _tree_details(estimator: Any, tree: int, which: str) -> Html:
         way = "all rows"
         if node.parent is not None:
             above = nodes[node.parent]
-            way = above.branches[above.children.index(number)].condition.words(figure)
+            way = above.branches[above.children.index(number)].words(figure)
         text = [shortened(way, LONGEST), h("small", " · ", *_node_words(estimator, node))]
         if node.is_leaf:
             items[number] = h("li", h("span", *text))

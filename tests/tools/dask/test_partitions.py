@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gpuforest
-from gpuforest.data.passes import Binning
+from gpuforest.data.passes import Reader
 
 pytest.importorskip("distributed", reason="dask is not installed")
 from partitioned import WEIGHTS, X, Y, Z
@@ -25,10 +25,10 @@ def put(monkeypatch):
 
 def test_a_summary_of_weights_on_a_device(put):
     def found(place):
-        reader = Binning(255, None, 1, 3).reader()
+        reader = Reader(255, None, 1, 3)
         triple = place(X), place(Z), place(WEIGHTS)
         reader = partitions.opened(triple, "partition 0", reader)
-        return partitions.summarised(triple, "partition 0", reader, 0, 3, 2**64 - 1)
+        return partitions.summarised(triple, "partition 0", reader, 0, 2**64 - 1)
 
     here, there = found(np.asarray), found(put)
     assert np.array_equal(there.sample.rows, here.sample.rows)

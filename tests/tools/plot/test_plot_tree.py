@@ -75,7 +75,7 @@ def test_a_tree_has_a_box_a_node_and_says_what_dot_says(tree):
         assert f"samples = {node.n_samples}" in said
         assert f"class = {node.prediction}" in said
         if node.branches:
-            assert node.branches[0].condition.plain().words() in said
+            assert node.branches[0].plain().words() in said
     assert said.count("yes") == said.count("no") == 4
     assert said.count("gini = 0") == 2
 
@@ -145,7 +145,7 @@ def test_trees_of_boosting(data):
     nodes = tree_nodes(model, 2)
     number, said = "1" if data is IRIS else "3", [t.get_text() for t in ax.texts]
     assert " ".join(said).startswith(f"round {number} of 3: leaves add to the ")
-    show = Show.of(model, 2, None, impurity=True, node_ids=False, proportion=False, precision=3)
+    show = Show(model, 2, None, impurity=True, node_ids=False, proportion=False, precision=3)
     for node in nodes.values():
         if node.depth <= 2:
             assert f"value = {show.number(node.prediction)}" in said

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.backends import get_backend
-from gpuforest.data import summary
-from gpuforest.data.summary import Reader
+from gpuforest.data import passes
+from gpuforest.data.passes import Reader
 from gpuforest.engine.binning import fit_edges, row_hashes
 
 N, COUNT, SEED = 500, 40, 3
@@ -26,11 +26,11 @@ NUMPY = get_backend("numpy")
 def test_the_order_of_blocks_does_not_matter(cuts, order, weighted):
     ends = sorted({0, *cuts, N})
     weight = WEIGHTS if weighted else None
-    before, summary.SAMPLE_ROWS = summary.SAMPLE_ROWS, COUNT
+    before, passes.SAMPLE_ROWS = passes.SAMPLE_ROWS, COUNT
     try:
-        reader = Reader(categorical_features=[2])
+        reader = Reader(categorical_features=[2], seed=SEED)
         parts = [
-            reader.summary(X[a:b], None if weight is None else weight[a:b], a, SEED, NUMPY)
+            reader.summary(X[a:b], None if weight is None else weight[a:b], a, NUMPY)
             for a, b in pairwise(ends)
         ]
         order.shuffle(parts)
@@ -39,7 +39,7 @@ def test_the_order_of_blocks_does_not_matter(cuts, order, weighted):
         categories = reader.categories(found.tallies)
         edges = found.edges(100, integers, categories, NUMPY)
     finally:
-        summary.SAMPLE_ROWS = before
+        passes.SAMPLE_ROWS = before
     assert found.n_rows == N
     assert categories == {2: (0.0, 1.0, 2.0, 3.0, 4.0)}
     given = {"weights": integers, "seed": SEED, "sample_rows": COUNT, "categories": categories}
