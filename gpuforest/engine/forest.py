@@ -42,7 +42,7 @@ class Forest:
     sets : u64[...], the categories that go left at splits by a set, see nodes.py
     multiway : whether such splits are links of chains, see splits/multiway
     oblique : whether splits may be by combinations of features, whose words then lie among the
-        sets, see combinations.py
+        sets, see splits/oblique/terms.py
     combine : how the forest combines the trees' predictions: their "mean", their "sum", the
         mean of their "votes" (a tree votes for the class of the highest proportion), or the
         "median" of their numbers

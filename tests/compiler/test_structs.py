@@ -24,7 +24,7 @@ MOST_PARAMETERS, MOST_LINES = 10, 60
 CELLS = np.zeros((1, 2, 3, 4), np.int64)
 TEXTS = {
     path.relative_to(PACKAGE).as_posix(): COMMENT.sub("", path.read_text())
-    for path in sorted(PACKAGE.glob("kernels/**/*.cu*"))
+    for path in sorted(PACKAGE.rglob("*.cu*"))
 }
 
 

@@ -60,12 +60,10 @@ def mean_combined(
     matrix: BinnedMatrix, weights: np.ndarray | None, wanted: float, backend: Backend
 ) -> float:
     """The mean number of features of a combination: as many as wanted; or, with a warning, so many
-    fewer that COMPLETE of the rows have the values of a combination, on average.
+    fewer that COMPLETE of the rows, of these weights, have the values of a combination, on average.
 
     If a combination has each feature with the chance s, a row that lacks g values has all of it
     with the chance (1 - s)**g. Products and sums in a fixed order are the same on every machine.
-
-    weights : i32[N] of the rows, or None: all are one
     """
     edges, xp, codes = matrix.edges, backend.xp, matrix.codes
     numeric = np.flatnonzero(edges.kinds != CATEGORICAL).tolist()
@@ -109,18 +107,9 @@ def n_attempts(k: int, n_features: int) -> int:
 def draw(
     xp: Any, keys: Array, first: int, k: int, n_features: int, combining: Combining, n_tried: int
 ) -> tuple[Array, Array]:
-    """Combinations number first .. first + k - 1 of each slot.
-
-    Parameters
-    ----------
-    keys : u64[S]
-    n_tried : the number of varying combinations wanted, which decides the order of features
-
-    Returns
-    -------
-    features : i32[S, k, L], -1 behind the last of a combination; all -1 past the last attempt
-    weights : i32[S, k, L]
-    """
+    """Combinations number first .. first + k - 1 of the slots with these keys u64[S], of which
+    n_tried that vary are wanted: features i32[S, k, L], -1 behind the last of a combination and all
+    -1 past the last attempt, and their weights i32[S, k, L]."""
     S, device, most = keys.shape[0], keys.device, combining.most_features
     number = xp.arange(first, first + k, dtype=xp.uint64, device=device)
     leads = [
@@ -375,10 +364,7 @@ def matrix_of(training: Training, codes: Array, sizes: list[int], kinds: list[in
 def _as_stored(
     training: Training, found: Splits, features: Array, weights: Array, low: Array, shift: Array
 ) -> Splits:
-    """Splits by columns as splits by features and combinations.
-
-    low, shift : i64[S, k], see `Backend.project`
-    """
+    """Splits by columns as splits by features and combinations; see `Backend.project`."""
     xp, (S, k, _) = training.backend.xp, features.shape
     n_bins, slot = training.combining.n_bins, xp.arange(S, dtype=xp.int64, device=low.device)
     at = slot * k + xp.where(found.feature < 0, 0, found.feature % k)
