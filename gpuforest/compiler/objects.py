@@ -26,7 +26,6 @@ import uuid
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from gpuforest.compiler.processors import Target, levels, native
 
@@ -241,28 +240,19 @@ def log_once(kind: str, message: str) -> None:
         logger.warning(message)
 
 
-class Source(NamedTuple):
-    """A module: a hash of its text, and the modules of this package that it imports."""
-
-    digest: bytes
-    imports: list[str]
-
-
 @cache
-def sources() -> dict[str, Source]:
-    """All modules that kernels are made from, by their names in this package.
-
-    They are read at once, so that a process never takes code of files that replace them later.
-    """
-    found = dict[str, Source]()
-    left = [COMPILER, *MODULES]
+def sources() -> dict[str, tuple[bytes, list[str]]]:
+    """All modules that kernels are made from, by their names in this package: a hash of the text,
+    and the modules of this package that it imports. They are read at once, so that a process never
+    takes code of files that replace them later."""
+    modules, left = dict[str, tuple[bytes, list[str]]](), [COMPILER, *MODULES]
     while left:
-        if (module := left.pop()) not in found:
+        if (module := left.pop()) not in modules:
             with open(f"{path_of(module)}.py", "rb") as file:
                 content = file.read()
-            found[module] = Source(hashlib.sha256(content).digest(), imports_of(content.decode()))
-            left += found[module].imports
-    return found
+            modules[module] = hashlib.sha256(content).digest(), imports_of(content.decode())
+            left += modules[module][1]
+    return modules
 
 
 def path_of(module: str) -> str:
@@ -295,7 +285,7 @@ def modules_of(module: str) -> frozenset[str]:
     while left:
         if (name := left.pop()) not in found:
             found.add(name)
-            left += sources()[name].imports
+            left += sources()[name][1]
     return frozenset(found)
 
 
@@ -307,5 +297,5 @@ def stamp(name: str) -> bytes:
     else:
         own = name.partition("-")[0].rpartition(".")[0]  # without types and function
         modules = modules_of(COMPILER) | modules_of(own)
-    every = (module.encode() + b"\0" + sources()[module].digest for module in sorted(modules))
+    every = (module.encode() + b"\0" + sources()[module][0] for module in sorted(modules))
     return hashlib.sha256(b"".join(every)).digest()

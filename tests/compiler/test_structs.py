@@ -91,14 +91,6 @@ def test_parameters_are_those_of_all_kernels(path):
     assert all(type and name.isidentifier() for each in found.values() for type, name in each)
 
 
-def test_parameters_by_hand():
-    assert parameters("bag")["in_bag"] == [
-        ("const i32*", "bags"), ("i64", "N"), ("i64", "T"), ("i64", "tile"), ("i64", "tiles"),
-        ("const i64*", "first_position"), ("i32*", "rows"), ("i32*", "weights"),
-        ("i64*", "offsets"),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("dtype", "order", "fault"),
     [(np.int64, "C", "int64, not int32"), (np.int32, "F", "int32, not C-contiguous, not int32")],

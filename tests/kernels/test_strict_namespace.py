@@ -16,9 +16,8 @@ from engine import Task, later_rows, out_of_bag_means, places, same_forest, tabl
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine import binning
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.predict import apply, predict
+from gpuforest.engine.predict import predict
 from gpuforest.engine.records import Splits, Subtrees
 from gpuforest.engine.sampling import Sampling, draw_bags, tree_weights
 from gpuforest.engine.target import Target, encode_classes
@@ -193,21 +192,6 @@ def test_categories(criterion, changes):
         assert len(forest.sets)
         found = predict(forest, later, StrictBackend())
         assert np.array_equal(found, predict(forest, later, NumpyBackend()))
-
-
-def test_waves_and_chunks():
-    assert_same(task_of("gini"), memory_budget=1)
-    assert_same(task_of("squared_error"), memory_budget=10_000)
-
-
-def test_blocks_of_rows_and_predictions(monkeypatch):
-    monkeypatch.setattr(binning, "BLOCK_ROWS", 16)
-    task = task_of("entropy")
-    forest = task.grow(NumpyBackend())
-    assert same_forest(forest, task.grow(StrictBackend()))
-    for stage in (apply, predict):
-        found = stage(forest, task.X, StrictBackend())
-        assert np.array_equal(found, stage(forest, task.X, NumpyBackend()))
 
 
 def test_out_of_bag():
